@@ -1,0 +1,60 @@
+"""Access rights and the roles that bundle them."""
+
+from enum import StrEnum
+
+
+class AccessRight(StrEnum):
+    """Each right that an operation can ask for."""
+
+    CATALOG_READ = "Workspace.Catalog.Read"
+    WARM_QUERY_EXECUTE = "Workspace.WarmQuery.Execute"
+    WARM_QUERY_AD_HOC = "Workspace.WarmQuery.AdHoc"
+    WARM_QUERY_MANAGE = "Workspace.WarmQuery.Manage"
+    WARM_QUERY_APPROVE = "Workspace.WarmQuery.Approve"
+    COLD_DATA_EXPORT = "Workspace.ColdData.Export"
+    LIVE_STREAM_READ = "Workspace.LiveStream.Read"
+    TELEMETRY_WRITE = "Workspace.Telemetry.Write"
+    PROVENANCE_READ = "Workspace.Provenance.Read"
+    PROVENANCE_WRITE = "Workspace.Provenance.Write"
+    PROVENANCE_VERIFY = "Workspace.Provenance.Verify"
+    PROVENANCE_EXPORT = "Workspace.Provenance.Export"
+    AMENDMENT_READ = "Workspace.Amendment.Read"
+    AMENDMENT_CREATE = "Workspace.Amendment.Create"
+    AMENDMENT_APPROVE = "Workspace.Amendment.Approve"
+    DATA_STORE_READ = "Workspace.DataStore.Read"
+    DATA_STORE_MANAGE = "Workspace.DataStore.Manage"
+    DOCUMENT_READ = "Workspace.Document.Read"
+    DOCUMENT_WRITE = "Workspace.Document.Write"
+    MCP_USE = "Workspace.Mcp.Use"
+    KEYS_MANAGE = "Workspace.Keys.Manage"
+
+
+class Role(StrEnum):
+    """A named bundle of rights; rights given to a member one by one add to it."""
+
+    VIEWER = "Viewer"
+    EDITOR = "Editor"
+    ADMIN = "Admin"
+
+
+_VIEWER = frozenset(right for right in AccessRight if right.endswith(".Read")) | {
+    AccessRight.WARM_QUERY_EXECUTE,
+    AccessRight.PROVENANCE_VERIFY,
+    AccessRight.MCP_USE,
+}
+_EDITOR = _VIEWER | {
+    AccessRight.WARM_QUERY_AD_HOC,
+    AccessRight.PROVENANCE_WRITE,
+    AccessRight.DOCUMENT_WRITE,
+    AccessRight.AMENDMENT_CREATE,
+    AccessRight.COLD_DATA_EXPORT,
+    AccessRight.PROVENANCE_EXPORT,
+    AccessRight.WARM_QUERY_MANAGE,
+    AccessRight.TELEMETRY_WRITE,
+}
+
+ROLE_RIGHTS: dict[Role, frozenset[AccessRight]] = {
+    Role.VIEWER: _VIEWER,
+    Role.EDITOR: _EDITOR,
+    Role.ADMIN: frozenset(AccessRight),
+}

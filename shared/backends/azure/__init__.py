@@ -1,0 +1,1 @@
+"""Adapters over Azure services; the only code that imports Azure SDKs."""

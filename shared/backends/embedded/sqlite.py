@@ -1,0 +1,65 @@
+"""One SQLite file: power-loss safe, several processes at once, off the event loop."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+BUSY_TIMEOUT_MS = 30_000
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a file in WAL mode with synchronous=FULL, so that a commit survives power loss; the caller closes it."""
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, autocommit=True, check_same_thread=False)
+    connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA foreign_keys=ON")
+    return connection
+
+
+class Database:
+    """A SQLite file with its schema, used from coroutines; one thread does its work in order."""
+
+    def __init__(self, path: Path, schema: str) -> None:
+        self._path = path
+        self._schema = schema
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"sqlite-{path.stem}")
+        self._connection: sqlite3.Connection | None = None
+
+    async def read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a function over one consistent view of the file."""
+        return await self._run(lambda connection: _within(connection, "BEGIN", work))
+
+    async def write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a function in a write transaction; on an exception nothing of it stays."""
+        return await self._run(lambda connection: _within(connection, "BEGIN IMMEDIATE", work))
+
+    async def close(self) -> None:
+        """Finish what runs and close the file."""
+        if self._connection is not None:
+            await asyncio.get_running_loop().run_in_executor(self._executor, self._connection.close)
+            self._connection = None
+        self._executor.shutdown(wait=True)
+
+    async def _run[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, lambda: work(self._open()))
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = connect(self._path)
+            self._connection.executescript(self._schema)
+        return self._connection
+
+
+def _within[T](connection: sqlite3.Connection, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
+    connection.execute(begin)
+    try:
+        result = work(connection)
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+    return result

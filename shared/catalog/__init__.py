@@ -1,0 +1,1 @@
+"""The workspace: what is declared or made in it, and how a document of it is applied."""

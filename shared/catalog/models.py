@@ -1,0 +1,351 @@
+"""The workspace document, and the same things as the service holds them."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
+
+LOOKUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
+Lookup = Annotated[str, StringConstraints(pattern=LOOKUP_PATTERN)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+JsonPointer = Annotated[str, StringConstraints(pattern=r"^(/([^/~]|~[01])*)*$", max_length=512)]
+
+DEFAULT_REASON_CATEGORIES = (
+    "data-entry-error",
+    "transcription-error",
+    "equipment-malfunction",
+    "protocol-deviation",
+    "recalculation",
+    "delayed-entry",
+    "other",
+)
+
+
+class Model(BaseModel):
+    """Base of the document's models: camelCase as written, nothing unknown, frozen."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class WorkspaceInfo(Model):
+    """Which workspace the deployment serves."""
+
+    id: Lookup
+    name: Text
+    description: str | None = None
+
+
+class Tier(StrEnum):
+    """Rate-limit tier of the workspace."""
+
+    FREE = "free"
+    PRO = "pro"
+    ENTERPRISE = "enterprise"
+
+
+class TierLimits(Model):
+    """Numbers of the enterprise tier."""
+
+    requests_per_minute: int = Field(alias="requestsPerMinute", ge=1)
+    concurrent: int = Field(ge=1)
+
+
+class ProvenancePolicy(Model):
+    """Rules of the audit chains; a workspace without it has no provenance (503)."""
+
+    require_approval: bool = Field(False, alias="requireApproval")
+    require_two_person_auth: bool = Field(False, alias="requireTwoPersonAuth")
+    require_reason_text: bool = Field(False, alias="requireReasonText")
+    reason_categories: tuple[Text, ...] = Field(DEFAULT_REASON_CATEGORIES, alias="reasonCategories", min_length=1)
+
+
+class Policies(Model):
+    """Workspace-wide policies."""
+
+    provenance: ProvenancePolicy | None = None
+
+
+class Member(Model):
+    """A principal of the workspace: a person or a service."""
+
+    id: Text
+    name: Text
+    role: Role
+    rights: tuple[AccessRight, ...] = ()
+    enabled: bool = True
+    service: bool = False
+    oid: str | None = Field(None, description="Object id of the principal in Entra ID.")
+
+    @property
+    def access_rights(self) -> frozenset[AccessRight]:
+        """The rights of the role and the member's own, together."""
+        return ROLE_RIGHTS[self.role] | frozenset(self.rights)
+
+
+class ConnectionType(StrEnum):
+    """Where a connection's telemetry comes from."""
+
+    CLOUD_IOT_HUB = "CLOUD_IOT_HUB"
+    CLOUD_EVENT_HUB = "CLOUD_EVENT_HUB"
+    SIMULATOR = "SIMULATOR"
+
+
+class Source(Model):
+    """How events become this connection's."""
+
+    devices: tuple[Text, ...] = Field((), description="Globs on the IoT Hub device id, else the message's deviceId.")
+    timestamp_pointer: JsonPointer = Field("/timestamp", alias="timestampPointer")
+    device_id_pointer: JsonPointer = Field("/deviceId", alias="deviceIdPointer")
+    message_id_pointer: JsonPointer = Field("/messageId", alias="messageIdPointer")
+    event_hub: str | None = Field(None, alias="eventHub")
+    consumer_group: str = Field("$Default", alias="consumerGroup")
+
+
+class VariableBase(Model):
+    """What every simulated variable has."""
+
+    name: Text
+
+
+class ConstantVariable(VariableBase):
+    """Always the same value."""
+
+    kind: Literal["constant"]
+    value: float | str | bool
+
+
+class SineVariable(VariableBase):
+    """A sine between min and max."""
+
+    kind: Literal["sine"]
+    min: float
+    max: float
+    period_sec: float = Field(alias="periodSec", gt=0)
+    noise: float = Field(0.0, ge=0, description="Standard deviation of added normal noise.")
+
+
+class RampVariable(VariableBase):
+    """A saw tooth from min to max."""
+
+    kind: Literal["ramp"]
+    min: float
+    max: float
+    period_sec: float = Field(alias="periodSec", gt=0)
+    noise: float = Field(0.0, ge=0)
+
+
+class SquareVariable(VariableBase):
+    """Low for a part of the period, then high."""
+
+    kind: Literal["square"]
+    min: float
+    max: float
+    period_sec: float = Field(alias="periodSec", gt=0)
+    duty: float = Field(0.5, gt=0, lt=1, description="Share of the period at max.")
+    noise: float = Field(0.0, ge=0)
+
+
+class RandomWalkVariable(VariableBase):
+    """A walk of normal steps, reflected at min and max, begun anew each UTC day."""
+
+    kind: Literal["random-walk"]
+    min: float
+    max: float
+    step: float = Field(gt=0, description="Standard deviation of a step.")
+    start: float | None = None
+
+
+class UniformVariable(VariableBase):
+    """Independent values between min and max."""
+
+    kind: Literal["uniform"]
+    min: float
+    max: float
+
+
+class NormalVariable(VariableBase):
+    """Independent normal values."""
+
+    kind: Literal["normal"]
+    mean: float
+    stdev: float = Field(ge=0)
+
+
+class ChoiceVariable(VariableBase):
+    """One of several values, by weight."""
+
+    kind: Literal["choice"]
+    values: tuple[float | str | bool, ...] = Field(min_length=1)
+    weights: tuple[float, ...] | None = None
+
+
+class CounterVariable(VariableBase):
+    """A number that grows by a step each message and wraps."""
+
+    kind: Literal["counter"]
+    start: int = 0
+    step: int = 1
+    wrap: int | None = Field(None, ge=1, description="The counter starts anew when it has grown by this much.")
+
+
+Variable = Annotated[
+    ConstantVariable
+    | SineVariable
+    | RampVariable
+    | SquareVariable
+    | RandomWalkVariable
+    | UniformVariable
+    | NormalVariable
+    | ChoiceVariable
+    | CounterVariable,
+    Field(discriminator="kind"),
+]
+
+
+class Simulator(Model):
+    """A simulated source; the same seed gives the same values."""
+
+    interval_ms: int = Field(1000, alias="intervalMs", ge=100)
+    devices: int = Field(1, ge=1, le=1000)
+    seed: int = 0
+    variables: tuple[Variable, ...] = Field(min_length=1)
+
+
+class Connection(Model):
+    """A data connection; its id is its lookup."""
+
+    lookup: Lookup
+    name: Text
+    type: ConnectionType
+    enabled: bool = True
+    source: Source = Source()
+    simulator: Simulator | None = None
+
+
+class Surface(Model):
+    """A named group of connections with the queries over them."""
+
+    lookup: Lookup
+    name: Text
+    description: str | None = None
+    connections: tuple[Lookup, ...] = ()
+
+
+class ParameterType(StrEnum):
+    """Kusto's scalar type names."""
+
+    BOOL = "bool"
+    INT = "int"
+    LONG = "long"
+    REAL = "real"
+    DECIMAL = "decimal"
+    STRING = "string"
+    DATETIME = "datetime"
+    TIMESPAN = "timespan"
+    GUID = "guid"
+    DYNAMIC = "dynamic"
+
+
+class QueryParameter(Model):
+    """A declared parameter; without a default it is required."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
+    type: ParameterType
+    default: Any = None
+
+    @property
+    def required(self) -> bool:
+        """Whether a caller must give it."""
+        return "default" not in self.model_fields_set
+
+
+class Approval(Model):
+    """Who released a query for use, and when."""
+
+    approved_by: Text = Field(alias="approvedBy")
+    approved_at: datetime = Field(alias="approvedAt")
+
+
+class WarmQuery(Model):
+    """A named query; a draft until approved."""
+
+    lookup: Lookup
+    api_path: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]{0,255}$")] | None = Field(
+        None, alias="apiPath"
+    )
+    name: Text
+    description: str | None = None
+    surface: Lookup
+    kql: Annotated[str, StringConstraints(min_length=1, max_length=65536)]
+    parameters: tuple[QueryParameter, ...] = ()
+    cache_seconds: int = Field(0, alias="cacheSeconds", ge=0, le=86400)
+    approval: Approval | None = None
+
+
+class DataClass(StrEnum):
+    """What kind of data a container holds."""
+
+    OPERATIONAL = "operational"
+    REFERENCE = "reference"
+    EVIDENCE = "evidence"
+
+
+class Verb(StrEnum):
+    """What a table publishes."""
+
+    LIST = "list"
+    READ = "read"
+    CREATE = "create"
+    REPLACE = "replace"
+    DELETE = "delete"
+
+
+class Container(Model):
+    """A container's record in the workspace."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{1,254}$")]
+    partition_key_path: Annotated[str, StringConstraints(pattern=r"^/[^/]+(/[^/]+)?$")] = Field(
+        alias="partitionKeyPath"
+    )
+    data_class: DataClass = Field(alias="dataClass")
+    expose: frozenset[Verb] = frozenset()
+    provisioned: bool = True
+
+
+class DatabaseAccess(StrEnum):
+    """Whether the account grants document access."""
+
+    GRANTED = "granted"
+    REFUSED = "refused"
+
+
+class Database(Model):
+    """A database of a data store."""
+
+    lookup: Lookup
+    access: DatabaseAccess = DatabaseAccess.GRANTED
+    containers: tuple[Container, ...] = ()
+
+
+class DataStore(Model):
+    """A document-store account owned by the workspace."""
+
+    lookup: Lookup
+    databases: tuple[Database, ...] = ()
+
+
+class WorkspaceDocument(Model):
+    """The whole workspace as one document."""
+
+    workspace: WorkspaceInfo
+    tier: Tier = Tier.FREE
+    limits: TierLimits | None = None
+    policies: Policies = Policies()
+    team: tuple[Member, ...] = ()
+    connections: tuple[Connection, ...] = ()
+    surfaces: tuple[Surface, ...] = ()
+    warm_queries: tuple[WarmQuery, ...] = Field((), alias="warmQueries")
+    data_stores: tuple[DataStore, ...] = Field((), alias="dataStores")

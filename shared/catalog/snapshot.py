@@ -1,0 +1,81 @@
+"""The catalog as one immutable snapshot with the indexes that requests need."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from shared.catalog.models import (
+    Connection,
+    DataStore,
+    Member,
+    Policies,
+    Surface,
+    Tier,
+    TierLimits,
+    WarmQuery,
+    WorkspaceInfo,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored[T]:
+    """A catalog item with what the store knows of it.
+
+    Attributes:
+        value: the item.
+        created_at: when the item first came to be.
+        updated_at: when it last changed.
+        edited_by: the principal whose change is the last one.
+    """
+
+    value: T
+    created_at: datetime
+    updated_at: datetime
+    edited_by: str
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Everything declared or made in the workspace, as of one version.
+
+    Attributes:
+        version: grows with each change.
+        workspace: None until a document was applied.
+    """
+
+    version: int = 0
+    workspace: WorkspaceInfo | None = None
+    tier: Tier = Tier.FREE
+    limits: TierLimits | None = None
+    policies: Policies = Policies()
+    members: Mapping[str, Member] = field(default_factory=dict)
+    connections: Mapping[str, Stored[Connection]] = field(default_factory=dict)
+    surfaces: Mapping[str, Stored[Surface]] = field(default_factory=dict)
+    queries: Mapping[str, Stored[WarmQuery]] = field(default_factory=dict)
+    data_stores: Mapping[str, Stored[DataStore]] = field(default_factory=dict)
+
+    def surfaces_of(self, connection: str) -> tuple[str, ...]:
+        """Return the lookups of the surfaces that own a connection, sorted."""
+        return self._surfaces_by_connection().get(connection, ())
+
+    def find_query(self, lookup_or_path: str) -> Stored[WarmQuery] | None:
+        """Return the query with this lookup key, else the one with this API path, else None."""
+        found = self.queries.get(lookup_or_path)
+        if found is not None:
+            return found
+        return next((query for query in self.queries.values() if query.value.api_path == lookup_or_path), None)
+
+    def _surfaces_by_connection(self) -> Mapping[str, tuple[str, ...]]:
+        cached: Mapping[str, tuple[str, ...]] | None = self.__dict__.get("_by_connection")
+        if cached is None:
+            cached = _invert(stored.value for stored in self.surfaces.values())
+            object.__setattr__(self, "_by_connection", cached)
+        return cached
+
+
+def _invert(surfaces: Iterable[Surface]) -> Mapping[str, tuple[str, ...]]:
+    owners: dict[str, set[str]] = {}
+    for surface in surfaces:
+        for connection in surface.connections:
+            owners.setdefault(connection, set()).add(surface.lookup)
+    return {connection: tuple(sorted(lookups)) for connection, lookups in owners.items()}

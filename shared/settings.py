@@ -1,0 +1,90 @@
+"""Every setting of the service: one frozen model, read from the environment on first use."""
+
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Stores(StrEnum):
+    """Where state lives: files and SQLite under DATA_DIR, or the tenant's Azure services."""
+
+    EMBEDDED = "embedded"
+    AZURE = "azure"
+
+
+class Settings(BaseModel):
+    """The app settings, by the name that the environment gives them."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore")
+
+    stores: Stores = Field(
+        Stores.EMBEDDED, alias="STORES", description="`embedded` (SQLite and files under DATA_DIR) or `azure`."
+    )
+    data_dir: Path = Field(Path(".data"), alias="DATA_DIR", description="Folder of the embedded stores.")
+    token_issuer: str = Field("oi-workspace", alias="TOKEN_ISSUER", description="`iss` of the tokens issued here.")
+    token_audience: str = Field("oi-api", alias="TOKEN_AUDIENCE", description="`aud` of the tokens issued here.")
+    refresh_seconds: float = Field(
+        5.0,
+        gt=0,
+        le=15,
+        alias="REFRESH_SECONDS",
+        description="How old the in-memory copy of catalog, keys and revocations may get; bounds how long a revoked "
+        "token still works on another instance.",
+    )
+    entra_tenant_id: str = Field(
+        "", alias="ENTRA_TENANT_ID", description="Tenant whose Entra ID tokens `/workspace/api/keys` accepts."
+    )
+    entra_audience: str = Field("", alias="ENTRA_AUDIENCE", description="`aud` that such a token must name.")
+    entra_authority: str = Field(
+        "https://login.microsoftonline.com",
+        alias="ENTRA_AUTHORITY",
+        description="Base address of OpenID discovery; a sovereign cloud has its own.",
+    )
+    kusto_uri: str = Field(
+        "http://127.0.0.1:8088",
+        alias="KUSTO_URI",
+        description="The Data Explorer cluster, or the embedded endpoint (plain http is taken on loopback only).",
+    )
+    kusto_database: str = Field("Telemetry", alias="KUSTO_DATABASE", description="The database queried there.")
+    query_timeout_seconds: int = Field(
+        60, ge=1, le=200, alias="QUERY_TIMEOUT_SECONDS", description="Server time-out of a query."
+    )
+    event_hubs_namespace: str = Field(
+        "",
+        alias="EventHubs__fullyQualifiedNamespace",
+        description="Event Hubs namespace of the hubs `telemetry` and `impulses`; unused with embedded stores.",
+    )
+    event_hub_sources: str = Field(
+        "",
+        alias="EVENT_HUB_SOURCES",
+        description="Connections with an Event Hub of their own, as `hub/consumerGroup,...`; each gets a trigger.",
+    )
+    simulator_schedule: str = Field(
+        "*/1 * * * * *",
+        alias="SIMULATOR_SCHEDULE",
+        description="NCRONTAB schedule (six fields) on which simulators send what is due.",
+    )
+    managed_identity_client_id: str = Field(
+        "", alias="AZURE_CLIENT_ID", description="Client id of the user-assigned identity, read by azure-identity."
+    )
+    log_level: str = Field("INFO", alias="LOG_LEVEL", description="Level of the service's own log.")
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> "Settings":
+        """Return the settings that the given environment holds; an empty value counts as left out.
+
+        Raises:
+            pydantic.ValidationError: a value breaks its rule.
+        """
+        aliases = {str(field.alias) for field in cls.model_fields.values()}
+        return cls.model_validate({name: environment[name] for name in aliases if environment.get(name)})
+
+
+@cache
+def settings() -> Settings:
+    """Return the settings of this process, read once."""
+    return Settings.read(os.environ)

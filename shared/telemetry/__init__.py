@@ -1,0 +1,1 @@
+"""Telemetry in: messages become impulses, each exactly once in the table."""

@@ -1,0 +1,71 @@
+"""What telemetry needs from the outside."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from shared.telemetry.models import HubMessage
+
+
+class EventSender(Protocol):
+    """Sends messages to a hub."""
+
+    async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
+        """Send the messages; when this returns, the hub holds every one of them durably.
+
+        Messages with one partition key keep their order. After an error the caller may send again: some of the
+        messages may then stand in the hub twice.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``TELEMETRY_HUB_UNAVAILABLE`` or THROTTLED ``THROTTLED``.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What one trigger batch brought for one connection from one partition.
+
+    Attributes:
+        connection: the connection's lookup, or ``_unrouted``.
+        source: names the hub and partition; sequence numbers compare only within it.
+        sequence_numbers: of the arrived messages, ascending.
+        last_message: the newest enqueued time among them.
+    """
+
+    connection: str
+    source: str
+    sequence_numbers: tuple[int, ...]
+    last_message: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionState:
+    """What is known of a connection while it runs.
+
+    Attributes:
+        status: CONNECTING, CONNECTED, DISCONNECTED or ERROR.
+        messages_received: each message once, however often it was delivered.
+        last_message: when the newest message came in, None before the first.
+    """
+
+    status: str
+    messages_received: int
+    last_message: datetime | None
+
+
+class ConnectionStateStore(Protocol):
+    """Keeps status and statistics of connections."""
+
+    async def record(self, arrivals: Sequence[Arrivals]) -> None:
+        """Count arrivals whose sequence number is above the highest one counted for that connection and source."""
+        ...
+
+    async def set_status(self, connection: str, status: str) -> None:
+        """Set a connection's status (contract of ConnectionStatus)."""
+        ...
+
+    async def states(self) -> Mapping[str, ConnectionState]:
+        """Return the state of every connection that has one, by lookup."""
+        ...

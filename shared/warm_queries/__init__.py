@@ -1,0 +1,1 @@
+"""Warm queries: approved KQL over telemetry, run with typed parameters."""

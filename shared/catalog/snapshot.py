@@ -47,7 +47,7 @@ class Catalog:
     workspace: WorkspaceInfo | None = None
     tier: Tier = Tier.FREE
     limits: TierLimits | None = None
-    policies: Policies = Policies()
+    policies: Policies = field(default_factory=Policies)
     members: Mapping[str, Member] = field(default_factory=dict)
     connections: Mapping[str, Stored[Connection]] = field(default_factory=dict)
     surfaces: Mapping[str, Stored[Surface]] = field(default_factory=dict)

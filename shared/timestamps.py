@@ -10,7 +10,8 @@ def now() -> datetime:
 
 def rfc3339(instant: datetime) -> str:
     """Return an aware instant as RFC 3339 text in UTC with microseconds and ``Z``."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    # strftime leaves the zeros before years under 1000 out.
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def parse_rfc3339(text: str) -> datetime:

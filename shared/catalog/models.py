@@ -1,17 +1,69 @@
 """The workspace document, and the same things as the service holds them."""
 
-from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, PlainSerializer, SerializerFunctionWrapHandler, StringConstraints, model_serializer
 
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
+from shared.catalog.fields import LOOKUP_PATTERN, Instant, JsonPointer, Lookup, Model, Text
+from shared.catalog.simulated import (
+    ChoiceVariable,
+    ConstantVariable,
+    CounterVariable,
+    NormalVariable,
+    RampVariable,
+    RandomWalkVariable,
+    Simulator,
+    SineVariable,
+    SquareVariable,
+    UniformVariable,
+    Variable,
+    VariableBase,
+)
 
-LOOKUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
-Lookup = Annotated[str, StringConstraints(pattern=LOOKUP_PATTERN)]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=256)]
-JsonPointer = Annotated[str, StringConstraints(pattern=r"^(/([^/~]|~[01])*)*$", max_length=512)]
+__all__ = [
+    "DEFAULT_REASON_CATEGORIES",
+    "LOOKUP_PATTERN",
+    "Approval",
+    "ChoiceVariable",
+    "Connection",
+    "ConnectionType",
+    "ConstantVariable",
+    "Container",
+    "CounterVariable",
+    "DataClass",
+    "DataStore",
+    "Database",
+    "DatabaseAccess",
+    "Instant",
+    "JsonPointer",
+    "Lookup",
+    "Member",
+    "Model",
+    "NormalVariable",
+    "ParameterType",
+    "Policies",
+    "ProvenancePolicy",
+    "QueryParameter",
+    "RampVariable",
+    "RandomWalkVariable",
+    "Simulator",
+    "SineVariable",
+    "Source",
+    "SquareVariable",
+    "Surface",
+    "Text",
+    "Tier",
+    "TierLimits",
+    "UniformVariable",
+    "Variable",
+    "VariableBase",
+    "Verb",
+    "WarmQuery",
+    "WorkspaceDocument",
+    "WorkspaceInfo",
+]
 
 DEFAULT_REASON_CATEGORIES = (
     "data-entry-error",
@@ -22,12 +74,6 @@ DEFAULT_REASON_CATEGORIES = (
     "delayed-entry",
     "other",
 )
-
-
-class Model(BaseModel):
-    """Base of the document's models: camelCase as written, nothing unknown, frozen."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 class WorkspaceInfo(Model):
@@ -104,116 +150,6 @@ class Source(Model):
     consumer_group: str = Field("$Default", alias="consumerGroup")
 
 
-class VariableBase(Model):
-    """What every simulated variable has."""
-
-    name: Text
-
-
-class ConstantVariable(VariableBase):
-    """Always the same value."""
-
-    kind: Literal["constant"]
-    value: float | str | bool
-
-
-class SineVariable(VariableBase):
-    """A sine between min and max."""
-
-    kind: Literal["sine"]
-    min: float
-    max: float
-    period_sec: float = Field(alias="periodSec", gt=0)
-    noise: float = Field(0.0, ge=0, description="Standard deviation of added normal noise.")
-
-
-class RampVariable(VariableBase):
-    """A saw tooth from min to max."""
-
-    kind: Literal["ramp"]
-    min: float
-    max: float
-    period_sec: float = Field(alias="periodSec", gt=0)
-    noise: float = Field(0.0, ge=0)
-
-
-class SquareVariable(VariableBase):
-    """Low for a part of the period, then high."""
-
-    kind: Literal["square"]
-    min: float
-    max: float
-    period_sec: float = Field(alias="periodSec", gt=0)
-    duty: float = Field(0.5, gt=0, lt=1, description="Share of the period at max.")
-    noise: float = Field(0.0, ge=0)
-
-
-class RandomWalkVariable(VariableBase):
-    """A walk of normal steps, reflected at min and max, begun anew each UTC day."""
-
-    kind: Literal["random-walk"]
-    min: float
-    max: float
-    step: float = Field(gt=0, description="Standard deviation of a step.")
-    start: float | None = None
-
-
-class UniformVariable(VariableBase):
-    """Independent values between min and max."""
-
-    kind: Literal["uniform"]
-    min: float
-    max: float
-
-
-class NormalVariable(VariableBase):
-    """Independent normal values."""
-
-    kind: Literal["normal"]
-    mean: float
-    stdev: float = Field(ge=0)
-
-
-class ChoiceVariable(VariableBase):
-    """One of several values, by weight."""
-
-    kind: Literal["choice"]
-    values: tuple[float | str | bool, ...] = Field(min_length=1)
-    weights: tuple[float, ...] | None = None
-
-
-class CounterVariable(VariableBase):
-    """A number that grows by a step each message and wraps."""
-
-    kind: Literal["counter"]
-    start: int = 0
-    step: int = 1
-    wrap: int | None = Field(None, ge=1, description="The counter starts anew when it has grown by this much.")
-
-
-Variable = Annotated[
-    ConstantVariable
-    | SineVariable
-    | RampVariable
-    | SquareVariable
-    | RandomWalkVariable
-    | UniformVariable
-    | NormalVariable
-    | ChoiceVariable
-    | CounterVariable,
-    Field(discriminator="kind"),
-]
-
-
-class Simulator(Model):
-    """A simulated source; the same seed gives the same values."""
-
-    interval_ms: int = Field(1000, alias="intervalMs", ge=100)
-    devices: int = Field(1, ge=1, le=1000)
-    seed: int = 0
-    variables: tuple[Variable, ...] = Field(min_length=1)
-
-
 class Connection(Model):
     """A data connection; its id is its lookup."""
 
@@ -261,12 +197,19 @@ class QueryParameter(Model):
         """Whether a caller must give it."""
         return "default" not in self.model_fields_set
 
+    @model_serializer(mode="wrap")
+    def _keep_required(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = serialize(self)
+        if self.required:
+            written.pop("default", None)
+        return written
+
 
 class Approval(Model):
     """Who released a query for use, and when."""
 
     approved_by: Text = Field(alias="approvedBy")
-    approved_at: datetime = Field(alias="approvedAt")
+    approved_at: Instant = Field(alias="approvedAt")
 
 
 class WarmQuery(Model):
@@ -311,7 +254,7 @@ class Container(Model):
         alias="partitionKeyPath"
     )
     data_class: DataClass = Field(alias="dataClass")
-    expose: frozenset[Verb] = frozenset()
+    expose: Annotated[frozenset[Verb], PlainSerializer(sorted)] = frozenset()
     provisioned: bool = True
 
 

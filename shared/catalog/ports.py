@@ -20,8 +20,9 @@ class Item:
 
     Attributes:
         kind: ``workspace``, ``settings`` (tier, limits, policies), ``member``, ``connection``, ``surface``,
-            ``warmQuery`` or ``dataStore``.
-        key: unique within the kind: lookup, member id, or ``-`` where there is one only.
+            ``warmQuery``, ``dataStore`` (its databases without their containers) or ``container``.
+        key: unique within the kind: lookup, member id, ``{database}/{name}`` for a container, or ``-`` where there is
+            one only.
         definition: the JSON form of the item's model.
     """
 

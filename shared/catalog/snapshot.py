@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from shared.catalog.models import (
     Connection,
@@ -56,21 +57,19 @@ class Catalog:
 
     def surfaces_of(self, connection: str) -> tuple[str, ...]:
         """Return the lookups of the surfaces that own a connection, sorted."""
-        return self._surfaces_by_connection().get(connection, ())
+        return self._surfaces_by_connection.get(connection, ())
 
     def find_query(self, lookup_or_path: str) -> Stored[WarmQuery] | None:
         """Return the query with this lookup key, else the one with this API path, else None."""
-        found = self.queries.get(lookup_or_path)
-        if found is not None:
-            return found
-        return next((query for query in self.queries.values() if query.value.api_path == lookup_or_path), None)
+        return self.queries.get(lookup_or_path) or self._queries_by_path.get(lookup_or_path)
 
+    @cached_property
+    def _queries_by_path(self) -> Mapping[str, Stored[WarmQuery]]:
+        return {query.value.api_path: query for query in self.queries.values() if query.value.api_path}
+
+    @cached_property
     def _surfaces_by_connection(self) -> Mapping[str, tuple[str, ...]]:
-        cached: Mapping[str, tuple[str, ...]] | None = self.__dict__.get("_by_connection")
-        if cached is None:
-            cached = _invert(stored.value for stored in self.surfaces.values())
-            object.__setattr__(self, "_by_connection", cached)
-        return cached
+        return _invert(stored.value for stored in self.surfaces.values())
 
 
 def _invert(surfaces: Iterable[Surface]) -> Mapping[str, tuple[str, ...]]:

@@ -37,6 +37,7 @@ class HubEvent:
         enqueued_at: when the hub took the event; the same on each delivery.
         properties: application properties.
         device_id: the IoT Hub's own device id, empty for other sources.
+        partition_key: what the sender chose the partition by, empty where it is not known.
     """
 
     body: bytes
@@ -45,6 +46,7 @@ class HubEvent:
     enqueued_at: datetime
     properties: Mapping[str, str]
     device_id: str = ""
+    partition_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

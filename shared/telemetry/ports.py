@@ -1,11 +1,15 @@
 """What telemetry needs from the outside."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from shared.catalog.snapshot import Catalog
 from shared.telemetry.models import HubMessage
+
+type CurrentCatalog = Callable[[], Awaitable[Catalog]]
+"""Gives the catalog as this process knows it; cheap enough to be asked for each batch."""
 
 
 class EventSender(Protocol):

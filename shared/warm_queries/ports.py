@@ -15,6 +15,7 @@ class EngineQuery:
         max_records: the engine returns no more rows than this.
         timeout_seconds: the engine gives up after this time.
         cache_seconds: an answer up to this old may be given again; 0 for a fresh one.
+        lines_before: lines of the text that are not the caller's; taken off the positions in the engine's messages.
     """
 
     text: str
@@ -22,6 +23,7 @@ class EngineQuery:
     max_records: int
     timeout_seconds: int
     cache_seconds: int = 0
+    lines_before: int = 0
 
 
 @dataclass(frozen=True, slots=True)

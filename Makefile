@@ -1,0 +1,52 @@
+# The two commands that matter: make run, make test. Everything they need they fetch by themselves.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+PYTEST_WORKERS ?= 2
+
+.PHONY: help run test soak check bench services format clean
+
+help: ## Say what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+run: $(VENV)/local.installed ## Start the service on HOST and PORT (127.0.0.1:7071), state under DATA_DIR (.data)
+	@exec $(PYTHON) -m local
+
+test: $(VENV)/dev.installed ## Run every test
+	$(PYTHON) -m pytest -n $(PYTEST_WORKERS) -m "not soak" $(ARGS)
+
+soak: $(VENV)/dev.installed ## Run what takes over a minute: load, fuzz, fault storms
+	$(PYTHON) -m pytest -m soak $(ARGS)
+
+check: $(VENV)/dev.installed ## Format, lint, types, import rules
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m mypy
+	$(VENV)/bin/lint-imports
+	$(PYTHON) -m pytest -q tests/docs
+
+bench: $(VENV)/dev.installed ## Run the benchmarks, one JSON object a line; ONLY=name runs one
+	@$(PYTHON) -m bench $(ONLY)
+
+services: $(VENV)/local.installed ## Start what the local host otherwise carries, for Core Tools (embedded Kusto on 8088)
+	@exec $(PYTHON) -m local.kusto --data $${DATA_DIR:-.data}/kusto --port 8088 --hub $${DATA_DIR:-.data}/hub.sqlite
+
+format: $(VENV)/dev.installed ## Format and mend what can be mended
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+clean: ## Remove the virtual environment and caches, never the data
+	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+# One stamp per set of packages, so that make run does not wait for what only tests need.
+$(VENV)/bin/python:
+	@./scripts/make-venv $(VENV)
+
+$(VENV)/local.installed: requirements.txt requirements-local.txt constraints.txt | $(VENV)/bin/python
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements-local.txt
+	@touch $@
+
+$(VENV)/dev.installed: requirements-dev.txt $(VENV)/local.installed
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@

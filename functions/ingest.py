@@ -1,0 +1,54 @@
+"""Event Hub triggers: what devices and callers send, on its way to the impulses."""
+
+import typing
+from collections.abc import Awaitable, Callable
+
+import azure.functions as func
+
+from functions.hub_events import hub_events
+from shared.settings import settings
+from shared.telemetry.models import TELEMETRY_HUB
+from shared.telemetry.sources import EventHubSource, event_hub_sources
+from shared.wiring import services
+
+blueprint = func.Blueprint()
+
+# The worker reads the batch's type from this very form of annotation.
+type _Handler = Callable[[typing.List[func.EventHubEvent]], Awaitable[None]]  # noqa: UP006
+
+
+def _register(name: str, source: str, hub: str, consumer_group: str) -> None:
+    async def handle(events: typing.List[func.EventHubEvent]) -> None:  # noqa: UP006  see _Handler
+        await services().ingest.run(source, hub_events(events))
+
+    handle.__name__ = name
+    _triggered(handle, name, hub, consumer_group)
+
+
+def _triggered(handle: _Handler, name: str, hub: str, consumer_group: str) -> None:
+    # Without a retry policy the host moves on after an exception, and the batch would be lost. As text the bodies
+    # would be decoded by the host, and what is no UTF-8 with them.
+    retried = blueprint.retry(
+        strategy="exponential_backoff",
+        max_retry_count="-1",
+        minimum_interval="00:00:01",
+        maximum_interval="00:01:00",
+    )(handle)
+    triggered = blueprint.event_hub_message_trigger(
+        arg_name="events",
+        event_hub_name=hub,
+        connection="EventHubs",
+        consumer_group=consumer_group,
+        cardinality=func.Cardinality.MANY,
+        data_type=func.DataType.BINARY,
+    )(retried)
+    blueprint.function_name(name)(triggered)
+
+
+def _register_source(source: EventHubSource) -> None:
+    _register(source.function_name, source.name, source.hub, source.consumer_group)
+
+
+_register("ingest", TELEMETRY_HUB, TELEMETRY_HUB, "$Default")
+for _source in event_hub_sources(settings().event_hub_sources):
+    _register_source(_source)

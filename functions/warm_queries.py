@@ -1,0 +1,123 @@
+"""Warm queries and ad-hoc queries."""
+
+import re
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
+
+from shared.auth.rights import AccessRight
+from shared.catalog.parameters import parse_duration
+from shared.errors import FieldError, invalid_fields
+from shared.http.messages import Reply, Request, json_reply
+from shared.http.operations import Call, Group
+from shared.timestamps import rfc3339
+from shared.warm_queries.service import DEFAULT_LIMIT, MAX_LIMIT, QueryRun
+from shared.wiring import services
+
+GROUP = Group("warm-queries")
+MAX_TIME_RANGE = timedelta(days=366)
+PARAMETER_PREFIX = "p."
+
+
+def _time_range(text: Any) -> timedelta:
+    if not isinstance(text, str):
+        raise ValueError("an ISO 8601 duration is expected")  # noqa: TRY004  pydantic catches ValueError
+    duration = parse_duration(text)
+    if not timedelta(0) < duration <= MAX_TIME_RANGE:
+        raise ValueError("must be more than nothing and at most 366 days")
+    return duration
+
+
+def _limit(value: Any) -> int:
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_LIMIT:
+        raise ValueError(f"a whole number from 1 to {MAX_LIMIT} is expected")
+    return value
+
+
+TimeRange = Annotated[timedelta | None, BeforeValidator(_time_range)]
+Limit = Annotated[int, BeforeValidator(_limit)]
+
+
+class ExecuteQuery(BaseModel):
+    """How much of a query's answer is wanted."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    time_range: TimeRange = Field(
+        None, alias="timeRange", description="ISO 8601 duration: only rows of the last so much time, at most P366D."
+    )
+    limit: Limit = Field(DEFAULT_LIMIT, description="Most rows to return, 1 to 10000.")
+
+
+class AdHocBody(BaseModel):
+    """A caller's own query."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    query: StrictStr = Field(validation_alias=AliasChoices("query", "Query"), description="KQL.")
+    time_range: TimeRange = Field(None, alias="timeRange", description="As on a warm query.")
+    limit: Limit = Field(DEFAULT_LIMIT, description="As on a warm query.")
+
+
+@GROUP.endpoint("GET", "oi-api/warm-queries/{*lookup}", right=AccessRight.WARM_QUERY_EXECUTE, query=ExecuteQuery)
+async def execute_warm_query(call: Call[ExecuteQuery]) -> Reply:
+    """Run an approved query by its lookup key or API path."""
+    return await _execute(call, call.path["lookup"])
+
+
+@GROUP.endpoint(
+    "GET",
+    "api/workspaces/explorer/warm-queries/{queryId}",
+    right=AccessRight.WARM_QUERY_EXECUTE,
+    query=ExecuteQuery,
+)
+async def execute_warm_query_by_id(call: Call[ExecuteQuery]) -> Reply:
+    """Run an approved query at the address that it got when it was made."""
+    return await _execute(call, call.path["queryId"])
+
+
+@GROUP.endpoint("POST", "oi-api/warm-queries", right=AccessRight.WARM_QUERY_AD_HOC, body=AdHocBody)
+async def execute_ad_hoc(call: Call[Any, AdHocBody]) -> Reply:
+    """Run the caller's own query."""
+    wanted = call.body
+    return _shown(await services().warm_queries.execute_ad_hoc(wanted.query, wanted.time_range, wanted.limit))
+
+
+async def _execute(call: Call[ExecuteQuery], lookup: str) -> Reply:
+    wanted = call.query
+    arguments = _arguments(call.request)
+    return _shown(await services().warm_queries.execute(lookup, wanted.time_range, wanted.limit, arguments))
+
+
+def _arguments(request: Request) -> dict[str, str]:
+    given = [(name, value) for name, value in request.query_pairs() if name.startswith(PARAMETER_PREFIX)]
+    arguments = {name.removeprefix(PARAMETER_PREFIX): value for name, value in given}
+    if len(arguments) != len(given):
+        names = [name for name, _ in given]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise invalid_fields([FieldError(name, "is given more than once") for name in twice])
+    return arguments
+
+
+def _shown(run: QueryRun) -> Reply:
+    approval = run.approval
+    return json_reply(
+        {
+            "query": run.query,
+            "executedAt": rfc3339(run.executed_at),
+            "results": run.rows,
+            "governance": {
+                "queryApprovedBy": approval.approved_by if approval else None,
+                "queryApprovedAt": rfc3339(approval.approved_at) if approval else None,
+            },
+            "columns": [{"name": column.name, "type": column.type} for column in run.columns],
+            "rowCount": len(run.rows),
+            "truncated": run.truncated,
+            "executionTimeMs": round(run.execution_ms, 3),
+        }
+    )

@@ -1,0 +1,49 @@
+"""What the first start on a desk adds: the workspace of the document, and a key for every member of its team."""
+
+import json
+import os
+from pathlib import Path
+
+from shared.catalog.document import load
+from shared.logs import logger
+from shared.settings import Settings
+from shared.wiring import Services
+
+ACTOR = "local-host"
+_LOG = logger("first-run")
+
+
+async def prepare(settings: Settings, workspace_file: Path) -> None:
+    """Seed an empty data directory, and finish whatever an earlier start left undone.
+
+    Args:
+        settings: where the data directory is.
+        workspace_file: the document to seed from; read only when the catalog is empty.
+
+    Raises:
+        shared.catalog.problems.DocumentError: the document breaks a rule; nothing is stored.
+        OSError: the document cannot be read, or the data directory not written.
+    """
+    wired = Services(settings)
+    if await wired.catalog_store.version() == 0:
+        document = load(workspace_file.read_text(encoding="utf-8"), str(workspace_file))
+        await wired.catalog_service.apply(document, ACTOR)
+        _LOG.info("seeded the workspace")
+    await wired.catalog_service.flush_pending()
+    await _write_keys(wired, settings.data_dir / "keys.json")
+    await wired.close()
+
+
+async def _write_keys(wired: Services, path: Path) -> None:
+    if path.exists():
+        return
+    catalog = await wired.catalog.current()
+    issued = {member: await wired.api_keys.issue(ACTOR, member, "first start") for member in catalog.members}
+    draft = path.with_suffix(".draft")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump({member: key.api_key for member, key in issued.items()}, file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

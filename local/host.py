@@ -1,0 +1,250 @@
+"""The host's life: start, serve, drain, end."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from local import worker
+from local.admin import Admin
+from local.children import KustoChild
+from local.environment import HostJson, read_host_json
+from local.errors import StartError
+from local.event_hubs import PartitionLoop
+from local.http import HttpApp
+from local.hub_access import HubAccess
+from local.stopping import Stopping
+from local.timer_status import TimerStatusFile
+from local.timers import Timer
+from local.triggers import Triggers, sort
+from shared.backends.embedded.hub_file import PARTITIONS
+from shared.logs import logger
+
+_LOGGER = logger("local.host")
+_DRAIN_SECONDS = 3.5
+_CANCEL_SECONDS = 0.3
+_END_SECONDS = 4.8
+_KEEP_ALIVE_SECONDS = 120
+_BACKLOG = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """Where the host serves, and from what.
+
+    Attributes:
+        host: address to listen on.
+        port: port to listen on, 0 for any free one.
+        data_dir: folder of all state, absolute.
+        workspace_file: the workspace document that a new data directory is seeded from, None for no seeding.
+        app: folder of the function app.
+    """
+
+    host: str
+    port: int
+    data_dir: Path
+    workspace_file: Path | None
+    app: Path
+
+
+class Host:
+    """Runs a function app: HTTP, timers, Event Hub triggers, and the embedded Kusto endpoint beside it."""
+
+    def __init__(self, options: HostOptions, announce: Callable[[str], None]) -> None:
+        """Take where to serve from, and what to call with the host's address once it serves."""
+        self._options = options
+        self._announce = announce
+        self._stopping = Stopping()
+        self._failed = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> bool:
+        """Serve until SIGTERM or SIGINT, then drain; return whether every part of the host worked to the end.
+
+        Raises:
+            StartError: the host cannot start.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop)
+        listener = _listen(self._options.host, self._options.port)
+        _make_folder(self._options.data_dir)
+        async with AsyncExitStack() as stack:
+            stack.callback(listener.close)
+            start = asyncio.create_task(self._start(listener, stack))
+            if await self._first_of(start):
+                self._announce(_address(self._options.host, listener))
+                await self._stopping.wait()
+            await self._drain()
+        return not self._failed
+
+    async def _first_of(self, start: asyncio.Task[None]) -> bool:
+        """Wait for the start; return False when the host is told to stop before."""
+        stop = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait((start, stop), return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if start.done():
+            start.result()
+            return True
+        start.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await start
+        return False
+
+    async def _start(self, listener: socket.socket, stack: AsyncExitStack) -> None:
+        await self._start_kusto(stack)
+        host_json = read_host_json(self._options.app)
+        triggers = sort(await worker.index(self._options.app), host_json)
+        if self._options.workspace_file is not None:
+            await _seed(self._options.workspace_file)
+        timers = self._start_timers(triggers)
+        self._start_event_hubs(triggers, host_json, stack)
+        admin = Admin(triggers.functions, {name: timer.run_now for name, timer in timers.items()})
+        await self._start_http(HttpApp(triggers.routes, admin), listener)
+
+    async def _start_kusto(self, stack: AsyncExitStack) -> None:
+        if os.environ.get("KUSTO_URI"):
+            return
+        child = KustoChild(self._options.data_dir)
+        stack.push_async_callback(child.stop)
+        os.environ["KUSTO_URI"] = await child.start()
+        self._spawn(child.supervise(self._stopping))
+
+    def _start_timers(self, triggers: Triggers) -> dict[str, Timer]:
+        statuses = TimerStatusFile(self._options.data_dir / "timers.json")
+        timers = {setting.function.name: Timer(setting, statuses, self._stopping) for setting in triggers.timers}
+        for timer in timers.values():
+            self._spawn(timer.run())
+        return timers
+
+    def _start_event_hubs(self, triggers: Triggers, host_json: HostJson, stack: AsyncExitStack) -> None:
+        hub = HubAccess(self._options.data_dir / "hub.sqlite")
+        stack.push_async_callback(hub.close)
+        for setting in triggers.event_hubs:
+            for partition in range(PARTITIONS):
+                loop = PartitionLoop(setting, str(partition), hub, host_json.max_event_batch_size, self._stopping)
+                self._spawn(loop.run())
+        self._spawn(hub.watch(self._stopping))
+        self._spawn(hub.trim_hourly(triggers.groups(), self._stopping))
+
+    async def _start_http(self, app: HttpApp, listener: socket.socket) -> None:
+        server = _Server(_uvicorn_config(app))
+        self._spawn(server.serve([listener]))
+        self._spawn(server.exit_on(self._stopping))
+        await server.listening.wait()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A part of the host that breaks ends the host: better than to go on with half of it."""
+        self._tasks.discard(task)
+        if task.cancelled() or task.exception() is None:
+            return
+        _LOGGER.critical("a part of the host broke; the host stops", exc_info=task.exception())
+        self._failed = True
+        self._stop()
+
+    def _stop(self) -> None:
+        """Stop, and end the process in time even where a thread of the app does not."""
+        if not self._stopping.is_set():
+            self._stopping.set()
+            last_resort = threading.Timer(_END_SECONDS, os._exit, (int(self._failed),))
+            last_resort.daemon = True
+            last_resort.start()
+
+    async def _drain(self) -> None:
+        """Let requests and invocations in progress end; what takes too long is cancelled, and its events come again."""
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks, timeout=_DRAIN_SECONDS)
+        for task in late:
+            task.cancel()
+        if late:
+            _LOGGER.warning("%d parts of the host did not end in time and are cancelled", len(late))
+            await asyncio.wait(late, timeout=_CANCEL_SECONDS)
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to the host, and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def exit_on(self, stopping: Stopping) -> None:
+        """Stop accepting when the host stops."""
+        await stopping.wait()
+        self.should_exit = True
+
+
+async def _seed(workspace_file: Path) -> None:
+    from local import first_run  # noqa: PLC0415  the settings that it reads are complete only now
+    from shared.settings import settings  # noqa: PLC0415  as above
+
+    try:
+        await first_run.prepare(settings(), workspace_file)
+    except (OSError, ValueError) as error:
+        raise StartError(f"the workspace cannot be seeded from {workspace_file}: {error}") from None
+
+
+def _uvicorn_config(app: HttpApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=int(_DRAIN_SECONDS),
+    )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise StartError(f"cannot listen on {host}: {error.strerror}") from None
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        # From here on a second host fails at once; callers that come before the host is ready wait in the backlog.
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise StartError(f"cannot listen on {host}:{port}: {error.strerror}") from None
+    return listener
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StartError(f"the data directory {path} cannot be made: {error.strerror}") from None
+
+
+def _address(host: str, listener: socket.socket) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"

@@ -1,0 +1,37 @@
+"""Run the embedded Kusto endpoint: ``python -m local.kusto --data DIR``."""
+
+import argparse
+import logging
+import os
+import sys
+from pathlib import Path
+
+import duckdb
+
+from local.kusto.process import Arguments, serve
+from local.kusto.tables import UnusableFolderError
+
+
+def main() -> None:
+    """Parse the command line and serve."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        serve(_arguments())
+    except (duckdb.Error, UnusableFolderError, OSError) as error:
+        sys.exit(f"cannot serve: {error}")
+
+
+def _arguments() -> Arguments:
+    parser = argparse.ArgumentParser(prog="python -m local.kusto", description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder of *.parquet tables, or of the database file")
+    parser.add_argument("--port", type=int, default=8088, help="on 127.0.0.1; 0 picks a free one")
+    parser.add_argument("--database", default="Telemetry", help="name of the database that clients ask for")
+    parser.add_argument("--hub", type=Path, help="event hub file that feeds the table Telemetry")
+    parser.add_argument("--exit-with-parent", action="store_true", help="end when standard input ends")
+    parser.add_argument("--memory-limit", default="1GB", help="of the query engine")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of the query engine")
+    return Arguments(**vars(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

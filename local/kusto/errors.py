@@ -1,0 +1,220 @@
+"""What the endpoint answers when it does not answer rows: the error documents of Azure Data Explorer.
+
+Failure codes, type names and permanence follow the table "Kusto.Data exceptions" of the Data Explorer documentation
+and, for failures after execution has begun, "Partial query failures".
+"""
+
+from typing import Any
+
+_TYPES = "Kusto.Data.Exceptions."
+_INVALID = "Request is invalid and cannot be executed."
+
+
+class QueryError(Exception):
+    """A query that is not answered with rows.
+
+    Args:
+        status: the HTTP status.
+        code: the error document's ``code``.
+        type_name: the exception's name in ``Kusto.Data.Exceptions``.
+        message: the sentence for a person.
+        inner: a short stable code of what exactly was wrong (``SEM0100``, ``EMB0002``).
+        permanent: false where trying again may help.
+        partial: the failure is reported inside a 200, as Data Explorer does once execution has begun.
+        position: line and column in the query text, both from 1.
+    """
+
+    def __init__(
+        self,
+        *,
+        status: int,
+        code: str,
+        type_name: str,
+        message: str,
+        inner: str = "",
+        permanent: bool = True,
+        partial: bool = False,
+        position: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.type_name = type_name
+        self.message = message
+        self.inner = inner
+        self.permanent = permanent
+        self.partial = partial
+        self.position = position
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what makes the same error again, in JSON's types."""
+        names = ("status", "code", "type_name", "message", "inner", "permanent", "partial", "position")
+        return {name: getattr(self, name) for name in names}
+
+    def document(self) -> dict[str, Any]:
+        """Return the error document, without its request context."""
+        error: dict[str, Any] = {
+            "code": self.code,
+            "message": _INVALID if self.permanent else "Request aborted due to an internal service error.",
+            "@type": _TYPES + self.type_name,
+            "@message": self.message,
+            "@permanent": self.permanent,
+        }
+        if self.inner:
+            error["innererror"] = {"code": self.inner, "message": self.message, **self._place()}
+        return {"error": error}
+
+    def _place(self) -> dict[str, str]:
+        if self.position is None:
+            return {}
+        line, column = self.position
+        return {"@line": str(line), "@pos": str(column)}
+
+
+def syntax_error(message: str, position: tuple[int, int] | None = None) -> QueryError:
+    """The query text does not parse; ``position`` is line and column from 1."""
+    where = f" [line:position={position[0]}:{position[1]}]" if position else ""
+    return QueryError(
+        status=400,
+        code="BadRequest_SyntaxError",
+        type_name="SyntaxException",
+        message=f"Syntax error: Query could not be parsed: {message}{where}",
+        inner="SYN0002",
+        position=position,
+    )
+
+
+def semantic_error(message: str, *, inner: str = "SEM0100", position: tuple[int, int] | None = None) -> QueryError:
+    """The query parses but does not bind: unknown table, column or parameter, wrong type."""
+    where = f" [line:position={position[0]}:{position[1]}]" if position else ""
+    return QueryError(
+        status=400,
+        code="General_BadRequest",
+        type_name="SemanticException",
+        message=f"Semantic error: {inner}: {message}{where}",
+        inner=inner,
+        position=position,
+    )
+
+
+def unsupported(construct: str, reason: str = "", position: tuple[int, int] | None = None) -> QueryError:
+    """Data Explorer knows the construct, this endpoint does not: refused by name, never guessed at."""
+    because = f" ({reason})" if reason else ""
+    where = f" [line:position={position[0]}:{position[1]}]" if position else ""
+    return QueryError(
+        status=400,
+        code="BadRequest_NotSupported",
+        type_name="CslNotSupportedException",
+        message=f"Semantic error: EMB0001: '{construct}' is not supported by the embedded query engine{because}{where}",
+        inner="EMB0001",
+        position=position,
+    )
+
+
+def not_read_only(position: tuple[int, int] | None = None) -> QueryError:
+    """A control command where a query belongs."""
+    return QueryError(
+        status=400,
+        code="BadRequest_NotReadOnly",
+        type_name="KustoBadRequestException",
+        message="Bad request: EMB0002: control commands are not accepted here; this endpoint answers queries only.",
+        inner="EMB0002",
+        position=position,
+    )
+
+
+def too_complex(message: str) -> QueryError:
+    """The text is too long or nested too deeply to be worked on."""
+    return QueryError(
+        status=400,
+        code="General_BadRequest",
+        type_name="QueryCslTreeExceedsDepthsLimitsException",
+        message=f"Semantic error: EMB0003: {message}",
+        inner="EMB0003",
+    )
+
+
+def bad_request(message: str) -> QueryError:
+    """The request itself is malformed: not the query's fault."""
+    return QueryError(
+        status=400, code="General_BadRequest", type_name="KustoBadRequestException", message=f"Bad request: {message}"
+    )
+
+
+def unknown_database(name: str) -> QueryError:
+    """The request names a database that is not served here."""
+    return QueryError(
+        status=400,
+        code="BadRequest_DatabaseNotExist",
+        type_name="DatabaseNotFoundException",
+        message=f"Database '{name[:100]}' could not be found.",
+    )
+
+
+def result_too_large(message: str) -> QueryError:
+    """The result exceeds the record or size limit of the request."""
+    return QueryError(
+        status=200,
+        code="LimitsExceeded",
+        type_name="KustoServicePartialQueryFailureLimitsExceededException",
+        message=f"Query execution has exceeded the allowed limits (80DA0003): {message}, so not all records were "
+        "returned (E_QUERY_RESULT_SET_TOO_LARGE, 0x80DA0003).",
+        partial=True,
+    )
+
+
+def out_of_memory() -> QueryError:
+    """The query needs more memory than the engine has."""
+    return QueryError(
+        status=200,
+        code="LimitsExceeded",
+        type_name="KustoServicePartialQueryFailureLimitsExceededException",
+        message="Query execution has exceeded the allowed limits (80DA0001): the query has exceeded the memory budget "
+        "during evaluation (E_RUNAWAY_QUERY).",
+        partial=True,
+    )
+
+
+def timed_out() -> QueryError:
+    """The query did not finish within its server time-out."""
+    return QueryError(
+        status=504,
+        code="RequestExecutionTimeout",
+        type_name="KustoServiceTimeoutException",
+        message="Request execution has timed out on the service side.",
+        permanent=False,
+    )
+
+
+def throttled(capacity: int) -> QueryError:
+    """As many queries as the engine takes are running and waiting already."""
+    return QueryError(
+        status=429,
+        code="TooManyRequests",
+        type_name="KustoRequestThrottledException",
+        message=f"The query was aborted due to throttling. Capacity: {capacity}. Retrying after some back-off might "
+        "help.",
+        permanent=False,
+    )
+
+
+def execution_failed(message: str) -> QueryError:
+    """A value could not be worked on while the query ran (a cast, an overflow)."""
+    return QueryError(
+        status=400,
+        code="General_BadRequest",
+        type_name="KustoBadRequestException",
+        message=f"Query execution failed: {message}",
+        inner="EMB0004",
+    )
+
+
+def internal_error() -> QueryError:
+    """A defect of the endpoint; the log has the details."""
+    return QueryError(
+        status=500,
+        code="InternalServiceError",
+        type_name="KustoServiceException",
+        message="An internal error occurred; the endpoint's log has the details.",
+        permanent=False,
+    )

@@ -1,0 +1,125 @@
+"""One query on DuckDB, from bound SQL to encoded rows; runs in a thread and can be told to stop."""
+
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+
+from local.kusto.errors import (
+    QueryError,
+    execution_failed,
+    internal_error,
+    out_of_memory,
+    result_too_large,
+    semantic_error,
+    timed_out,
+    too_complex,
+)
+from local.kusto.frames import Answer, columns_of, encode_rows
+from local.kusto.options import RequestOptions
+
+_FIRST_ROWS = 16
+_MOST_ROWS = 2000
+_CHUNK_BYTES = 1024 * 1024
+_UNKNOWN_COLUMN = re.compile(r'Referenced column "(?P<name>[^"]*)" not found')
+
+
+@dataclass(slots=True)
+class Execution:
+    """One run of one query.
+
+    Attributes:
+        cursor: a cursor for this run alone; closed when it ends.
+        sql: one SELECT.
+        bound: values of its placeholders.
+        options: limits of the result.
+        stopped: set when nobody waits for the result any more.
+    """
+
+    cursor: duckdb.DuckDBPyConnection
+    sql: str
+    bound: Mapping[str, Any]
+    options: RequestOptions
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> Answer:
+        """Execute the query and encode its rows.
+
+        Raises:
+            QueryError: the query failed or was stopped.
+        """
+        began = time.perf_counter()
+        try:
+            columns, rows = self._answer()
+        except duckdb.Error as error:
+            raise _error(error) from error
+        except (OverflowError, ValueError) as error:
+            raise execution_failed(str(error)) from error
+        finally:
+            self.cursor.close()
+        return Answer(columns, rows, time.perf_counter() - began)
+
+    def stop(self) -> None:
+        """Ask the run to end; to be called again until it has, since DuckDB forgets an interrupt between statements."""
+        self.stopped.set()
+        self.cursor.interrupt()
+
+    def _answer(self) -> tuple[tuple[tuple[str, str], ...], bytes]:
+        limited = f"SELECT * FROM ({self.sql}) LIMIT {self._limit()}"  # noqa: S608  the translator's own SQL
+        statements = self.cursor.extract_statements(limited)
+        if len(statements) != 1 or statements[0].type is not duckdb.StatementType.SELECT:
+            raise internal_error()
+        if self.stopped.is_set():
+            raise timed_out()
+        self.cursor.execute(statements[0], dict(self.bound) or None)
+        columns = columns_of(self.cursor.description or ())
+        return columns, b",".join(self._chunks(columns))
+
+    def _limit(self) -> int:
+        take = self.options.take_records
+        one_more = self.options.max_records + 1
+        return one_more if take is None else min(take, one_more)
+
+    def _chunks(self, columns: tuple[tuple[str, str], ...]) -> Iterator[bytes]:
+        records = size = 0
+        at_once = _FIRST_ROWS
+        while rows := self.cursor.fetchmany(at_once):
+            if self.stopped.is_set():
+                raise timed_out()
+            records += len(rows)
+            if records > self.options.max_records:
+                raise result_too_large(
+                    f"The results of this query exceed the set limit of {self.options.max_records} records"
+                )
+            chunk = encode_rows(columns, rows)
+            size += len(chunk)
+            if size > self.options.max_bytes:
+                raise result_too_large(
+                    f"The results of this query exceed the set limit of {self.options.max_bytes} bytes"
+                )
+            yield chunk
+            # A row can be megabytes: as many at once as the rows so far suggest, so that the limit is met in time.
+            at_once = min(_MOST_ROWS, max(1, _CHUNK_BYTES * records // max(1, size)))
+
+
+def _error(error: duckdb.Error) -> QueryError:
+    text = str(error).split("\n", 1)[0]
+    detail = text.partition(": ")[2] or text
+    if isinstance(error, duckdb.InterruptException):
+        return timed_out()
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return out_of_memory()
+    if isinstance(error, duckdb.FatalException | duckdb.InternalException):
+        return internal_error()
+    if isinstance(error, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException):
+        if "expression depth" in text:
+            return too_complex("the query is nested too deeply")
+        unknown = _UNKNOWN_COLUMN.search(text)
+        if unknown:
+            return semantic_error(f"Failed to resolve scalar expression named '{unknown['name'][:200]}'")
+        return semantic_error(detail[:300], inner="SEM0001")
+    return execution_failed(detail[:300])

@@ -1,0 +1,149 @@
+"""Translations for the engine: a bounded cache in front of translator processes that may be killed."""
+
+import asyncio
+import contextlib
+import logging
+import struct
+import sys
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from local.kusto.errors import QueryError, internal_error, too_complex
+from local.kusto.parameters import Declaration
+from local.kusto.translate import Translation
+
+MAX_SECONDS = 15.0
+"""Of one translation by the clock, from the moment that a process has it; the process itself counts its CPU time."""
+SHORT_CHARACTERS = 8 * 1024
+"""Texts up to this length have a process of their own, so that they never wait for the parse of a long one."""
+CACHED = 1024
+CACHED_CHARACTERS = 16_000_000
+
+_LENGTH = struct.Struct(">I")
+_MAX_REPLY = 8 * 1024 * 1024
+_LOGGER = logging.getLogger(__name__)
+
+
+class Translator:
+    """Translates query texts over one fixed schema.
+
+    Args:
+        schema: the tables that queries may read, with their columns in order.
+    """
+
+    def __init__(self, schema: Mapping[str, Sequence[str]]) -> None:
+        self._schema = schema
+        self._cache: OrderedDict[str, Translation] = OrderedDict()
+        self._cached_characters = 0
+        self._short = _Process()
+        self._long = _Process()
+        self.hits = 0
+        self.misses = 0
+
+    async def start(self) -> None:
+        """Start the processes; a query that comes before they are warm waits for them."""
+        await self._short.start()
+        await self._long.start()
+
+    async def close(self) -> None:
+        """End the processes."""
+        await self._short.end()
+        await self._long.end()
+
+    async def translate(self, text: str) -> Translation:
+        """Return the translation of a query text.
+
+        A cancelled call costs the process that works for it, which is replaced.
+
+        Raises:
+            QueryError: what is wrong with the text.
+        """
+        cached = self._cache.get(text)
+        if cached is not None:
+            self._cache.move_to_end(text)
+            self.hits += 1
+            return cached
+        self.misses += 1
+        translation = await self._fresh(text)
+        self._keep(text, translation)
+        return translation
+
+    async def _fresh(self, text: str) -> Translation:
+        process = self._short if len(text) <= SHORT_CHARACTERS else self._long
+        async with process.turn:
+            try:
+                async with asyncio.timeout(MAX_SECONDS):
+                    reply = await process.ask({"text": text, "schema": self._schema})
+            except TimeoutError:
+                raise too_complex("the query takes too long to translate") from None
+            except (OSError, asyncio.IncompleteReadError):
+                raise too_complex("the query could not be translated within its memory and time") from None
+        return _translation(reply)
+
+    def _keep(self, text: str, translation: Translation) -> None:
+        self._cached_characters += _cost(text, translation) - _cost(text, self._cache.pop(text, None))
+        self._cache[text] = translation
+        while len(self._cache) > CACHED or self._cached_characters > CACHED_CHARACTERS:
+            oldest, dropped = self._cache.popitem(last=False)
+            self._cached_characters -= _cost(oldest, dropped)
+
+
+class _Process:
+    """One translator process, started again after a question that it did not survive."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self._process: asyncio.subprocess.Process | None = None
+        self._usable = False
+
+    async def start(self) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "local.kusto.translator_process",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        self._usable = True
+
+    async def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        if not self._usable or self._process is None or self._process.returncode is not None:
+            await self.end()
+            await self.start()
+        if self._process is None or self._process.stdin is None or self._process.stdout is None:
+            raise OSError("the translator has no pipes")
+        self._usable = False
+        body = orjson.dumps(request)
+        self._process.stdin.write(_LENGTH.pack(len(body)) + body)
+        await self._process.stdin.drain()
+        (length,) = _LENGTH.unpack(await self._process.stdout.readexactly(_LENGTH.size))
+        if length > _MAX_REPLY:
+            raise OSError("the translator's reply is too long")
+        reply: dict[str, Any] = orjson.loads(await self._process.stdout.readexactly(length))
+        self._usable = True
+        return reply
+
+    async def end(self) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+            self._process = None
+
+
+def _translation(reply: Mapping[str, Any]) -> Translation:
+    failure = reply.get("error")
+    if failure is not None:
+        position = failure.pop("position")
+        raise QueryError(position=tuple(position) if position else None, **failure)
+    if "sql" not in reply:
+        raise internal_error()
+    declarations = tuple(Declaration(**declaration) for declaration in reply["declarations"])
+    return Translation(reply["sql"], frozenset(reply["slots"]), declarations)
+
+
+def _cost(text: str, translation: Translation | None) -> int:
+    return 0 if translation is None else len(text) + len(translation.sql)

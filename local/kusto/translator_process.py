@@ -1,0 +1,117 @@
+"""The process that translates: its time and memory can be taken away without taking the engine with it.
+
+A text of 150 bytes can expand to gigabytes of SQL, and a parse cannot be interrupted from another thread. So each
+translator reads requests from standard input, answers on standard output, and dies of what it cannot afford.
+
+Frames are a 4-byte big-endian length and a JSON document: ``{"text", "schema"}`` in, ``{"sql", "slots",
+"declarations"}`` or ``{"error": {...}}`` out.
+"""
+
+import dataclasses
+import logging
+import resource
+import signal
+import struct
+import sys
+from typing import Any, BinaryIO
+
+import orjson
+
+from local.kusto.errors import QueryError, internal_error, too_complex
+from local.kusto.expansion import bound_expansion
+from local.kusto.extensions import EXTENSIONS
+from local.kusto.translate import Translation, translate
+
+MEMORY_BYTES = 1024 * 1024 * 1024
+CPU_SECONDS = 2.5
+"""Of one translation; after these it is given up, and the process goes on."""
+ORPHAN_SECONDS = 30
+"""Of one translation, by the clock; the engine gives up sooner, this ends a process whose engine is gone."""
+
+_RECURSION_LIMIT = 3000
+_LENGTH = struct.Struct(">I")
+_LOGGER = logging.getLogger(__name__)
+
+# The parser builds its prediction tables as it meets the grammar: a first query would pay some 80 ms for them.
+_WARM_UP = (
+    "declare query_parameters(_from:datetime, n:long = 5); let T = T | where a between (_from .. now()); T "
+    "| where b == 'x' and c has 'y' or d in (1, 2) | extend e = toint(f.g) | summarize count(), avg(d) by bin(a, 1h), b "
+    "| join kind=inner (T | project a, b) on b | order by a asc"
+)
+
+
+class _OutOfTimeError(BaseException):
+    """A translation has used up its time; no library's ``except Exception`` may keep it going."""
+
+
+def main() -> None:
+    """Serve translations until standard input ends."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    signal.signal(signal.SIGVTALRM, _out_of_time)
+    bound_expansion()
+    for extension in EXTENSIONS:
+        extension.install()
+    translate(_WARM_UP, {"T": ["a", "b", "c", "d", "f"]})
+    requests, replies = sys.stdin.buffer, sys.stdout.buffer
+    while request := _receive(requests):
+        signal.alarm(ORPHAN_SECONDS)
+        reply, afford = _answer(request["text"], request["schema"])
+        signal.alarm(0)
+        replies.write(_LENGTH.pack(len(reply)) + reply)
+        replies.flush()
+        if not afford:
+            return
+
+
+def _out_of_time(_number: int, _frame: object) -> None:
+    raise _OutOfTimeError
+
+
+def _receive(stream: BinaryIO) -> dict[str, Any] | None:
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    document: dict[str, Any] = orjson.loads(stream.read(_LENGTH.unpack(head)[0]))
+    return document
+
+
+def _answer(text: str, schema: dict[str, list[str]]) -> tuple[bytes, bool]:
+    """Return the reply, and whether this process can go on."""
+    try:
+        return _rendered(_timed(text, schema)), True
+    except _OutOfTimeError:
+        return _failure(too_complex("the query takes too long to translate")), True
+    except QueryError as error:
+        return _failure(error), True
+    except MemoryError:
+        return _failure(too_complex("the query expands beyond what can be translated")), False
+    except Exception:  # the translator is a large library fed with hostile text; its defect ends one query
+        _LOGGER.exception("a query could not be translated")
+        return _failure(internal_error()), True
+
+
+def _timed(text: str, schema: dict[str, list[str]]) -> Translation:
+    signal.setitimer(signal.ITIMER_VIRTUAL, CPU_SECONDS)
+    try:
+        return translate(text, schema)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def _rendered(translation: Translation) -> bytes:
+    return orjson.dumps(
+        {
+            "sql": translation.sql,
+            "slots": sorted(translation.slots),
+            "declarations": [dataclasses.asdict(declaration) for declaration in translation.declarations],
+        }
+    )
+
+
+def _failure(error: QueryError) -> bytes:
+    return orjson.dumps({"error": error.arguments()})
+
+
+if __name__ == "__main__":
+    main()

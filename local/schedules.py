@@ -1,0 +1,46 @@
+"""NCRONTAB schedules, in UTC."""
+
+import re
+from datetime import datetime, timedelta
+
+from croniter import CroniterError, croniter
+
+_FIELD = re.compile(r"(?:[0-9*,/-]|[A-Za-z]{3})+")
+_WITHOUT_SECONDS, _WITH_SECONDS = 5, 6
+
+
+class Schedule:
+    """When a timer is due: six fields, seconds first; five fields leave the seconds out.
+
+    See learn.microsoft.com/azure/azure-functions/functions-bindings-timer, "NCRONTAB expressions". What croniter knows
+    beyond that (``L``, ``#``, ``@daily``) is refused, for the Functions host would refuse it too.
+    """
+
+    def __init__(self, expression: str) -> None:
+        """Read an expression.
+
+        Raises:
+            ValueError: it is not an NCRONTAB expression, or names no instant.
+        """
+        parts = expression.split()
+        if len(parts) == _WITHOUT_SECONDS:
+            parts.insert(0, "0")
+        if len(parts) != _WITH_SECONDS or not all(_FIELD.fullmatch(part) for part in parts):
+            raise ValueError(f"{expression!r} is not an NCRONTAB expression of six fields")
+        self._expression = " ".join(parts)
+        try:
+            self.next(datetime.fromisoformat("2000-01-01T00:00:00Z"))
+        except CroniterError as error:
+            raise ValueError(f"{expression!r} is not an NCRONTAB expression: {error}") from None
+
+    def next(self, after: datetime) -> datetime:
+        """Return the first occurrence after an instant."""
+        # NCRONTAB wants the day of month and the day of week both to match, where cron takes either.
+        occurrences = croniter(self._expression, after, second_at_beginning=True, day_or=False)
+        instant: datetime = occurrences.get_next(datetime)
+        return instant
+
+    def interval(self, after: datetime) -> timedelta:
+        """Return the time between the next two occurrences."""
+        first = self.next(after)
+        return self.next(first) - first

@@ -1,0 +1,77 @@
+"""Sorts an app's functions by trigger: routes, timers and event hubs, each with its app settings filled in."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from local.environment import HostJson, resolved
+from local.errors import StartError
+from local.event_hubs import DEFAULT_GROUP, EventHubSetting
+from local.routes import RouteTable
+from local.schedules import Schedule
+from local.timers import TimerSetting
+from local.worker import LoadedFunction
+from shared.logs import fields, logger
+from shared.telemetry.models import IMPULSES_HUB
+
+_LOGGER = logger("local.triggers")
+_OTHER_READERS = {IMPULSES_HUB: frozenset({"adx", "archive"})}
+"""Consumer groups that are not functions of every app: the query table, and the archive from when it exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Triggers:
+    """The functions of an app by what triggers them."""
+
+    functions: Mapping[str, LoadedFunction]
+    routes: RouteTable
+    timers: tuple[TimerSetting, ...]
+    event_hubs: tuple[EventHubSetting, ...]
+
+    def groups(self) -> dict[str, frozenset[str]]:
+        """Return by hub the consumer groups that must have read an event before it may be deleted."""
+        groups: dict[str, frozenset[str]] = dict(_OTHER_READERS)
+        for setting in self.event_hubs:
+            groups[setting.hub] = groups.get(setting.hub, frozenset()) | {setting.group}
+        return groups
+
+
+def sort(functions: Iterable[LoadedFunction], host_json: HostJson) -> Triggers:
+    """Return the functions by trigger; a trigger that this host does not know is logged and left out.
+
+    Raises:
+        StartError: a route, schedule or app setting that is wrong.
+    """
+    by_name = {function.name: function for function in functions}
+    routes = RouteTable()
+    timers: list[TimerSetting] = []
+    hubs: list[EventHubSetting] = []
+    for function in by_name.values():
+        match function.kind:
+            case "httpTrigger":
+                routes.add(function, host_json.route_prefix)
+            case "timerTrigger":
+                timers.append(_timer(function))
+            case "eventHubTrigger":
+                hubs.append(_event_hub(function))
+            case kind:
+                _LOGGER.warning("the local host has no such trigger", extra=fields(function=function.name, kind=kind))
+    return Triggers(by_name, routes, tuple(timers), tuple(hubs))
+
+
+def _timer(function: LoadedFunction) -> TimerSetting:
+    try:
+        schedule = Schedule(resolved(str(function.trigger["schedule"])))
+    except ValueError as error:
+        raise StartError(f"the timer {function.name}: {error}") from None
+    return TimerSetting(function, schedule, bool(function.trigger.get("runOnStartup", False)))
+
+
+def _event_hub(function: LoadedFunction) -> EventHubSetting:
+    trigger = function.trigger
+    return EventHubSetting(
+        function,
+        hub=resolved(str(trigger["eventHubName"])),
+        group=resolved(str(trigger.get("consumerGroup") or DEFAULT_GROUP)),
+        many=str(trigger.get("cardinality", "many")).lower() == "many",
+        binary=str(trigger.get("dataType", "")).lower() == "binary",
+    )

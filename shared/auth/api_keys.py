@@ -1,0 +1,45 @@
+"""API keys: ``oik_<8 base32 id>_<43 base64url secret>``, of which only a salted hash is kept."""
+
+import base64
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+
+PREFIX = "oik_"
+_FORM = re.compile(r"oik_([A-Z2-7]{8})_([A-Za-z0-9_-]{43})")
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key just made: the text that the owner sees once, and what is kept of it."""
+
+    text: str
+    key_id: str
+    salt: bytes
+    digest: bytes
+
+
+def generate() -> NewKey:
+    """Return a new key with 256 random bits."""
+    key_id = base64.b32encode(secrets.token_bytes(5)).decode("ascii")
+    secret = secrets.token_urlsafe(32)
+    salt = secrets.token_bytes(16)
+    return NewKey(f"{PREFIX}{key_id}_{secret}", key_id, salt, digest(salt, secret))
+
+
+def split(text: str) -> tuple[str, str] | None:
+    """Return the id and the secret of a key's text, None where it has not a key's form."""
+    found = _FORM.fullmatch(text)
+    return (found[1], found[2]) if found else None
+
+
+def digest(salt: bytes, secret: str) -> bytes:
+    """Return what is kept of a secret. It holds 256 random bits, so a fast hash is as good as a slow one."""
+    return hashlib.sha256(salt + secret.encode("ascii")).digest()
+
+
+def matches(salt: bytes, expected: bytes, secret: str) -> bool:
+    """Return whether a secret is the one behind a digest, in constant time."""
+    return hmac.compare_digest(digest(salt, secret), expected)

@@ -1,0 +1,163 @@
+"""From an Authorization header to a principal."""
+
+import hashlib
+import time
+from collections import OrderedDict
+from datetime import datetime
+
+from shared.auth import api_keys, entra, jws
+from shared.auth.entra import EntraTokens
+from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, Team, TeamMember
+from shared.auth.principals import Principal, Via, unauthenticated
+from shared.auth.tokens import Claims, TokenCodec
+from shared.snapshots import Snapshot
+from shared.timestamps import now
+
+CACHED_TOKENS = 10_000
+TOUCH_SECONDS = 60
+_NO_SALT = b"\0" * 16
+
+
+class Authenticator:
+    """Authenticates API keys, the service's own tokens and, where configured, Entra ID tokens."""
+
+    def __init__(
+        self,
+        directory: Directory,
+        credentials: Snapshot[Credentials],
+        store: CredentialStore,
+        codec: TokenCodec,
+        entra_tokens: EntraTokens | None,
+    ) -> None:
+        self._directory = directory
+        self._credentials = credentials
+        self._store = store
+        self._codec = codec
+        self._entra = entra_tokens
+        self._seen: OrderedDict[bytes, Claims] = OrderedDict()
+        self._touched: dict[str, datetime] = {}
+
+    async def __call__(self, authorization: str, accepted: frozenset[Via]) -> Principal:
+        """Return the caller that an Authorization header names.
+
+        Args:
+            authorization: the header's value, empty where there is none.
+            accepted: the kinds of credential that the operation takes.
+
+        Raises:
+            WorkspaceError: UNAUTHENTICATED; UNAVAILABLE when keys or team cannot be read.
+        """
+        scheme, _, credential = authorization.partition(" ")
+        credential = credential.strip()
+        if scheme.lower() != "bearer" or not credential:
+            raise unauthenticated("The header Authorization: Bearer <token> is required.")
+        if credential.startswith(api_keys.PREFIX):
+            if Via.API_KEY not in accepted:
+                raise unauthenticated("API keys are not taken here; GET /workspace/api/keys/jwt gives a token for one.")
+            return await self._by_key(credential)
+        if Via.ENTRA in accepted and self._entra is not None and _is_entra(credential):
+            return await self._by_entra(self._entra, credential)
+        if Via.JWT not in accepted:
+            raise unauthenticated("A token is not taken here.")
+        return await self._by_token(credential)
+
+    async def _by_token(self, token: str) -> Principal:
+        claims = await self._claims(token)
+        credentials = await self._credentials.current()
+        team = await self._directory.team()
+        if claims.token_id in credentials.revoked_tokens:
+            raise unauthenticated("The token was revoked.")
+        if claims.workspace != team.workspace or claims.subject not in (None, claims.username):
+            raise unauthenticated("The token is not valid.")
+        member = _enabled(team, claims.username)
+        return Principal(
+            member_id=member.id,
+            identity=None if member.service else claims.subject,
+            name=member.name,
+            rights=claims.rights & member.access_rights,
+            via=Via.JWT,
+            credential_id=claims.token_id,
+            expires_at=claims.expires_at,
+        )
+
+    async def _claims(self, token: str) -> Claims:
+        # A digest is kept instead of the token, so that a dump of the cache holds nothing that can be used.
+        digest = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=32).digest()
+        claims = self._seen.get(digest)
+        if claims is not None:
+            if claims.expires_at.timestamp() <= time.time():
+                del self._seen[digest]
+                raise unauthenticated("The token has expired.")
+            self._seen.move_to_end(digest)
+            return claims
+        claims = await self._codec.verify(token)
+        self._seen[digest] = claims
+        if len(self._seen) > CACHED_TOKENS:
+            self._seen.popitem(last=False)
+        return claims
+
+    async def _by_key(self, text: str) -> Principal:
+        parts = api_keys.split(text)
+        if parts is None:
+            raise unauthenticated("The API key is not valid.")
+        key = await self._find_key(parts[0])
+        # An unknown id costs the same work as a known one, so that ids cannot be told apart by time.
+        good = api_keys.matches(key.salt if key else _NO_SALT, key.digest if key else b"", parts[1])
+        at = now()
+        if key is None or not good or key.revoked_at is not None or (key.expires_at and key.expires_at <= at):
+            raise unauthenticated("The API key is not valid.")
+        member = _enabled(await self._directory.team(), key.principal)
+        await self._touch(key, at)
+        return Principal(
+            member_id=member.id,
+            identity=None if member.service else member.id,
+            name=member.name,
+            rights=member.access_rights if key.rights is None else key.rights & member.access_rights,
+            via=Via.API_KEY,
+            credential_id=key.key_id,
+            expires_at=key.expires_at,
+        )
+
+    async def _find_key(self, key_id: str) -> ApiKey | None:
+        credentials = await self._credentials.current()
+        if key_id not in credentials.keys:
+            # Another process, the apply command for one, may have made it a moment ago.
+            self._credentials.invalidate()
+            credentials = await self._credentials.current()
+        return credentials.keys.get(key_id)
+
+    async def _touch(self, key: ApiKey, at: datetime) -> None:
+        last = self._touched.get(key.key_id, key.last_used_at)
+        if last is None or (at - last).total_seconds() >= TOUCH_SECONDS:
+            self._touched[key.key_id] = at
+            await self._store.touch_key(key.key_id, at)
+
+    async def _by_entra(self, tokens: EntraTokens, token: str) -> Principal:
+        claims = await tokens.verify(token)
+        team = await self._directory.team()
+        member = entra.find_member(team.members.values(), claims)
+        if member is None or not member.enabled:
+            raise unauthenticated("The account is no enabled member of this workspace.")
+        return Principal(
+            member_id=member.id,
+            identity=None if member.service else member.id,
+            name=member.name,
+            rights=member.access_rights,
+            via=Via.ENTRA,
+            credential_id=str(claims.get("uti", "")),
+            expires_at=entra.expires_at(claims),
+        )
+
+
+def _is_entra(token: str) -> bool:
+    try:
+        return jws.header_of(token).get("alg") == entra.ALGORITHM
+    except ValueError:
+        return False
+
+
+def _enabled(team: Team, member_id: str) -> TeamMember:
+    member = team.members.get(member_id)
+    if member is None or not member.enabled:
+        raise unauthenticated("The credential's principal is unknown or disabled.")
+    return member

@@ -1,0 +1,76 @@
+"""Entra ID tokens: who signed in with the organisation's own account."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import jwt
+
+from shared.auth import jws
+from shared.auth.ports import OpenIdProvider, TeamMember
+from shared.auth.principals import unauthenticated
+
+ALGORITHM = "RS256"
+_REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "tid"]
+_BAD = "The token is not valid."
+
+
+class EntraTokens:
+    """Verifies tokens of one tenant for one audience (OpenID Connect Core 3.1.3.7)."""
+
+    def __init__(self, provider: OpenIdProvider, tenant_id: str, audience: str) -> None:
+        self._provider = provider
+        self._tenant_id = tenant_id
+        self._audience = audience
+
+    async def verify(self, token: str) -> Mapping[str, Any]:
+        """Return the claims of a token.
+
+        Raises:
+            WorkspaceError: UNAUTHENTICATED, or UNAVAILABLE when the provider's keys cannot be fetched.
+        """
+        try:
+            key = await self._public_key(jws.header_of(token))
+            claims: Mapping[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=[ALGORITHM],
+                audience=self._audience,
+                issuer=await self._provider.issuer(),
+                options={"require": _REQUIRED, "strict_aud": True},
+            )
+        except jwt.ExpiredSignatureError:
+            raise unauthenticated("The token has expired.") from None
+        except (jwt.PyJWTError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+            raise unauthenticated(_BAD) from None
+        if claims["tid"] != self._tenant_id:
+            raise unauthenticated(_BAD)
+        return claims
+
+    async def _public_key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
+        if header.get("alg") != ALGORITHM or "crit" in header:
+            raise ValueError(_BAD)
+        key = await self._provider.public_key(str(header["kid"]))
+        if key is None or key.get("kty") != "RSA":
+            raise ValueError(_BAD)
+        return jwt.PyJWK(dict(key), ALGORITHM)
+
+
+def find_member(members: Iterable[TeamMember], claims: Mapping[str, Any]) -> TeamMember | None:
+    """Return the member that a token belongs to: by object id, else by an e-mail address that the provider verified.
+
+    ``email`` alone is whatever a directory's owner typed; it counts only with ``xms_edov`` or ``email_verified``.
+    """
+    known = list(members)
+    object_id = str(claims.get("oid", "")).casefold()
+    for member in known:
+        if object_id and member.oid is not None and member.oid.casefold() == object_id:
+            return member
+    verified = any(claims.get(name) in (True, "true", "1", 1) for name in ("xms_edov", "email_verified"))
+    email = str(claims.get("email", "")).casefold() if verified else ""
+    return next((member for member in known if email and member.oid is None and member.id.casefold() == email), None)
+
+
+def expires_at(claims: Mapping[str, Any]) -> datetime:
+    """Return when a verified token ends."""
+    return datetime.fromtimestamp(int(claims["exp"]), UTC)

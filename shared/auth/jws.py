@@ -1,0 +1,59 @@
+"""Compact JWS (RFC 7515) read strictly, before any library is asked to be lenient."""
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MAX_LENGTH = 16_384
+_SEGMENT = re.compile(r"[A-Za-z0-9_-]+")
+# By length modulo 4: how many bits of the last character are unused and must be zero (RFC 4648 section 3.5).
+_FREE_BITS = {0: 0, 2: 4, 3: 2}
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+def header_of(token: str) -> Mapping[str, Any]:
+    """Return the JOSE header of a token whose three segments are canonical base64url and whose JSON is unambiguous.
+
+    Nothing is verified yet; the payload is only checked for its form.
+
+    Raises:
+        ValueError: too long, not three segments, padding, stray bits, not JSON objects, or duplicate members.
+    """
+    if len(token) > MAX_LENGTH:
+        raise ValueError("the token is too long")
+    segments = token.split(".")
+    if len(segments) != 3:  # noqa: PLR2004  header, payload, signature
+        raise ValueError("the token is not a signed token in compact form")
+    header, payload, _ = (_decode(segment) for segment in segments)
+    _object(payload)
+    return _object(header)
+
+
+def encode(data: bytes) -> str:
+    """Return base64url without padding."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def _decode(segment: str) -> bytes:
+    free_bits = _FREE_BITS.get(len(segment) % 4)
+    if free_bits is None or not _SEGMENT.fullmatch(segment):
+        raise ValueError("the token is not base64url")
+    if _ALPHABET.index(segment[-1]) & ((1 << free_bits) - 1):
+        raise ValueError("the token is not canonical base64url")
+    return base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
+
+
+def _object(data: bytes) -> Mapping[str, Any]:
+    value = json.loads(data, object_pairs_hook=_unique)
+    if not isinstance(value, dict):
+        raise ValueError("the token does not hold JSON objects")  # noqa: TRY004  callers catch one error
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("the token names a member twice")
+    return members

@@ -1,0 +1,116 @@
+"""The catalog in SQLite: items, their version, and the outbox of audit events."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+
+from shared.backends.embedded.faults import answering
+from shared.backends.embedded.sqlite import Database
+from shared.catalog.ports import Item, Origin, PendingEvent, StoredCatalog
+from shared.errors import Kind, WorkspaceError
+from shared.timestamps import parse_rfc3339, rfc3339
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS catalog_version (only INTEGER PRIMARY KEY CHECK (only = 1), version INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS catalog_items (
+  kind TEXT NOT NULL, key TEXT NOT NULL, definition TEXT NOT NULL, origin TEXT NOT NULL,
+  created_at TEXT NOT NULL, updated_at TEXT NOT NULL, edited_by TEXT NOT NULL, PRIMARY KEY (kind, key)
+);
+CREATE TABLE IF NOT EXISTS catalog_outbox (
+  position INTEGER PRIMARY KEY AUTOINCREMENT, append_id TEXT NOT NULL UNIQUE, target TEXT NOT NULL,
+  user_id TEXT NOT NULL, event TEXT NOT NULL
+);
+"""
+"""Statements that make the tables where they are missing; the file may hold other stores' tables too."""
+
+
+class SqliteCatalogStore:
+    """The CatalogStore port over a SQLite file.
+
+    Args:
+        database: the file, opened with :data:`SCHEMA` among its statements.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def version(self) -> int:
+        """Return the current version."""
+        with _answering():
+            return await self._database.read(_version)
+
+    async def load(self) -> StoredCatalog:
+        """Return all items, by kind and key, with their version."""
+        with _answering():
+            return await self._database.read(_load)
+
+    async def save(
+        self,
+        puts: Sequence[Item],
+        deletes: Sequence[tuple[str, str]],
+        events: Sequence[PendingEvent],
+        expected_version: int,
+    ) -> int:
+        """Apply all changes and keep their events, or nothing; return the new version."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            if _version(connection) != expected_version:
+                raise WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", "the catalog was changed by someone else")
+            connection.executemany("INSERT OR REPLACE INTO catalog_items VALUES (?,?,?,?,?,?,?)", map(_item_row, puts))
+            connection.executemany("DELETE FROM catalog_items WHERE kind = ? AND key = ?", deletes)
+            connection.executemany(
+                "INSERT INTO catalog_outbox (append_id, target, user_id, event) VALUES (?,?,?,?)", _event_rows(events)
+            )
+            connection.execute("INSERT OR REPLACE INTO catalog_version VALUES (1, ?)", (expected_version + 1,))
+            return expected_version + 1
+
+        with _answering():
+            return await self._database.write(work)
+
+    async def pending_events(self) -> Sequence[PendingEvent]:
+        """Return the events not yet settled, oldest first."""
+        with _answering():
+            return await self._database.read(_pending)
+
+    async def settle(self, append_ids: Sequence[str]) -> None:
+        """Forget events that now stand in their chain."""
+        ids = [(append_id,) for append_id in append_ids]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany("DELETE FROM catalog_outbox WHERE append_id = ?", ids)
+
+        with _answering():
+            await self._database.write(work)
+
+
+def _answering() -> AbstractContextManager[None]:
+    return answering("CATALOG_UNAVAILABLE", "the catalog")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    row = connection.execute("SELECT version FROM catalog_version").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _load(connection: sqlite3.Connection) -> StoredCatalog:
+    rows = connection.execute("SELECT * FROM catalog_items ORDER BY kind, key")
+    items = tuple(
+        Item(kind, key, json.loads(definition), Origin(origin), parse_rfc3339(created), parse_rfc3339(updated), editor)
+        for kind, key, definition, origin, created, updated, editor in rows
+    )
+    return StoredCatalog(_version(connection), items)
+
+
+def _pending(connection: sqlite3.Connection) -> list[PendingEvent]:
+    rows = connection.execute("SELECT append_id, target, user_id, event FROM catalog_outbox ORDER BY position")
+    return [PendingEvent(append_id, target, user_id, json.loads(event)) for append_id, target, user_id, event in rows]
+
+
+def _item_row(item: Item) -> tuple[str, ...]:
+    times = rfc3339(item.created_at), rfc3339(item.updated_at)
+    return item.kind, item.key, json.dumps(item.definition), item.origin, *times, item.edited_by
+
+
+def _event_rows(events: Iterable[PendingEvent]) -> Iterable[tuple[str, ...]]:
+    return ((event.append_id, event.target, event.user_id, json.dumps(event.event)) for event in events)

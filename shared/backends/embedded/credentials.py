@@ -1,0 +1,110 @@
+"""API keys and issued tokens in SQLite."""
+
+import json
+import sqlite3
+from datetime import datetime
+from typing import Any
+
+from shared.auth.ports import ApiKey, Credentials, IssuedToken
+from shared.auth.rights import AccessRight
+from shared.backends.embedded.sqlite import Database
+from shared.timestamps import now, parse_rfc3339, rfc3339
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS credential_version (only INTEGER PRIMARY KEY CHECK (only = 1), version INTEGER NOT NULL);
+INSERT OR IGNORE INTO credential_version VALUES (1, 0);
+CREATE TABLE IF NOT EXISTS api_keys (
+  key_id TEXT PRIMARY KEY, salt BLOB NOT NULL, digest BLOB NOT NULL, principal TEXT NOT NULL, name TEXT NOT NULL,
+  rights TEXT, created_at TEXT NOT NULL, expires_at TEXT, last_used_at TEXT, revoked_at TEXT
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS issued_tokens (
+  token_id TEXT PRIMARY KEY, principal TEXT NOT NULL, expires_at TEXT NOT NULL, revoked_at TEXT
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS issued_tokens_by_expiry ON issued_tokens (expires_at);
+"""
+
+
+class SqliteCredentialStore:
+    """The CredentialStore port over SQLite; timestamps are fixed-width text, so that they compare as they sort."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def version(self) -> int:
+        """Return the version."""
+        return await self._database.read(_version)
+
+    async def load(self) -> Credentials:
+        """Return keys and revoked tokens of one moment."""
+        return await self._database.read(_load)
+
+    async def add_key(self, key: ApiKey) -> None:
+        """Keep a key."""
+        rights = None if key.rights is None else json.dumps(sorted(key.rights))
+        row = (
+            *(key.key_id, key.salt, key.digest, key.principal, key.name, rights),
+            *(_text(at) for at in (key.created_at, key.expires_at, key.last_used_at, key.revoked_at)),
+        )
+        await self._change("INSERT INTO api_keys VALUES (?,?,?,?,?,?,?,?,?,?)", row)
+
+    async def revoke_key(self, key_id: str, at: datetime) -> None:
+        """Revoke a key."""
+        sql = "UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL"
+        await self._change(sql, (rfc3339(at), key_id))
+
+    async def touch_key(self, key_id: str, at: datetime) -> None:
+        """Note a use."""
+        sql = "UPDATE api_keys SET last_used_at = ? WHERE key_id = ?"
+        await self._database.write(lambda connection: connection.execute(sql, (rfc3339(at), key_id)))
+
+    async def add_token(self, token: IssuedToken) -> None:
+        """Keep an issued token and forget expired ones."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM issued_tokens WHERE expires_at < ?", (rfc3339(now()),))
+            row = (token.token_id, token.principal, rfc3339(token.expires_at))
+            connection.execute("INSERT INTO issued_tokens VALUES (?,?,?,NULL)", row)
+
+        await self._database.write(work)
+
+    async def find_token(self, token_id: str) -> IssuedToken | None:
+        """Return a token that still lives."""
+        sql = "SELECT principal, expires_at FROM issued_tokens WHERE token_id = ? AND expires_at >= ?"
+        arguments = (token_id, rfc3339(now()))
+        row = await self._database.read(lambda connection: connection.execute(sql, arguments).fetchone())
+        return None if row is None else IssuedToken(token_id, row[0], parse_rfc3339(row[1]))
+
+    async def revoke_token(self, token_id: str, at: datetime) -> None:
+        """Revoke a token."""
+        sql = "UPDATE issued_tokens SET revoked_at = ? WHERE token_id = ? AND revoked_at IS NULL"
+        await self._change(sql, (rfc3339(at), token_id))
+
+    async def _change(self, sql: str, arguments: tuple[Any, ...]) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(sql, arguments)
+            connection.execute("UPDATE credential_version SET version = version + 1")
+
+        await self._database.write(work)
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    row = connection.execute("SELECT version FROM credential_version").fetchone()
+    return int(row[0])
+
+
+def _load(connection: sqlite3.Connection) -> Credentials:
+    keys = (_key(row) for row in connection.execute("SELECT * FROM api_keys"))
+    sql = "SELECT token_id FROM issued_tokens WHERE revoked_at IS NOT NULL AND expires_at >= ?"
+    revoked = connection.execute(sql, (rfc3339(now()),))
+    return Credentials(_version(connection), {key.key_id: key for key in keys}, frozenset(row[0] for row in revoked))
+
+
+def _key(row: tuple[Any, ...]) -> ApiKey:
+    key_id, salt, digest, principal, name, rights, *instants = row
+    created_at, expires_at, last_used_at, revoked_at = (text and parse_rfc3339(text) for text in instants)
+    carried = None if rights is None else frozenset(AccessRight(right) for right in json.loads(rights))
+    return ApiKey(key_id, salt, digest, principal, name, carried, created_at, expires_at, last_used_at, revoked_at)
+
+
+def _text(instant: datetime | None) -> str | None:
+    return None if instant is None else rfc3339(instant)

@@ -1,0 +1,309 @@
+"""The embedded event hub: an append-only log in one SQLite file, with partitions and an offset per consumer group."""
+
+import asyncio
+import json
+import logging
+import sqlite3
+import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from shared.backends.embedded.hub_file import (
+    PARTITIONS,
+    event_id,
+    instant_of,
+    microseconds,
+    open_hub,
+    partition_of,
+    sequence_of,
+)
+from shared.errors import Kind, WorkspaceError
+from shared.telemetry.models import HubEvent, HubMessage
+from shared.timestamps import now
+
+_LOGGER = logging.getLogger(__name__)
+
+RETRY_AFTER_SECONDS = 1
+MAX_READ_BYTES = 16 * 1024 * 1024
+"""A read stops after this many body bytes, so that a batch of large events does not fill the memory."""
+
+_BUSY_TIMEOUT_MS = 5_000
+_TRIM_CHUNK = 5_000
+
+
+@dataclass(slots=True)
+class _Send:
+    """One call of ``send`` that waits for its commit: rows by (hub, partition)."""
+
+    rows: Mapping[tuple[str, str], list[tuple[str, str, bytes]]]
+    done: "asyncio.Future[None]"
+
+
+class HubLog:
+    """Appends to the hubs of one file; sends that arrive while a commit is in flight ride in the next one.
+
+    Several processes may append to the same file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        self._ids: dict[tuple[str, str], int] = {}
+        self._lock = threading.Lock()
+        self._pending: list[_Send] = []
+        self._writing = False
+        self._closed = False
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hub-writer")
+
+    async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
+        """Append the messages; when this returns they are on disk, all of them.
+
+        A send is all or nothing. Its messages keep their order within a partition key.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``TELEMETRY_HUB_UNAVAILABLE``: disk full, file locked or unreadable.
+        """
+        if not messages:
+            return
+        rows: dict[tuple[str, str], list[tuple[str, str, bytes]]] = {}
+        for message in messages:
+            row = (message.partition_key, json.dumps(dict(message.properties)), message.body)
+            rows.setdefault((hub, partition_of(message.partition_key)), []).append(row)
+        done = asyncio.get_running_loop().create_future()
+        with self._lock:
+            if self._closed:
+                raise _unavailable()
+            self._pending.append(_Send(rows, done))
+            if not self._writing:
+                self._writing = True
+                self._writer.submit(self._drain)
+        await done
+
+    async def close(self) -> None:
+        """Commit what waits and close the file; later sends are refused."""
+        with self._lock:
+            self._closed = True
+        await asyncio.get_running_loop().run_in_executor(None, self._writer.shutdown)
+        self._disconnect()
+
+    def _drain(self) -> None:
+        while True:
+            with self._lock:
+                batch, self._pending = self._pending, []
+                if not batch:
+                    self._writing = False
+                    return
+            _settle(batch, committed=self._commit(batch))
+
+    def _commit(self, batch: Sequence[_Send]) -> bool:
+        try:
+            connection = self._connect()
+            connection.execute("BEGIN IMMEDIATE")
+            self._append(connection, batch)
+            connection.execute("COMMIT")
+        except Exception:  # whatever it is, the senders must hear of it, and the thread must live on
+            _LOGGER.exception("the event hub %s took nothing of %d sends", self._path, len(batch))
+            # Closing rolls back, and a fresh connection recovers from any kind of failure.
+            self._disconnect()
+            return False
+        return True
+
+    def _append(self, connection: sqlite3.Connection, batch: Sequence[_Send]) -> None:
+        enqueued = microseconds(now())
+        for place, rows in _by_partition(batch).items():
+            last = self._reserve(connection, place, len(rows))
+            first_id = event_id(self._ids[place], last - len(rows) + 1)
+            connection.executemany(
+                "INSERT INTO events (id, enqueued, partition_key, properties, body) VALUES (?, ?, ?, ?, ?)",
+                ((first_id + index, enqueued, *row) for index, row in enumerate(rows)),
+            )
+
+    def _reserve(self, connection: sqlite3.Connection, place: tuple[str, str], count: int) -> int:
+        """Take ``count`` sequence numbers of a partition and return the last of them."""
+        if place not in self._ids:
+            connection.execute("INSERT OR IGNORE INTO partitions (hub, partition) VALUES (?, ?)", place)
+        partition_id, last = connection.execute(
+            "UPDATE partitions SET last_sequence = last_sequence + ? WHERE hub = ? AND partition = ? "
+            "RETURNING id, last_sequence",
+            (count, *place),
+        ).fetchone()
+        self._ids[place] = partition_id
+        return int(last)
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = open_hub(self._path)
+            self._connection.execute(f"PRAGMA busy_timeout={_BUSY_TIMEOUT_MS}")
+        return self._connection
+
+    def _disconnect(self) -> None:
+        self._ids.clear()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class HubReader:
+    """Reads the hubs of one file and keeps the offsets of consumer groups. Synchronous; one thread at a time.
+
+    Every method may raise ``sqlite3.Error``: the file is locked beyond 30 s, or the disk is full.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._connection = open_hub(path)
+        # An offset lost with the power is an event delivered again, which every reader allows for; no fsync is needed.
+        self._connection.execute("PRAGMA synchronous=NORMAL")
+        self._ids: dict[tuple[str, str], int] = {}
+        self._version = -1
+
+    def partitions(self, hub: str) -> tuple[str, ...]:  # noqa: ARG002  every hub has the same number
+        """Return the ids of the hub's partitions."""
+        return tuple(str(number) for number in range(PARTITIONS))
+
+    def read(self, hub: str, partition: str, after: int, limit: int) -> list[HubEvent]:
+        """Return up to ``limit`` events with a sequence number above ``after``, ascending; at most about 16 MB."""
+        partition_id = self._partition_id(hub, partition)
+        if partition_id is None:
+            return []
+        rows = self._connection.execute(
+            "SELECT id, enqueued, partition_key, properties, body FROM events WHERE id > ? AND id < ? "
+            "ORDER BY id LIMIT ?",
+            (event_id(partition_id, after), event_id(partition_id + 1, 0), limit),
+        )
+        events: list[HubEvent] = []
+        size = 0
+        for row in rows:
+            events.append(_event(row, partition))
+            size += len(events[-1].body)
+            if size >= MAX_READ_BYTES:
+                break
+        rows.close()
+        return events
+
+    def committed(self, hub: str, group: str, partition: str) -> int:
+        """Return the sequence number up to which the group has read the partition, 0 when it has read nothing."""
+        row = self._connection.execute(
+            "SELECT sequence FROM offsets WHERE hub = ? AND consumer_group = ? AND partition = ?",
+            (hub, group, partition),
+        ).fetchone()
+        return int(row[0]) if row else 0
+
+    def commit(self, hub: str, group: str, partition: str, sequence_number: int) -> None:
+        """Note that the group has read the partition up to and with ``sequence_number``; never goes backwards."""
+        self._connection.execute(
+            "INSERT INTO offsets (hub, consumer_group, partition, sequence) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET sequence = max(sequence, excluded.sequence)",
+            (hub, group, partition, sequence_number),
+        )
+
+    def trim(self, older_than: datetime, groups: Mapping[str, Collection[str]]) -> int:
+        """Delete what is older and what every named group has read; return how many events that were.
+
+        Args:
+            older_than: events enqueued before this instant may go.
+            groups: by hub, the consumer groups that must have read an event; hubs that are not named keep everything.
+        """
+        return sum(
+            self._trim(hub, partition, older_than, names)
+            for hub, names in groups.items()
+            for partition in self.partitions(hub)
+        )
+
+    def changed(self) -> bool:
+        """Return whether another connection has written since the last call; true on the first. Costs microseconds."""
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        changed: bool = version != self._version
+        self._version = version
+        return changed
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _trim(self, hub: str, partition: str, older_than: datetime, groups: Collection[str]) -> int:
+        partition_id = self._partition_id(hub, partition)
+        if partition_id is None:
+            return 0
+        first, last = event_id(partition_id, 0), event_id(partition_id + 1, 0) - 1
+        if groups:
+            last = event_id(partition_id, min(self.committed(hub, group, partition) for group in groups))
+        young = self._connection.execute(
+            "SELECT id FROM events WHERE id BETWEEN ? AND ? AND enqueued >= ? ORDER BY id LIMIT 1",
+            (first, last, microseconds(older_than)),
+        ).fetchone()
+        return self._delete(first, young[0] - 1 if young else last)
+
+    def _delete(self, first: int, last: int) -> int:
+        """Delete a range of ids, in chunks, so that no sender waits long for the file."""
+        deleted = 0
+        while True:
+            gone = self._connection.execute(
+                "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?)",
+                (first, last, _TRIM_CHUNK),
+            ).rowcount
+            deleted += gone
+            if gone < _TRIM_CHUNK:
+                return deleted
+
+    def _partition_id(self, hub: str, partition: str) -> int | None:
+        place = (hub, partition)
+        if place not in self._ids:
+            row = self._connection.execute(
+                "SELECT id FROM partitions WHERE hub = ? AND partition = ?", place
+            ).fetchone()
+            if row is None:
+                return None
+            self._ids[place] = int(row[0])
+        return self._ids[place]
+
+
+def _by_partition(batch: Iterable[_Send]) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:
+    merged: dict[tuple[str, str], list[tuple[str, str, bytes]]] = {}
+    for send in batch:
+        for place, rows in send.rows.items():
+            merged.setdefault(place, []).extend(rows)
+    return merged
+
+
+def _settle(batch: Sequence[_Send], *, committed: bool) -> None:
+    """Wake the senders of a batch, with one call into each event loop."""
+    futures: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    for send in batch:
+        futures.setdefault(send.done.get_loop(), []).append(send.done)
+    for loop, waiting in futures.items():
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(_resolve, waiting, committed)
+
+
+def _resolve(futures: Sequence["asyncio.Future[None]"], committed: bool) -> None:  # noqa: FBT001  called by the loop
+    for future in futures:
+        if future.done():
+            continue
+        if committed:
+            future.set_result(None)
+        else:
+            future.set_exception(_unavailable())
+
+
+def _event(row: tuple[int, int, str, str, bytes], partition: str) -> HubEvent:
+    identifier, enqueued, key, properties, body = row
+    return HubEvent(
+        body=body,
+        partition=partition,
+        sequence_number=sequence_of(identifier),
+        enqueued_at=instant_of(enqueued),
+        properties=json.loads(properties),
+        partition_key=key,
+    )
+
+
+def _unavailable() -> WorkspaceError:
+    return WorkspaceError(
+        Kind.UNAVAILABLE,
+        "TELEMETRY_HUB_UNAVAILABLE",
+        "The event hub cannot take events at the moment.",
+        retryAfter=RETRY_AFTER_SECONDS,
+    )

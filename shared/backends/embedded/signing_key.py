@@ -1,0 +1,92 @@
+"""The token signing key as a PEM file that only its owner can read."""
+
+import asyncio
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
+from shared.auth import jws
+
+_COORDINATE = 32
+
+
+class FileSigningKey:
+    """The SigningKey port over a file; made on first use, by whichever process comes first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._key: ec.EllipticCurvePrivateKey | None = None
+
+    async def key_id(self) -> str:
+        """Return the key's JWK thumbprint."""
+        return _key_id((await self._private_key()).public_key())
+
+    async def sign(self, message: bytes) -> bytes:
+        """Return the ES256 signature, 64 bytes."""
+        der = (await self._private_key()).sign(message, ec.ECDSA(hashes.SHA256()))
+        return b"".join(part.to_bytes(_COORDINATE) for part in decode_dss_signature(der))
+
+    async def public_keys(self) -> Sequence[Mapping[str, Any]]:
+        """Return the one public key."""
+        return [public_jwk((await self._private_key()).public_key())]
+
+    async def _private_key(self) -> ec.EllipticCurvePrivateKey:
+        if self._key is None:
+            self._key = await asyncio.to_thread(_load_or_create, self._path)
+        return self._key
+
+
+def public_jwk(key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
+    """Return a P-256 public key as a JWK (RFC 7517), its thumbprint (RFC 7638) as ``kid``."""
+    return {**_required_members(key), "kid": _key_id(key), "use": "sig", "alg": "ES256"}
+
+
+def _load_or_create(path: Path) -> ec.EllipticCurvePrivateKey:
+    if not path.exists():
+        _create(path)
+    key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+        raise ValueError(f"{path} holds no P-256 private key")  # noqa: TRY004  the content is wrong, not a type
+    return key
+
+
+def _create(path: Path) -> None:
+    pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(pem)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        # A link is created or refused as one step: of several processes one wins, and none reads half a file.
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+
+
+def _required_members(key: ec.EllipticCurvePublicKey) -> dict[str, str]:
+    numbers = key.public_numbers()
+    return {"crv": "P-256", "kty": "EC", "x": _coordinate(numbers.x), "y": _coordinate(numbers.y)}
+
+
+def _key_id(key: ec.EllipticCurvePublicKey) -> str:
+    canonical = json.dumps(_required_members(key), separators=(",", ":"), sort_keys=True)
+    return jws.encode(hashlib.sha256(canonical.encode()).digest())
+
+
+def _coordinate(number: int) -> str:
+    return jws.encode(number.to_bytes(_COORDINATE))

@@ -1,0 +1,73 @@
+"""OpenID Connect discovery and keys over HTTPS, kept in memory."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+
+from shared.errors import Kind, WorkspaceError
+
+KEYS_LIVE_SECONDS = 3600.0
+MIN_REFRESH_SECONDS = 10.0
+_TIMEOUT = aiohttp.ClientTimeout(total=10)
+_MAX_BYTES = 1024 * 1024
+
+
+class HttpOpenIdProvider:
+    """The OpenIdProvider port over a discovery document (OpenID Connect Discovery 1.0).
+
+    Keys are fetched anew each hour, and at most every ten seconds when a token names one that is not known.
+    """
+
+    def __init__(self, discovery_url: str) -> None:
+        self._discovery_url = discovery_url
+        self._issuer = ""
+        self._keys: dict[str, Mapping[str, Any]] = {}
+        self._fetched_at = float("-inf")
+        self._lock = asyncio.Lock()
+
+    async def issuer(self) -> str:
+        """Return the issuer that the discovery document names."""
+        await self._refresh(KEYS_LIVE_SECONDS)
+        return self._issuer
+
+    async def public_key(self, key_id: str) -> Mapping[str, Any] | None:
+        """Return a public key by its id."""
+        await self._refresh(KEYS_LIVE_SECONDS)
+        if key_id not in self._keys:
+            await self._refresh(MIN_REFRESH_SECONDS)
+        return self._keys.get(key_id)
+
+    async def _refresh(self, max_age: float) -> None:
+        if time.monotonic() - self._fetched_at < max_age:
+            return
+        async with self._lock:
+            if time.monotonic() - self._fetched_at < max_age:
+                return
+            await self._fetch()
+
+    async def _fetch(self) -> None:
+        try:
+            async with aiohttp.ClientSession(timeout=_TIMEOUT) as session:
+                discovery = await _get(session, self._discovery_url)
+                keys = await _get(session, str(discovery["jwks_uri"]))
+            self._issuer = str(discovery["issuer"])
+            self._keys = {str(key["kid"]): key for key in keys["keys"] if "kid" in key}
+        except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
+            raise WorkspaceError(
+                Kind.UNAVAILABLE, "IDENTITY_PROVIDER_UNAVAILABLE", "The identity provider's keys cannot be fetched."
+            ) from error
+        self._fetched_at = time.monotonic()
+
+
+async def _get(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
+    async with session.get(url, allow_redirects=False) as response:
+        response.raise_for_status()
+        if response.content_length is not None and response.content_length > _MAX_BYTES:
+            raise ValueError("the document is too large")
+        document = await response.json(content_type=None)
+    if not isinstance(document, dict):
+        raise ValueError("the document is not a JSON object")  # noqa: TRY004  callers treat it as a bad reply
+    return document

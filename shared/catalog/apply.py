@@ -1,0 +1,143 @@
+"""Changes to the catalog: saved with their audit events in one step, then entered in the chain."""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Final
+
+from shared import logs
+from shared.catalog.change_events import Head, change_event, changed_item
+from shared.catalog.diff import Change, Plan, plan
+from shared.catalog.models import WorkspaceDocument
+from shared.catalog.outbox import flush
+from shared.catalog.ports import CatalogStore, Origin, StoredCatalog
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.ports import AuditLog
+from shared.timestamps import now
+
+ATTEMPTS: Final = 10
+FIRST_WAIT_SECONDS: Final = 0.02
+
+_LOG = logs.logger("catalog")
+
+
+class CatalogService:
+    """Makes changes to the catalog.
+
+    Args:
+        store: where the catalog is kept.
+        audit_log: where the events of changes go.
+        changed: called after each change; makes this process read the catalog anew.
+        clock: gives the current instant.
+    """
+
+    def __init__(
+        self,
+        store: CatalogStore,
+        audit_log: AuditLog,
+        *,
+        changed: Callable[[], None] = lambda: None,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        self._store = store
+        self._audit_log = audit_log
+        self._changed = changed
+        self._clock = clock
+        self._warned = False
+
+    async def plan(self, document: WorkspaceDocument) -> Plan:
+        """Return what :meth:`apply` would do now.
+
+        Raises:
+            WorkspaceError: as :meth:`apply`.
+        """
+        return plan(document, await self._store.load())
+
+    async def apply(self, document: WorkspaceDocument, actor: str) -> Plan:
+        """Make the catalog as a document declares it, and return what that took.
+
+        Args:
+            document: a document that was loaded without problems.
+            actor: who applies it; becomes the last editor of what changes and the UserID of the events.
+
+        Raises:
+            WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED``; CONFLICT ``CATALOG_CHANGED`` when others change the catalog
+                without pause; UNAVAILABLE when the store does not answer.
+        """
+
+        def decide(stored: StoredCatalog) -> Plan:
+            return plan(document, stored)
+
+        return await self._commit(decide, actor, Origin.DECLARED)
+
+    async def change(self, decide: Callable[[StoredCatalog], Sequence[Change]], actor: str) -> tuple[Change, ...]:
+        """Make changes that come through the API, and return them.
+
+        Args:
+            decide: gives the changes for the catalog as stored; called again when another change came first. What it
+                raises is raised here, with nothing changed.
+            actor: who makes them.
+
+        Raises:
+            WorkspaceError: CONFLICT ``CATALOG_CHANGED`` when others change the catalog without pause; UNAVAILABLE when
+                the store does not answer.
+        """
+
+        def decided(stored: StoredCatalog) -> Plan:
+            return Plan(tuple(decide(stored)))
+
+        return (await self._commit(decided, actor, Origin.API)).changes
+
+    async def flush_pending(self) -> int:
+        """Enter the events in their chains that no chain is known to hold yet, and return how many.
+
+        Raises:
+            WorkspaceError: the audit log's; what was not entered stays pending.
+        """
+        return await flush(self._store, self._audit_log)
+
+    async def _commit(self, decide: Callable[[StoredCatalog], Plan], actor: str, origin: Origin) -> Plan:
+        planned = await self._save(decide, actor, origin)
+        if not planned.empty:
+            self._changed()
+        try:
+            await self.flush_pending()
+        except WorkspaceError:
+            _LOG.exception("audit events of the catalog stay pending")
+        return planned
+
+    async def _save(self, decide: Callable[[StoredCatalog], Plan], actor: str, origin: Origin) -> Plan:
+        for attempt in range(ATTEMPTS):
+            stored = await self._store.load()
+            planned = decide(stored)
+            if planned.empty or await self._saved(planned.changes, stored, actor, origin):
+                return planned
+            await asyncio.sleep(random.uniform(0, FIRST_WAIT_SECONDS * 2**attempt))  # noqa: S311  spreads retries, no secret
+        raise WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", "the catalog is being changed by others; try again")
+
+    async def _saved(self, changes: Sequence[Change], stored: StoredCatalog, actor: str, origin: Origin) -> bool:
+        """Save changes with their events; return whether the catalog was still the one that they were decided on."""
+        held = {(item.kind, item.key): item for item in stored.items}
+        at = self._clock()
+        puts = [
+            changed_item(change, held.get((change.kind, change.key)), actor, origin, at)
+            for change in changes
+            if change.after is not None
+        ]
+        deletes = [(change.kind, change.key) for change in changes if change.after is None]
+        head = Head.of(stored, puts)
+        events = [change_event(change, actor, head.workspace) for change in changes] if head.audited else []
+        try:
+            await self._store.save(puts, deletes, events, stored.version)
+        except WorkspaceError as error:
+            if error.code != "CATALOG_CHANGED":
+                raise
+            return False
+        self._warn_once(audited=head.audited)
+        return True
+
+    def _warn_once(self, *, audited: bool) -> None:
+        if not audited and not self._warned:
+            _LOG.warning("provenance is not provisioned; changes to the catalog go unaudited")
+            self._warned = True

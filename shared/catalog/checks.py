@@ -1,0 +1,139 @@
+"""The rules that hold between the items of a workspace document."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Final
+
+from shared.auth.rights import AccessRight
+from shared.catalog.models import ConnectionType, Member, Tier
+from shared.catalog.problems import Path, field_path
+from shared.catalog.query_checks import parameter_findings, path_findings
+from shared.catalog.sections import Sections
+from shared.catalog.simulator_checks import simulator_findings
+
+type Finding = tuple[Path, str]
+
+
+def findings(sections: Sections) -> Iterator[Finding]:
+    """Return every broken rule with the path of the field that breaks it."""
+    return chain.from_iterable(rule(sections) for rule in RULES)
+
+
+def _unique(places: Iterable[tuple[Path, str]], what: str) -> Iterator[Finding]:
+    """Yield a finding for each value that an earlier place already has."""
+    first: dict[str, Path] = {}
+    for path, value in places:
+        if value in first:
+            yield path, f"is already the {what} of {field_path(first[value][:-1]) or field_path(first[value])}"
+        else:
+            first[value] = path
+
+
+def _limits(sections: Sections) -> Iterator[Finding]:
+    head = sections.head
+    if head is not None and head.limits is not None and head.tier is not Tier.ENTERPRISE:
+        yield ("limits",), "may be given with tier enterprise only"
+    if head is not None and head.limits is None and head.tier is Tier.ENTERPRISE:
+        yield ("limits",), "is required with tier enterprise"
+
+
+def _reason_categories(sections: Sections) -> Iterator[Finding]:
+    policy = sections.head.policies.provenance if sections.head else None
+    seen: set[str] = set()
+    for index, category in enumerate(policy.reason_categories if policy else ()):
+        if category in seen:
+            yield ("policies", "provenance", "reasonCategories", index), "is given twice"
+        seen.add(category)
+
+
+def _members(sections: Sections) -> Iterator[Finding]:
+    yield from _unique(((("team", index, "id"), member.id.casefold()) for index, member in sections.team), "id")
+    oids = ((("team", index, "oid"), member.oid.casefold()) for index, member in sections.team if member.oid)
+    yield from _unique(oids, "oid")
+
+
+def _lookups(sections: Sections) -> Iterator[Finding]:
+    for name, items in (
+        ("connections", sections.connections),
+        ("surfaces", sections.surfaces),
+        ("warmQueries", sections.queries),
+        ("dataStores", sections.data_stores),
+    ):
+        yield from _unique((((name, index, "lookup"), item.lookup) for index, item in items), "lookup")
+
+
+def _connections(sections: Sections) -> Iterator[Finding]:
+    for index, connection in sections.connections:
+        at = ("connections", index)
+        source = connection.source
+        if source.event_hub is not None and connection.type is not ConnectionType.CLOUD_EVENT_HUB:
+            yield (*at, "source", "eventHub"), "may be given with type CLOUD_EVENT_HUB only"
+        if source.event_hub is None and "consumer_group" in source.model_fields_set:
+            yield (*at, "source", "consumerGroup"), "may be given with eventHub only"
+        if connection.simulator is not None and connection.type is not ConnectionType.SIMULATOR:
+            yield (*at, "simulator"), "may be given with type SIMULATOR only"
+        if connection.simulator is None and connection.type is ConnectionType.SIMULATOR:
+            yield (*at, "simulator"), "is required with type SIMULATOR"
+        if connection.simulator is not None:
+            yield from simulator_findings((*at, "simulator"), connection.simulator)
+
+
+def _surfaces(sections: Sections) -> Iterator[Finding]:
+    known = sections.written["connections"]
+    for index, surface in sections.surfaces:
+        places = [(("surfaces", index, "connections", place), name) for place, name in enumerate(surface.connections)]
+        yield from ((path, f"names no connection: {name}") for path, name in places if name not in known)
+        seen: set[str] = set()
+        for path, name in places:
+            if name in seen:
+                yield path, "is given twice"
+            seen.add(name)
+
+
+def _queries(sections: Sections) -> Iterator[Finding]:
+    members = {member.id: member for _, member in sections.team}
+    yield from _unique(((("warmQueries", index, "name"), query.name) for index, query in sections.queries), "name")
+    yield from path_findings(sections.queries)
+    for index, query in sections.queries:
+        at = ("warmQueries", index)
+        if query.surface not in sections.written["surfaces"]:
+            yield (*at, "surface"), f"names no surface: {query.surface}"
+        yield from parameter_findings((*at, "parameters"), query.parameters)
+        approver = query.approval.approved_by if query.approval else None
+        if approver is not None and (approver in members or approver not in sections.written["team"]):
+            rule = _approver_rule(members.get(approver))
+            if rule:
+                yield (*at, "approval", "approvedBy"), rule
+
+
+def _approver_rule(approver: Member | None) -> str | None:
+    """Return what keeps a member from having approved; who has left (disabled) may have done so before."""
+    if approver is None:
+        return "names no member of the team"
+    if AccessRight.WARM_QUERY_APPROVE not in approver.access_rights:
+        return f"names a member without {AccessRight.WARM_QUERY_APPROVE}"
+    return "names a service, which has no identity to approve with" if approver.service else None
+
+
+def _data_stores(sections: Sections) -> Iterator[Finding]:
+    databases = [
+        (("dataStores", index, "databases", place), database)
+        for index, store in sections.data_stores
+        for place, database in enumerate(store.databases)
+    ]
+    yield from _unique((((*at, "lookup"), database.lookup) for at, database in databases), "lookup")
+    for at, database in databases:
+        names = (((*at, "containers", place, "name"), item.name) for place, item in enumerate(database.containers))
+        yield from _unique(names, "name")
+
+
+RULES: Final[tuple[Callable[[Sections], Iterator[Finding]], ...]] = (
+    _limits,
+    _reason_categories,
+    _members,
+    _lookups,
+    _connections,
+    _surfaces,
+    _queries,
+    _data_stores,
+)

@@ -1,0 +1,152 @@
+"""What applying a document would change in the stored catalog."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from shared.catalog.api_made import ApiMade
+from shared.catalog.items import MODELS, ONLY, ItemId, ItemKind, declared_items, definition_of
+from shared.catalog.models import WorkspaceDocument
+from shared.catalog.ports import Item, Origin, StoredCatalog
+from shared.errors import Kind, WorkspaceError
+
+ORDER: Final[Mapping[str, int]] = {kind: place for place, kind in enumerate(ItemKind)}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One item added, changed or removed.
+
+    Attributes:
+        kind: the item's kind.
+        key: the item's key.
+        before: its definition so far, None for an added item.
+        after: its definition from now on, None for a removed item.
+        action: what the audit event calls it instead of ``Created``, ``Updated`` or ``Removed``.
+        is_edit: whether the actor becomes the item's last editor; an approval is none.
+    """
+
+    kind: str
+    key: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    action: str = ""
+    is_edit: bool = True
+
+    @property
+    def verb(self) -> str:
+        """The last part of the audit event's ActionType."""
+        if self.action:
+            return self.action
+        if self.before is None:
+            return "Created"
+        return "Removed" if self.after is None else "Updated"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An item that apply leaves as it is stored.
+
+    Attributes:
+        kind: the item's kind.
+        key: the item's key.
+        reason: why.
+        conflict: whether the document asks for something else.
+    """
+
+    kind: str
+    key: str
+    reason: str
+    conflict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What apply would do: changes in the order in which they are made, and what it leaves alone."""
+
+    changes: tuple[Change, ...]
+    kept: tuple[Kept, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether the stored catalog already is as declared."""
+        return not self.changes
+
+
+def plan(document: WorkspaceDocument, stored: StoredCatalog) -> Plan:
+    """Return what it takes to make the stored catalog as a document declares it.
+
+    Items made through the API stay as they are; where the document contradicts one, the stored item wins. A query whose
+    text is unchanged keeps an approval given since, unless the document names one itself.
+
+    Raises:
+        WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED``: the document is another workspace's.
+    """
+    held = {(item.kind, item.key): item for item in stored.items}
+    _same_workspace(document, held)
+    declared = declared_items(document)
+    found = [*_declared(declared, held), *_undeclared(declared, held)]
+    changes = [entry for entry in found if isinstance(entry, Change)]
+    kept = [entry for entry in found if isinstance(entry, Kept)]
+    return Plan(
+        tuple(sorted(changes, key=_order)), tuple(sorted(kept, key=lambda entry: (ORDER[entry.kind], entry.key)))
+    )
+
+
+def _order(change: Change) -> tuple[bool, int, str]:
+    """Removals come last, what depends on others first among them."""
+    place = ORDER[change.kind]
+    return change.after is None, -place if change.after is None else place, change.key
+
+
+def _same_workspace(document: WorkspaceDocument, held: Mapping[ItemId, Item]) -> None:
+    workspace = held.get((ItemKind.WORKSPACE, ONLY))
+    if workspace is not None and workspace.definition["id"] != document.workspace.id:
+        stored_id = workspace.definition["id"]
+        detail = f"this deployment serves workspace {stored_id}, the document declares {document.workspace.id}"
+        raise WorkspaceError(Kind.CONFLICT, "WORKSPACE_ID_FIXED", detail)
+
+
+def _declared(declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, Item]) -> Iterator[Change | Kept]:
+    api_made = ApiMade(held.values())
+    for (kind, key), definition in declared.items():
+        item = held.get((kind, key))
+        before = None if item is None else _normal(item)
+        after = _keep_approval(kind, definition, before)
+        if item is not None and item.origin is Origin.API:
+            same = before == definition
+            yield Kept(kind, key, "made through the API" if same else "made otherwise through the API", not same)
+        elif before != after and (reason := api_made.objection(kind, key, after)):
+            yield Kept(kind, key, reason, conflict=True)
+        elif before != after:
+            yield Change(kind, key, before, after)
+
+
+def _undeclared(declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, Item]) -> Iterator[Change | Kept]:
+    api_made = ApiMade(held.values())
+    for (kind, key), item in held.items():
+        if (kind, key) in declared:
+            continue
+        if item.origin is Origin.API:
+            yield Kept(kind, key, "made through the API", conflict=False)
+        elif reason := api_made.need(kind, key, item.definition):
+            yield Kept(kind, key, reason, conflict=True)
+        else:
+            yield Change(kind, key, _normal(item), None)
+
+
+def _normal(item: Item) -> dict[str, Any]:
+    """Return a stored definition as this version writes it, so that a new default is no change."""
+    try:
+        return definition_of(MODELS[ItemKind(item.kind)].model_validate(item.definition))
+    except ValidationError:
+        return item.definition
+
+
+def _keep_approval(kind: str, definition: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+    if kind != ItemKind.WARM_QUERY or before is None or definition["approval"] is not None:
+        return definition
+    approved = {**definition, "approval": before.get("approval")}
+    return approved if approved == before else definition

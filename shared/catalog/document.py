@@ -1,0 +1,82 @@
+"""From YAML text to the workspace document, with every problem at its line and column."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from shared.catalog.checks import findings
+from shared.catalog.field_hints import nearest_field
+from shared.catalog.models import WorkspaceDocument
+from shared.catalog.problems import DocumentError, Path, Problem
+from shared.catalog.sections import Sections
+from shared.catalog.yaml_tree import compose
+from shared.catalog.yaml_values import LocatedValues
+
+
+def load(text: str, source: str) -> WorkspaceDocument:
+    """Return the workspace that a YAML text declares.
+
+    Args:
+        text: the YAML document.
+        source: name of the file, for the problems.
+
+    Raises:
+        DocumentError: with every problem: form, fields, values and references between items. Text that is not YAML, or
+            is beyond a limit, is one problem alone.
+    """
+    located = LocatedValues(compose(text, source), source)
+    data = located.read()
+    problems = dict.fromkeys(located.problems)
+    unread = {problem.field for problem in problems}
+    try:
+        document = WorkspaceDocument.model_validate_json(json.dumps(data), strict=True, by_alias=True, by_name=False)
+        sections = Sections.of(document)
+    except ValidationError as error:
+        refused = error.errors(include_url=False, include_input=False)
+        problems |= dict.fromkeys(problem for problem in _shape(refused, located) if problem.field not in unread)
+        document, sections = None, Sections.sound_part(data, [detail["loc"] for detail in refused])
+    problems |= dict.fromkeys(located.problem(path, message) for path, message in findings(sections))
+    if document is None or problems:
+        raise DocumentError(problems)
+    return document
+
+
+def _shape(refused: list[ErrorDetails], located: LocatedValues) -> Iterator[Problem]:
+    """Give one problem a place: the branches of a union each report the same value."""
+    messages: dict[Path, list[str]] = {}
+    for detail in _telling(refused):
+        field = ("kind",) if detail["type"].startswith("union_tag") else ()
+        told = messages.setdefault(located.resolve((*detail["loc"], *field)), [])
+        if (message := _message(detail)) not in told:
+            told.append(message)
+    for path, told in messages.items():
+        yield located.problem(path, "; ".join(told))
+
+
+def _telling(refused: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Leave out the lists that count as too short only because an item of theirs is refused."""
+    parents = {detail["loc"][:length] for detail in refused for length in range(len(detail["loc"]))}
+    return [detail for detail in refused if detail["type"] != "too_short" or detail["loc"] not in parents]
+
+
+def _message(detail: ErrorDetails) -> str:
+    match detail["type"]:
+        case "missing" | "union_tag_not_found":
+            return "is required"
+        case "extra_forbidden":
+            meant = nearest_field(detail["loc"])
+            return f"is not a known field; did you mean {meant}?" if meant else "is not a known field"
+        case "model_type" | "dict_type":
+            return "must be a mapping of fields"
+        case "union_tag_invalid":
+            return f"should be {_context(detail)['expected_tags']}"
+        case "value_error":
+            return str(_context(detail)["error"])
+    return detail["msg"].replace("Input should", "should").replace("String should", "should")
+
+
+def _context(detail: ErrorDetails) -> Mapping[str, Any]:
+    return detail.get("ctx", {})

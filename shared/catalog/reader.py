@@ -1,0 +1,129 @@
+"""The catalog in memory, never much older than the store's."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import ValidationError
+
+from shared import logs
+from shared.catalog.items import ONLY, ItemKind, WorkspaceSettings
+from shared.catalog.models import (
+    Connection,
+    Container,
+    Database,
+    DataStore,
+    Member,
+    Model,
+    Surface,
+    WarmQuery,
+    WorkspaceInfo,
+)
+from shared.catalog.ports import CatalogStore, Item, StoredCatalog
+from shared.catalog.snapshot import Catalog, Stored
+from shared.errors import Kind, WorkspaceError
+from shared.snapshots import Snapshot
+
+MAX_STALE_SECONDS: Final = 60.0
+"""How long the last good copy serves while the store does not answer."""
+
+_LOG = logs.logger("catalog")
+
+
+class CatalogReader:
+    """Gives requests the catalog.
+
+    Args:
+        store: where the catalog is kept.
+        refresh_seconds: the store's version is asked for at most this often.
+        max_stale_seconds: how long the copy serves while the store does not answer.
+    """
+
+    def __init__(
+        self, store: CatalogStore, refresh_seconds: float, *, max_stale_seconds: float = MAX_STALE_SECONDS
+    ) -> None:
+        self._store = store
+        self._snapshot = Snapshot(store.version, self._load, max_age=refresh_seconds, max_stale=max_stale_seconds)
+
+    async def current(self) -> Catalog:
+        """Return the catalog; the copy in memory when it is young enough, or while the store does not answer.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``CATALOG_UNAVAILABLE`` when there is no copy, or one that is too old.
+        """
+        try:
+            return await self._snapshot.current()
+        except Exception as error:
+            detail = "the catalog cannot be read at the moment; try again"
+            raise WorkspaceError(Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE", detail) from error
+
+    def invalidate(self) -> None:
+        """Make the next call ask the store, after a change made here."""
+        self._snapshot.invalidate()
+
+    async def _load(self) -> tuple[int, Catalog]:
+        stored = await self._store.load()
+        return stored.version, await asyncio.to_thread(build, stored)
+
+
+def build(stored: StoredCatalog) -> Catalog:
+    """Return the snapshot of a stored catalog.
+
+    An item that this version cannot read is left out and logged: a newer version may have written it.
+
+    Raises:
+        pydantic.ValidationError: workspace or settings cannot be read.
+    """
+    by_kind: dict[str, list[Item]] = {}
+    for item in stored.items:
+        by_kind.setdefault(item.kind, []).append(item)
+    only = {item.kind: item.definition for item in stored.items if item.key == ONLY}
+    settings = WorkspaceSettings.model_validate(only.get(ItemKind.SETTINGS, {}))
+    workspace = only.get(ItemKind.WORKSPACE)
+    return Catalog(
+        version=stored.version,
+        workspace=None if workspace is None else WorkspaceInfo.model_validate(workspace),
+        tier=settings.tier,
+        limits=settings.limits,
+        policies=settings.policies,
+        members={key: member.value for key, member in _read(Member, by_kind, ItemKind.MEMBER).items()},
+        connections=_read(Connection, by_kind, ItemKind.CONNECTION),
+        surfaces=_read(Surface, by_kind, ItemKind.SURFACE),
+        queries=_read(WarmQuery, by_kind, ItemKind.WARM_QUERY),
+        data_stores=_with_containers(
+            _read(DataStore, by_kind, ItemKind.DATA_STORE), _read(Container, by_kind, ItemKind.CONTAINER)
+        ),
+    )
+
+
+def _read[M: Model](model: type[M], by_kind: Mapping[str, list[Item]], kind: ItemKind) -> dict[str, Stored[M]]:
+    read: dict[str, Stored[M]] = {}
+    for item in by_kind.get(kind, ()):
+        try:
+            value = model.model_validate(item.definition)
+        except ValidationError:
+            _LOG.exception("a catalog item cannot be read", extra=logs.fields(kind=item.kind, key=item.key))
+            continue
+        read[item.key] = Stored(value, item.created_at, item.updated_at, item.edited_by)
+    return read
+
+
+def _with_containers(
+    stores: Mapping[str, Stored[DataStore]], containers: Mapping[str, Stored[Container]]
+) -> dict[str, Stored[DataStore]]:
+    by_database: dict[str, list[Container]] = {}
+    for key, container in containers.items():
+        by_database.setdefault(key.partition("/")[0], []).append(container.value)
+
+    def filled(database: Database) -> Database:
+        return database.model_copy(update={"containers": tuple(by_database.get(database.lookup, ()))})
+
+    return {
+        lookup: Stored(
+            store.value.model_copy(update={"databases": tuple(map(filled, store.value.databases))}),
+            store.created_at,
+            store.updated_at,
+            store.edited_by,
+        )
+        for lookup, store in stores.items()
+    }

@@ -1,0 +1,126 @@
+"""``python -m shared.commands.workspace validate|diff|apply FILE``: the workspace document from the command line.
+
+Exit codes: 0 done; 1 the document has problems, or is refused; 2 wrong usage, an unreadable file, or stores that do not
+answer.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from shared.errors import Kind, WorkspaceError
+
+DONE: Final = 0
+REFUSED: Final = 1
+FAILED: Final = 2
+
+
+def main(arguments: Sequence[str], services: Callable[[], Any] | None = None) -> int:
+    """Run the command and return its exit code.
+
+    Args:
+        arguments: of the command line, without the program's name.
+        services: gives ``catalog_service``, ``api_keys`` and ``close``; left out: the service's own wiring.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        return asyncio.run(_run(options, services or _wired))
+    except WorkspaceError as error:
+        print(f"{error.code}: {error.detail}", file=sys.stderr)
+        return FAILED if error.kind in {Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.THROTTLED} else REFUSED
+    except OSError as error:
+        print(error, file=sys.stderr)
+        return FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="workspace", description="Validate, compare and apply a workspace document.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for verb, summary in (
+        ("validate", "check a document; needs no stores"),
+        ("diff", "show what apply would change"),
+        ("apply", "make the workspace as the document declares it"),
+    ):
+        command = verbs.add_parser(verb, help=summary, description=summary)
+        command.add_argument("file", type=Path, help="the workspace document, YAML")
+        command.set_defaults(actor=None, issue_key=None)
+        if verb == "apply":
+            command.add_argument("--as", dest="actor", metavar="PRINCIPAL", help="the member who applies it")
+            command.add_argument(
+                "--issue-key", metavar="PRINCIPAL", help="then issue an API key for a member and print it alone, once"
+            )
+    return parser
+
+
+async def _run(options: argparse.Namespace, services: Callable[[], Any]) -> int:
+    from shared.catalog.document import load  # noqa: PLC0415  keeps --help and imports of this module cheap
+    from shared.catalog.problems import DocumentError  # noqa: PLC0415  as above
+
+    try:
+        document = load(_text(options.file), str(options.file))
+    except DocumentError as error:
+        for problem in error.problems:
+            print(problem, file=sys.stderr)
+        return REFUSED
+    if options.verb == "validate":
+        return DONE
+    for principal in filter(None, (options.actor, options.issue_key)):
+        if principal not in {member.id for member in document.team}:
+            print(f"{options.file}: no member of the team is {principal}", file=sys.stderr)
+            return REFUSED
+    opened = services()
+    try:
+        if options.verb == "diff":
+            _tell(await opened.catalog_service.plan(document), sys.stdout)
+        else:
+            await _apply(document, options, opened)
+    finally:
+        await opened.close()
+    return DONE
+
+
+async def _apply(document: Any, options: argparse.Namespace, services: Any) -> None:
+    actor = options.actor or "apply"
+    plan = await services.catalog_service.apply(document, actor)
+    _tell(plan, sys.stderr if options.issue_key else sys.stdout)
+    if options.issue_key:
+        issued = await services.api_keys.issue(actor, options.issue_key, "issued by apply")
+        print(issued.api_key)
+
+
+def _text(path: Path) -> str:
+    """Return a file's text.
+
+    Raises:
+        DocumentError: it is not UTF-8.
+        OSError: it cannot be read.
+    """
+    from shared.catalog.problems import DocumentError, Problem  # noqa: PLC0415  keeps imports of this module cheap
+
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        column = error.start - content.rfind(b"\n", 0, error.start)
+        raise DocumentError([Problem(str(path), line, column, "", "is not UTF-8")]) from None
+
+
+def _tell(plan: Any, stream: TextIO) -> None:
+    from shared.commands.plan_text import plan_lines  # noqa: PLC0415  keeps imports of this module cheap
+
+    for line in plan_lines(plan):
+        print(line, file=stream)
+
+
+def _wired() -> Any:
+    from shared.wiring import services  # noqa: PLC0415  opens settings and adapters only when a verb needs them
+
+    return services()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

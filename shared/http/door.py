@@ -1,0 +1,98 @@
+"""The one pass of every HTTP request: identify, authenticate, authorise, validate, handle, answer."""
+
+import re
+import time
+import uuid
+from collections.abc import Iterable
+from typing import Protocol
+
+from shared import logs
+from shared.auth.principals import ANONYMOUS, Principal, Via
+from shared.errors import Kind, WorkspaceError
+from shared.http.messages import Reply, Request
+from shared.http.operations import Access, Call, Operation
+from shared.http.problems import problem_reply
+from shared.http.router import Router
+from shared.http.validation import read
+
+_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
+_LOG = logs.logger("http")
+_UNEXPECTED = WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", "The service failed; its log has the reason.")
+_ALWAYS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+
+
+class Authenticate(Protocol):
+    """Finds out who calls."""
+
+    async def __call__(self, authorization: str, accepted: frozenset[Via]) -> Principal:
+        """Return the caller that an Authorization header names, empty text where there is none.
+
+        Raises:
+            WorkspaceError: UNAUTHENTICATED.
+        """
+        ...
+
+
+class Door:
+    """Serves requests over a set of operations."""
+
+    def __init__(self, operations: Iterable[Operation], authenticate: Authenticate) -> None:
+        self._router = Router(operations)
+        self._authenticate = authenticate
+
+    async def serve(self, request: Request) -> Reply:
+        """Return the reply to a request; whatever goes wrong becomes a problem document."""
+        started = time.perf_counter()
+        request_id = _request_id(request)
+        token = logs.request_id.set(request_id)
+        try:
+            reply = await self._pass(request, request_id, started)
+        finally:
+            logs.request_id.reset(token)
+        reply.headers["x-request-id"] = request_id
+        for name, value in _ALWAYS.items():
+            reply.headers.setdefault(name, value)
+        return reply
+
+    async def _pass(self, request: Request, request_id: str, started: float) -> Reply:
+        route, caller = "-", ANONYMOUS
+        try:
+            match = self._router.match(request.method, request.path)
+            operation = match.operation
+            route = operation.route
+            caller = await self._caller(operation, request)
+            query, body = read(operation, request)
+            reply = await operation.handler(Call(caller, match.path, query, body, request))
+        except WorkspaceError as error:
+            reply = problem_reply(error, request_id)
+        except Exception:  # noqa: BLE001  every failure ends here, and its message stays in the log
+            _LOG.exception("unexpected failure", extra=logs.fields(route=route))
+            reply = problem_reply(_UNEXPECTED, request_id)
+        _log(request, route, caller, reply, started)
+        return reply
+
+    async def _caller(self, operation: Operation, request: Request) -> Principal:
+        if operation.access is Access.PUBLIC:
+            return ANONYMOUS
+        caller = await self._authenticate(request.headers.get("authorization", ""), operation.access.value)
+        if operation.right is not None:
+            caller.require(operation.right)
+        return caller
+
+
+def _request_id(request: Request) -> str:
+    given = request.headers.get("x-request-id", "")
+    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+
+
+def _log(request: Request, route: str, caller: Principal, reply: Reply, started: float) -> None:
+    _LOG.info(
+        "request",
+        extra=logs.fields(
+            method=request.method,
+            route=route,
+            status=reply.status,
+            ms=round((time.perf_counter() - started) * 1000, 2),
+            principal=caller.member_id,
+        ),
+    )

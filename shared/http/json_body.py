@@ -1,0 +1,81 @@
+"""Strict JSON (RFC 8259): what other parsers forgive is refused, so that every reader sees the same value."""
+
+import json
+import math
+from collections import Counter
+from typing import Any
+
+MAX_DEPTH = 100
+
+
+def parse(body: bytes) -> Any:
+    """Return the JSON value of a body.
+
+    Raises:
+        ValueError: not UTF-8, not JSON, a duplicate key, NaN or Infinity, a number beyond a double's range, a lone
+            surrogate, or nested deeper than 100 levels.
+    """
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start}") from None
+    value = _load(text)
+    _check(value)
+    if "\\u" in text:
+        _refuse_lone_surrogates(value)
+    return value
+
+
+def _load(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
+    except RecursionError:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
+    except ValueError as error:
+        # CPython's own limit on the digits of an integer; its message names an interpreter setting.
+        raise ValueError("a number has too many digits") if "digits" in str(error) else error from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name in members if counts[name] > 1)
+        raise ValueError(f"the key {twice[:64]!r} stands twice in one object")
+    return members
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _check(value: Any) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = _below(level)
+        if not level:
+            return
+    if any(isinstance(item, dict | list) for item in level):
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    _below(level)
+
+
+def _below(level: list[Any]) -> list[Any]:
+    below: list[Any] = []
+    for item in level:
+        if isinstance(item, dict):
+            below.extend(item.values())
+        elif isinstance(item, list):
+            below.extend(item)
+        elif isinstance(item, float) and math.isinf(item):
+            raise ValueError("a number lies beyond the range of a double")
+    return below
+
+
+def _refuse_lone_surrogates(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("a lone surrogate is not a character") from None

@@ -1,0 +1,64 @@
+"""A request and a reply, free of any host's types."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+import orjson
+
+JSON = "application/json"
+PROBLEM_JSON = "application/problem+json"
+_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request as it stood on the wire.
+
+    Attributes:
+        method: upper case.
+        path: percent-encoded, with the leading slash, without the query.
+        query: the raw query string.
+        headers: by lower-case name.
+        body: the bytes of the body.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    def query_pairs(self) -> list[tuple[str, str]]:
+        """Return the decoded query parameters in order, blank values included.
+
+        Raises:
+            ValueError: there are more than 200 of them, or one is not UTF-8.
+        """
+        return parse_qsl(self.query, keep_blank_values=True, max_num_fields=200, errors="strict")
+
+
+@dataclass(slots=True)
+class Reply:
+    """What goes back.
+
+    Attributes:
+        status: HTTP status.
+        body: the bytes of the body.
+        headers: names as they are to be sent; Content-Type is one of them.
+    """
+
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return a JSON value as UTF-8 text; datetimes in UTC with ``Z``, NaN and infinities as null."""
+    return orjson.dumps(value, option=_OPTIONS)
+
+
+def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
+    """Return a JSON reply."""
+    return Reply(status, json_bytes(value), {"Content-Type": JSON, **(headers or {})})

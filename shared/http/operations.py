@@ -1,0 +1,127 @@
+"""Operations: what the service can be asked, recorded once where the handler stands."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from shared.auth.principals import Principal, Via
+from shared.auth.rights import AccessRight
+from shared.http.messages import Reply, Request
+
+MIB = 1024 * 1024
+
+
+class Access(Enum):
+    """Which credentials open an operation."""
+
+    PUBLIC = frozenset[Via]()
+    TOKEN = frozenset({Via.JWT})
+    KEYS = frozenset({Via.API_KEY, Via.JWT, Via.ENTRA})
+
+
+class NoQuery(BaseModel):
+    """An operation without query parameters of its own."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class NoBody(BaseModel):
+    """An operation that reads no body."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+@dataclass(frozen=True, slots=True)
+class Call[Q = NoQuery, B = NoBody]:
+    """One validated request, as a handler receives it.
+
+    Attributes:
+        principal: the caller; ``ANONYMOUS`` on public operations.
+        path: decoded path parameters by name.
+        query: the query model.
+        body: the body model.
+        request: the request itself, for what no model covers.
+    """
+
+    principal: Principal
+    path: Mapping[str, str]
+    query: Q
+    body: B
+    request: Request
+
+
+type Handler = Callable[[Call[Any, Any]], Awaitable[Reply]]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A route with a method: who may call it and what it takes.
+
+    Attributes:
+        group: the endpoint group, a tag in OpenAPI.
+        name: unique; the handler's function name, and the operationId in camelCase.
+        method: upper case.
+        route: template without a leading slash; ``{name}`` is one segment, ``{*name}`` the rest.
+        access: which credentials are taken.
+        right: what the caller must hold, None where any valid credential will do.
+        query: model of the query parameters.
+        body: model of the JSON body; ``NoBody`` where none is read.
+        body_limit: largest body in bytes.
+        summary: one line, from the handler's docstring.
+    """
+
+    group: str
+    name: str
+    method: str
+    route: str
+    access: Access
+    right: AccessRight | None
+    query: type[BaseModel]
+    body: Any
+    body_limit: int
+    summary: str
+    handler: Handler = field(repr=False, compare=False)
+
+
+class Group:
+    """An endpoint group: collects the operations that its module declares."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.operations: list[Operation] = []
+
+    def endpoint[Q: BaseModel, B](
+        self,
+        method: str,
+        route: str,
+        *,
+        right: AccessRight | None = None,
+        access: Access = Access.TOKEN,
+        query: type[Q] = NoQuery,  # type: ignore[assignment]  # mypy checks a default against every Q
+        body: type[B] = NoBody,  # type: ignore[assignment]  # the same
+        body_limit: int = MIB,
+    ) -> Callable[[Callable[[Call[Q, B]], Awaitable[Reply]]], Callable[[Call[Q, B]], Awaitable[Reply]]]:
+        """Record the decorated handler as the operation at a method and route."""
+
+        def record(handler: Callable[[Call[Q, B]], Awaitable[Reply]]) -> Callable[[Call[Q, B]], Awaitable[Reply]]:
+            self.operations.append(
+                Operation(
+                    group=self.name,
+                    name=handler.__name__,
+                    method=method,
+                    route=route,
+                    access=access,
+                    right=right,
+                    query=query,
+                    body=body,
+                    body_limit=body_limit,
+                    summary=(handler.__doc__ or "").strip().partition("\n")[0],
+                    handler=handler,
+                )
+            )
+            return handler
+
+        return record

@@ -1,0 +1,52 @@
+"""Errors as RFC 9457 problem documents."""
+
+from http import HTTPStatus
+
+from shared.errors import Kind, WorkspaceError
+from shared.http.messages import PROBLEM_JSON, Reply, json_bytes
+
+STATUS: dict[Kind, HTTPStatus] = {
+    Kind.INVALID: HTTPStatus.BAD_REQUEST,
+    Kind.UNAUTHENTICATED: HTTPStatus.UNAUTHORIZED,
+    Kind.FORBIDDEN: HTTPStatus.FORBIDDEN,
+    Kind.NOT_FOUND: HTTPStatus.NOT_FOUND,
+    Kind.METHOD_NOT_ALLOWED: HTTPStatus.METHOD_NOT_ALLOWED,
+    Kind.CONFLICT: HTTPStatus.CONFLICT,
+    Kind.PRECONDITION_FAILED: HTTPStatus.PRECONDITION_FAILED,
+    Kind.TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    Kind.UNPROCESSABLE: HTTPStatus.UNPROCESSABLE_ENTITY,
+    Kind.THROTTLED: HTTPStatus.TOO_MANY_REQUESTS,
+    Kind.TIMEOUT: HTTPStatus.GATEWAY_TIMEOUT,
+    Kind.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+    Kind.INTERNAL: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+TYPE_BASE = "urn:oi:problem:"
+DEFAULT_RETRY_AFTER = 5
+
+
+def problem_reply(error: WorkspaceError, trace_id: str) -> Reply:
+    """Return the reply that tells a caller of an error."""
+    status = STATUS[error.kind]
+    document = {
+        **error.members,
+        "type": TYPE_BASE + error.code.lower().replace("_", "-"),
+        "title": status.phrase,
+        "status": int(status),
+        "detail": error.detail,
+        "code": error.code,
+        "traceId": trace_id,
+    }
+    return Reply(int(status), json_bytes(document), {"Content-Type": PROBLEM_JSON, **_headers(error)})
+
+
+def _headers(error: WorkspaceError) -> dict[str, str]:
+    match error.kind:
+        case Kind.UNAUTHENTICATED:
+            return {"WWW-Authenticate": "Bearer"}
+        case Kind.METHOD_NOT_ALLOWED:
+            allow = error.members.get("allow")
+            return {"Allow": ", ".join(allow) if isinstance(allow, list) else ""}
+        case Kind.THROTTLED | Kind.UNAVAILABLE:
+            return {"Retry-After": str(error.members.get("retryAfter", DEFAULT_RETRY_AFTER))}
+        case _:
+            return {}

@@ -1,0 +1,85 @@
+"""Finds the operation for a path and method, whatever order the host matches routes in."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from shared.errors import Kind, WorkspaceError
+from shared.http.operations import Operation
+
+_PARAMETER = re.compile(r"\{(\*?)([a-zA-Z]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An operation and the decoded path parameters that led to it."""
+
+    operation: Operation
+    path: Mapping[str, str]
+
+
+class Router:
+    """All operations, by route; literal segments win over parameters, parameters over the rest of a path."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        self._routes: dict[str, dict[str, Operation]] = {}
+        for operation in operations:
+            methods = self._routes.setdefault(operation.route, {})
+            if operation.method in methods:
+                raise ValueError(f"two operations answer {operation.method} /{operation.route}")
+            methods[operation.method] = operation
+        templates = sorted((route for route in self._routes if "{" in route), key=_precedence)
+        self._patterns = [(_pattern(route), self._routes[route]) for route in templates]
+
+    def match(self, method: str, path: str) -> Match:
+        """Return the operation for a method and a percent-encoded path.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``ROUTE_NOT_FOUND``; METHOD_NOT_ALLOWED ``METHOD_NOT_ALLOWED`` with ``allow``.
+        """
+        wanted = "GET" if method == "HEAD" else method
+        allowed: set[str] = set()
+        for methods, parameters in self._candidates(path.removeprefix("/")):
+            operation = methods.get(wanted)
+            if operation is not None:
+                return Match(operation, parameters)
+            allowed.update(methods)
+        if not allowed:
+            raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "There is nothing at this address.")
+        raise WorkspaceError(
+            Kind.METHOD_NOT_ALLOWED,
+            "METHOD_NOT_ALLOWED",
+            f"{method} is not answered here.",
+            allow=sorted(allowed | {"HEAD"} if "GET" in allowed else allowed),
+        )
+
+    def _candidates(self, path: str) -> Iterable[tuple[Mapping[str, Operation], Mapping[str, str]]]:
+        literal = self._routes.get(path)
+        if literal is not None:
+            yield literal, {}
+        for pattern, methods in self._patterns:
+            found = pattern.fullmatch(path)
+            parameters = found and _decoded(found.groupdict())
+            if parameters:
+                yield methods, parameters
+
+
+def _precedence(route: str) -> list[tuple[int, str]]:
+    return [(0 if "{" not in part else 2 if "{*" in part else 1, part) for part in route.split("/")]
+
+
+def _pattern(route: str) -> re.Pattern[str]:
+    position, text = 0, ""
+    for parameter in _PARAMETER.finditer(route):
+        text += re.escape(route[position : parameter.start()])
+        text += f"(?P<{parameter[2]}>{'.+' if parameter[1] else '[^/]+'})"
+        position = parameter.end()
+    return re.compile(text + re.escape(route[position:]), re.DOTALL)
+
+
+def _decoded(parameters: Mapping[str, str]) -> Mapping[str, str] | None:
+    try:
+        return {name: unquote(value, errors="strict") for name, value in parameters.items()}
+    except UnicodeDecodeError:
+        return None

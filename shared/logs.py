@@ -1,0 +1,50 @@
+"""The service's log: JSON lines with the request id, nothing secret."""
+
+import json
+import logging
+import sys
+from contextvars import ContextVar
+from typing import Any
+
+from shared.timestamps import now, rfc3339
+
+ROOT = "workspace"
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+"""The id of the request that the current task serves, empty outside of one."""
+
+
+def logger(name: str) -> logging.Logger:
+    """Return the logger of a part of the service, below the root ``workspace``."""
+    return logging.getLogger(f"{ROOT}.{name}")
+
+
+def fields(**values: object) -> dict[str, Any]:
+    """Return the ``extra`` argument that puts named values beside a log message."""
+    return {"fields": values}
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record as one line of JSON: time, level, logger, message, request id, and the record's own fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line; an exception's text goes under ``exception``."""
+        line: dict[str, Any] = {
+            "time": rfc3339(now()),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if request_id.get():
+            line["requestId"] = request_id.get()
+        line.update(getattr(record, "fields", {}))
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str, ensure_ascii=False)
+
+
+def configure(level: str) -> None:
+    """Send every log of the process to standard error as JSON lines; for hosts that bring no log handler."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger(ROOT).setLevel(level)

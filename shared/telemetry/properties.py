@@ -1,0 +1,42 @@
+"""Application properties through which an event says what its body does not."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from shared.timestamps import rfc3339
+
+CONNECTION_LOOKUP = "connectionLookup"
+TIMESTAMP = "timestamp"
+MESSAGE_ID = "messageId"
+DEVICE_ID = "deviceId"
+ACCEPTED_BY = "acceptedBy"
+
+HTTP = "http"
+SIMULATOR = "simulator"
+_ACCEPTORS = frozenset({HTTP, SIMULATOR})
+_LIFTED = frozenset({CONNECTION_LOOKUP, TIMESTAMP, MESSAGE_ID, DEVICE_ID, ACCEPTED_BY})
+
+
+def of_message(
+    connection: str, timestamp: datetime, message_id: str, device_id: str, accepted_by: str
+) -> dict[str, str]:
+    """Return the properties of a message whose body is the payload and nothing else."""
+    return {
+        CONNECTION_LOOKUP: connection,
+        TIMESTAMP: rfc3339(timestamp),
+        MESSAGE_ID: message_id,
+        DEVICE_ID: device_id,
+        ACCEPTED_BY: accepted_by,
+    }
+
+
+def accepted(properties: Mapping[str, str]) -> bool:
+    """Return whether the service itself took the message in while its connection was enabled."""
+    return properties.get(ACCEPTED_BY) in _ACCEPTORS
+
+
+def headers(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the properties that become an impulse's headers: those that no other member of it holds."""
+    if properties.keys().isdisjoint(_LIFTED):
+        return properties
+    return {name: value for name, value in properties.items() if name not in _LIFTED}

@@ -1,0 +1,111 @@
+"""Simulated sources: what is due is sent to the hub as any other source's telemetry."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from shared.catalog.models import Connection, ConnectionType
+from shared.catalog.snapshot import Catalog
+from shared.logs import fields, logger
+from shared.telemetry.json_text import serialise
+from shared.telemetry.models import TELEMETRY_HUB, HubMessage
+from shared.telemetry.ports import CurrentCatalog, EventSender
+from shared.telemetry.properties import SIMULATOR, of_message
+from shared.telemetry.variables import Generator, Tick, generator
+
+FILL_MS = 10_000
+"""After a start or a gap no more than this much of the past is sent."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LOGGER = logger("telemetry.simulators")
+
+
+class SimulatedConnection:
+    """The devices of one simulator; a message depends on the tick alone, so that sending it twice changes nothing.
+
+    Args:
+        connection: a connection with a simulator.
+
+    Raises:
+        ValueError: a variable's declaration makes no sense, or the connection has no simulator.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        simulator = connection.simulator
+        if simulator is None:
+            raise ValueError(f"{connection.lookup} has no simulator")
+        self._lookup = connection.lookup
+        self._interval_ms = simulator.interval_ms
+        self._devices: list[tuple[str, list[tuple[str, Generator]]]] = [
+            (
+                f"{connection.lookup}-{device:02d}",
+                [(variable.name, generator(variable, simulator.seed, device)) for variable in simulator.variables],
+            )
+            for device in range(1, simulator.devices + 1)
+        ]
+
+    def due(self, after_ms: int, until_ms: int) -> Iterator[HubMessage]:
+        """Yield the messages of the ticks after one instant, up to and with another (milliseconds since 1970)."""
+        for number in range(after_ms // self._interval_ms + 1, until_ms // self._interval_ms + 1):
+            yield from self._messages(Tick(number, self._interval_ms))
+
+    def _messages(self, tick: Tick) -> Iterator[HubMessage]:
+        timestamp = _EPOCH + timedelta(milliseconds=tick.milliseconds)
+        for device_id, variables in self._devices:
+            message_id = f"{device_id}-{tick.number}"
+            yield HubMessage(
+                serialise({name: value(tick) for name, value in variables}),
+                self._lookup,
+                of_message(self._lookup, timestamp, message_id, device_id, SIMULATOR),
+            )
+
+
+class Simulators:
+    """Runs the workspace's simulators."""
+
+    def __init__(self, catalog: CurrentCatalog, sender: EventSender) -> None:
+        self._catalog = catalog
+        self._sender = sender
+        self._version: int | None = None
+        self._running: dict[str, SimulatedConnection] = {}
+        self._sent_until_ms: dict[str, int] = {}
+
+    async def run(self, moment: datetime) -> int:
+        """Send what is due at a moment; return how many messages that were.
+
+        Raises:
+            WorkspaceError: the hub did not take them; the next run sends them again.
+        """
+        catalog = await self._catalog()
+        if catalog.version != self._version:
+            self._running = _simulated(catalog)
+            self._version = catalog.version
+        until_ms = (moment - _EPOCH) // timedelta(milliseconds=1)
+        messages = [
+            message
+            for lookup, simulated in self._running.items()
+            for message in simulated.due(self._after_ms(lookup, until_ms), until_ms)
+        ]
+        if messages:
+            await self._sender.send(TELEMETRY_HUB, messages)
+        self._sent_until_ms = dict.fromkeys(self._running, until_ms)
+        return len(messages)
+
+    def _after_ms(self, lookup: str, until_ms: int) -> int:
+        sent_until_ms = self._sent_until_ms.get(lookup, 0)
+        oldest_ms = until_ms - FILL_MS
+        # A clock set back counts as a start; the same ticks give the same messages.
+        return sent_until_ms if oldest_ms <= sent_until_ms <= until_ms else oldest_ms
+
+
+def _simulated(catalog: Catalog) -> dict[str, SimulatedConnection]:
+    running: dict[str, SimulatedConnection] = {}
+    for lookup, stored in sorted(catalog.connections.items()):
+        connection = stored.value
+        if connection.type is not ConnectionType.SIMULATOR or not connection.enabled or connection.simulator is None:
+            continue
+        try:
+            running[lookup] = SimulatedConnection(connection)
+        except ValueError:
+            # One that makes no sense must not keep the others from running.
+            _LOGGER.exception("a simulator cannot run", extra=fields(connection=lookup))
+    return running

@@ -1,0 +1,117 @@
+"""What must be known of a KQL text before it is sent: where its statements stand, strings and comments aside.
+
+This is no parser; the engine is. It finds the place for our own statements, and refuses what would slip past them.
+"""
+
+import re
+from dataclasses import dataclass
+
+from shared.errors import Kind, WorkspaceError, invalid
+
+MAX_LENGTH = 65_536
+_OPAQUE = re.compile(
+    r"""
+      //[^\n]*                      # comment
+    | ```.*?``` | ~~~.*?~~~         # multi-line string
+    | @"(?:[^"]|"")*"               # verbatim strings
+    | @'(?:[^']|'')*'
+    | "(?:\\.|[^"\\\n])*"           # strings
+    | '(?:\\.|[^'\\\n])*'
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_DECLARE = re.compile(r"declare\s+query_parameters\s*\(")
+_ESCAPES_TIME_RANGE = (
+    (re.compile(r"(?:^|[|;(=])\s*(?:search|find)\b"), "search and find"),
+    (re.compile(r"\bunion\b[^|;)]*\*"), "a union with a wildcard"),
+    (re.compile(r"\bmaterialized_view\s*\("), "materialized_view()"),
+    (re.compile(r"\b(?:table|external_table|stored_query_result)\s*\("), "a table named by a function"),
+    (re.compile(r"\b(?:database|cluster)\s*\("), "database() and cluster()"),
+    (re.compile(r"\blet\s+(?:Telemetry\b|\[)"), "an own `let Telemetry`"),
+    (re.compile(r"\[\s*\bTelemetry\b|\['\s*'\]"), "a bracketed table name"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A query with our statements put in.
+
+    Attributes:
+        text: what the engine gets.
+        lines_before: lines that stand before the caller's own text; to be taken off the engine's positions.
+    """
+
+    text: str
+    lines_before: int
+
+
+def check_read_only(kql: str) -> None:
+    """Refuse what is no query: control commands, alone or as a later statement.
+
+    Raises:
+        WorkspaceError: INVALID ``QUERY_INVALID`` or ``QUERY_NOT_READ_ONLY``.
+    """
+    if len(kql) > MAX_LENGTH:
+        raise invalid("query", f"is longer than {MAX_LENGTH} characters", code="QUERY_TOO_LARGE")
+    statements = [statement.strip() for statement in blank(kql).split(";")]
+    if not any(statements):
+        raise invalid("query", "is empty", code="QUERY_INVALID")
+    if any(statement.startswith(".") for statement in statements):
+        raise WorkspaceError(
+            Kind.INVALID, "QUERY_NOT_READ_ONLY", "Control commands are not run here; a query is expected."
+        )
+
+
+def check_time_range_holds(kql: str) -> None:
+    """Refuse what would reach telemetry past the filter that a timeRange puts before it.
+
+    Raises:
+        WorkspaceError: INVALID naming ``timeRange``.
+    """
+    text = blank(kql)
+    for pattern, what in _ESCAPES_TIME_RANGE:
+        if pattern.search(text):
+            raise invalid("timeRange", f"does not apply to a query with {what}", code="TIME_RANGE_NOT_APPLICABLE")
+
+
+def compose(kql: str, declarations: str, statements: str) -> Composed:
+    """Put parameter declarations and statements before a query.
+
+    Args:
+        kql: the caller's text; a ``declare query_parameters`` of its own keeps its place and takes ours in.
+        declarations: ``name:type, ...``, empty for none.
+        statements: whole statements, each ended with ``;``, on one line; empty for none.
+    """
+    text = blank(kql)
+    own = _DECLARE.search(text)
+    if own is None:
+        declare = f"declare query_parameters({declarations});" if declarations else ""
+        before = declare + statements
+        return Composed(f"{before}\n{kql}", 1) if before else Composed(kql, 0)
+    end = _end_of_statement(text, own.end())
+    taken = f"{declarations}, " if declarations and text[own.end() : end].strip(" )\n\r\t;") else declarations
+    return Composed(kql[: own.end()] + taken + kql[own.end() : end] + statements + kql[end:], 0)
+
+
+def blank(kql: str) -> str:
+    """Return the text with strings and comments turned into spaces of the same length; a string keeps its quotes."""
+    return _OPAQUE.sub(_blanked, kql)
+
+
+def _blanked(found: re.Match[str]) -> str:
+    text = found[0]
+    if text.startswith("//"):
+        return " " * len(text)
+    return f"'{' ' * (len(text) - 2)}'"
+
+
+def _end_of_statement(text: str, start: int) -> int:
+    depth = 1
+    for position in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[position], 0)
+        if depth == 0:
+            semicolon = re.compile(r"\s*;").match(text, position + 1)
+            if semicolon is not None:
+                return semicolon.end()
+            break
+    raise invalid("query", "the declare statement has no end", code="QUERY_INVALID")

@@ -1,0 +1,166 @@
+"""Event Hub triggers through a real host over the embedded hub."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from shared.backends.embedded.hub import HubLog, HubReader
+from shared.backends.embedded.hub_file import partition_of
+from shared.telemetry.models import HubMessage
+
+BATCHES = """
+@app.event_hub_message_trigger(arg_name="events", event_hub_name="%HUB%", connection="EventHubs", consumer_group="live",
+                               cardinality=func.Cardinality.MANY, data_type=func.DataType.BINARY)
+async def batches(events: typing.List[func.EventHubEvent]) -> None:
+    first = events[0]
+    record({"bodies": [event.get_body().decode("latin-1") for event in events],
+            "numbers": [event.sequence_number for event in events],
+            "keys": [event.partition_key for event in events],
+            "times": [event.enqueued_time.isoformat() for event in events],
+            "metadata": first.metadata})
+"""
+SINGLE = """
+@app.event_hub_message_trigger(arg_name="event", event_hub_name="telemetry", connection="EventHubs",
+                               cardinality=func.Cardinality.ONE)
+async def single(event: func.EventHubEvent) -> None:
+    record([event.get_body().decode(), event.sequence_number, event.partition_key, event.offset,
+            event.metadata["Properties"], event.metadata["PartitionContext"]["ConsumerGroup"]])
+"""
+FAILING = """
+@app.event_hub_message_trigger(arg_name="events", event_hub_name="telemetry", connection="EventHubs",
+                               consumer_group="live", data_type=func.DataType.BINARY)
+{retry}
+async def failing(events: typing.List[func.EventHubEvent], context: func.Context) -> None:
+    bodies = [event.get_body().decode() for event in events]
+    retry = context.retry_context
+    record([bodies, retry.retry_count, retry.max_retry_count])
+    if "bad" in bodies and not (DATA / "mended").exists():
+        raise RuntimeError("cannot take it")
+"""
+BLOCKING = """
+@app.event_hub_message_trigger(arg_name="events", event_hub_name="telemetry", connection="EventHubs",
+                               consumer_group="live", data_type=func.DataType.BINARY)
+async def blocking(events: typing.List[func.EventHubEvent]) -> None:
+    bodies = [event.get_body().decode() for event in events]
+    record(bodies)
+    while "block" in bodies and not (DATA / "go").exists():
+        await asyncio.sleep(0.01)
+"""
+
+
+def send(data_dir: Path, bodies: Sequence[bytes], hub: str = "telemetry") -> None:
+    async def append() -> None:
+        log = HubLog(data_dir / "hub.sqlite")
+        await log.send(hub, [HubMessage(body, "key", {"kind": "test"}) for body in bodies])
+        await log.close()
+
+    asyncio.run(append())
+
+
+def committed(data_dir: Path, hub: str = "telemetry", group: str = "live") -> int:
+    reader = HubReader(data_dir / "hub.sqlite")
+    try:
+        return reader.committed(hub, group, partition_of("key"))
+    finally:
+        reader.close()
+
+
+def test_batch_comes_with_its_metadata(start_host: Any) -> None:
+    """A batch reaches the function in order, with bodies as sent and the metadata that the Functions host gives."""
+    host = start_host(BATCHES, HUB="impulses")
+    send(host.data_dir, [b"one", b"\xff\x00"], "impulses")
+    host.until(lambda: len(host.records()) == 1)
+    (batch,) = host.records()
+    assert batch["bodies"] == ["one", "\xff\x00"]
+    assert (batch["numbers"], batch["keys"]) == ([1, 2], ["key", "key"])
+    metadata = batch["metadata"]
+    assert metadata["SequenceNumberArray"] == [1, 2]
+    assert metadata["PartitionKeyArray"] == ["key", "key"]
+    assert metadata["PropertiesArray"] == [{"kind": "test"}, {"kind": "test"}]
+    assert metadata["EnqueuedTimeUtcArray"] == batch["times"]
+    assert [entry["Offset"] for entry in metadata["SystemPropertiesArray"]] == [1, 2]
+    for name in ("PartitionContext", "TriggerPartitionContext"):
+        context = metadata[name]
+        assert (context["EventHubName"], context["ConsumerGroup"]) == ("impulses", "live")
+        assert context["PartitionId"] == partition_of("key")
+
+
+def test_batches_keep_to_the_size_of_host_json(start_host: Any) -> None:
+    """No batch is larger than host.json allows, and together they hold every event once, in order."""
+    host = start_host("", HUB="telemetry")
+    send(host.data_dir, [str(number).encode() for number in range(25)])
+    assert host.terminate() == 0
+    host = start_host(BATCHES, HUB="telemetry", batch=10)
+    host.until(lambda: committed(host.data_dir) == 25)
+    assert [len(batch["bodies"]) for batch in host.records()] == [10, 10, 5]
+    assert [number for batch in host.records() for number in batch["numbers"]] == list(range(1, 26))
+
+
+def test_cardinality_one_takes_events_singly(start_host: Any) -> None:
+    """A function of cardinality one is called for each event, with that event's metadata, as group $Default."""
+    host = start_host(SINGLE)
+    send(host.data_dir, [b"a", b"b"])
+    host.until(lambda: committed(host.data_dir, group="$Default") == 2)
+    assert host.records() == [
+        ["a", 1, "key", "1", {"kind": "test"}, "$Default"],
+        ["b", 2, "key", "2", {"kind": "test"}, "$Default"],
+    ]
+
+
+def test_failed_batch_comes_again_until_taken(start_host: Any) -> None:
+    """Without a retry policy a failed batch is delivered again and again; its offset is committed once it is taken."""
+    host = start_host(FAILING.format(retry=""))
+    send(host.data_dir, [b"bad"])
+    host.until(lambda: len(host.records()) >= 2)
+    assert committed(host.data_dir) == 0
+    (host.data_dir / "mended").touch()
+    host.until(lambda: committed(host.data_dir) == 1)
+    assert [record[:2] for record in host.records()] == [[["bad"], number] for number in range(len(host.records()))]
+    assert "cannot take it" in host.log()
+
+
+def test_retry_policy_ends_and_the_next_batch_comes(start_host: Any) -> None:
+    """After the declared retries a batch is given up, loudly, and checkpointed, as the Functions host does."""
+    retry = '@app.retry(strategy="fixed_delay", max_retry_count="2", delay_interval="00:00:00")'
+    host = start_host(FAILING.format(retry=retry))
+    send(host.data_dir, [b"bad"])
+    host.until(lambda: committed(host.data_dir) == 1)
+    send(host.data_dir, [b"good"])
+    host.until(lambda: committed(host.data_dir) == 2)
+    assert host.records() == [[["bad"], 0, 2], [["bad"], 1, 2], [["bad"], 2, 2], [["good"], 0, 2]]
+    assert '"CRITICAL"' in host.log()
+
+
+def test_kill_redelivers_what_was_not_committed(start_host: Any) -> None:
+    """After kill -9 the batch in progress is delivered again, and none that was committed before."""
+    host = start_host(BLOCKING)
+    send(host.data_dir, [b"taken"])
+    host.until(lambda: committed(host.data_dir) == 1)
+    send(host.data_dir, [b"block"])
+    host.until(lambda: host.records()[-1:] == [["block"]])
+    host.kill()
+    (host.data_dir / "go").touch()
+    host = start_host(BLOCKING)
+    host.until(lambda: committed(host.data_dir) == 2)
+    assert host.records() == [["taken"], ["block"], ["block"]]
+
+
+def test_batch_in_progress_ends_before_the_host_does(start_host: Any) -> None:
+    """On SIGTERM the batch in progress is finished and committed, and the host ends with 0."""
+    host = start_host(BLOCKING)
+    send(host.data_dir, [b"block"])
+    host.until(lambda: host.records() == [["block"]])
+    host.process.terminate()
+    (host.data_dir / "go").touch()
+    assert host.process.wait(timeout=30) == 0
+    assert committed(host.data_dir) == 1
+
+
+def test_batch_that_does_not_end_is_left_uncommitted(start_host: Any) -> None:
+    """A batch that outlasts the drain does not keep the host alive, and is not committed."""
+    host = start_host(BLOCKING)
+    send(host.data_dir, [b"block"])
+    host.until(lambda: host.records() == [["block"]])
+    assert host.terminate() == 0
+    assert committed(host.data_dir) == 0

@@ -1,0 +1,163 @@
+"""HTTP through a real host: what functions see of a request, and what callers see of an answer."""
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+ECHO = """
+@app.route(route="echo/{name}/{*rest}", methods=["GET", "POST", "HEAD"])
+async def echo(req: func.HttpRequest) -> func.HttpResponse:
+    seen = {"method": req.method, "url": req.url, "headers": dict(req.headers), "params": dict(req.params),
+            "route": dict(req.route_params), "body": req.get_body().hex()}
+    return func.HttpResponse(json.dumps(seen), mimetype="application/json")
+
+@app.route(route="reflect", methods=["POST"])
+async def reflect(req: func.HttpRequest) -> func.HttpResponse:
+    response = func.HttpResponse(req.get_body(), status_code=201, mimetype="application/octet-stream",
+                                 headers={"x-one": "1", "x-two": "zwei; q=\\xe9"})
+    response.headers.add("Set-Cookie", "a=1; Path=/; HttpOnly; SameSite=Lax")
+    response.headers.add("Set-Cookie", "b=2; Max-Age=60; Secure")
+    return response
+
+@app.route(route="boom")
+async def boom(req: func.HttpRequest) -> func.HttpResponse:
+    raise RuntimeError("the password is swordfish")
+
+@app.route(route="wrong")
+async def wrong(req: func.HttpRequest) -> func.HttpResponse:
+    return func.HttpResponse("x", headers={"x-bad": "\\u2603"})
+
+@app.route(route="nothing", methods=["DELETE"])
+async def nothing(req: func.HttpRequest) -> func.HttpResponse:
+    return func.HttpResponse(status_code=204)
+
+@app.route(route="sync")
+def sync(req: func.HttpRequest) -> str:
+    print("a stray print")
+    return "from a thread"
+
+@app.route(route="slow")
+async def slow(req: func.HttpRequest) -> func.HttpResponse:
+    record("begun")
+    await asyncio.sleep(0.3)
+    record("finished")
+    return func.HttpResponse("late")
+
+@app.route(route="trace")
+async def trace(req: func.HttpRequest, context: func.Context) -> func.HttpResponse:
+    return func.HttpResponse(context.trace_context.Traceparent)
+"""
+
+
+@pytest.fixture
+def host(start_host: Any) -> Iterator[Any]:
+    running = start_host(ECHO)
+    yield running
+    assert running.terminate() == 0, running.log()
+
+
+def send_raw(url: str, request: bytes) -> bytes:
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
+        connection.sendall(request)
+        answer = b""
+        while received := connection.recv(65536):
+            answer += received
+        return answer
+
+
+def test_function_sees_the_request_as_sent(host: Any, http: httpx.Client) -> None:
+    """Method, raw URL, headers, parameters and body reach the function unchanged; names in the route are decoded."""
+    url = f"{host.url}/echo/a%20b%2Fc/x%C3%A9/y?q=1&q=2&empty=&p=%2B+"
+    seen = http.post(url, content=b"\x00\xff", headers=[("X-Twice", "1"), ("X-Twice", "2")]).json()
+    assert seen["method"] == "POST"
+    assert seen["url"] == url
+    assert seen["route"] == {"name": "a b%2Fc", "rest": "xé/y"}
+    assert seen["params"] == {"q": "1,2", "p": "+ "}
+    assert seen["headers"]["x-twice"] == "1,2"
+    assert seen["body"] == "00ff"
+
+
+def test_answer_reaches_the_caller_whole(host: Any, http: httpx.Client) -> None:
+    """Status, headers, several cookies and a binary body come back as the function made them."""
+    body = bytes(range(256)) * 5000
+    answer = http.post(f"{host.url}/reflect", content=body)
+    assert (answer.status_code, answer.content) == (201, body)
+    assert (answer.headers["x-one"], answer.headers["x-two"]) == ("1", "zwei; q=é")
+    assert answer.headers["content-type"] == "application/octet-stream"
+    assert answer.headers.get_list("set-cookie") == ["a=1; Path=/; HttpOnly; SameSite=Lax", "b=2; Max-Age=60; Secure"]
+
+
+def test_chunked_body_is_whole(host: Any, http: httpx.Client) -> None:
+    """A body sent in chunks reaches the function in one piece."""
+    answer = http.post(f"{host.url}/reflect", content=iter([b"a" * 70_000, b"b", b"c" * 70_000]))
+    assert answer.content == b"a" * 70_000 + b"b" + b"c" * 70_000
+
+
+@pytest.mark.parametrize("path", ["/none", "/echo/x", "/", "//echo/a/b", "/admin/host/status"])
+def test_unknown_path_is_a_plain_404(host: Any, http: httpx.Client, path: str) -> None:
+    """A path without a function answers 404 with an empty body, as the Functions host does."""
+    answer = http.get(host.url + path) if path != "/echo/x" else http.put(host.url + path)
+    assert (answer.status_code, answer.content) == (404, b"")
+
+
+def test_head_has_no_body(host: Any, http: httpx.Client) -> None:
+    """HEAD answers with the headers of the function and no body, and the connection stays usable."""
+    assert http.head(f"{host.url}/echo/a/b").headers["content-type"] == "application/json"
+    assert http.get(f"{host.url}/echo/a/b").json()["method"] == "GET"
+
+
+def test_no_content_has_no_body(host: Any, http: httpx.Client) -> None:
+    """204 carries neither body nor length."""
+    answer = http.delete(f"{host.url}/nothing")
+    assert (answer.status_code, answer.content, "content-length" in answer.headers) == (204, b"", False)
+
+
+@pytest.mark.parametrize("route", ["boom", "wrong"])
+def test_failure_shows_nothing(host: Any, http: httpx.Client, route: str) -> None:
+    """A function that raises, or answers what HTTP cannot carry, becomes an empty 500; the log has the reason."""
+    answer = http.get(f"{host.url}/{route}")
+    assert (answer.status_code, answer.content) == (500, b"")
+    assert ("swordfish" in host.log()) == (route == "boom")
+    assert f'"function": "{route}"' in host.log()
+
+
+def test_sync_function_runs_in_a_thread(host: Any, http: httpx.Client) -> None:
+    """A function without async answers too, and what it prints goes to the log, not to standard output."""
+    assert http.get(f"{host.url}/sync").text == "from a thread"
+    host.until(lambda: "a stray print" in host.log())
+
+
+def test_body_over_the_limit_is_refused(host: Any) -> None:
+    """A body announced above 100 MB is refused with 413 before it is read."""
+    request = b"POST /reflect HTTP/1.1\r\nHost: x\r\nContent-Length: 104857601\r\n\r\n"
+    assert send_raw(host.url, request).startswith(b"HTTP/1.1 413 ")
+
+
+def test_caller_that_leaves_does_not_cancel(host: Any) -> None:
+    """A function runs to its end though the caller has closed the connection."""
+    parts = urlsplit(host.url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
+        connection.sendall(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+        host.until(lambda: host.records() == ["begun"])
+    host.until(lambda: host.records() == ["begun", "finished"])
+
+
+def test_trace_goes_on(host: Any, http: httpx.Client) -> None:
+    """An invocation belongs to the caller's trace, with a span of its own; without one it starts a trace."""
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    mine = http.get(f"{host.url}/trace", headers={"traceparent": parent}).text.split("-")
+    assert (mine[1], mine[3]) == ("0af7651916cd43dd8448eb211c80319c", "01")
+    assert mine[2] != "b7ad6b7169203331"
+    assert len(http.get(f"{host.url}/trace", headers={"traceparent": "junk"}).text) == len(parent)
+
+
+def test_route_prefix_stands_before_every_route(start_host: Any, http: httpx.Client) -> None:
+    """Routes begin with the prefix of host.json."""
+    host = start_host(ECHO, prefix="api/v2")
+    assert http.get(f"{host.url}/api/v2/sync").status_code == 200
+    assert http.get(f"{host.url}/sync").status_code == 404

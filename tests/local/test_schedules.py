@@ -1,0 +1,62 @@
+"""NCRONTAB schedules."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local.schedules import Schedule
+
+START = datetime(2026, 1, 31, 23, 59, 58, 500_000, UTC)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("* * * * * *", "2026-01-31T23:59:59Z"),
+        ("0 */5 * * * *", "2026-02-01T00:00:00Z"),
+        ("*/5 * * * *", "2026-02-01T00:00:00Z"),
+        ("30 0 9-17 * * MON-FRI", "2026-02-02T09:00:30Z"),
+        ("0 0 0 13 * 5", "2026-02-13T00:00:00Z"),
+        ("0 0 12 29 FEB *", "2028-02-29T12:00:00Z"),
+    ],
+)
+def test_next_occurrence(expression: str, expected: str) -> None:
+    """The first field is seconds, five fields mean second 0, and both kinds of day must match."""
+    assert Schedule(expression).next(START) == datetime.fromisoformat(expected)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "",
+        "* * * *",
+        "@daily",
+        "0 0 0 L * *",
+        "0 0 0 * * 1#2",
+        "61 * * * * *",
+        "0 0 0 31 2 *",
+        "00:00:30",
+        "? * * * * *",
+    ],
+)
+def test_what_functions_refuses_is_refused(expression: str) -> None:
+    """What is not NCRONTAB, or never comes, is refused."""
+    with pytest.raises(ValueError, match="NCRONTAB"):
+        Schedule(expression)
+
+
+@given(st.datetimes(min_value=datetime(1990, 1, 1), max_value=datetime(2090, 1, 1)), st.sampled_from([1, 2, 5, 15, 30]))  # noqa: DTZ001  aware below
+def test_occurrences_lie_after_and_on_the_grid(naive: datetime, step: int) -> None:
+    """An occurrence lies after the instant asked for, at most one step away, on a multiple of the step."""
+    instant = naive.replace(tzinfo=UTC)
+    due = Schedule(f"*/{step} * * * * *").next(instant)
+    assert instant < due <= instant + timedelta(seconds=step)
+    assert due.second % step == 0
+    assert due.microsecond == 0
+
+
+def test_interval() -> None:
+    """The interval is the time between two occurrences."""
+    assert Schedule("*/10 * * * * *").interval(START) == timedelta(seconds=10)

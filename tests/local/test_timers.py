@@ -1,0 +1,90 @@
+"""Timer functions through a real host."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+
+TIMERS = """
+def seen(timer):
+    record([timer.past_due, timer.schedule_status, timer.schedule])
+
+@app.timer_trigger(arg_name="timer", schedule="%RARE%")
+async def rare(timer: func.TimerRequest) -> None:
+    seen(timer)
+
+@app.timer_trigger(arg_name="timer", schedule="*/1 * * * * *")
+async def often(timer: func.TimerRequest) -> None:
+    with open(DATA / "often", "a") as file:
+        file.write("begin\\n")
+    await asyncio.sleep(0.2)
+    with open(DATA / "often", "a") as file:
+        file.write("end\\n")
+
+@app.timer_trigger(arg_name="timer", schedule="0 0 0 29 2 *", run_on_startup=True)
+async def first(timer: func.TimerRequest) -> None:
+    record("first")
+    raise RuntimeError("timers may fail")
+
+@app.route(route="other")
+async def other(req: func.HttpRequest) -> func.HttpResponse:
+    return func.HttpResponse("")
+"""
+RARE = {"RARE": "0 0 0 29 2 *"}
+
+
+def test_timer_runs_when_asked(start_host: Any, http: httpx.Client) -> None:
+    """POST /admin/functions/{name} answers 202 and runs the timer once, not past due."""
+    host = start_host(TIMERS, **RARE)
+    host.until(lambda: host.records() == ["first"])
+    assert http.post(f"{host.url}/admin/functions/rare", json={"input": ""}).status_code == 202
+    assert http.post(f"{host.url}/admin/functions/rare").status_code == 202
+    host.until(lambda: len(host.records()) == 3)
+    _, (past_due, status, schedule), (_, second_status, _) = host.records()
+    assert (past_due, status, schedule) == (False, {}, {"AdjustForDST": True})
+    assert set(second_status) == {"Last", "Next", "LastUpdated"}
+    assert datetime.fromisoformat(second_status["Next"]).strftime("%m-%d") == "02-29"
+
+
+def test_admin_refuses_what_it_cannot_run(start_host: Any, http: httpx.Client) -> None:
+    """Unknown functions are 404, functions that are no timers 400, and web pages are refused."""
+    host = start_host(TIMERS, **RARE)
+    admin = f"{host.url}/admin/functions"
+    assert http.post(f"{admin}/unknown").status_code == 404
+    assert http.get(f"{admin}/rare").status_code == 404
+    assert http.post(f"{admin}/other").status_code == 400
+    assert http.post(f"{admin}/rare", content=b"{").status_code == 400
+    assert http.post(f"{admin}/rare", headers={"origin": "http://evil.example"}).status_code == 403
+    assert host.terminate() == 0
+    assert host.records() == ["first"]
+
+
+def test_schedule_runs_one_at_a_time(start_host: Any) -> None:
+    """A timer runs at each occurrence, and never while its last run is in progress; its failure stops nothing."""
+    host = start_host(TIMERS, **RARE)
+    ran = host.data_dir / "often"
+    host.until(lambda: ran.exists() and ran.read_text().count("end") >= 2)
+    assert host.terminate() == 0
+    lines = ran.read_text().split()
+    assert lines == ["begin", "end"] * (len(lines) // 2)
+    assert "timers may fail" in host.log()
+
+
+def test_missed_occurrence_is_past_due(start_host: Any) -> None:
+    """A timer whose occurrence passed while the host was down runs at the start, past due."""
+    host = start_host("", **RARE)
+    assert host.terminate() == 0
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    status = {"Last": yesterday.isoformat(), "Next": yesterday.isoformat(), "LastUpdated": yesterday.isoformat()}
+    (host.data_dir / "timers.json").write_text(json.dumps({"rare": status}))
+    host = start_host(TIMERS, **RARE)
+    host.until(lambda: len(host.records()) == 2)
+    assert [True, status, {"AdjustForDST": True}] in host.records()
+
+
+def test_unset_setting_is_named(start_host: Any) -> None:
+    """A schedule that names an app setting which is not set ends the start with that name."""
+    host = start_host(TIMERS, ready=False)
+    assert host.process.wait(timeout=30) == 1
+    assert "RARE, which is not set" in host.log()

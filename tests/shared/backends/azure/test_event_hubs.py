@@ -1,0 +1,135 @@
+"""Sending to Azure Event Hubs: batches and errors, with a producer in place of the connection."""
+
+from typing import Any
+
+import pytest
+from azure.core.exceptions import ClientAuthenticationError
+from azure.eventhub import EventDataBatch
+from azure.eventhub.exceptions import AuthenticationError, ConnectionLostError, EventHubError
+
+from shared.backends.azure.event_hubs import EventHubsSender, Producer
+from shared.errors import Kind, WorkspaceError
+from shared.telemetry.models import HubMessage
+
+
+class FakeProducer:
+    """Makes the SDK's own batches, small ones, and keeps what it is sent."""
+
+    def __init__(self, size: int = 1000) -> None:
+        self.size = size
+        self.sent: list[tuple[str, list[bytes]]] = []
+        self.properties: list[dict[Any, Any]] = []
+        self.failures: list[Exception] = []
+        self.closed = False
+
+    async def create_batch(self, *, partition_key: str) -> EventDataBatch:
+        """Return a batch of the SDK."""
+        return EventDataBatch(max_size_in_bytes=self.size, partition_key=partition_key)
+
+    async def send_batch(self, event_data_batch: EventDataBatch, *, timeout: float) -> None:  # noqa: ASYNC109
+        """Keep a batch, or fail."""
+        assert timeout > 0
+        if self.failures:
+            raise self.failures.pop(0)
+        events = event_data_batch._internal_events
+        self.sent.append((str(event_data_batch._partition_key), [event.body_as_str().encode() for event in events]))
+        self.properties += [dict(event.properties or {}) for event in events]
+
+    async def close(self) -> None:
+        """Note it."""
+        self.closed = True
+
+
+class Namespace:
+    """Gives a producer per hub."""
+
+    def __init__(self, producer: FakeProducer) -> None:
+        self.hubs: list[str] = []
+        self._producer = producer
+
+    def connect(self, hub: str) -> Producer:
+        """Return the producer and note the hub."""
+        self.hubs.append(hub)
+        return self._producer
+
+
+def _sender(producer: FakeProducer) -> tuple[EventHubsSender, Namespace]:
+    namespace = Namespace(producer)
+    return EventHubsSender("unused.example", "", connect=namespace.connect), namespace
+
+
+def _message(number: int, key: str = "rig", size: int = 0) -> HubMessage:
+    return HubMessage(b"%06d" % number + bytes(size), key, {"messageId": f"m-{number}"})
+
+
+async def test_one_batch_per_partition_key() -> None:
+    """Messages of one key travel together and in order, with their properties; one connection serves a hub."""
+    producer = FakeProducer()
+    sender, namespace = _sender(producer)
+    await sender.send("impulses", [_message(1), _message(2, "press"), _message(3)])
+    await sender.send("impulses", [_message(4)])
+    assert producer.sent == [("rig", [b"000001", b"000003"]), ("press", [b"000002"]), ("rig", [b"000004"])]
+    assert producer.properties[0] == {"messageId": "m-1"}
+    assert namespace.hubs == ["impulses"]
+
+
+async def test_batches_split_at_the_size_limit() -> None:
+    """What does not fit one batch goes into further ones, nothing lost and in order."""
+    producer = FakeProducer(size=1000)
+    sender, _ = _sender(producer)
+    await sender.send("impulses", [_message(number, size=200) for number in range(50)])
+    assert len(producer.sent) > 10
+    assert [body[:6] for _, bodies in producer.sent for body in bodies] == [b"%06d" % number for number in range(50)]
+
+
+async def test_a_message_larger_than_a_batch() -> None:
+    """A message that no batch can hold is refused as too large."""
+    sender, _ = _sender(FakeProducer(size=1000))
+    with pytest.raises(WorkspaceError) as caught:
+        await sender.send("impulses", [_message(1), _message(2, size=2000)])
+    assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "MESSAGE_TOO_LARGE")
+
+
+def _busy() -> EventHubError:
+    error = EventHubError("The request was terminated because the namespace is being throttled.")
+    error.error = "server-busy"
+    return error
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind", "code"),
+    [
+        (_busy(), Kind.THROTTLED, "THROTTLED"),
+        (ConnectionLostError("lost"), Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE"),
+        (AuthenticationError("CBS token"), Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE"),
+        (ClientAuthenticationError("no identity"), Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE"),
+        (OSError("socket"), Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE"),
+        (TimeoutError(), Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE"),
+    ],
+)
+async def test_failures(failure: Exception, kind: Kind, code: str) -> None:
+    """A failing hub is told as throttling or outage, without the SDK's words, and the next send may succeed."""
+    producer = FakeProducer()
+    producer.failures = [failure]
+    sender, _ = _sender(producer)
+    with pytest.raises(WorkspaceError) as caught:
+        await sender.send("telemetry", [_message(1)])
+    assert (caught.value.kind, caught.value.code) == (kind, code)
+    assert caught.value.members["retryAfter"] == 2
+    assert str(failure) not in str(caught.value) or not str(failure)
+    await sender.send("telemetry", [_message(1)])
+    assert producer.sent == [("rig", [b"000001"])]
+
+
+async def test_close() -> None:
+    """Closing closes every connection, once."""
+    producer = FakeProducer()
+    sender, _ = _sender(producer)
+    await sender.send("telemetry", [])
+    await sender.close()
+    assert producer.closed
+
+
+async def test_signs_in_only_when_it_sends() -> None:
+    """Making and closing a sender needs neither identity nor network."""
+    await EventHubsSender("unused.example", "").close()

@@ -1,0 +1,288 @@
+"""The embedded event hub: durable appends, ascending sequence numbers, offsets that never go back."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.backends.embedded.hub import HubLog, HubReader
+from shared.backends.embedded.hub_file import PARTITIONS, partition_of
+from shared.errors import Kind, WorkspaceError
+from shared.telemetry.models import HubEvent, HubMessage
+from shared.timestamps import now
+
+HUB = "telemetry"
+SENDER = """
+import asyncio, sys
+from pathlib import Path
+from shared.backends.embedded.hub import HubLog
+from shared.telemetry.models import HubMessage
+
+async def main():
+    log = HubLog(Path(sys.argv[1]))
+    for number in range(int(sys.argv[3])):
+        await log.send("telemetry", [HubMessage(f"{sys.argv[2]}-{number}".encode(), "key", {})])
+    await log.close()
+
+asyncio.run(main())
+"""
+
+
+def message(body: bytes, key: str = "key") -> HubMessage:
+    return HubMessage(body, key, {})
+
+
+def read_all(reader: HubReader, hub: str = HUB) -> list[HubEvent]:
+    return [event for partition in reader.partitions(hub) for event in reader.read(hub, partition, 0, 100_000)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "hub.sqlite"
+
+
+@pytest.fixture
+async def log(path: Path) -> AsyncIterator[HubLog]:
+    hub_log = HubLog(path)
+    yield hub_log
+    await hub_log.close()
+
+
+@pytest.fixture
+def reader(path: Path) -> Iterator[HubReader]:
+    hub_reader = HubReader(path)
+    yield hub_reader
+    hub_reader.close()
+
+
+async def test_event_comes_back_as_sent(log: HubLog, reader: HubReader) -> None:
+    """A read event has the body, key and properties that were sent, its partition, and an enqueued time in UTC."""
+    before = now()
+    await log.send(HUB, [HubMessage(b"\x00\xff{}", "pümp", {"a": "ß"})])
+    (event,) = read_all(reader)
+    assert (event.body, event.partition_key, event.properties) == (b"\x00\xff{}", "pümp", {"a": "ß"})
+    assert event.partition == partition_of("pümp")
+    assert before <= event.enqueued_at <= now()
+    assert event.enqueued_at.utcoffset() == timedelta(0)
+
+
+async def test_keys_keep_their_order_and_partition(log: HubLog, reader: HubReader) -> None:
+    """Messages with one key stand in one partition, in the order sent, with ascending sequence numbers."""
+    for number in range(20):
+        await log.send(HUB, [message(f"{number}{half}".encode(), f"key-{number % 3}") for half in "ab"])
+    for key in ("key-0", "key-1", "key-2"):
+        events = [event for event in read_all(reader) if event.partition_key == key]
+        numbers = [event.sequence_number for event in events]
+        assert {event.partition for event in events} == {partition_of(key)}
+        assert numbers == sorted(set(numbers))
+        assert [event.body for event in events] == sorted(
+            (event.body for event in events), key=lambda b: (int(b[:-1]), b)
+        )
+
+
+async def test_concurrent_sends_share_commits_and_lose_nothing(log: HubLog, reader: HubReader) -> None:
+    """Sends that arrive at once are all stored, each once, in fewer commits than there were sends."""
+    await log.send(HUB, [message(b"first")])
+    reader.changed()
+    await asyncio.gather(*(log.send(HUB, [message(str(number).encode(), f"k{number}")]) for number in range(500)))
+    events = read_all(reader)
+    assert sorted(event.body for event in events) == sorted(
+        [b"first", *(str(number).encode() for number in range(500))]
+    )
+    assert len({event.enqueued_at for event in events}) < 250
+
+
+def test_several_processes_append_to_one_file(path: Path, reader: HubReader) -> None:
+    """Two processes that append at once lose nothing, and no sequence number is given twice."""
+    writers = [subprocess.Popen([sys.executable, "-c", SENDER, str(path), name, "200"]) for name in ("a", "b")]
+    assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
+    events = reader.read(HUB, partition_of("key"), 0, 1000)
+    assert [event.sequence_number for event in events] == list(range(1, 401))
+    for name in (b"a", b"b"):
+        mine = [event.body for event in events if event.body.startswith(name)]
+        assert mine == [name + b"-%d" % number for number in range(200)]
+
+
+def test_acknowledged_events_survive_kill(path: Path, reader: HubReader) -> None:
+    """Every event whose send returned is there after the sender was killed."""
+    script = SENDER.replace(
+        "    await log.close()", "    print('done', flush=True)\n    await asyncio.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(path), "x", "50"], stdout=subprocess.PIPE) as sender:
+        assert sender.stdout is not None
+        assert sender.stdout.readline() == b"done\n"
+        sender.kill()
+    assert len(read_all(reader)) == 50
+
+
+async def test_hubs_are_apart(log: HubLog, reader: HubReader) -> None:
+    """An event stands in the hub that it was sent to, and in no other."""
+    await log.send("impulses", [message(b"1")])
+    await log.send(HUB, [message(b"2")])
+    assert [event.body for event in read_all(reader, "impulses")] == [b"1"]
+    assert [event.body for event in read_all(reader, HUB)] == [b"2"]
+    assert read_all(reader, "never-sent-to") == []
+
+
+async def test_read_starts_after_and_stops_at_the_limit(log: HubLog, reader: HubReader) -> None:
+    """A read gives at most the limit, beginning after the given sequence number."""
+    await log.send(HUB, [message(str(number).encode()) for number in range(10)])
+    events = reader.read(HUB, partition_of("key"), 3, 4)
+    assert [event.sequence_number for event in events] == [4, 5, 6, 7]
+    assert reader.read(HUB, partition_of("key"), 10, 4) == []
+
+
+async def test_read_bounds_bytes(log: HubLog, reader: HubReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read of large events stops at the byte limit, but always gives at least one event."""
+    monkeypatch.setattr("shared.backends.embedded.hub.MAX_READ_BYTES", 100)
+    await log.send(HUB, [message(b"x" * 60) for _ in range(5)] + [message(b"y" * 500)])
+    assert len(reader.read(HUB, partition_of("key"), 0, 100)) == 2
+    assert len(reader.read(HUB, partition_of("key"), 5, 100)) == 1
+
+
+@given(sent=st.lists(st.lists(st.tuples(st.text(max_size=3), st.binary(max_size=9)), max_size=5), max_size=5))
+@settings(max_examples=15, deadline=None)
+def test_paging_gives_every_event_once(
+    tmp_path_factory: pytest.TempPathFactory, sent: list[list[tuple[str, bytes]]]
+) -> None:
+    """Reading on from the last sequence number gives every event exactly once, whatever was sent."""
+    path = tmp_path_factory.mktemp("hub") / "hub.sqlite"
+
+    async def send() -> None:
+        log = HubLog(path)
+        for batch in sent:
+            await log.send(HUB, [message(body, key) for key, body in batch])
+        await log.close()
+
+    asyncio.run(send())
+    reader = HubReader(path)
+    bodies: list[bytes] = []
+    for partition in reader.partitions(HUB):
+        after = 0
+        while events := reader.read(HUB, partition, after, 2):
+            bodies += [event.body for event in events]
+            after = events[-1].sequence_number
+    reader.close()
+    assert sorted(bodies) == sorted(body for batch in sent for _, body in batch)
+
+
+def test_offsets_never_go_back(path: Path, reader: HubReader) -> None:
+    """A group's offset is 0 before it commits, the highest committed afterwards, and the same after opening again."""
+    assert reader.committed(HUB, "live", "0") == 0
+    for number in (5, 9, 3):
+        reader.commit(HUB, "live", "0", number)
+    other = HubReader(path)
+    assert other.committed(HUB, "live", "0") == 9
+    assert (other.committed(HUB, "adx", "0"), other.committed(HUB, "live", "1")) == (0, 0)
+    other.close()
+
+
+async def test_trim_keeps_what_a_group_has_not_read(log: HubLog, reader: HubReader) -> None:
+    """Trimming deletes an event only when every named group has read it."""
+    await log.send(HUB, [message(str(number).encode()) for number in range(6)])
+    partition = partition_of("key")
+    reader.commit(HUB, "live", partition, 6)
+    assert reader.trim(now() + timedelta(hours=1), {HUB: ["live", "adx"]}) == 0
+    reader.commit(HUB, "adx", partition, 4)
+    assert reader.trim(now() + timedelta(hours=1), {HUB: ["live", "adx"]}) == 4
+    assert [event.sequence_number for event in read_all(reader)] == [5, 6]
+
+
+async def test_trim_keeps_what_is_young(log: HubLog, reader: HubReader) -> None:
+    """Trimming keeps events that are not older than asked for, though every group has read them."""
+    await log.send(HUB, [message(b"old")])
+    border = now()
+    await log.send(HUB, [message(b"young")])
+    for partition in reader.partitions(HUB):
+        reader.commit(HUB, "live", partition, 100)
+    assert reader.trim(border, {HUB: ["live"]}) == 1
+    assert [event.body for event in read_all(reader)] == [b"young"]
+
+
+async def test_sequence_numbers_are_not_reused_after_trimming(path: Path, log: HubLog, reader: HubReader) -> None:
+    """An emptied partition goes on counting where it stood, also after opening the file again."""
+    await log.send(HUB, [message(b"1"), message(b"2")])
+    reader.commit(HUB, "live", partition_of("key"), 2)
+    assert reader.trim(now() + timedelta(hours=1), {HUB: ["live"]}) == 2
+    again = HubLog(path)
+    await again.send(HUB, [message(b"3")])
+    await again.close()
+    assert [event.sequence_number for event in read_all(reader)] == [3]
+
+
+async def test_changed_tells_of_new_events(log: HubLog, reader: HubReader) -> None:
+    """The cheap check is true once after each write of another connection, and false in between."""
+    assert reader.changed()
+    assert not reader.changed()
+    await log.send(HUB, [message(b"1")])
+    assert reader.changed()
+    reader.commit(HUB, "live", "0", 1)
+    assert not reader.changed()
+
+
+async def test_locked_file_refuses_all_and_recovers(
+    path: Path, log: HubLog, reader: HubReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While another process holds the file the send fails as unavailable and stores nothing; afterwards sends work."""
+    monkeypatch.setattr("shared.backends.embedded.hub._BUSY_TIMEOUT_MS", 50)
+    holder = sqlite3.connect(path, autocommit=True)
+    holder.execute("BEGIN IMMEDIATE")
+    results = await asyncio.gather(*(log.send(HUB, [message(b"1")]) for _ in range(3)), return_exceptions=True)
+    holder.execute("ROLLBACK")
+    holder.close()
+    for error in results:
+        assert isinstance(error, WorkspaceError)
+        assert (error.kind, error.code) == (Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE")
+        assert error.members == {"retryAfter": 1}
+    assert read_all(reader) == []
+    await log.send(HUB, [message(b"2")])
+    assert [event.body for event in read_all(reader)] == [b"2"]
+
+
+async def test_full_disk_stores_nothing_of_the_send(log: HubLog, reader: HubReader) -> None:
+    """When the file cannot grow the send fails as unavailable and none of its messages stays."""
+    await log.send(HUB, [message(b"1")])
+    assert log._connection is not None
+    log._connection.execute("PRAGMA max_page_count=20")
+    with pytest.raises(WorkspaceError, match="cannot take events"):
+        await log.send(HUB, [message(b"x" * 9000, f"k{number}") for number in range(20)])
+    assert [event.body for event in read_all(reader)] == [b"1"]
+    await log.send(HUB, [message(b"x" * 9000, f"k{number}") for number in range(20)])
+    assert len(read_all(reader)) == 21
+
+
+async def test_closed_log_refuses(path: Path) -> None:
+    """A send after closing is refused as unavailable."""
+    log = HubLog(path)
+    await log.send(HUB, [message(b"1")])
+    await log.close()
+    with pytest.raises(WorkspaceError):
+        await log.send(HUB, [message(b"2")])
+
+
+async def test_cancelled_sender_does_not_hold_up_others(log: HubLog, reader: HubReader) -> None:
+    """Cancelling a send leaves the sends beside it whole."""
+    sends = [asyncio.ensure_future(log.send(HUB, [message(str(number).encode())])) for number in range(10)]
+    await asyncio.sleep(0)
+    sends[3].cancel()
+    results = await asyncio.gather(*sends, return_exceptions=True)
+    assert [type(result) for result in results].count(asyncio.CancelledError) == 1
+    assert {event.body for event in read_all(reader)} >= {str(n).encode() for n in range(10) if n != 3}
+
+
+@given(st.text())
+def test_partition_is_stable_and_valid(key: str) -> None:
+    """Every key that UTF-8 can write has one of the hub's partitions."""
+    assert partition_of(key) in {str(number) for number in range(PARTITIONS)}
+
+
+def test_partition_of_known_keys() -> None:
+    """Partitions of keys never change between releases."""
+    assert [partition_of(key) for key in ("", "pump-rig", "rig")] == ["0", "0", "1"]

@@ -1,0 +1,142 @@
+"""Values of Kusto's scalar types."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.catalog.models import ParameterType
+from shared.catalog.parameters import literal, parse_duration, parse_timespan
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("bool", "TRUE", "bool(true)"),
+        ("bool", False, "bool(false)"),
+        ("int", "-5", "int(-5)"),
+        ("long", 2**63 - 1, "long(9223372036854775807)"),
+        ("long", 5.0, "long(5)"),
+        ("real", "1e3", "real(1000.0)"),
+        ("real", 2, "real(2.0)"),
+        ("decimal", "1.50", "decimal(1.50)"),
+        ("string", "a'b\"|\n//", "a'b\"|\n//"),
+        ("datetime", "2026-01-01T01:00:00+01:00", "datetime(2026-01-01T00:00:00.000000Z)"),
+        ("timespan", "PT1H30M", "time(0.01:30:00.000000)"),
+        ("timespan", "1.02:03:04.5", "time(1.02:03:04.500000)"),
+        ("timespan", "-5m", "time(-0.00:05:00.000000)"),
+        ("guid", "0F8FAD5B-D9CB-469F-A165-70867728950E", "guid(0f8fad5b-d9cb-469f-a165-70867728950e)"),
+        ("dynamic", '{"a":[1]}', 'dynamic({"a": [1]})'),
+        ("dynamic", [1, "x"], 'dynamic([1, "x"])'),
+        ("long", None, "long(null)"),
+    ],
+)
+def test_a_value_becomes_a_literal_of_its_type(kind: str, value: Any, expected: str) -> None:
+    """Text as in a query string and JSON values both are taken."""
+    assert literal(ParameterType(kind), value) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("bool", "1"),
+        ("bool", 1),
+        ("int", "2147483648"),
+        ("int", True),
+        ("int", "1.5"),
+        ("int", " 1"),
+        ("long", "9223372036854775808"),
+        ("long", "1_000"),
+        ("long", "\u0661"),
+        ("real", "NaN"),
+        ("real", "inf"),
+        ("real", "1e999"),
+        ("real", "0x10"),
+        ("decimal", "1e"),
+        ("string", 5),
+        ("string", None),
+        ("string", "\ud800"),
+        ("string", "x" * 65_537),
+        ("datetime", "2026-01-01T00:00:00"),
+        ("datetime", "2026-01-01"),
+        ("datetime", "now()"),
+        ("datetime", 5),
+        ("timespan", "P1Y"),
+        ("timespan", "five"),
+        ("timespan", ""),
+        ("guid", "1"),
+        ("dynamic", "{"),
+    ],
+)
+def test_what_is_not_of_the_type_is_refused(kind: str, value: Any) -> None:
+    """An ill-typed value raises a ValueError with the rule, nothing else."""
+    with pytest.raises(ValueError, match=r"expected|no fixed length|zone"):
+        literal(ParameterType(kind), value)
+
+
+@given(st.sampled_from(list(ParameterType)), st.text(max_size=40))
+def test_no_text_leaves_its_literal(kind: ParameterType, text: str) -> None:
+    """Whatever text is given, what comes out is one literal: a string's bare text, or type(...) without a quote."""
+    try:
+        written = literal(kind, text)
+    except ValueError:
+        return
+    if kind is ParameterType.STRING:
+        assert written == text
+    else:
+        assert written.startswith("time(" if kind is ParameterType.TIMESPAN else f"{kind}(")
+        assert written.endswith(")")
+        assert kind is ParameterType.DYNAMIC or not set(written) & set("\"'|;\n\\")
+
+
+@given(st.timedeltas(min_value=timedelta(days=-9999), max_value=timedelta(days=9999)))
+def test_a_timespan_survives_its_literal(span: timedelta) -> None:
+    """Kusto text read back gives the same time."""
+    sign = "-" if span < timedelta(0) else ""
+    size = abs(span)
+    text = f"{sign}{size.days}.{size.seconds // 3600:02d}:{size.seconds // 60 % 60:02d}:{size.seconds % 60:02d}"
+    text += f".{size.microseconds:06d}"
+    assert parse_timespan(text) == span
+    assert parse_timespan(literal(ParameterType.TIMESPAN, text)[5:-1]) == span
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("PT5M", timedelta(minutes=5)),
+        ("P1W", timedelta(weeks=1)),
+        ("P1DT12H", timedelta(days=1, hours=12)),
+        ("PT0.5S", timedelta(seconds=0.5)),
+        ("-PT5M", timedelta(minutes=-5)),
+    ],
+)
+def test_durations_of_fixed_length_are_read(text: str, expected: timedelta) -> None:
+    """Weeks, days, hours, minutes and seconds, with a sign."""
+    assert parse_duration(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "P",
+        "PT",
+        "five",
+        "5m",
+        "P1Y",
+        "P1M",
+        "P1Y2D",
+        "PT1H ",
+        "pt5m",
+        "P-1D",
+        "P0001-02-03T04:05:06",
+        "P" + "9" * 99 + "D",
+        "P99999999999D",
+    ],
+)
+def test_everything_else_is_no_duration(text: str) -> None:
+    """Years, months and nonsense raise a ValueError."""
+    with pytest.raises(ValueError, match=r"expected|no fixed length"):
+        parse_duration(text)

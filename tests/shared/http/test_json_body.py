@@ -1,0 +1,58 @@
+"""Strict JSON."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.http.json_body import MAX_DEPTH, parse
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(VALUES)
+def test_a_value_survives(value: object) -> None:
+    """Whatever is JSON reads as the value that was written."""
+    assert parse(json.dumps(value, ensure_ascii=False).encode()) == value
+
+
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"[1,]", "not JSON"),
+        (b"{'a':1}", "not JSON"),
+        (b"\xef\xbb\xbf{}", "BOM"),
+        (b"\xff", "UTF-8"),
+        (b"NaN", "NaN"),
+        (b'{"a":-Infinity}', "Infinity"),
+        (b"1e999", "double"),
+        (b"9" * 5000, "digits"),
+        (b'{"a":1,"a":1}', "'a' stands twice"),
+        (b'[{"b":{"a":1,"a":2}}]', "'a' stands twice"),
+        (b'"\\ud800"', "surrogate"),
+        (b'{"\\udfff":1}', "surrogate"),
+        (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "nested"),
+        (b"[" * 300_000, "nested"),
+    ],
+)
+def test_what_others_forgive_is_refused(body: bytes, rule: str) -> None:
+    """What is not strict JSON raises an error that names the rule, and never a RecursionError."""
+    with pytest.raises(ValueError, match=rule):
+        parse(body)
+
+
+def test_a_pair_of_surrogates_is_a_character() -> None:
+    """An escaped character beyond the basic plane is taken."""
+    assert parse(b'"\\ud83d\\ude00"') == "\U0001f600"
+
+
+def test_the_deepest_value_allowed_is_taken() -> None:
+    """A hundred levels are fine."""
+    assert parse(b"[" * MAX_DEPTH + b"1" + b"]" * MAX_DEPTH)

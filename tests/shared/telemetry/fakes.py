@@ -1,0 +1,90 @@
+"""A catalog, a hub and a state store in memory, for tests of rules that lie between them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from shared.catalog.models import Connection, Surface
+from shared.catalog.snapshot import Catalog, Stored
+from shared.errors import Kind, WorkspaceError
+from shared.telemetry.models import HubEvent, HubMessage
+from shared.telemetry.ports import Arrivals, ConnectionState, CurrentCatalog
+
+MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
+
+
+def connection(lookup: str, **members: Any) -> Connection:
+    """Return a connection with the members as the workspace document writes them."""
+    return Connection.model_validate({"lookup": lookup, "name": lookup, "type": "CLOUD_EVENT_HUB", **members})
+
+
+def catalog(*connections: Connection, surfaces: Mapping[str, Sequence[str]] | None = None, version: int = 1) -> Catalog:
+    """Return a catalog of connections, and of surfaces with the connections that they own."""
+    return Catalog(
+        version=version,
+        connections={each.lookup: Stored(each, MOMENT, MOMENT, "admin") for each in connections},
+        surfaces={
+            lookup: Stored(Surface(lookup=lookup, name=lookup, connections=tuple(owned)), MOMENT, MOMENT, "admin")
+            for lookup, owned in (surfaces or {}).items()
+        },
+    )
+
+
+def current(held: Catalog) -> CurrentCatalog:
+    """Return the function that gives a catalog."""
+
+    async def give() -> Catalog:
+        return held
+
+    return give
+
+
+def event(body: bytes, sequence_number: int = 1, *, device: str = "", **properties: str) -> HubEvent:
+    """Return an event of partition 0, enqueued a second after its predecessor."""
+    enqueued_at = datetime.fromtimestamp(MOMENT.timestamp() + sequence_number, UTC)
+    return HubEvent(body, "0", sequence_number, enqueued_at, properties, device)
+
+
+class Hub:
+    """Keeps what it was sent, send by send; refuses everything while ``down`` is set."""
+
+    def __init__(self) -> None:
+        self.sends: list[tuple[str, list[HubMessage]]] = []
+        self.down = False
+
+    async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
+        """Keep the messages."""
+        if self.down:
+            raise WorkspaceError(Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE", "down")
+        self.sends.append((hub, list(messages)))
+
+    @property
+    def messages(self) -> list[HubMessage]:
+        """Every message, in order."""
+        return [message for _, messages in self.sends for message in messages]
+
+
+class States:
+    """Keeps states in memory by the port's rules."""
+
+    def __init__(self) -> None:
+        self.highest: dict[tuple[str, str], int] = {}
+        self.counts: dict[str, int] = {}
+        self.statuses: list[tuple[str, str]] = []
+
+    async def record(self, arrivals: Sequence[Arrivals]) -> None:
+        """Count what is above the highest number counted."""
+        for each in arrivals:
+            assert list(each.sequence_numbers) == sorted(set(each.sequence_numbers))
+            highest = self.highest.get((each.connection, each.source), -1)
+            new = [number for number in each.sequence_numbers if number > highest]
+            self.counts[each.connection] = self.counts.get(each.connection, 0) + len(new)
+            self.highest[each.connection, each.source] = max([highest, *new])
+
+    async def set_status(self, connection: str, status: str) -> None:
+        """Note the status."""
+        self.statuses.append((connection, status))
+
+    async def states(self) -> Mapping[str, ConnectionState]:
+        """Return the last status of each connection."""
+        return {lookup: ConnectionState(status, self.counts.get(lookup, 0), None) for lookup, status in self.statuses}

@@ -1,0 +1,166 @@
+"""What callers post for a connection."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.errors import Kind, WorkspaceError
+from shared.telemetry.acceptance import TelemetryService, accept
+from shared.telemetry.json_text import parse
+from shared.telemetry.models import HubMessage
+from tests.shared.telemetry.fakes import Hub, catalog, connection, current
+from tests.shared.telemetry.json_values import JSON
+
+RECEIVED = datetime(2026, 1, 5, 8, tzinfo=UTC)
+RIG = connection("pump-rig")
+OFF = connection("off", enabled=False)
+
+
+CURRENT = current(catalog(RIG, OFF))
+
+
+def _fields(body: object) -> list[str]:
+    with pytest.raises(WorkspaceError) as caught:
+        accept(RIG, body, RECEIVED)
+    assert caught.value.kind is Kind.INVALID
+    errors = caught.value.members["errors"]
+    assert isinstance(errors, list)
+    return [error["field"] for error in errors]
+
+
+def test_lifted_members() -> None:
+    """Timestamp, message id and device id leave the payload and travel as properties."""
+    (message,) = accept(
+        RIG,
+        {"timestamp": "2026-01-05T09:00:00+02:00", "messageId": "m", "deviceId": "d", "Pressure": 1},
+        RECEIVED,
+    )
+    assert message == HubMessage(
+        b'{"Pressure":1}',
+        "pump-rig",
+        {
+            "connectionLookup": "pump-rig",
+            "timestamp": "2026-01-05T07:00:00.000000Z",
+            "messageId": "m",
+            "deviceId": "d",
+            "acceptedBy": "http",
+        },
+    )
+
+
+def test_defaults() -> None:
+    """What is absent becomes the time of receipt, a new id and the connection's lookup."""
+    first, second = accept(RIG, [{}, {}], RECEIVED)
+    assert first.properties["timestamp"] == "2026-01-05T08:00:00.000000Z"
+    assert first.properties["deviceId"] == "pump-rig"
+    assert len({first.properties["messageId"], second.properties["messageId"], ""}) == 3
+
+
+@given(
+    st.dictionaries(st.text(st.characters(codec="utf-8")), JSON),
+    st.none() | st.datetimes(timezones=st.just(UTC)),
+    st.none() | st.text(st.characters(codec="utf-8"), min_size=1, max_size=256),
+    st.none() | st.text(st.characters(codec="utf-8"), min_size=1, max_size=256),
+)
+def test_payload(
+    message: dict[str, Any], timestamp: datetime | None, message_id: str | None, device_id: str | None
+) -> None:
+    """The payload is the object without the lifted members, unchanged; a null is absent and stays."""
+    given_members = {
+        "timestamp": timestamp.isoformat() if timestamp else None,
+        "messageId": message_id,
+        "deviceId": device_id,
+    }
+    (sent,) = accept(RIG, message | given_members, RECEIVED)
+    rest = message | {name: None for name, value in given_members.items() if value is None}
+    for name, value in given_members.items():
+        if value is not None:
+            rest.pop(name, None)
+    assert parse(sent.body) == rest
+    assert repr(parse(sent.body)) == repr(rest)
+    assert datetime.fromisoformat(sent.properties["timestamp"]) == (timestamp or RECEIVED)
+    assert message_id in (None, sent.properties["messageId"])
+    assert sent.properties["deviceId"] == (device_id or "pump-rig")
+
+
+def test_every_failing_field_is_named() -> None:
+    """All wrong fields of all messages are listed, by index and name."""
+    assert _fields([{}, {"timestamp": "2026-01-05T08:00:00", "messageId": 7}, 5, {"deviceId": ""}]) == [
+        "[1].timestamp",
+        "[1].messageId",
+        "[2]",
+        "[3].deviceId",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({"timestamp": 1767600000}, ["timestamp"]),
+        ({"timestamp": "0001-01-01T00:00:00+01:00"}, ["timestamp"]),
+        ({"messageId": "x" * 257}, ["messageId"]),
+        ({"deviceId": {}}, ["deviceId"]),
+        (None, ["body"]),
+        ("text", ["body"]),
+        ([], ["body"]),
+        ([{}] * 501, ["body"]),
+    ],
+)
+def test_refused_bodies(body: object, fields: list[str]) -> None:
+    """A body that is no message, or holds an ill-typed member, names the field."""
+    assert _fields(body) == fields
+
+
+def test_largest_array() -> None:
+    """500 messages are taken, in order."""
+    messages = accept(RIG, [{"n": number} for number in range(500)], RECEIVED)
+    assert [parse(message.body)["n"] for message in messages] == list(range(500))
+
+
+def test_message_size() -> None:
+    """A message of 256 KiB is taken; one byte more is refused by its index."""
+    empty = len(b'{"a":""}')
+    fits = {"a": "x" * (256 * 1024 - empty)}
+    assert len(accept(RIG, [fits, fits], RECEIVED)) == 2
+    with pytest.raises(WorkspaceError, match=r"\[1\]") as caught:
+        accept(RIG, [fits, {"a": fits["a"] + "x"}], RECEIVED)
+    assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "MESSAGE_TOO_LARGE")
+
+
+def test_disabled_connection() -> None:
+    """A disabled connection takes nothing."""
+    with pytest.raises(WorkspaceError) as caught:
+        accept(OFF, {}, RECEIVED)
+    assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "CONNECTION_DISABLED")
+
+
+async def test_service_sends_to_the_hub() -> None:
+    """Accepted messages are in the hub ``telemetry`` when the call returns, and are counted."""
+    hub = Hub()
+    assert await TelemetryService(CURRENT, hub).accept("pump-rig", [{"n": 1}, {"n": 2}]) == 2
+    assert [name for name, _ in hub.sends] == ["telemetry"]
+    assert [(message.partition_key, message.body) for message in hub.messages] == [
+        ("pump-rig", b'{"n":1}'),
+        ("pump-rig", b'{"n":2}'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lookup", "body", "code"),
+    [
+        ("nothing", {}, "CONNECTION_NOT_FOUND"),
+        ("nothing", [], "INVALID_REQUEST"),
+        ("off", [], "INVALID_REQUEST"),
+        ("off", {}, "CONNECTION_DISABLED"),
+    ],
+)
+async def test_order_of_checks(lookup: str, body: object, code: str) -> None:
+    """Validation comes before existence, existence before state; nothing refused reaches the hub."""
+    hub = Hub()
+    with pytest.raises(WorkspaceError) as caught:
+        await TelemetryService(CURRENT, hub).accept(lookup, body)
+    assert caught.value.code == code
+    assert hub.sends == []

@@ -1,0 +1,85 @@
+"""JSON pointers."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.telemetry.pointers import compile_pointer, remove, resolve
+
+# The example document of RFC 6901 section 5.
+DOCUMENT = {
+    "foo": ["bar", "baz"],
+    "": 0,
+    "a/b": 1,
+    "c%d": 2,
+    "e^f": 3,
+    "g|h": 4,
+    "i\\j": 5,
+    'k"l': 6,
+    " ": 7,
+    "m~n": 8,
+}
+
+
+@pytest.mark.parametrize(
+    ("pointer", "value"),
+    [
+        ("", DOCUMENT),
+        ("/foo", ["bar", "baz"]),
+        ("/foo/0", "bar"),
+        ("/", 0),
+        ("/a~1b", 1),
+        ("/c%d", 2),
+        ("/e^f", 3),
+        ("/g|h", 4),
+        ("/i\\j", 5),
+        ('/k"l', 6),
+        ("/ ", 7),
+        ("/m~0n", 8),
+    ],
+)
+def test_examples_of_the_rfc(pointer: str, value: object) -> None:
+    """Every example of RFC 6901 section 5 gives its value."""
+    assert resolve(DOCUMENT, compile_pointer(pointer)) == value
+
+
+@pytest.mark.parametrize("pointer", ["/foo/2", "/foo/-", "/foo/00", "/foo/٣", "/foo/-1", "/nothing", "/foo/0/x", "//a"])
+def test_what_is_not_there(pointer: str) -> None:
+    """A pointer to nothing gives None: beyond an array, into a scalar, or with an index that is none."""
+    assert resolve(DOCUMENT, compile_pointer(pointer)) is None
+
+
+@pytest.mark.parametrize("pointer", ["foo", "/~", "/~2", "/a~"])
+def test_malformed(pointer: str) -> None:
+    """A text that is no pointer is a ValueError."""
+    with pytest.raises(ValueError, match="JSON pointer"):
+        compile_pointer(pointer)
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+@given(st.lists(st.text(), min_size=1), st.integers(), st.dictionaries(st.text(), st.integers()))
+def test_any_member(names: list[str], value: int, others: dict[str, int]) -> None:
+    """Whatever the names on the way, a pointer finds its member, and removing it leaves everything else."""
+    inner: dict[str, Any] = {**others, names[-1]: value}
+    document = inner
+    for name in reversed(names[:-1]):
+        document = {name: document}
+    pointer = compile_pointer("".join(f"/{_escaped(name)}" for name in names))
+    assert resolve(document, pointer) == value
+    remove(document, pointer)
+    others.pop(names[-1], None)
+    assert inner == others
+    remove(document, pointer)
+    assert inner == others
+
+
+def test_array_elements_stay() -> None:
+    """An element of an array is not removed, since the others would move."""
+    document = {"a": [1, 2]}
+    remove(document, ("a", "0"))
+    assert document == {"a": [1, 2]}

@@ -1,0 +1,47 @@
+"""The random walk."""
+
+import statistics
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.telemetry.noise import stream
+from shared.telemetry.random_walk import SPAN, Walk, reflect
+
+KEY = stream("walk")
+
+
+@given(st.lists(st.integers(0, SPAN), min_size=1, max_size=20))
+def test_positions_do_not_depend_on_the_way(ticks: list[int]) -> None:
+    """A position is the same however one gets there: after a restart, a gap, or a step back."""
+    walk = Walk(KEY)
+    assert [walk.position(tick) for tick in ticks] == [Walk(KEY).position(tick) for tick in ticks]
+
+
+def test_steps_are_standard_normal() -> None:
+    """Steps have mean 0 and deviation 1, and one says nothing of the next."""
+    walk = Walk(KEY)
+    positions = [walk.position(tick) for tick in range(50_001)]
+    steps = [after - before for before, after in pairwise(positions)]
+    assert positions[0] == 0.0
+    assert statistics.fmean(steps) == pytest.approx(0, abs=0.02)
+    assert statistics.stdev(steps) == pytest.approx(1, abs=0.02)
+    assert statistics.correlation(steps[:-1], steps[1:]) == pytest.approx(0, abs=0.02)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1000, 1000), st.floats(0.001, 1000))
+def test_reflection_stays_inside(value: float, low: float, span: float) -> None:
+    """Whatever the value, it comes to lie within the range; what lies there already stays."""
+    high = low + span
+    assert low <= reflect(value, low, high) <= high + 1e-9 * max(1.0, abs(high))
+    if low <= value <= high:
+        assert reflect(value, low, high) == pytest.approx(value, abs=1e-9)
+
+
+@pytest.mark.parametrize(("value", "reflected"), [(11, 9), (-1, 1), (20, 0), (21, 1), (-11, 9), (5, 5)])
+def test_reflection(value: float, reflected: float) -> None:
+    """Both ends reflect."""
+    assert reflect(value, 0, 10) == reflected
+    assert reflect(value, 3, 3) == 3

@@ -1,0 +1,129 @@
+"""The values of simulated variables."""
+
+import statistics
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from shared.catalog.models import Variable
+from shared.telemetry.variables import DAY_MS, Tick, generator
+
+ADAPTER: TypeAdapter[Any] = TypeAdapter(Variable)
+DAY = 20_457 * DAY_MS
+EVERY_KIND: list[dict[str, Any]] = [
+    {"kind": "constant", "value": "on"},
+    {"kind": "sine", "min": 4, "max": 9, "periodSec": 600, "noise": 0.5},
+    {"kind": "ramp", "min": 4, "max": 9, "periodSec": 600},
+    {"kind": "square", "min": 4, "max": 9, "periodSec": 600, "duty": 0.25},
+    {"kind": "random-walk", "min": 4, "max": 9, "step": 0.5},
+    {"kind": "uniform", "min": 4, "max": 9},
+    {"kind": "normal", "mean": 5, "stdev": 2},
+    {"kind": "choice", "values": ["a", "b", "c"], "weights": [1, 0, 3]},
+    {"kind": "counter", "wrap": 100},
+]
+
+
+def _values(
+    declared: dict[str, Any], ticks: range, *, seed: int = 0, device: int = 1, interval: int = 1000
+) -> list[Any]:
+    made = generator(ADAPTER.validate_python({"name": "v", **declared}), seed, device)
+    return [made(Tick(DAY // interval + number, interval)) for number in ticks]
+
+
+@pytest.mark.parametrize("declared", EVERY_KIND, ids=lambda each: each["kind"])
+def test_same_seed_same_values(declared: dict[str, Any]) -> None:
+    """The same seed gives the same values, begun at any tick; whatever is random differs between devices and seeds."""
+    values = _values(declared, range(200))
+    assert _values(declared, range(100, 200)) == values[100:]
+    random = {"sine", "random-walk", "uniform", "normal", "choice"}
+    differs = declared["kind"] in random
+    assert (_values(declared, range(200), seed=1) != values) is differs
+    assert (_values(declared, range(200), device=2) != values) is (differs or declared["kind"] in {"ramp", "square"})
+
+
+@given(st.integers(0, 10**9), st.sampled_from([100, 250, 999, 1000, 60_000, 7_000_000]), st.integers(1, 50))
+def test_ranges(number: int, interval: int, device: int) -> None:
+    """Without noise, values lie between min and max at every tick of every device."""
+    for kind in ("sine", "ramp", "square", "random-walk", "uniform"):
+        declared = {"name": "v", "kind": kind, "min": -3, "max": 5}
+        declared |= {"random-walk": {"step": 2}, "uniform": {}}.get(kind, {"periodSec": 10})
+        value = generator(ADAPTER.validate_python(declared), 7, device)(Tick(number, interval))
+        assert isinstance(value, float)
+        assert -3 <= value <= 5
+
+
+@given(st.integers(0, 10**9), st.sampled_from([100, 999, 7_000_000, 100_000_000]))
+def test_tick_of_day(number: int, interval: int) -> None:
+    """The first tick at or after midnight UTC is number 0 of its day."""
+    tick = Tick(number, interval)
+    first = number - tick.of_day
+    assert 0 <= tick.of_day <= DAY_MS // interval
+    assert first * interval >= tick.day * DAY_MS > (first - 1) * interval
+
+
+def test_sine() -> None:
+    """A sine runs between min and max once a period, from the middle upwards."""
+    values = _values({"kind": "sine", "min": 0, "max": 10, "periodSec": 4}, range(5))
+    assert values == pytest.approx([5, 10, 5, 0, 5])
+
+
+def test_ramp() -> None:
+    """A ramp rises from min and falls back at the end of its period."""
+    assert _values({"kind": "ramp", "min": 0, "max": 10, "periodSec": 5}, range(6)) == pytest.approx([0, 2, 4, 6, 8, 0])
+
+
+def test_square() -> None:
+    """A square is low, then high for its share of the period."""
+    declared = {"kind": "square", "min": 0, "max": 1, "periodSec": 4, "duty": 0.25}
+    assert _values(declared, range(8)) == [0, 0, 0, 1, 0, 0, 0, 1]
+
+
+def test_random_walk_begins_anew_each_day() -> None:
+    """A walk starts at its start with the first tick of the UTC day."""
+    declared = {"kind": "random-walk", "min": 0, "max": 10, "step": 1, "start": 2.5}
+    assert _values(declared, range(86_400, 86_401)) == _values(declared, range(1)) == [2.5]
+    assert _values(declared, range(1, 100)) != _values(declared, range(86_401, 86_500))
+
+
+def test_normal() -> None:
+    """Normal values have the mean and the deviation that are declared."""
+    values = _values({"kind": "normal", "mean": 5, "stdev": 2}, range(20_000))
+    assert statistics.fmean(values) == pytest.approx(5, abs=0.1)
+    assert statistics.stdev(values) == pytest.approx(2, abs=0.1)
+
+
+def test_choice() -> None:
+    """Choices come as often as their weights say, those of weight 0 never."""
+    values = _values({"kind": "choice", "values": ["a", "b", True], "weights": [1, 0, 3]}, range(20_000))
+    assert values.count(True) / len(values) == pytest.approx(0.75, abs=0.02)
+    assert "b" not in values
+
+
+@pytest.mark.parametrize("weights", [[1], [1, 2, 3], [0, 0], [-1, 2]])
+def test_weights_that_make_no_sense(weights: list[float]) -> None:
+    """Weights that do not fit the values are refused."""
+    with pytest.raises(ValueError, match="weight"):
+        _values({"kind": "choice", "values": ["a", "b"], "weights": weights}, range(1))
+
+
+@pytest.mark.parametrize(
+    ("declared", "values"),
+    [
+        ({"start": 5, "step": 2, "wrap": 4}, [5, 7, 5, 7]),
+        ({"start": 5, "step": -2, "wrap": 6}, [5, 3, 1, 5]),
+        ({"start": 1, "step": 0}, [1, 1, 1, 1]),
+    ],
+)
+def test_counter(declared: dict[str, int], values: list[int]) -> None:
+    """A counter grows by its step each tick and starts anew when it has grown by its wrap."""
+    made = generator(ADAPTER.validate_python({"name": "v", "kind": "counter", **declared}), 0, 1)
+    assert [made(Tick(12 + number, 1000)) for number in range(4)] == values
+
+
+def test_counter_without_wrap() -> None:
+    """A counter without a wrap never starts anew."""
+    values = _values({"kind": "counter", "step": 3}, range(3))
+    assert [value - values[0] for value in values] == [0, 3, 6]

@@ -17,6 +17,7 @@ from local.environment import load_local_settings
 from local.errors import StartError
 from local.host import Host, HostOptions
 from shared.logs import configure
+from shared.settings import Settings
 
 _APP = Path(__file__).parent.parent
 
@@ -73,6 +74,8 @@ def _options(parsed: argparse.Namespace) -> HostOptions:
     environment["HOST"], environment["PORT"] = options.host, str(options.port)
     environment["DATA_DIR"] = str(options.data_dir)
     environment["WORKSPACE_FILE"] = str(options.workspace_file or "")
+    # A binding names it, and the host resolves bindings from the environment alone.
+    environment.setdefault("SIMULATOR_SCHEDULE", Settings().simulator_schedule)
     return options
 
 

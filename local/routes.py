@@ -120,7 +120,10 @@ def _child(node: _Node, segment: str, names: list[str], route: str) -> _Node:
         if node.parameter is None:
             node.parameter = _Node()
         return node.parameter
-    literals = [re.escape(text) for text in _PLACEHOLDER.split(segment)[::2]]
+    texts = _PLACEHOLDER.split(segment)[::2]
+    if any("{" in text or "}" in text for text in texts):
+        raise StartError(f"the route {route!r}: a brace in {segment!r} has no partner")
+    literals = [re.escape(text) for text in texts]
     pattern = re.compile("(.+)".join(literals), re.IGNORECASE | re.DOTALL)
     for known, child in node.mixed:
         if known.pattern == pattern.pattern:

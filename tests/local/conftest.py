@@ -37,19 +37,23 @@ class RunningHost:
         self.url = ""
 
     def wait_until_ready(self) -> None:
+        """Wait for the ready line and take the address from it."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line.startswith("ready http://"), self.log()
         self.url = line.removeprefix("ready ").strip()
 
     def log(self) -> str:
+        """Return what the host wrote to standard error."""
         return self._log.read_text()
 
     def records(self) -> list[Any]:
+        """Return what the functions recorded."""
         path = self.data_dir / "record.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition holds; fail when the host ends first."""
         deadline = time.monotonic() + _DEADLINE
         while not condition():
             assert time.monotonic() < deadline, f"{self.records()}\n{self.log()}"
@@ -57,10 +61,12 @@ class RunningHost:
             time.sleep(0.01)
 
     def terminate(self) -> int:
+        """Send SIGTERM and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=_DEADLINE)
 
     def kill(self) -> None:
+        """End the host as a crash would."""
         self.process.kill()
         self.process.wait(timeout=_DEADLINE)
 

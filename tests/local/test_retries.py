@@ -11,7 +11,7 @@ from local.retries import RetryPolicy, policy_of
 
 @given(st.floats(0.1, 100), st.floats(0.1, 100), st.integers(0, 10_000))
 def test_delay_stays_within_its_bounds(minimum: float, span: float, retries: int) -> None:
-    """A delay is never above the maximum and never below four fifths of the minimum, however many retries there were."""
+    """A delay is never above the maximum and never below four fifths of the minimum, after any retries."""
     delay = RetryPolicy(-1, minimum, minimum + span).delay(retries)
     assert 0.8 * minimum <= delay <= minimum + span
 

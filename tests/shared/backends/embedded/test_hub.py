@@ -112,9 +112,7 @@ def test_several_processes_append_to_one_file(path: Path, reader: HubReader) -> 
 
 def test_acknowledged_events_survive_kill(path: Path, reader: HubReader) -> None:
     """Every event whose send returned is there after the sender was killed."""
-    script = SENDER.replace(
-        "    await log.close()", "    print('done', flush=True)\n    await asyncio.sleep(60)"
-    )
+    script = SENDER.replace("    await log.close()", "    print('done', flush=True)\n    await asyncio.sleep(60)")
     with subprocess.Popen([sys.executable, "-c", script, str(path), "x", "50"], stdout=subprocess.PIPE) as sender:
         assert sender.stdout is not None
         assert sender.stdout.readline() == b"done\n"

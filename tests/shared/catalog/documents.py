@@ -1,0 +1,122 @@
+"""Workspace documents for tests: one written out, and any sound one."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import strategies as st
+
+from shared.catalog.models import WorkspaceDocument
+
+PLANT = """\
+workspace: {id: plant-a, name: Plant A}
+policies: {provenance: {requireApproval: true}}
+team:
+  - {id: admin@plant-a.example, name: Admin, role: Admin}
+  - {id: viewer@plant-a.example, name: Viewer, role: Viewer}
+  - {id: historian, name: Historian, role: Admin, service: true}
+connections:
+  - {lookup: rig, name: Rig, type: CLOUD_EVENT_HUB, source: {devices: ["rig-*"]}}
+  - lookup: sim
+    name: Simulator
+    type: SIMULATOR
+    simulator: {variables: [{name: t, kind: sine, min: 1, max: 2, periodSec: 60}]}
+surfaces:
+  - {lookup: cooling, name: Cooling, connections: [rig, sim]}
+warmQueries:
+  - lookup: q1
+    apiPath: cooling/q1
+    name: First
+    surface: cooling
+    parameters: [{name: device, type: string, default: ""}, {name: since, type: datetime}]
+    kql: Telemetry | count
+    approval: {approvedBy: admin@plant-a.example, approvedAt: 2026-01-05T08:00:00Z}
+  - {lookup: q2, name: Second, surface: cooling, kql: Telemetry | take 1}
+dataStores:
+  - lookup: mes
+    databases:
+      - lookup: orders
+        containers:
+          - {name: workorders, partitionKeyPath: /line, dataClass: operational, expose: [read, list]}
+          - {name: recipes, partitionKeyPath: /id, dataClass: reference}
+"""
+"""A sound document that has one of everything."""
+
+APPROVED_AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
+_NAMES = st.sampled_from(["a", "b", "c"])
+_FLAG = st.booleans()
+
+
+def _some(strategy: st.SearchStrategy[dict[str, Any]], key: str = "lookup") -> st.SearchStrategy[list[dict[str, Any]]]:
+    return st.lists(strategy, max_size=3, unique_by=lambda item: item[key])
+
+
+_PEOPLE = _some(
+    st.fixed_dictionaries(
+        {"id": st.sampled_from(["x@p", "y@p"]), "name": _NAMES, "role": st.sampled_from(["Viewer", "Editor"])},
+        optional={"enabled": _FLAG, "rights": st.just(["Workspace.Keys.Manage"])},
+    ),
+    "id",
+)
+_CONNECTIONS = _some(
+    st.fixed_dictionaries(
+        {"lookup": _NAMES, "name": _NAMES, "type": st.just("CLOUD_EVENT_HUB")},
+        optional={"enabled": _FLAG, "source": st.fixed_dictionaries({"devices": st.lists(_NAMES, max_size=2)})},
+    )
+)
+_CONTAINERS = _some(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from(["ab", "cd"]), "partitionKeyPath": st.just("/id"), "dataClass": st.just("reference")},
+        optional={"expose": st.lists(st.sampled_from(["list", "read"]), unique=True), "provisioned": _FLAG},
+    ),
+    "name",
+)
+_PARAMETER = st.fixed_dictionaries(
+    {"name": _NAMES, "type": st.just("long")}, optional={"default": st.none() | st.just(3)}
+)
+
+
+@st.composite
+def sound_documents(draw: st.DrawFn) -> WorkspaceDocument:
+    """Draw a document that breaks no rule; workspace id and lookups come from a small pool, so that two overlap."""
+    connections = draw(_CONNECTIONS)
+    known = [connection["lookup"] for connection in connections]
+    surfaces = [
+        {"lookup": lookup, "name": draw(_NAMES), "connections": draw(st.permutations(known))[: draw(st.integers(0, 2))]}
+        for lookup in draw(st.lists(_NAMES, unique=True, max_size=2))
+    ]
+    return WorkspaceDocument.model_validate(
+        {
+            "workspace": {"id": "plant-a", "name": draw(_NAMES)},
+            "policies": draw(st.sampled_from([{}, {"provenance": {}}, {"provenance": {"requireApproval": True}}])),
+            "team": [{"id": "admin@p", "name": "Admin", "role": "Admin"}, *draw(_PEOPLE)],
+            "connections": connections,
+            "surfaces": surfaces,
+            "warmQueries": [] if not surfaces else draw(_queries([surface["lookup"] for surface in surfaces])),
+            "dataStores": draw(_stores()),
+        }
+    )
+
+
+@st.composite
+def _queries(draw: st.DrawFn, surfaces: list[str]) -> list[dict[str, Any]]:
+    approval = {"approvedBy": "admin@p", "approvedAt": APPROVED_AT}
+    return [
+        {
+            "lookup": lookup,
+            "name": f"query {lookup}",
+            "apiPath": draw(st.sampled_from([None, f"path/{lookup}"])),
+            "surface": draw(st.sampled_from(surfaces)),
+            "kql": draw(st.sampled_from(["Telemetry", "Telemetry | count"])),
+            "parameters": draw(st.lists(_PARAMETER, max_size=1)),
+            "approval": draw(st.sampled_from([None, approval])),
+        }
+        for lookup in draw(st.lists(_NAMES, unique=True, max_size=3))
+    ]
+
+
+@st.composite
+def _stores(draw: st.DrawFn) -> list[dict[str, Any]]:
+    return [
+        {"lookup": lookup, "databases": [{"lookup": f"db-{lookup}", "containers": draw(_CONTAINERS)}]}
+        for lookup in draw(st.lists(_NAMES, unique=True, max_size=2))
+    ]

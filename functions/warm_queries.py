@@ -30,8 +30,6 @@ def _time_range(text: Any) -> timedelta:
 
 
 def _limit(value: Any) -> int:
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
-        value = int(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_LIMIT:
@@ -39,8 +37,13 @@ def _limit(value: Any) -> int:
     return value
 
 
+def _limit_text(text: str) -> int:
+    return _limit(int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None)
+
+
 TimeRange = Annotated[timedelta | None, BeforeValidator(_time_range)]
 Limit = Annotated[int, BeforeValidator(_limit)]
+LimitText = Annotated[int, BeforeValidator(_limit_text)]
 
 
 class ExecuteQuery(BaseModel):
@@ -51,7 +54,7 @@ class ExecuteQuery(BaseModel):
     time_range: TimeRange = Field(
         None, alias="timeRange", description="ISO 8601 duration: only rows of the last so much time, at most P366D."
     )
-    limit: Limit = Field(DEFAULT_LIMIT, description="Most rows to return, 1 to 10000.")
+    limit: LimitText = Field(DEFAULT_LIMIT, description="Most rows to return, 1 to 10000.")
 
 
 class AdHocBody(BaseModel):

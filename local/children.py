@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import os
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
@@ -13,7 +15,6 @@ from shared.logs import fields, logger
 
 _LOGGER = logger("local.kusto_child")
 _START_SECONDS = 60.0
-_STOP_SECONDS = 0.7
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 15.0
 _READY = "ready "
 
@@ -56,19 +57,21 @@ class KustoChild:
                 await self.start()
                 delay = _FIRST_DELAY
 
-    async def stop(self) -> None:
-        """End the child: ask, then kill."""
+    async def stop(self, seconds: float) -> None:
+        """End the child: ask, then kill it with its own children when it has not ended in so many seconds."""
         process = self._process
         if process is None or process.returncode is not None:
             return
+        if process.stdin is not None:
+            process.stdin.close()
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         try:
-            async with asyncio.timeout(_STOP_SECONDS):
+            async with asyncio.timeout(seconds):
                 await process.wait()
         except TimeoutError:
             _LOGGER.warning("the embedded Kusto endpoint did not end in time; it is killed")
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
     async def _spawn(self) -> Process:
@@ -78,19 +81,27 @@ class KustoChild:
             *("--data", str(self._data_dir / "kusto"), "--port", str(self._port)),
             *("--hub", str(hub), "--exit-with-parent"),
             cwd=Path(__file__).parent.parent,
-            stdin=PIPE,  # it ends when this end closes, also when the host is killed
+            stdin=PIPE,  # the child ends when this end closes, also when the host is killed
             stdout=PIPE,
-            start_new_session=True,  # Ctrl-C is for the host alone, which needs the child until it has drained
+            # Ctrl-C is for the host alone, which needs the child until it has drained.
+            start_new_session=True,
         )
 
     async def _ended(self, stopping: Stopping) -> bool:
         """Wait for the child's end; return whether the host stops."""
+        ends = [asyncio.create_task(self._pass_on()), asyncio.create_task(stopping.wait())]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for task in ends:
+            task.cancel()
+        return stopping.is_set()
+
+    async def _pass_on(self) -> None:
+        """Print what the child prints, until it ends."""
         if self._process is None or self._process.stdout is None:
-            return False
+            return
         async for line in self._process.stdout:
             print(line.decode(errors="replace"), end="", file=sys.stderr)
         await self._process.wait()
-        return stopping.is_set()
 
 
 async def _address(process: Process) -> str:

@@ -2,17 +2,17 @@
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+import time
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import uvicorn
 
 from local import worker
 from local.admin import Admin
@@ -22,6 +22,7 @@ from local.errors import StartError
 from local.event_hubs import PartitionLoop
 from local.http import HttpApp
 from local.hub_access import HubAccess
+from local.server import Server, address, listen
 from local.stopping import Stopping
 from local.timer_status import TimerStatusFile
 from local.timers import Timer
@@ -33,8 +34,9 @@ _LOGGER = logger("local.host")
 _DRAIN_SECONDS = 3.5
 _CANCEL_SECONDS = 0.3
 _END_SECONDS = 4.8
-_KEEP_ALIVE_SECONDS = 120
-_BACKLOG = 2048
+"""After a signal; five seconds are promised."""
+
+_LEAST_CHILD_SECONDS, _MOST_CHILD_SECONDS = 0.5, 4.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Host:
         self._announce = announce
         self._stopping = Stopping()
         self._failed = False
+        self._end = math.inf
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> bool:
@@ -75,13 +78,13 @@ class Host:
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop)
-        listener = _listen(self._options.host, self._options.port)
+        listener = listen(self._options.host, self._options.port)
         _make_folder(self._options.data_dir)
         async with AsyncExitStack() as stack:
             stack.callback(listener.close)
             start = asyncio.create_task(self._start(listener, stack))
             if await self._first_of(start):
-                self._announce(_address(self._options.host, listener))
+                self._announce(address(self._options.host, listener))
                 await self._stopping.wait()
             await self._drain()
         return not self._failed
@@ -114,7 +117,7 @@ class Host:
         if os.environ.get("KUSTO_URI"):
             return
         child = KustoChild(self._options.data_dir)
-        stack.push_async_callback(child.stop)
+        stack.push_async_callback(lambda: child.stop(self._child_seconds()))
         os.environ["KUSTO_URI"] = await child.start()
         self._spawn(child.supervise(self._stopping))
 
@@ -136,7 +139,7 @@ class Host:
         self._spawn(hub.trim_hourly(triggers.groups(), self._stopping))
 
     async def _start_http(self, app: HttpApp, listener: socket.socket) -> None:
-        server = _Server(_uvicorn_config(app))
+        server = Server(app, int(_DRAIN_SECONDS))
         self._spawn(server.serve([listener]))
         self._spawn(server.exit_on(self._stopping))
         await server.listening.wait()
@@ -159,9 +162,15 @@ class Host:
         """Stop, and end the process in time even where a thread of the app does not."""
         if not self._stopping.is_set():
             self._stopping.set()
+            self._end = time.monotonic() + _END_SECONDS
             last_resort = threading.Timer(_END_SECONDS, os._exit, (int(self._failed),))
             last_resort.daemon = True
             last_resort.start()
+
+    def _child_seconds(self) -> float:
+        """Return the time that is left for the child to end in, once everything else has."""
+        left = self._end - time.monotonic() - _CANCEL_SECONDS
+        return min(max(left, _LEAST_CHILD_SECONDS), _MOST_CHILD_SECONDS)
 
     async def _drain(self) -> None:
         """Let requests and invocations in progress end; what takes too long is cancelled, and its events come again."""
@@ -175,27 +184,6 @@ class Host:
             await asyncio.wait(late, timeout=_CANCEL_SECONDS)
 
 
-class _Server(uvicorn.Server):
-    """A server that leaves signals to the host, and says when it listens."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.listening = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.listening.set()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    async def exit_on(self, stopping: Stopping) -> None:
-        """Stop accepting when the host stops."""
-        await stopping.wait()
-        self.should_exit = True
-
-
 async def _seed(workspace_file: Path) -> None:
     from local import first_run  # noqa: PLC0415  the settings that it reads are complete only now
     from shared.settings import settings  # noqa: PLC0415  as above
@@ -206,45 +194,8 @@ async def _seed(workspace_file: Path) -> None:
         raise StartError(f"the workspace cannot be seeded from {workspace_file}: {error}") from None
 
 
-def _uvicorn_config(app: HttpApp) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http="httptools",
-        ws="none",
-        lifespan="off",
-        access_log=False,
-        log_config=None,
-        proxy_headers=False,
-        server_header=False,
-        backlog=_BACKLOG,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=int(_DRAIN_SECONDS),
-    )
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise StartError(f"cannot listen on {host}: {error.strerror}") from None
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(address)
-        # From here on a second host fails at once; callers that come before the host is ready wait in the backlog.
-        listener.listen(_BACKLOG)
-    except OSError as error:
-        listener.close()
-        raise StartError(f"cannot listen on {host}:{port}: {error.strerror}") from None
-    return listener
-
-
 def _make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StartError(f"the data directory {path} cannot be made: {error.strerror}") from None
-
-
-def _address(host: str, listener: socket.socket) -> str:
-    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"

@@ -1,9 +1,11 @@
 """Drives the worker library in process: indexes a function app and invokes its functions."""
 
+import asyncio
 import json
 import random
 import re
 import sys
+import traceback
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -98,12 +100,25 @@ async def invoke(
         call.trigger_metadata = dict(metadata)
     if retry is not None:
         call.retry_context = retry
-    answer = await runtime.invocation_request(protos.Request(invocation_request=call))
+    answer = await _guarded(protos.Request(invocation_request=call))
     if answer.result.status != protos.StatusResult.Success:
         failure = answer.result.exception
         raise FunctionFailed(failure.message, failure.stack_trace)
     value: TypedData | None = answer.return_value
     return value
+
+
+async def _guarded(request: protos.Request) -> Any:
+    """Call the worker library, which lets through what is no ``Exception``; the host must not end with one function."""
+    try:
+        return await runtime.invocation_request(request)
+    except SystemExit as error:
+        raise FunctionFailed(f"SystemExit: {error}", traceback.format_exc()) from None
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise FunctionFailed("CancelledError: the function was cancelled from within", traceback.format_exc()) from None
 
 
 def _loaded(entry: Any) -> LoadedFunction:

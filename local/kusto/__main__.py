@@ -3,6 +3,7 @@
 import argparse
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -19,6 +20,8 @@ def main() -> None:
         serve(_arguments())
     except (duckdb.Error, UnusableFolderError, OSError) as error:
         sys.exit(f"cannot serve: {error}")
+    logging.shutdown()
+    os._exit(0)  # a query that does not end must not keep the process, whose threads Python would wait for
 
 
 def _arguments() -> Arguments:
@@ -28,9 +31,16 @@ def _arguments() -> Arguments:
     parser.add_argument("--database", default="Telemetry", help="name of the database that clients ask for")
     parser.add_argument("--hub", type=Path, help="event hub file that feeds the table Telemetry")
     parser.add_argument("--exit-with-parent", action="store_true", help="end when standard input ends")
-    parser.add_argument("--memory-limit", default="1GB", help="of the query engine")
+    parser.add_argument("--memory-limit", type=_bytes, default="1GB", dest="memory_bytes", help="of the query engine")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of the query engine")
     return Arguments(**vars(parser.parse_args()))
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"(\d+)(KB|MB|GB)", text)
+    if match is None:
+        raise argparse.ArgumentTypeError("a size such as 1GB or 512MB is expected")
+    return int(match[1]) * {"KB": 1000, "MB": 1000**2, "GB": 1000**3}[match[2]]
 
 
 if __name__ == "__main__":

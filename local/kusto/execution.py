@@ -1,5 +1,6 @@
 """One query on DuckDB, from bound SQL to encoded rows; runs in a thread and can be told to stop."""
 
+import logging
 import re
 import threading
 import time
@@ -21,6 +22,9 @@ from local.kusto.errors import (
 )
 from local.kusto.frames import Answer, columns_of, encode_rows
 from local.kusto.options import RequestOptions
+from local.kusto.sandbox import abandon
+
+_LOGGER = logging.getLogger(__name__)
 
 _FIRST_ROWS = 16
 _MOST_ROWS = 2000
@@ -57,6 +61,8 @@ class Execution:
             columns, rows = self._answer()
         except duckdb.Error as error:
             raise _error(error) from error
+        except MemoryError:
+            raise out_of_memory() from None
         except (OverflowError, ValueError) as error:
             raise execution_failed(str(error)) from error
         finally:
@@ -108,18 +114,27 @@ class Execution:
 
 def _error(error: duckdb.Error) -> QueryError:
     text = str(error).split("\n", 1)[0]
-    detail = text.partition(": ")[2] or text
-    if isinstance(error, duckdb.InterruptException):
-        return timed_out()
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return out_of_memory()
-    if isinstance(error, duckdb.FatalException | duckdb.InternalException):
-        return internal_error()
-    if isinstance(error, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException):
-        if "expression depth" in text:
-            return too_complex("the query is nested too deeply")
-        unknown = _UNKNOWN_COLUMN.search(text)
-        if unknown:
-            return semantic_error(f"Failed to resolve scalar expression named '{unknown['name'][:200]}'")
-        return semantic_error(detail[:300], inner="SEM0001")
-    return execution_failed(detail[:300])
+    detail = (text.partition(": ")[2] or text)[:300]
+    match error:
+        case duckdb.InterruptException():
+            return timed_out()
+        case duckdb.OutOfMemoryException():
+            return out_of_memory()
+        case duckdb.FatalException():
+            abandon(error)
+        case duckdb.InternalException():
+            _LOGGER.error("the query engine failed: %s", error)
+        case duckdb.BinderException() | duckdb.CatalogException() | duckdb.ParserException():
+            return _not_bound(detail)
+        case _:
+            return execution_failed(detail)
+    return internal_error()
+
+
+def _not_bound(detail: str) -> QueryError:
+    if "expression depth" in detail:
+        return too_complex("the query is nested too deeply")
+    unknown = _UNKNOWN_COLUMN.search(detail)
+    if unknown:
+        return semantic_error(f"Failed to resolve scalar expression named '{unknown['name'][:200]}'")
+    return semantic_error(detail, inner="SEM0001")

@@ -31,7 +31,7 @@ class Figures:
     async def health(self) -> tuple[bool, Mapping[str, Any]]:
         """Return whether queries and ingestion work, and the document that says so."""
         try:
-            await asyncio.to_thread(self._rows)
+            await self._rows()
         except duckdb.Error:
             return False, {"status": "failed", "engine": "the database does not answer"}
         if self._ingest is None:
@@ -43,7 +43,7 @@ class Figures:
     async def stats(self) -> Mapping[str, Any]:
         """Return row counts, ingestion counters, and what became of the queries."""
         figures: dict[str, Any] = {
-            "rows": await asyncio.to_thread(self._rows),
+            "rows": await self._rows(),
             "queries": {"running": self._engine.running, "inside": self._engine.inside, **self._engine.outcomes},
             "translations": {"hits": self._translator.hits, "misses": self._translator.misses},
         }
@@ -51,9 +51,14 @@ class Figures:
             figures["ingest"] = self._ingest.figures()
         return figures
 
-    def _rows(self) -> dict[str, int]:
-        with self._connection.cursor() as cursor:
-            return {table: _count(cursor, table) for table in self._tables}
+    async def _rows(self) -> dict[str, int]:
+        # The cursor is taken here: a connection refuses to be used by two threads at once.
+        return await asyncio.to_thread(_counts, self._connection.cursor(), self._tables)
+
+
+def _counts(cursor: duckdb.DuckDBPyConnection, tables: tuple[str, ...]) -> dict[str, int]:
+    with cursor:
+        return {table: _count(cursor, table) for table in tables}
 
 
 def _count(cursor: duckdb.DuckDBPyConnection, table: str) -> int:

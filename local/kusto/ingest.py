@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 
+from local.kusto.sandbox import abandon
 from local.kusto.store import Row, SetAside, TelemetryStore
 from shared.backends.embedded.hub import HubReader
 from shared.telemetry.impulses import decode
@@ -89,6 +90,8 @@ class Ingest:
         while not self._stop.is_set():
             try:
                 self._consume()
+            except duckdb.FatalException as error:
+                abandon(error)
             except Exception as error:  # the file is locked, the disk is full, memory ran out: all of them may pass
                 self.failures += 1
                 self.last_error = f"{type(error).__name__}: {error}"[:300]

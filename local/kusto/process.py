@@ -20,7 +20,7 @@ from local.kusto.engine import Engine
 from local.kusto.extensions import EXTENSIONS
 from local.kusto.figures import Figures
 from local.kusto.ingest import Ingest
-from local.kusto.sandbox import close_sandbox, open_database
+from local.kusto.sandbox import close_sandbox, limit_memory, open_database
 from local.kusto.server import Application
 from local.kusto.store import TABLE, TelemetryStore
 from local.kusto.tables import columns_of, create_views
@@ -41,7 +41,7 @@ class Arguments:
         database: name under which the tables are served.
         hub: file of the event hub that feeds the table; None to serve Parquet files.
         exit_with_parent: end when standard input ends.
-        memory_limit: of DuckDB, in its own text.
+        memory_bytes: what DuckDB's buffers may take.
         threads: of DuckDB.
     """
 
@@ -50,7 +50,7 @@ class Arguments:
     database: str
     hub: Path | None
     exit_with_parent: bool
-    memory_limit: str
+    memory_bytes: int
     threads: int
 
 
@@ -62,6 +62,7 @@ def serve(arguments: Arguments) -> None:
         UnusableFolderError: the folder holds no table.
         OSError: the port is taken.
     """
+    limit_memory(arguments.memory_bytes)
     with _listening(arguments.port) as listener, _opened(arguments) as (connection, tables):
         asyncio.run(_serve(arguments, connection, tables, listener), loop_factory=uvloop.new_event_loop)
 
@@ -106,10 +107,18 @@ def _opened(arguments: Arguments) -> Iterator[tuple[duckdb.DuckDBPyConnection, t
         for extension in EXTENSIONS:
             for macro in extension.macros:
                 connection.execute(macro)
-        close_sandbox(connection, memory_limit=arguments.memory_limit, threads=arguments.threads, files=files)
+        close_sandbox(connection, memory_bytes=arguments.memory_bytes, threads=arguments.threads, files=files)
         yield connection, tables
     finally:
+        _close(connection)
+
+
+def _close(connection: duckdb.DuckDBPyConnection) -> None:
+    try:
         connection.close()
+    except duckdb.Error as error:
+        # A query that does not let itself be interrupted. What was committed is durable without a last checkpoint.
+        _LOGGER.warning("the database was not closed: %s", error)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,8 @@ from local.kusto.errors import unsupported
 
 _SIZE_ARGUMENT: Mapping[str, int] = {"make_list": 2, "make_set": 2, "make_list_if": 3, "make_set_if": 3}
 """Aggregates whose argument of this position bounds their size; the translator drops it."""
+_MOST_REPETITIONS = 1024
+"""Where Data Explorer's strrep() ends; the translator's does not."""
 
 
 def check_meaning(query: ir.Query) -> None:
@@ -21,8 +23,21 @@ def check_meaning(query: ir.Query) -> None:
         QueryError: the construct, by name.
     """
     for node in _nodes(query):
-        if isinstance(node, ir.FunctionCall) and len(node.args) >= _SIZE_ARGUMENT.get(node.name.lower(), 99):
-            raise unsupported(f"{node.name}() with a maximum size")
+        if isinstance(node, ir.FunctionCall):
+            _check_call(node.name.lower(), node.args)
+
+
+def _check_call(name: str, arguments: Sequence[ir.Expr]) -> None:
+    position = _SIZE_ARGUMENT.get(name)
+    if position is not None and len(arguments) >= position:
+        raise unsupported(f"{name}() with a maximum size")
+    if name == "strrep" and len(arguments) > 1 and not _small(arguments[1]):
+        raise unsupported("strrep() without a literal multiplier of at most 1024")
+
+
+def _small(expression: ir.Expr) -> bool:
+    value = expression.value if isinstance(expression, ir.Literal) else None
+    return isinstance(value, int) and value <= _MOST_REPETITIONS
 
 
 def check_tokens(tokens: Sequence[Token]) -> None:

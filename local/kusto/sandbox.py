@@ -1,6 +1,8 @@
 """The DuckDB connection that hostile SQL may run on: no files, no network, no extensions, no settings."""
 
 import logging
+import os
+import resource
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +11,8 @@ import duckdb
 
 _LOGGER = logging.getLogger(__name__)
 _RETRY_SECONDS = 0.1
+_BESIDE_BUFFERS = 2 * 1024 * 1024 * 1024
+_INVALID_DATABASE = 70
 
 
 def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> duckdb.DuckDBPyConnection:
@@ -40,19 +44,19 @@ def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> duck
 
 
 def close_sandbox(
-    connection: duckdb.DuckDBPyConnection, *, memory_limit: str, threads: int, files: Sequence[Path]
+    connection: duckdb.DuckDBPyConnection, *, memory_bytes: int, threads: int, files: Sequence[Path]
 ) -> None:
     """Shut the database in, for this connection and every cursor of it, with no way back.
 
     Args:
         connection: any connection of the database.
-        memory_limit: DuckDB's own text, ``1GB``.
+        memory_bytes: what DuckDB's buffers may take.
         threads: worker threads.
         files: what may still be read by name: the files behind views.
     """
     allowed = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
     for name, value in (
-        ("memory_limit", "'" + memory_limit.replace("'", "''") + "'"),
+        ("memory_limit", f"'{int(memory_bytes)}B'"),
         ("threads", str(int(threads))),
         ("TimeZone", "'UTC'"),
         ("temp_directory", "''"),
@@ -64,3 +68,22 @@ def close_sandbox(
     ):
         # GLOBAL: a cursor is a connection of its own and would otherwise start with the defaults.
         connection.execute(f"SET GLOBAL {name} = {value}")
+
+
+def limit_memory(memory_bytes: int) -> None:
+    """Bound the memory of this process.
+
+    DuckDB's own limit does not count what single values take: a text or a list of gigabytes would otherwise take the
+    machine's memory. With this bound the allocation fails, and with it that query alone.
+
+    Args:
+        memory_bytes: what DuckDB's buffers may take; 2 GiB come on top for everything else, thread stacks included.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes + _BESIDE_BUFFERS, hard))
+
+
+def abandon(error: duckdb.Error) -> None:
+    """End this process at once: DuckDB has declared the database invalid, and only a new process opens it again."""
+    _LOGGER.critical("the database is invalid, ending: %s", error)
+    os._exit(_INVALID_DATABASE)

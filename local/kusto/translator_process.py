@@ -35,7 +35,7 @@ _LOGGER = logging.getLogger(__name__)
 # The parser builds its prediction tables as it meets the grammar: a first query would pay some 80 ms for them.
 _WARM_UP = (
     "declare query_parameters(_from:datetime, n:long = 5); let T = T | where a between (_from .. now()); T "
-    "| where b == 'x' and c has 'y' or d in (1, 2) | extend e = toint(f.g) | summarize count(), avg(d) by bin(a, 1h), b "
+    "| where b == 'x' and c has 'y' or d in (1, 2) | extend e = toint(f.g) | summarize count(), avg(d) by bin(a, 1h), b"
     "| join kind=inner (T | project a, b) on b | order by a asc"
 )
 

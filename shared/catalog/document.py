@@ -47,13 +47,14 @@ def load(text: str, source: str) -> WorkspaceDocument:
 def _shape(refused: list[ErrorDetails], located: LocatedValues) -> Iterator[Problem]:
     """Give one problem a place: the branches of a union each report the same value."""
     messages: dict[Path, list[str]] = {}
+    unknown = {located.resolve(detail["loc"]) for detail in refused if detail["type"] == "extra_forbidden"}
     for detail in _telling(refused):
         field = ("kind",) if detail["type"].startswith("union_tag") else ()
         told = messages.setdefault(located.resolve((*detail["loc"], *field)), [])
         if (message := _message(detail)) not in told:
             told.append(message)
     for path, told in messages.items():
-        yield located.problem(path, "; ".join(told))
+        yield located.problem(path, "; ".join(told), of_name=path in unknown)
 
 
 def _telling(refused: list[ErrorDetails]) -> list[ErrorDetails]:

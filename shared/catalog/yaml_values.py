@@ -38,9 +38,15 @@ class LocatedValues:
         """
         return self._value(self._root, (), 0)
 
-    def problem(self, path: Path, message: str) -> Problem:
-        """Return a problem at the place of a path, or of its nearest part that exists."""
-        return self._at(self._place(path), path, message)
+    def problem(self, path: Path, message: str, *, of_name: bool = False) -> Problem:
+        """Return a problem at the place of a path, or of its nearest part that exists.
+
+        Args:
+            path: from the top.
+            message: the rule.
+            of_name: whether the field's name is at fault, not its value.
+        """
+        return self._at(self._place(path, of_name=of_name), path, message)
 
     def resolve(self, path: Path) -> Path:
         """Return a path without the steps that name no field of the text, such as the tag of a union's member.
@@ -88,13 +94,13 @@ class LocatedValues:
                 read[key.value] = self._value(value, (*path, key.value), depth + 1)
         return read
 
-    def _place(self, path: Path) -> yaml.Node:
+    def _place(self, path: Path, *, of_name: bool) -> yaml.Node:
         node = place = self._root
         for step in path:
             entry = _entry(node, step)
             if entry is not None:
                 key, node = entry
-                place = node if isinstance(node, yaml.ScalarNode) else key
+                place = node if isinstance(node, yaml.ScalarNode) and not of_name else key
         return place
 
     def _at(self, node: yaml.Node, path: Path, message: str) -> Problem:

@@ -117,9 +117,9 @@ def _message(message: Any, place: str, errors: list[FieldError]) -> Message | No
         return None
     before = len(errors)
     prefix = f"{place}." if place else ""
-    timestamp = _timestamp(message.get(TIMESTAMP), prefix + TIMESTAMP, errors)
-    message_id = _id(message.get(MESSAGE_ID), prefix + MESSAGE_ID, errors)
-    device_id = _id(message.get(DEVICE_ID), prefix + DEVICE_ID, errors)
+    timestamp = _timestamp(message, prefix, errors)
+    message_id = _id(message, MESSAGE_ID, prefix, errors)
+    device_id = _id(message, DEVICE_ID, prefix, errors)
     payload = _payload(message, place, errors)
     return Message(timestamp, message_id, device_id, payload) if len(errors) == before else None
 
@@ -129,26 +129,30 @@ def _payload(message: dict[str, Any], place: str, errors: list[FieldError]) -> b
     try:
         if len(serialise(message)) > MAX_MESSAGE_BYTES:
             raise _too_large(place)
-        return serialise({name: value for name, value in message.items() if name not in lifted or value is None})
+        return serialise({name: value for name, value in message.items() if name not in lifted})
     except ValueError as error:
         errors.append(FieldError(place or "body", str(error)))
         return b""
 
 
-def _timestamp(value: Any, field: str, errors: list[FieldError]) -> datetime | None:
-    if value is None:
+def _timestamp(message: dict[str, Any], prefix: str, errors: list[FieldError]) -> datetime | None:
+    if TIMESTAMP not in message:
         return None
+    value = message[TIMESTAMP]
     try:
         return parse_rfc3339(value if isinstance(value, str) else "")
     except ValueError as error:
-        errors.append(FieldError(field, str(error)))
+        errors.append(FieldError(prefix + TIMESTAMP, str(error)))
         return None
 
 
-def _id(value: Any, field: str, errors: list[FieldError]) -> str | None:
-    if value is None or (isinstance(value, str) and 1 <= len(value) <= MAX_ID_CHARACTERS):
+def _id(message: dict[str, Any], name: str, prefix: str, errors: list[FieldError]) -> str | None:
+    if name not in message:
+        return None
+    value = message[name]
+    if isinstance(value, str) and 1 <= len(value) <= MAX_ID_CHARACTERS:
         return value
-    errors.append(FieldError(field, f"a string of 1 to {MAX_ID_CHARACTERS} characters is expected"))
+    errors.append(FieldError(prefix + name, f"a string of 1 to {MAX_ID_CHARACTERS} characters is expected"))
     return None
 
 

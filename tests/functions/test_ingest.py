@@ -14,7 +14,7 @@ import pytest
 from azure.functions import meta
 from azure.functions.eventhub import EventHubTriggerConverter
 
-import shared.wiring
+from functions import ingest
 from functions.hub_events import hub_events
 from shared.telemetry.models import HubEvent
 
@@ -80,36 +80,36 @@ def test_metadata_that_does_not_say_where_events_stand(changes: dict[str, Any]) 
         hub_events(_batch(**changes))
 
 
-def _declared(sources: str) -> list[dict[str, Any]]:
-    """Return the bindings and retry policies of the functions that a fresh process registers."""
+def _declared(sources: str) -> list[list[Any]]:
+    """Return names, bindings and retry policies of the functions that a fresh process registers."""
     script = """
 import json, azure.functions as func
 from functions.ingest import blueprint
 app = func.FunctionApp()
 app.register_functions(blueprint)
 print(json.dumps([
-    {"name": f.get_function_name(), "trigger": f.get_trigger().get_dict_repr(), "retry": f.get_settings_dict("retry_policy")}
+    [f.get_function_name(), f.get_trigger().get_dict_repr(), f.get_settings_dict("retry_policy")]
     for f in app.get_functions()
-]))
+], default=str))
 """
     answer = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env={"EVENT_HUB_SOURCES": sources}, capture_output=True, check=True
     )
-    declared: list[dict[str, Any]] = json.loads(answer.stdout)
+    declared: list[list[Any]] = json.loads(answer.stdout)
     return declared
 
 
 def test_declarations() -> None:
     """One trigger reads the hub ``telemetry`` and one each further source; all take bytes and retry without end."""
     declared = _declared("press/oi,broken,oven-2/$Default")
-    assert [each["name"] for each in declared] == ["ingest", "ingest_press_oi", "ingest_oven_2__Default"]
-    hubs = [(each["trigger"]["eventHubName"], each["trigger"]["consumerGroup"]) for each in declared]
+    assert [name for name, _, _ in declared] == ["ingest", "ingest_press_oi", "ingest_oven_2__Default"]
+    hubs = [(trigger["eventHubName"], trigger["consumerGroup"]) for _, trigger, _ in declared]
     assert hubs == [("telemetry", "$Default"), ("press", "oi"), ("oven-2", "$Default")]
-    for each in declared:
-        trigger = each["trigger"]
+    for _, trigger, retry in declared:
         assert (trigger["type"], trigger["connection"]) == ("eventHubTrigger", "EventHubs")
-        assert (str(trigger["cardinality"]), str(trigger["dataType"])) == ("many", "binary")
-        assert each["retry"] == {
+        assert (trigger["cardinality"], trigger["dataType"]) == ("MANY", "BINARY")
+        assert retry == {
+            "setting_name": "retry_policy",
             "strategy": "exponential_backoff",
             "max_retry_count": "-1",
             "minimum_interval": "00:00:01",
@@ -130,10 +130,8 @@ class Recorder:
 
 async def test_handler_runs_the_ingest(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trigger of the hub ``telemetry`` hands its batch to the ingest under that name."""
-    from functions.ingest import blueprint  # noqa: PLC0415  registers functions
-
     recorder = Recorder()
-    monkeypatch.setattr(shared.wiring, "services", lambda: SimpleNamespace(ingest=recorder))
-    builder = blueprint._function_builders[0]
+    monkeypatch.setattr(ingest, "services", lambda: SimpleNamespace(ingest=recorder))
+    builder = ingest.blueprint._function_builders[0]
     await builder._function.get_user_function()(_batch())
     assert recorder.runs == [("telemetry", 3)]

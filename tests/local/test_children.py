@@ -30,7 +30,7 @@ DEADLINE = 30
 async def child(tmp_path: Path) -> AsyncIterator[KustoChild]:
     kusto = KustoChild(tmp_path, (sys.executable, "-c", STAND_IN))
     yield kusto
-    await kusto.stop()
+    await kusto.stop(5)
 
 
 def pids(tmp_path: Path) -> list[int]:
@@ -56,16 +56,16 @@ async def test_dead_child_is_started_again_on_its_port(tmp_path: Path, child: Ku
         _, writer = await asyncio.open_connection(host, int(port))
     writer.close()
     stopping.set()
-    await child.stop()
+    await child.stop(5)
     await supervision
 
 
 async def test_stop_ends_the_child(tmp_path: Path, child: KustoChild) -> None:
     """After stop the child is gone; a second stop does nothing."""
     await child.start()
-    await child.stop()
+    await child.stop(5)
     await gone(pids(tmp_path)[0])
-    await child.stop()
+    await child.stop(5)
 
 
 async def test_child_that_cannot_start_is_reported() -> None:

@@ -27,6 +27,14 @@ async def reflect(req: func.HttpRequest) -> func.HttpResponse:
 async def boom(req: func.HttpRequest) -> func.HttpResponse:
     raise RuntimeError("the password is swordfish")
 
+@app.route(route="cancelled")
+async def cancelled(req: func.HttpRequest) -> func.HttpResponse:
+    raise asyncio.CancelledError
+
+@app.route(route="exits")
+async def exits(req: func.HttpRequest) -> func.HttpResponse:
+    raise SystemExit(3)
+
 @app.route(route="wrong")
 async def wrong(req: func.HttpRequest) -> func.HttpResponse:
     return func.HttpResponse("x", headers={"x-bad": "\\u2603"})
@@ -117,7 +125,7 @@ def test_no_content_has_no_body(host: Any, http: httpx.Client) -> None:
     assert (answer.status_code, answer.content, "content-length" in answer.headers) == (204, b"", False)
 
 
-@pytest.mark.parametrize("route", ["boom", "wrong"])
+@pytest.mark.parametrize("route", ["boom", "wrong", "cancelled", "exits"])
 def test_failure_shows_nothing(host: Any, http: httpx.Client, route: str) -> None:
     """A function that raises, or answers what HTTP cannot carry, becomes an empty 500; the log has the reason."""
     answer = http.get(f"{host.url}/{route}")

@@ -79,9 +79,13 @@ _PARAMETER = st.fixed_dictionaries(
 def sound_documents(draw: st.DrawFn) -> WorkspaceDocument:
     """Draw a document that breaks no rule; workspace id and lookups come from a small pool, so that two overlap."""
     connections = draw(_CONNECTIONS)
-    known = [connection["lookup"] for connection in connections]
+    known: list[str] = [connection["lookup"] for connection in connections]
     surfaces = [
-        {"lookup": lookup, "name": draw(_NAMES), "connections": draw(st.permutations(known))[: draw(st.integers(0, 2))]}
+        {
+            "lookup": lookup,
+            "name": draw(_NAMES),
+            "connections": draw(st.lists(st.sampled_from(known), unique=True)) if known else [],
+        }
         for lookup in draw(st.lists(_NAMES, unique=True, max_size=2))
     ]
     return WorkspaceDocument.model_validate(
@@ -91,7 +95,7 @@ def sound_documents(draw: st.DrawFn) -> WorkspaceDocument:
             "team": [{"id": "admin@p", "name": "Admin", "role": "Admin"}, *draw(_PEOPLE)],
             "connections": connections,
             "surfaces": surfaces,
-            "warmQueries": [] if not surfaces else draw(_queries([surface["lookup"] for surface in surfaces])),
+            "warmQueries": [] if not surfaces else draw(_queries([str(surface["lookup"]) for surface in surfaces])),
             "dataStores": draw(_stores()),
         }
     )

@@ -15,15 +15,15 @@ ADMIN = "approvedBy: admin@plant-a.example"
     ("old", "new", "told"),
     [
         ("lookup: sim", "lookup: rig", "9:13: connections[1].lookup: is already the lookup of connections[0]"),
-        ("lookup: q2", "lookup: q1", "25:14: warmQueries[1].lookup: is already the lookup of warmQueries[0]"),
+        ("lookup: q2", "lookup: q1", "23:14: warmQueries[1].lookup: is already the lookup of warmQueries[0]"),
         ("name: Second", "name: First", "warmQueries[1].name: is already the name of warmQueries[0]"),
         (
             "connections: [rig, sim]",
             "connections: [rig, gone]",
-            "14:58: surfaces[0].connections[1]: names no connection: gone",
+            "14:57: surfaces[0].connections[1]: names no connection: gone",
         ),
         ("connections: [rig, sim]", "connections: [rig, rig]", "surfaces[0].connections[1]: is given twice"),
-        ("surface: cooling\n", "surface: gone\n", "20:14: warmQueries[0].surface: names no surface: gone"),
+        ("surface: cooling\n", "surface: gone\n", "19:14: warmQueries[0].surface: names no surface: gone"),
         (
             "name: Second",
             "name: Second, apiPath: cooling/q1",
@@ -34,7 +34,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
         ("name: Second", "name: Second, apiPath: a//b", "warmQueries[1].apiPath: must hold no empty"),
         ("name: Second", "name: Second, apiPath: a/../b", "warmQueries[1].apiPath: must hold no empty"),
         ("name: since", "name: device", "warmQueries[0].parameters[1].name: is already the name of another parameter"),
-        ('default: ""', "default: 4", "21:55: warmQueries[0].parameters[0].default: text of"),
+        ('default: ""', "default: 4", "20:56: warmQueries[0].parameters[0].default: text of"),
         ("type: datetime", "type: datetime, default: 2026-01-01", "parameters[1].default: an RFC 3339 date-time"),
         ("type: datetime", "type: long, default: 1.5", "parameters[1].default: a whole number of 64 bits"),
         (
@@ -52,7 +52,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
         ),
         ("type: SIMULATOR", "type: CLOUD_IOT_HUB", "connections[1].simulator: may be given with type SIMULATOR only"),
         ("type: CLOUD_EVENT_HUB", "type: SIMULATOR", "8:5: connections[0].simulator: is required with type SIMULATOR"),
-        ("max: 2,", "max: 0,", "12:58: connections[1].simulator.variables[0].min: must not be above max"),
+        ("max: 2,", "max: 0,", "12:56: connections[1].simulator.variables[0].min: must not be above max"),
         (
             SIMULATED,
             f"{SIMULATED}, {SIMULATED}",
@@ -78,7 +78,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
             "{name: t, kind: choice, values: [a, b], weights: [2, -1]}",
             "weights: must not be negative, and one",
         ),
-        (ADMIN, "approvedBy: stranger", "24:28: warmQueries[0].approval.approvedBy: names no member of the team"),
+        (ADMIN, "approvedBy: stranger", "22:28: warmQueries[0].approval.approvedBy: names no member of the team"),
         (ADMIN, "approvedBy: viewer@plant-a.example", "names a member without Workspace.WarmQuery.Approve"),
         (ADMIN, "approvedBy: historian", "names a service, which has no identity to approve with"),
         ("id: viewer@", "id: ADMIN@", "5:10: team[1].id: is already the id of team[0]"),
@@ -106,7 +106,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
         (
             "dataStores:\n",
             "dataStores:\n  - {lookup: x, databases: [{lookup: orders}]}\n",
-            "30:16: dataStores[1].databases[0].lookup: is a",
+            "28:17: dataStores[1].databases[0].lookup: is a",
         ),
         ('devices: ["rig-*"]', "timestampPointer: ts", "connections[0].source.timestampPointer: should match pattern"),
         (

@@ -41,12 +41,12 @@ def test_a_sound_document_loads() -> None:
         ),
         ("name: Rig,", "nmae: Rig,", "8:5: connections[0].name: is required"),
         ("name: Rig,", "nmae: Rig,", "8:19: connections[0].nmae: is not a known field; did you mean name?"),
-        ("apiPath:", "api_path:", "18:5: warmQueries[0].api_path: is not a known field; did you mean apiPath?"),
+        ("apiPath:", "api_path:", "17:5: warmQueries[0].api_path: is not a known field; did you mean apiPath?"),
         ("periodSec: 60", "period: 60", "did you mean periodSec?"),
-        ("role: Viewer", "role: Boss", "5:51: team[1].role: should be 'Viewer', 'Editor' or 'Admin'"),
-        ("service: true", "service: yes", "6:61: team[2].service: should be a valid boolean"),
-        ("name: Second", "name: 2", "25:25: warmQueries[1].name: should be a valid string"),
-        ("kind: sine", "kind: sinus", "12:52: connections[1].simulator.variables[0].kind: should be 'constant'"),
+        ("role: Viewer", "role: Boss", "5:54: team[1].role: should be 'Viewer', 'Editor' or 'Admin'"),
+        ("service: true", "service: yes", "6:60: team[2].service: should be a valid boolean"),
+        ("name: Second", "name: 2", "23:24: warmQueries[1].name: should be a valid string"),
+        ("kind: sine", "kind: sinus", "12:45: connections[1].simulator.variables[0].kind: should be 'constant'"),
         ("kind: sine, ", "", "12:29: connections[1].simulator.variables[0].kind: is required"),
         ("min: 1,", "min: low,", "connections[1].simulator.variables[0].min: should be a valid number"),
         ("min: 1,", "min: .nan,", "connections[1].simulator.variables[0].min: a number must be finite"),
@@ -54,16 +54,16 @@ def test_a_sound_document_loads() -> None:
         ("min: 1,", "min: 9007199254740993,", "an integer beyond 9007199254740991 has no exact JSON form"),
         ("min: 1,", f"min: {'9' * 5000},", "an integer beyond 9007199254740991 has no exact JSON form"),
         ("2026-01-05T08:00:00Z", "2026-01-05T08:00:00", "warmQueries[0].approval.approvedAt: an RFC 3339 date-time"),
-        ("2026-01-05T08:00:00Z", "2026-01-05", "24:59: warmQueries[0].approval.approvedAt: an RFC 3339 date-time"),
+        ("2026-01-05T08:00:00Z", "2026-01-05", "22:63: warmQueries[0].approval.approvedAt: an RFC 3339 date-time"),
         ("2026-01-05T08:00:00Z", "!!timestamp 2026-01-05", "approval.approvedAt: the tag timestamp is not taken"),
-        ("lookup: q2", "lookup: q/2", "25:14: warmQueries[1].lookup: should match pattern"),
-        ("lookup: q2", "lookup: q2, lookup: q3", "25:18: warmQueries[1].lookup: is given twice, first on line 25"),
-        ("lookup: q2", "1: one, lookup: q2", "25:6: warmQueries[1]: a key must be text; put it in quotes"),
-        ("lookup: q2", "null: one, lookup: q2", "25:6: warmQueries[1]: a key must be text"),
+        ("lookup: q2", "lookup: q/2", "23:14: warmQueries[1].lookup: should match pattern"),
+        ("lookup: q2", "lookup: q2, lookup: q3", "23:18: warmQueries[1].lookup: is given twice, first on line 23"),
+        ("lookup: q2", "1: one, lookup: q2", "23:6: warmQueries[1]: a key must be text; put it in quotes"),
+        ("lookup: q2", "null: one, lookup: q2", "23:6: warmQueries[1]: a key must be text"),
         ("lookup: q2", "? [a] : b, lookup: q2", "warmQueries[1]: a key must be text"),
-        ("lookup: q2", "<<: {name: X}, lookup: q2", "25:6: warmQueries[1].<<: is not a known field"),
+        ("lookup: q2", "<<: {name: X}, lookup: q2", "23:6: warmQueries[1].<<: is not a known field"),
         ("workspace: {id: plant-a", "workspace: !!python/object:os.system {id: plant-a", "is not taken"),
-        ("connections: [rig, sim]", "connections: rig", "14:52: surfaces[0].connections: should be a valid array"),
+        ("connections: [rig, sim]", "connections: rig", "14:51: surfaces[0].connections: should be a valid array"),
         ('devices: ["rig-*"]', "devices: [7]", "connections[0].source.devices[0]: should be a valid string"),
     ],
 )
@@ -126,12 +126,13 @@ def test_aliases_may_share_values() -> None:
 def test_all_faults_are_told_at_once() -> None:
     """Faults of form, of fields and of references are reported together, in the order of the lines."""
     text = edited("requireApproval: true", "requireApproval: 1").replace("name: Rig,", "name: 7,")
-    text = text.replace("surface: cooling, kql", "surface: nowhere, kql").replace("lookup: q2", "lookup: q1, extra: 1")
+    text = text.replace("surface: cooling, kql", "surface: nowhere, kql").replace("apiPath:", "apipath:")
     found = problems(text)
     assert [problem.split(": ")[1] for problem in found] == [
         "policies.provenance.requireApproval",
         "connections[0].name",
-        "warmQueries[1].extra",
+        "warmQueries[0].apipath",
+        "warmQueries[1].surface",
     ]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from azure.core.exceptions import ClientAuthenticationError
-from azure.eventhub import EventDataBatch
+from azure.eventhub import EventData, EventDataBatch
 from azure.eventhub.exceptions import AuthenticationError, ConnectionLostError, EventHubError
 
 from shared.backends.azure.event_hubs import EventHubsSender, Producer
@@ -31,7 +31,7 @@ class FakeProducer:
         assert timeout > 0
         if self.failures:
             raise self.failures.pop(0)
-        events = event_data_batch._internal_events
+        events = [event for event in event_data_batch._internal_events if isinstance(event, EventData)]
         self.sent.append((str(event_data_batch._partition_key), [event.body_as_str().encode() for event in events]))
         self.properties += [dict(event.properties or {}) for event in events]
 

@@ -1,0 +1,81 @@
+"""The HTTP server of the local host: its socket, and uvicorn without signals of its own."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+
+from local.errors import StartError
+from local.http import HttpApp
+from local.stopping import Stopping
+
+_KEEP_ALIVE_SECONDS = 120
+_BACKLOG = 2048
+
+
+class Server(uvicorn.Server):
+    """A server that leaves signals to the host, and says when it listens."""
+
+    def __init__(self, app: HttpApp, drain_seconds: int) -> None:
+        """Take the application, and how long requests in progress may take once the host stops."""
+        super().__init__(_config(app, drain_seconds))
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to accept connections."""
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone."""
+        yield
+
+    async def exit_on(self, stopping: Stopping) -> None:
+        """Stop accepting when the host stops."""
+        await stopping.wait()
+        self.should_exit = True
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; callers that come before the server accepts wait in its backlog.
+
+    Raises:
+        StartError: the address cannot be had, for instance because another process listens there.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise StartError(f"cannot listen on {host}: {error.strerror}") from None
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise StartError(f"cannot listen on {host}:{port}: {error.strerror}") from None
+    return listener
+
+
+def address(host: str, listener: socket.socket) -> str:
+    """Return the address that a listening socket is reached at."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+
+
+def _config(app: HttpApp, drain_seconds: int) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=drain_seconds,
+    )

@@ -1,0 +1,26 @@
+"""One running service for the tests that only talk to it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.service.running import Service
+
+WORKSPACE = Path(__file__).with_name("workspace.yaml")
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service that lives as long as the test run."""
+    running = Service(tmp_path_factory.mktemp("service") / "data", WORKSPACE).start()
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture
+def own_service(tmp_path: Path) -> Iterator[Service]:
+    """Return a service, not started, that the test may stop and kill."""
+    own = Service(tmp_path / "data", WORKSPACE)
+    yield own
+    own.stop()

@@ -1,0 +1,135 @@
+"""The service as a process of its own, and callers of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import httpx
+
+ROOT = Path(__file__).parents[2]
+START_SECONDS = 60
+STOP_SECONDS = 20
+
+
+class Service:
+    """A local host with a data directory; started and ended by its process id."""
+
+    def __init__(self, data_dir: Path, workspace_file: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.data_dir = data_dir
+        self._log_path = data_dir.with_name(f"{data_dir.name}.log")
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if name not in {"KUSTO_URI", "PORT", "HOST"}},
+            "DATA_DIR": str(data_dir),
+            "WORKSPACE_FILE": str(workspace_file),
+            "PORT": "0",
+            **(environment or {}),
+        }
+        self._process: subprocess.Popen[str] | None = None
+        self._clients: list[httpx.Client] = []
+        self.url = ""
+
+    def start(self) -> "Service":
+        """Start the host and return once it is ready."""
+        command = [sys.executable, "-m", "local"]
+        with self._log_path.open("a") as log:
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, env=self._environment, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        assert self._process.stdout is not None
+        line = _first_line(self._process.stdout)
+        assert line.startswith("ready http://127.0.0.1:"), f"{line!r}; the log says: {self.log()[-3000:]}"
+        self.url = line.removeprefix("ready ").strip()
+        return self
+
+    def stop(self) -> int:
+        """End the host as a service manager does, and return its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the host as a power cut does."""
+        self._end(signal.SIGKILL)
+
+    def log(self) -> str:
+        """Return what the host logged so far."""
+        return self._log_path.read_text()
+
+    def key(self, member: str) -> str:
+        """Return the API key that the first start gave a member."""
+        keys: dict[str, str] = json.loads((self.data_dir / "keys.json").read_text())
+        return keys[member]
+
+    def caller(self, member: str, scopes: str | None = None) -> httpx.Client:
+        """Return a client that carries a token of a member."""
+        query = {} if scopes is None else {"scopes": scopes}
+        reply = self.anonymous(bearer=self.key(member)).get("/workspace/api/keys/jwt", params=query)
+        assert reply.status_code == 200, reply.text
+        return self.anonymous(bearer=reply.json()["Token"])
+
+    def anonymous(self, bearer: str | None = None) -> httpx.Client:
+        """Return a client without a credential, or with the given one."""
+        headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
+        client = httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False)
+        self._clients.append(client)
+        return client
+
+    def _end(self, number: signal.Signals) -> int:
+        while self._clients:
+            self._clients.pop().close()
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        process.send_signal(number)
+        try:
+            return process.wait(STOP_SECONDS)
+        finally:
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+def eventually[T](probe: Callable[[], T], good: Callable[[T], Any], seconds: float = 30) -> T:
+    """Return what a probe gives as soon as it is good; fail with the last value after a while."""
+    deadline = time.monotonic() + seconds
+    while not good(value := probe()):
+        assert time.monotonic() < deadline, f"still {value!r} after {seconds} s"
+        time.sleep(0.05)
+    return value
+
+
+def rows(client: httpx.Client, kql: str, limit: int = 10_000) -> list[dict[str, Any]]:
+    """Return the rows of an ad-hoc query."""
+    reply = client.post("/oi-api/warm-queries", json={"query": kql, "limit": limit})
+    assert reply.status_code == 200, reply.text
+    results: list[dict[str, Any]] = reply.json()["results"]
+    return results
+
+
+def problem(reply: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """Return a problem document after checking its form, status and code."""
+    assert (reply.status_code, reply.json().get("code")) == (status, code), reply.text
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert set(reply.json()) >= {"type", "title", "status", "detail", "code", "traceId"}
+    return dict(reply.json())
+
+
+def failing_fields(reply: httpx.Response, status: int = 400, code: str = "INVALID_REQUEST") -> list[str]:
+    """Return the names of the fields that a reply lists as failing; each has its rule."""
+    errors = problem(reply, status, code)["errors"]
+    assert all(error["message"] for error in errors)
+    return [error["field"] for error in errors]
+
+
+def count(client: httpx.Client, connection: str) -> int:
+    """Return how many rows the table holds for a connection."""
+    [row] = rows(client, f"Telemetry | where ConnectionLookup == '{connection}' | count")
+    return int(row["Count"])
+
+
+def _first_line(stream: IO[str]) -> str:
+    # The host prints one line or ends; either way this returns.
+    return stream.readline()

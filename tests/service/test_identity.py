@@ -1,0 +1,166 @@
+"""Keys and tokens over HTTP."""
+
+import jwt
+import pytest
+
+from tests.service.running import Service, failing_fields, problem
+
+EDITOR_RIGHTS = 17
+
+
+def test_a_key_gives_a_token_and_a_token_opens_the_api(service: Service) -> None:
+    """The way in: API key, token, data."""
+    reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt?minutes=15")
+    assert set(reply.json()) == {"Token", "ExpiresAt", "AccessRights"}
+    claims = jwt.decode(reply.json()["Token"], options={"verify_signature": False})
+    assert (claims["sub"], claims["Username"], claims["WorkspaceLookup"]) == ("editor@t", "editor@t", "plant-t")
+    assert claims["exp"] - claims["iat"] in (899, 900)
+    client = service.anonymous(reply.json()["Token"])
+    assert client.get("/oi-api/warm-queries/per-minute").status_code == 200
+
+
+def test_tokens_verify_with_the_published_keys(service: Service) -> None:
+    """Anybody can check a token with the JWKS and a library of their own."""
+    jwks = service.anonymous().get("/.well-known/jwks.json").json()
+    assert all("d" not in key for key in jwks["keys"])
+    token = service.anonymous(service.key("viewer@t")).get("/workspace/api/keys/jwt").json()["Token"]
+    key = jwt.PyJWKSet.from_dict(jwks)[jwt.get_unverified_header(token)["kid"]]
+    claims = jwt.decode(token, key, algorithms=["ES256"], audience="oi-api", issuer="oi-workspace")
+    assert claims["AccessRights"] == sorted(claims["AccessRights"])
+
+
+def test_whoami_says_who_and_how(service: Service) -> None:
+    """The caller's identity, rights, and the kind of credential."""
+    by_key = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/whoami").json()
+    assert by_key["principal"] == "editor@t"
+    assert (by_key["name"], by_key["workspace"], by_key["via"], by_key["expiresAt"]) == (
+        "Editor",
+        "plant-t",
+        "apiKey",
+        None,
+    )
+    assert len(by_key["accessRights"]) == EDITOR_RIGHTS
+    by_token = service.caller("historian").get("/workspace/api/keys/whoami").json()
+    assert (by_token["principal"], by_token["via"]) == (None, "jwt")
+    assert by_token["expiresAt"].endswith("Z")
+
+
+@pytest.mark.parametrize("path", ["/oi-api/warm-queries/per-minute", "/workspace/api/keys/whoami"])
+@pytest.mark.parametrize("header", [None, "Bearer garbage", "Basic abc", "Bearer a.b.c"])
+def test_no_token_or_garbage_is_401(service: Service, path: str, header: str | None) -> None:
+    """Every protected route refuses what is no credential, and says which scheme it wants."""
+    reply = service.anonymous().get(path, headers={} if header is None else {"Authorization": header})
+    problem(reply, 401, "UNAUTHENTICATED")
+    assert reply.headers["www-authenticate"] == "Bearer"
+
+
+def test_an_api_key_opens_no_data_route(service: Service) -> None:
+    """API keys are for tokens and GraphQL."""
+    client = service.anonymous(service.key("admin@t"))
+    problem(client.get("/oi-api/warm-queries/per-minute"), 401, "UNAUTHENTICATED")
+    problem(client.post("/oi-api/telemetry/press", json={}), 401, "UNAUTHENTICATED")
+
+
+def test_a_disabled_member_has_a_key_that_is_refused(service: Service) -> None:
+    """keys.json names every member, also one that is disabled."""
+    problem(service.anonymous(service.key("gone@t")).get("/workspace/api/keys/jwt"), 401, "UNAUTHENTICATED")
+
+
+@pytest.mark.parametrize("minutes", ["0", "abc", "99999", "-1", "43201", "", "NaN", "1e3", "60 ", "0.5"])
+def test_bad_minutes_are_named(service: Service, minutes: str) -> None:
+    """Lifetime is 1 to 43200 minutes."""
+    reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"minutes": minutes})
+    assert problem(reply, 400, "INVALID_REQUEST")["errors"] == [
+        {"field": "minutes", "message": "a number from 1 to 43200 is expected"}
+    ]
+
+
+@pytest.mark.parametrize("scopes", ["", ",", "Workspace.Keys.Manage", "Workspace.Catalog.Read,Nothing"])
+def test_bad_scopes_are_named(service: Service, scopes: str) -> None:
+    """An empty list, an unknown right and one that the caller lacks are each an error."""
+    reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"scopes": scopes})
+    assert failing_fields(reply) == ["scopes"]
+
+
+def test_a_least_privilege_token_is_held_to_its_scopes(service: Service) -> None:
+    """What a token does not carry is 403, naming the right."""
+    client = service.caller("editor@t", scopes="Workspace.Catalog.Read")
+    missing = problem(client.get("/oi-api/warm-queries/per-minute"), 403, "ACCESS_RIGHT_MISSING")
+    assert missing["accessRight"] == "Workspace.WarmQuery.Execute"
+
+
+def test_a_key_lives_and_dies(service: Service) -> None:
+    """Made, shown once, listed without its secret, used, revoked, refused."""
+    owner = service.anonymous(service.key("editor@t"))
+    reply = owner.post("/workspace/api/keys", json={"name": "bench", "expiresInDays": 7})
+    assert reply.status_code == 201
+    made = reply.json()
+    assert set(made) == {"keyId", "apiKey", "name", "principal", "accessRights", "createdAt", "expiresAt"}
+    mine = service.anonymous(made["apiKey"])
+    assert mine.get("/workspace/api/keys/whoami").json()["principal"] == "editor@t"
+    listed = next(key for key in owner.get("/workspace/api/keys").json()["keys"] if key["keyId"] == made["keyId"])
+    assert "apiKey" not in listed
+    assert listed["lastUsedAt"] is not None
+    assert owner.delete(f"/workspace/api/keys/{made['keyId']}").status_code == 204
+    problem(mine.get("/workspace/api/keys/whoami"), 401, "UNAUTHENTICATED")
+    assert made["apiKey"].rsplit("_", 1)[1] not in service.log()
+
+
+def test_a_revoked_token_is_refused_at_once_here(service: Service) -> None:
+    """After the 204 the token is useless on this instance."""
+    client = service.caller("viewer@t")
+    token = client.headers["Authorization"].removeprefix("Bearer ")
+    assert client.get("/oi-api/warm-queries/per-minute").status_code == 200
+    jti = jwt.decode(token, options={"verify_signature": False})["jti"]
+    assert client.delete(f"/workspace/api/keys/jwt/{jti}").status_code == 204
+    problem(client.get("/oi-api/warm-queries/per-minute"), 401, "UNAUTHENTICATED")
+    problem(service.caller("viewer@t").delete("/workspace/api/keys/jwt/nothing"), 404, "TOKEN_NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({}, ["name"]),
+        ({"name": ""}, ["name"]),
+        ({"name": 5, "expiresInDays": 0}, ["name", "expiresInDays"]),
+        ({"name": "x", "rights": ["Nothing"]}, ["rights[0]"]),
+        ({"name": "x", "rights": ["Workspace.Keys.Manage"]}, ["rights"]),
+        ({"name": "x", "expiresInDays": "7"}, ["expiresInDays"]),
+    ],
+)
+def test_bad_key_requests_name_every_field(service: Service, body: dict[str, object], fields: list[str]) -> None:
+    """Each failing member is listed."""
+    reply = service.anonymous(service.key("editor@t")).post("/workspace/api/keys", json=body)
+    assert failing_fields(reply) == fields
+
+
+def test_another_members_key_needs_the_right(service: Service) -> None:
+    """Keys for others are for who may manage keys."""
+    body = {"name": "x", "principal": "viewer@t"}
+    reply = service.anonymous(service.key("editor@t")).post("/workspace/api/keys", json=body)
+    problem(reply, 403, "ACCESS_RIGHT_MISSING")
+    assert service.anonymous(service.key("admin@t")).post("/workspace/api/keys", json=body).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/oi-api/nothing", 404, "ROUTE_NOT_FOUND"),
+        ("GET", "/", 404, "ROUTE_NOT_FOUND"),
+        ("POST", "/healthz", 405, "METHOD_NOT_ALLOWED"),
+        ("PATCH", "/oi-api/warm-queries/per-minute", 405, "METHOD_NOT_ALLOWED"),
+    ],
+)
+def test_unknown_addresses_and_methods(service: Service, method: str, path: str, status: int, code: str) -> None:
+    """404 and 405 come before authentication, as problem documents."""
+    reply = service.anonymous().request(method, path)
+    problem(reply, status, code)
+    assert (status == 405) == ("allow" in reply.headers)
+
+
+def test_every_reply_carries_a_request_id(service: Service) -> None:
+    """Taken over when given, made otherwise, on errors too; and it stands in the log."""
+    assert service.anonymous().get("/healthz", headers={"x-request-id": "mine-1"}).headers["x-request-id"] == "mine-1"
+    refused = service.anonymous().get("/oi-api/warm-queries/x")
+    assert refused.headers["x-request-id"] == refused.json()["traceId"]
+    assert refused.headers["x-request-id"] in service.log()

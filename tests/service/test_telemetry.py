@@ -1,0 +1,98 @@
+"""Telemetry in over HTTP."""
+
+import json
+
+import pytest
+
+from tests.service.running import Service, count, eventually, failing_fields, problem, rows
+
+
+def test_a_message_arrives_unchanged(service: Service) -> None:
+    """Lifted members become columns and the rest of the object is the payload, number for number."""
+    editor = service.caller("editor@t")
+    payload = {"a": {"b": [1, 2.5, None, True, "ü\u20ac"]}, "big": 9007199254740993, "small": 1e-300, "": "empty name"}
+    message = {"timestamp": "2026-02-01T01:00:00+01:00", "messageId": "whole", "deviceId": "rig-7", **payload}
+    reply = editor.post("/oi-api/telemetry/pump-rig", json=message)
+    assert (reply.status_code, reply.json()) == (202, {"accepted": 1})
+    kql = "Telemetry | where MessageId == 'whole'"
+    [row] = eventually(lambda: rows(editor, kql), bool)
+    assert row == {
+        "Timestamp": "2026-02-01T00:00:00.000000Z",
+        "ConnectionLookup": "pump-rig",
+        "SurfaceLookups": ["hall"],
+        "DeviceId": "rig-7",
+        "MessageId": "whole",
+        "Payload": payload,
+    }
+
+
+def test_what_is_left_out_is_filled_in(service: Service) -> None:
+    """Without them: now, a new id, the connection's lookup."""
+    editor = service.caller("editor@t")
+    assert editor.post("/oi-api/telemetry/press", json={"mark": "bare"}).status_code == 202
+    [row] = eventually(lambda: rows(editor, "Telemetry | where Payload.mark == 'bare'"), bool)
+    assert (row["DeviceId"], row["Payload"]) == ("press", {"mark": "bare"})
+    assert row["MessageId"]
+    assert row["Timestamp"] > "2026-06-01"
+
+
+def test_the_same_message_twice_is_one_row(service: Service) -> None:
+    """A message id counts once per connection, however often it is sent."""
+    editor = service.caller("editor@t")
+    batch = [{"messageId": f"dup-{number}", "mark": "dup"} for number in range(20)]
+    for _ in range(3):
+        assert editor.post("/oi-api/telemetry/press", json=batch).status_code == 202
+    assert editor.post("/oi-api/telemetry/press", json={"messageId": "last", "mark": "last"}).status_code == 202
+    eventually(lambda: rows(editor, "Telemetry | where Payload.mark == 'last'"), bool)
+    assert len(rows(editor, "Telemetry | where Payload.mark == 'dup'")) == 20
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "fields"),
+    [
+        (b"", 400, "BODY_NOT_JSON", ["body"]),
+        (b"not json", 400, "BODY_NOT_JSON", ["body"]),
+        (b'{"a":1,"a":2}', 400, "BODY_NOT_JSON", ["body"]),
+        (b'{"a":NaN}', 400, "BODY_NOT_JSON", ["body"]),
+        (b"5", 400, "INVALID_REQUEST", None),
+        (b"[]", 400, "INVALID_REQUEST", None),
+        (b"[5]", 400, "INVALID_REQUEST", None),
+        (json.dumps([{}] * 501).encode(), 400, "INVALID_REQUEST", None),
+        (b'{"timestamp":"yesterday"}', 400, "INVALID_REQUEST", ["timestamp"]),
+        (b'{"timestamp":"2026-01-01T00:00:00"}', 400, "INVALID_REQUEST", ["timestamp"]),
+        (b'[{},{"messageId":5,"deviceId":[]}]', 400, "INVALID_REQUEST", ["[1].messageId", "[1].deviceId"]),
+        (b'{"x":"' + b"y" * 300_000 + b'"}', 413, "MESSAGE_TOO_LARGE", None),
+        (b'{"x":"' + b"y" * 2 * 1024 * 1024 + b'"}', 413, "BODY_TOO_LARGE", None),
+    ],
+)
+def test_bad_telemetry_is_refused_whole(
+    service: Service, body: bytes, status: int, code: str, fields: list[str] | None
+) -> None:
+    """Every rule has its status, its code and its fields, and nothing of a refused body is kept."""
+    editor = service.caller("editor@t")
+    reply = editor.post("/oi-api/telemetry/press", content=body)
+    problem(reply, status, code)
+    if fields is not None:
+        assert sorted(failing_fields(reply, status, code)) == sorted(fields)
+
+
+def test_unknown_and_disabled_connections(service: Service) -> None:
+    """Unknown is 404, disabled 409."""
+    editor = service.caller("editor@t")
+    problem(editor.post("/oi-api/telemetry/nothing", json={}), 404, "CONNECTION_NOT_FOUND")
+    problem(editor.post("/oi-api/telemetry/PRESS", json={}), 404, "CONNECTION_NOT_FOUND")
+    problem(editor.post("/oi-api/telemetry/stopped", json={}), 409, "CONNECTION_DISABLED")
+
+
+def test_sending_telemetry_needs_its_right(service: Service) -> None:
+    """A viewer only reads."""
+    problem(service.caller("viewer@t").post("/oi-api/telemetry/press", json={}), 403, "ACCESS_RIGHT_MISSING")
+
+
+def test_five_hundred_messages_at_once_are_fine(service: Service) -> None:
+    """The largest array allowed is taken whole."""
+    editor = service.caller("editor@t")
+    before = count(editor, "pump-rig")
+    batch = [{"messageId": f"many-{number}"} for number in range(500)]
+    assert editor.post("/oi-api/telemetry/pump-rig", json=batch).json() == {"accepted": 500}
+    eventually(lambda: count(editor, "pump-rig"), lambda now: now == before + 500)

@@ -1,0 +1,199 @@
+"""Warm queries over HTTP."""
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.service.running import Service, count, eventually, failing_fields, problem
+
+BASE = "2026-03-01T00:00:"
+
+
+@pytest.fixture(scope="module")
+def filled(service: Service) -> Service:
+    """Return the service with ten readings of the lathe in its table."""
+    readings = [
+        {"timestamp": f"{BASE}{second:02d}Z", "messageId": f"q{second}", "deviceId": f"p-{second % 2}", "value": second}
+        for second in range(10)
+    ]
+    editor = service.caller("editor@t")
+    assert editor.post("/oi-api/telemetry/lathe", json=readings).status_code == 202
+    eventually(lambda: count(editor, "lathe"), lambda rows: rows >= 10)
+    return service
+
+
+def run(service: Service, lookup: str = "newest", **parameters: str) -> Any:
+    """Return the reply of a warm query."""
+    names = {"timeRange", "limit"}
+    query = {name if name in names else f"p.{name}": value for name, value in parameters.items()}
+    return service.caller("viewer@t").get(f"/oi-api/warm-queries/{lookup}", params=query)
+
+
+def test_the_answer_has_its_shape(filled: Service) -> None:
+    """Query, time, rows, governance, columns, count, truncation and the engine's time."""
+    reply = run(filled, connection="lathe", limit="3").json()
+    assert set(reply) == {
+        *("query", "executedAt", "results", "governance", "columns", "rowCount", "truncated", "executionTimeMs"),
+    }
+    assert reply["query"] == "Newest readings"
+    assert reply["governance"] == {
+        "queryApprovedBy": "admin@t",
+        "queryApprovedAt": "2026-01-05T08:00:00.000000Z",
+    }
+    assert reply["columns"] == [
+        {"name": "Timestamp", "type": "datetime"},
+        {"name": "DeviceId", "type": "string"},
+        {"name": "MessageId", "type": "string"},
+        {"name": "Payload", "type": "dynamic"},
+    ]
+    assert (reply["rowCount"], reply["truncated"]) == (3, True)
+    assert reply["results"][0] == {
+        "Timestamp": f"{BASE}09.000000Z",
+        "DeviceId": "p-1",
+        "MessageId": "q9",
+        "Payload": {"value": 9},
+    }
+    assert 0 < reply["executionTimeMs"] < 60_000
+
+
+def test_the_three_routes_answer_alike(filled: Service) -> None:
+    """Lookup, API path and the address made with the query give one shape."""
+    client = filled.caller("viewer@t")
+    replies = [
+        client.get(path).json()
+        for path in (
+            "/oi-api/warm-queries/per-minute",
+            "/oi-api/warm-queries/hall/pump-rig/minutes",
+            "/api/workspaces/explorer/warm-queries/per-minute",
+        )
+    ]
+    assert len({reply["query"] for reply in replies}) == 1
+    assert len({tuple(reply) for reply in replies}) == 1
+
+
+def test_declared_parameters_filter(filled: Service) -> None:
+    """A typed parameter restricts the rows; a hostile value is a value."""
+    assert [row["MessageId"] for row in run(filled, connection="lathe", above="6.5").json()["results"]] == [
+        "q9",
+        "q8",
+        "q7",
+    ]
+    for hostile in ('lathe" or true //', "lathe' | take 1", "lathe\n| take 1", "x" * 4000):
+        assert run(filled, connection=hostile).json()["rowCount"] == 0
+
+
+def test_the_limit_cuts_and_says_so(filled: Service) -> None:
+    """Exactly as many rows as there are is not truncated."""
+    assert run(filled, connection="lathe", limit="10").json()["truncated"] is False
+    assert run(filled, connection="lathe", limit="9").json()["truncated"] is True
+
+
+def test_a_time_range_keeps_the_newest_rows_before_aggregation(filled: Service) -> None:
+    """Old rows are outside the last hour, today's row is inside, and counts count only what is inside."""
+    editor = filled.caller("editor@t")
+    assert editor.post("/oi-api/telemetry/lathe", json={"messageId": "now", "value": 1000}).status_code == 202
+    eventually(lambda: run(filled, connection="lathe", above="999").json()["rowCount"], lambda rows: rows == 1)
+    inside = run(filled, connection="lathe", timeRange="PT1H").json()["results"]
+    assert [row["MessageId"] for row in inside] == ["now"]
+    kql = "Telemetry | where ConnectionLookup == 'lathe' | summarize n = count()"
+    body = {"query": kql, "timeRange": "PT1H"}
+    assert editor.post("/oi-api/warm-queries", json=body).json()["results"] == [{"n": 1}]
+
+
+@pytest.mark.parametrize("time_range", ["P1Y", "P1M", "-PT5M", "PT0S", "five", "", "P367D", "PT"])
+def test_bad_time_ranges_are_named(service: Service, time_range: str) -> None:
+    """Years, months, nothing, too much and nonsense are each a 400 on the route and in the body."""
+    client = service.caller("editor@t")
+    by_query = client.get("/oi-api/warm-queries/unknown", params={"timeRange": time_range})
+    by_body = client.post("/oi-api/warm-queries", json={"query": "print 1", "timeRange": time_range})
+    for reply in (by_query, by_body):
+        assert failing_fields(reply) == ["timeRange"]
+
+
+@pytest.mark.parametrize("limit", ["0", "10001", "x", "-1", "", "1.5", "1e3"])
+def test_bad_limits_are_named(service: Service, limit: str) -> None:
+    """The limit is judged before the lookup."""
+    reply = service.caller("viewer@t").get("/oi-api/warm-queries/unknown", params={"limit": limit})
+    assert failing_fields(reply) == ["limit"]
+
+
+@pytest.mark.parametrize("limit", [0, 10_001, "x", "5", True, None, 1.5])
+def test_bad_limits_in_a_body_are_named(service: Service, limit: object) -> None:
+    """In a body the limit is a whole number, no text."""
+    reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"query": "print 1", "limit": limit})
+    problem(reply, 400, "INVALID_REQUEST")
+
+
+def test_unknown_and_draft_queries(service: Service) -> None:
+    """An unknown lookup is 404, a draft 403, each before parameters are judged."""
+    problem(run(service, "unknown", nothing="1"), 404, "WARM_QUERY_NOT_FOUND")
+    problem(run(service, "draft", nothing="1"), 403, "QUERY_NOT_APPROVED")
+
+
+def test_bad_parameters_are_named(service: Service) -> None:
+    """Unknown, missing and ill-typed parameters are listed together."""
+    assert sorted(failing_fields(run(service, above="much", other="1"))) == ["p.above", "p.connection", "p.other"]
+
+
+@pytest.mark.parametrize(
+    ("kql", "code"),
+    [
+        (".show tables", "QUERY_NOT_READ_ONLY"),
+        ("// hidden\n.drop table Telemetry", "QUERY_NOT_READ_ONLY"),
+        ("Telemetry | count; .drop table Telemetry", "QUERY_NOT_READ_ONLY"),
+        ("Nothing | count", "QUERY_INVALID"),
+        ("['/etc/passwd'] | take 1", "QUERY_INVALID"),
+        ("['information_schema.tables'] | take 1", "QUERY_INVALID"),
+        ("Telemetry | wherex 1", "QUERY_INVALID"),
+        ("Telemetry | where NoColumn == 1", "QUERY_INVALID"),
+        ("print " + "(" * 500 + "1" + ")" * 500, "QUERY_INVALID"),
+        ("", "QUERY_INVALID"),
+        ("externaldata(x:string)['file:///etc/passwd']", "QUERY_INVALID"),
+    ],
+)
+def test_bad_kql_is_refused_with_its_code(service: Service, kql: str, code: str) -> None:
+    """Commands, unknown names, files and monsters are a 400 with the engine's reason."""
+    reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"query": kql})
+    problem(reply, 400, code)
+    assert "root:" not in reply.text
+
+
+def test_a_syntax_error_has_its_position(service: Service) -> None:
+    """The position is that of the caller's own text, also when a timeRange put a line before it."""
+    for body in ({"query": "Telemetry\n| wherex 1"}, {"query": "Telemetry\n| wherex 1", "timeRange": "PT1H"}):
+        told = problem(service.caller("editor@t").post("/oi-api/warm-queries", json=body), 400, "QUERY_INVALID")
+        assert told["line"] == 2
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b'{"query":"print 1","query":"print 2"}', b'{"query":5}'])
+def test_bad_bodies_are_400(service: Service, body: bytes) -> None:
+    """What is no JSON object with a query is refused."""
+    client = service.caller("editor@t")
+    reply = client.post("/oi-api/warm-queries", content=body)
+    assert reply.status_code == 400
+    assert reply.json()["errors"]
+
+
+def test_the_older_spelling_of_the_body_field_is_taken(service: Service) -> None:
+    """Query stands for query."""
+    reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"Query": "print x = 1"})
+    assert reply.json()["results"] == [{"x": 1}]
+    assert (reply.json()["query"], reply.json()["governance"]["queryApprovedBy"]) == ("ad-hoc", None)
+
+
+def test_ad_hoc_queries_need_their_right(service: Service) -> None:
+    """A viewer runs approved queries only."""
+    problem(service.caller("viewer@t").post("/oi-api/warm-queries", json={}), 403, "ACCESS_RIGHT_MISSING")
+
+
+def test_a_query_that_runs_too_long_is_given_up(own_service: Service) -> None:
+    """A time-out is a 504 with its code, and the engine goes on serving."""
+    own_service._environment["QUERY_TIMEOUT_SECONDS"] = "2"
+    client = own_service.start().caller("editor@t")
+    endless = "range a from 1 to 1000000 step 1 | extend k = 1 | join kind=inner (range b from 1 to 1000000 step 1 "
+    endless += "| extend k = 1) on k | summarize sum(a * b)"
+    started = time.monotonic()
+    problem(client.post("/oi-api/warm-queries", json={"query": endless}), 504, "QUERY_TIMEOUT")
+    assert time.monotonic() - started < 30
+    assert client.post("/oi-api/warm-queries", json={"query": "print x = 1"}).status_code == 200

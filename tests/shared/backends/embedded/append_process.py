@@ -1,0 +1,33 @@
+"""Run as a process by tests: appends events concurrently to one chain.
+
+Arguments: file, name of the process, number of appenders, events of each.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from shared.backends.embedded.provenance import SqliteAuditLog
+from shared.provenance.ports import Target
+
+
+async def _workspace() -> str:
+    return "plant-a"
+
+
+async def _appender(log: SqliteAuditLog, name: str, count: int) -> None:
+    for number in range(count):
+        event = {"ActionType": "Test", "EntityType": name, "EntityID": str(number)}
+        await log.append(Target.PLATFORM_CONFIG, name, event, append_id=f"{name}-{number}")
+
+
+async def main(file: Path, name: str, appenders: int, count: int) -> None:
+    """Append, once a line came in on standard input."""
+    log = SqliteAuditLog(file, _workspace)
+    print("ready", flush=True)  # noqa: T201  the test waits for it
+    sys.stdin.readline()
+    await asyncio.gather(*(_appender(log, f"{name}-{number}", count) for number in range(appenders)))
+    await log.close()
+
+
+asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))

@@ -1,0 +1,60 @@
+"""Catalog and audit log over files, as tests use them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
+from shared.backends.embedded.provenance import SqliteAuditLog
+from shared.backends.embedded.sqlite import Database
+from shared.catalog.apply import CatalogService
+from shared.provenance.ports import Target
+from shared.provenance.records import first_fault, genesis_hash
+
+
+@dataclass
+class Plant:
+    """The stores of one workspace.
+
+    Attributes:
+        store: the catalog.
+        log: the audit chains.
+        service: makes changes.
+    """
+
+    store: SqliteCatalogStore
+    log: SqliteAuditLog
+    service: CatalogService
+
+    async def chain(self, target: Target = Target.PLATFORM_CONFIG) -> list[dict[str, Any]]:
+        """Return a workspace chain after walking it."""
+        records = await self.log.records(target)
+        assert first_fault(records, genesis_hash("plant-a", target)) is None
+        return records
+
+    async def chained(self) -> list[tuple[str, str]]:
+        """Return action and entity of every event in both chains."""
+        records = [
+            record for target in (Target.PLATFORM_CONFIG, Target.ACCESS_CONTROL) for record in await self.chain(target)
+        ]
+        return [(record["ActionType"], record["EntityID"]) for record in records]
+
+
+async def workspace_id() -> str:
+    """Return the id of the workspace of all tests."""
+    return "plant-a"
+
+
+@asynccontextmanager
+async def plant(folder: Path) -> AsyncIterator[Plant]:
+    """Open the stores of a folder, and close them."""
+    database = Database(folder / "workspace.sqlite", SCHEMA)
+    store = SqliteCatalogStore(database)
+    log = SqliteAuditLog(folder / "provenance.sqlite", workspace_id)
+    try:
+        yield Plant(store, log, CatalogService(store, log))
+    finally:
+        await log.close()
+        await database.close()

@@ -13,7 +13,8 @@ DEFAULT_MAX_RECORDS = 500_000
 DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 
 _TIMESPAN = re.compile(
-    r"(?:(?P<days>\d{1,3})(?:\.| days?, ))?(?P<hours>\d{1,2}):(?P<minutes>\d{2}):(?P<seconds>\d{2}(?:\.\d{1,9})?)"
+    r"(?:(?P<days>\d{1,3})(?:\.| days?, ))?(?P<hours>\d{1,2}):(?P<minutes>\d{2}):(?P<seconds>\d{2}(?:\.\d{1,9})?)",
+    re.ASCII,
 )
 
 _REFUSED = frozenset(
@@ -80,7 +81,7 @@ def _bounded(named: Mapping[str, Any], name: str, ceiling: int) -> int:
 
 
 def _count(name: str, value: Any) -> int:
-    if isinstance(value, str) and re.fullmatch(r"\d{1,18}", value):
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,18}", value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise bad_request(f"request option {name}: a whole number, 0 or more, is expected")

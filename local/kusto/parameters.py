@@ -18,8 +18,8 @@ from duckdb_kql.params import parse_timespan
 from local.kusto.errors import QueryError, semantic_error
 
 _WRAPPED = re.compile(r"\s*(?P<type>[A-Za-z]\w*)\s*\((?P<value>.*)\)\s*", re.DOTALL)
-_INTEGER = re.compile(r"[+-]?\d{1,20}|0[xX][0-9a-fA-F]{1,16}")
-_REAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16}")
+_REAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|[+-]?inf|nan", re.ASCII | re.IGNORECASE)
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 
 _INTEGERS = frozenset({"int", "int32", "long", "int64"})

@@ -49,6 +49,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     sys.setrecursionlimit(_RECURSION_LIMIT)
     signal.signal(signal.SIGVTALRM, _out_of_time)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the engine ends this process, Ctrl-C is not for it
     bound_expansion()
     for extension in EXTENSIONS:
         extension.install()

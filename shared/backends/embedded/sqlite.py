@@ -1,7 +1,9 @@
 """One SQLite file: power-loss safe, several processes at once, off the event loop."""
 
 import asyncio
+import random
 import sqlite3
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,10 +15,24 @@ def connect(path: Path) -> sqlite3.Connection:
     """Open a file in WAL mode with synchronous=FULL, so that a commit survives power loss; the caller closes it."""
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, autocommit=True, check_same_thread=False)
     connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-    connection.execute("PRAGMA journal_mode=WAL")
+    _use_wal(connection)
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA foreign_keys=ON")
     return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL; processes that open a new file at once collide here without SQLite's busy handler waiting."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(random.uniform(0.001, 0.02))  # noqa: S311  spreads retries, no secret
+        else:
+            return
 
 
 class Database:

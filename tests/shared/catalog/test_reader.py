@@ -31,6 +31,7 @@ class CountingStore(SqliteCatalogStore):
         super().__init__(database)
         self.versions = self.loads = 0
         self.down = False
+        self.loaded = asyncio.Event()
         self.gate: asyncio.Event | None = None
 
     async def version(self) -> int:
@@ -44,6 +45,7 @@ class CountingStore(SqliteCatalogStore):
         """Count, then answer."""
         self.loads += 1
         loaded = await super().load()
+        self.loaded.set()
         if self.gate is not None:
             await self.gate.wait()
         return loaded
@@ -114,9 +116,7 @@ async def test_a_change_during_a_load_is_not_lost(tmp_path: Path) -> None:
     async with plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         reading = asyncio.create_task(reader.current())
-        while not store.loads:
-            await asyncio.sleep(0)
-        await store.version()  # runs after the load on the file's one thread
+        await store.loaded.wait()
         await opened.service.apply(RENAMED, "apply")
         reader.invalidate()
         store.gate.set()

@@ -1,0 +1,32 @@
+"""``python -m bench [NAME]``: run every benchmark, or the one of that name; exit 1 when a bound does not hold."""
+
+import json
+import sys
+
+from bench.figures import Benchmark
+from bench.import_time import import_time
+from bench.ingest import ingest
+from bench.request_rate import request_rate
+from bench.warm_query import warm_query
+
+BENCHMARKS: tuple[Benchmark, ...] = (import_time, request_rate, warm_query, ingest)
+
+
+def main(names: list[str]) -> int:
+    """Run the named benchmarks, or all of them."""
+    known = {benchmark.__name__: benchmark for benchmark in BENCHMARKS}
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        print(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    held = True
+    for name in names or known:
+        for figure in known[name]():
+            line = figure.line()
+            print(json.dumps(line), flush=True)
+            held = held and line["holds"]
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

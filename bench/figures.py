@@ -1,0 +1,41 @@
+"""What a benchmark gives."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured figure.
+
+    Attributes:
+        name: unique, snake_case.
+        value: in ``unit``.
+        at_least: the figure holds when it is not below this.
+        at_most: the figure holds when it is not above this.
+        detail: what the figure was made from.
+    """
+
+    name: str
+    value: float
+    unit: str
+    at_least: float | None = None
+    at_most: float | None = None
+    detail: dict[str, Any] = field(default_factory=dict)
+
+    def line(self) -> dict[str, Any]:
+        """Return the figure as the JSON object to print."""
+        bound = {name: value for name, value in (("atLeast", self.at_least), ("atMost", self.at_most)) if value}
+        holds = self.value >= (self.at_least or self.value) and self.value <= (self.at_most or self.value)
+        return {
+            "name": self.name,
+            "value": round(self.value, 4),
+            "unit": self.unit,
+            "bound": bound,
+            "holds": holds,
+            "detail": self.detail,
+        }
+
+
+type Benchmark = Callable[[], Iterator[Figure]]

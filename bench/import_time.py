@@ -1,0 +1,30 @@
+"""What the app adds to the import time of the packages that any such app imports."""
+
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.figures import Figure
+
+RUNS = 9
+ROOT = Path(__file__).parents[1]
+FLOOR = "azure.functions, azure.durable_functions, pydantic"
+
+
+def import_time() -> Iterator[Figure]:
+    """Import function_app and the floor in turn, each in a process of its own."""
+    floor, app = [], []
+    for _ in range(RUNS):
+        floor.append(_seconds(FLOOR))
+        app.append(_seconds("function_app"))
+    ratio = statistics.median(app) / statistics.median(floor)
+    detail = {"appSeconds": round(statistics.median(app), 4), "floorSeconds": round(statistics.median(floor), 4)}
+    yield Figure("import_time_ratio", ratio, "ratio", at_most=1.5, detail={**detail, "floor": FLOOR, "runs": RUNS})
+
+
+def _seconds(modules: str) -> float:
+    code = f"import time; t = time.perf_counter(); import {modules}; print(time.perf_counter() - t)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return float(done.stdout)

@@ -1,0 +1,60 @@
+"""How fast telemetry comes in: over HTTP until it is acknowledged, and until it is in the table."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from bench.figures import Figure
+from bench.running import Running, call, post_all, service
+
+EVENTS = 50_000
+BATCH = 500
+CONNECTIONS = 4
+WAIT_SECONDS = 120
+
+
+def ingest() -> Iterator[Figure]:
+    """Post batches over a few connections, then wait for the last row."""
+    bodies = [json.dumps(batch).encode() for batch in messages(EVENTS, BATCH)]
+    with service() as running:
+        started = time.perf_counter()
+        acknowledged = post_all(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
+        wait_for(running, EVENTS)
+        stored = time.perf_counter() - started
+    detail = {"events": EVENTS, "batch": BATCH, "connections": CONNECTIONS}
+    yield Figure("ingest_http", EVENTS / acknowledged, "events/s", detail=detail)
+    yield Figure("ingest_table", EVENTS / stored, "events/s", detail=detail)
+
+
+def messages(count: int, batch: int) -> Iterator[list[dict[str, Any]]]:
+    """Give batches of messages of about 150 bytes."""
+    for first in range(0, count, batch):
+        yield [_message(number) for number in range(first, min(first + batch, count))]
+
+
+def wait_for(running: Running, rows: int) -> None:
+    """Return when the table holds that many rows.
+
+    Raises:
+        TimeoutError: it does not get there.
+    """
+    deadline = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < deadline:
+        reply: Any = call(running, "/oi-api/warm-queries", {"query": "Telemetry | count"})
+        if reply["results"][0]["Count"] >= rows:
+            return
+        time.sleep(0.05)
+    raise TimeoutError(f"the table does not hold {rows} rows after {WAIT_SECONDS} s")
+
+
+def _message(number: int) -> dict[str, Any]:
+    return {
+        "timestamp": f"2026-01-{number // 86400 % 28 + 1:02d}T{number // 3600 % 24:02d}:{number // 60 % 60:02d}:"
+        f"{number % 60:02d}Z",
+        "messageId": f"m-{number}",
+        "deviceId": f"d-{number % 20:02d}",
+        "pressure": 4 + number % 97 / 100,
+        "temperature": 20 + number % 53 / 10,
+        "running": number % 7 != 0,
+    }

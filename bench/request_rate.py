@@ -1,0 +1,33 @@
+"""What authentication and the door cost: an authenticated trivial route beside /healthz."""
+
+import statistics
+from collections.abc import Iterator
+
+from bench.figures import Figure
+from bench.running import requests_per_second, service
+
+ROUNDS = 5
+SECONDS = 2.0
+CONNECTIONS = 16
+
+
+def request_rate() -> Iterator[Figure]:
+    """Load both routes in turn, several times."""
+    open_rates: list[float] = []
+    authenticated: list[float] = []
+    with service() as running:
+        for path in ("/healthz", "/workspace/api/keys/whoami"):
+            requests_per_second(running.url + path, running.headers, connections=CONNECTIONS, seconds=0.5)
+        for _ in range(ROUNDS):
+            for path, rates in (("/healthz", open_rates), ("/workspace/api/keys/whoami", authenticated)):
+                rate = requests_per_second(
+                    running.url + path, running.headers, connections=CONNECTIONS, seconds=SECONDS
+                )
+                rates.append(rate)
+    ratio = statistics.median(authenticated) / statistics.median(open_rates)
+    detail = {
+        "healthzPerSecond": round(statistics.median(open_rates)),
+        "whoamiPerSecond": round(statistics.median(authenticated)),
+        "connections": CONNECTIONS,
+    }
+    yield Figure("authenticated_to_healthz", ratio, "ratio", at_least=0.6, detail=detail)

@@ -1,0 +1,121 @@
+"""A service of the benchmark's own, and a load of requests against it."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+ROOT = Path(__file__).parents[1]
+WORKSPACE = Path(__file__).with_name("workspace.yaml")
+MEMBER = "editor@bench"
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A running service.
+
+    Attributes:
+        url: its address.
+        token: of a member that may query and send telemetry.
+    """
+
+    url: str
+    token: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of an authenticated request."""
+        return {"Authorization": f"Bearer {self.token}"}
+
+
+@contextmanager
+def service() -> Iterator[Running]:
+    """Run a service over a fresh data directory."""
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        environment = {
+            **{name: value for name, value in os.environ.items() if name != "KUSTO_URI"},
+            "DATA_DIR": folder,
+            "PORT": "0",
+            "WORKSPACE_FILE": str(WORKSPACE),
+            "LOG_LEVEL": "WARNING",
+        }
+        command = [sys.executable, "-m", "local"]
+        with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None  # noqa: S101  it is a pipe
+                url = process.stdout.readline().removeprefix("ready ").strip()
+                yield Running(url, _token(url, Path(folder)))
+            finally:
+                process.terminate()
+
+
+def requests_per_second(url: str, headers: dict[str, str], *, connections: int, seconds: float) -> float:
+    """Return how many requests a number of connections get answered; any status but 200 is an error."""
+    return asyncio.run(_load(url, headers, connections, seconds))
+
+
+async def _load(url: str, headers: dict[str, str], connections: int, seconds: float) -> float:
+    connector = aiohttp.TCPConnector(limit=connections)
+    async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
+        ends_at = time.perf_counter() + seconds
+        started = time.perf_counter()
+        counts = await asyncio.gather(*(_repeat(session, url, ends_at) for _ in range(connections)))
+        return sum(counts) / (time.perf_counter() - started)
+
+
+async def _repeat(session: aiohttp.ClientSession, url: str, ends_at: float) -> int:
+    count = 0
+    while time.perf_counter() < ends_at:
+        async with session.get(url) as reply:
+            reply.raise_for_status()
+            await reply.read()
+        count += 1
+    return count
+
+
+def post_all(url: str, headers: dict[str, str], bodies: Sequence[bytes], connections: int) -> float:
+    """Post every body over a number of connections and return the seconds that it took."""
+    return asyncio.run(_post_all(url, headers, bodies, connections))
+
+
+async def _post_all(url: str, headers: dict[str, str], bodies: Sequence[bytes], connections: int) -> float:
+    waiting = iter(bodies)
+
+    async def work(session: aiohttp.ClientSession) -> None:
+        for body in waiting:
+            async with session.post(url, data=body) as reply:
+                reply.raise_for_status()
+                await reply.read()
+
+    async with aiohttp.ClientSession(headers=headers) as session:
+        started = time.perf_counter()
+        await asyncio.gather(*(work(session) for _ in range(connections)))
+        return time.perf_counter() - started
+
+
+def call(running: Running, path: str, body: object = None) -> dict[str, object]:
+    """Return the JSON reply to a GET, or to a POST of a body."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(running.url + path, data=data, headers=running.headers)  # noqa: S310  our own
+    with urllib.request.urlopen(request, timeout=120) as reply:  # noqa: S310  our own
+        value: dict[str, object] = json.load(reply)
+    return value
+
+
+def _token(url: str, folder: Path) -> str:
+    key = json.loads((folder / "keys.json").read_text())[MEMBER]
+    headers = {"Authorization": f"Bearer {key}"}
+    request = urllib.request.Request(f"{url}/workspace/api/keys/jwt", headers=headers)  # noqa: S310  our own
+    with urllib.request.urlopen(request, timeout=60) as reply:  # noqa: S310  our own
+        token: str = json.load(reply)["Token"]
+    return token

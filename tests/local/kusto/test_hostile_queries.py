@@ -1,0 +1,109 @@
+"""Queries that would take the engine's time or memory: they end, and the engine goes on."""
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import httpx
+import pytest
+from azure.kusto.data.exceptions import KustoApiError
+from conftest import Endpoint
+
+from local.kusto.engine import MAX_RUNNING, MAX_WAITING
+
+ENDLESS = (
+    "Telemetry | extend k = 1 | join kind=inner (Telemetry | extend k = 1) on k"
+    " | join kind=inner (Telemetry | extend k = 1) on k | summarize sum(Number + Number1 + Number2)"
+)
+EXPANDING = [
+    "print x = " + "strlen(tostring(" * 20 + "1" + "))" * 20,
+    "let a0 = 1;" + "".join(f"let a{i + 1} = a{i} + a{i};" for i in range(40)) + "print a40",
+    "print x = " + "(" * 500 + "1" + ")" * 500,
+    "print x = dynamic(" + "[" * 3000 + "]" * 3000 + ")",
+    "Telemetry | where " + " and ".join(["Number > 1"] * 3000),
+    "Telemetry | where DeviceId == '" + "x" * 70_000 + "'",
+]
+GREEDY = [
+    "range x from 1 to 1000000000 step 1 | summarize sum(x)",
+    "print x = strrep(strrep(strrep('x', 1024), 1024), 1024)",
+]
+
+
+def test_a_time_out_ends_the_query_and_not_the_engine(endpoint):
+    """A query beyond its server time-out is answered with the time-out's error, stops running, and others follow."""
+    error = endpoint.error(ENDLESS, servertimeout=timedelta(seconds=1))
+    assert isinstance(error, KustoApiError)
+    assert error.get_api_error().code == "RequestExecutionTimeout"
+    assert error.http_response is not None
+    assert error.http_response.status_code == 504
+    endpoint.until(lambda stats: stats["queries"]["running"] == 0)
+    assert endpoint.rows("Telemetry | count") == [[2000]]
+
+
+@pytest.mark.parametrize("text", EXPANDING, ids=range(len(EXPANDING)))
+def test_texts_that_expand_or_nest_without_bound_are_refused(endpoint, text):
+    """A text that is too long, too deep or multiplies on translation is an error of that query alone."""
+    error = endpoint.error(text)
+    assert "EMB0003" in str(error)
+    assert endpoint.rows("print 1") == [[1]]
+
+
+@pytest.mark.parametrize("text", GREEDY, ids=range(len(GREEDY)))
+def test_single_values_of_gigabytes_fail_the_query_alone(endpoint, text):
+    """Memory that DuckDB's own limit does not count is bounded too, and the process outlives the attempt."""
+    assert "E_RUNAWAY_QUERY" in str(endpoint.error(text, servertimeout=timedelta(seconds=20)))
+    assert endpoint.process.poll() is None
+    assert endpoint.rows("Telemetry | count") == [[2000]]
+
+
+@asynccontextmanager
+async def hostile(endpoint: Endpoint, count: int) -> AsyncIterator[httpx.AsyncClient]:
+    """Keep so many endless queries with the endpoint; in the end their callers hang up and the engine is free."""
+    body = {"db": "Telemetry", "csl": ENDLESS, "properties": '{"Options": {"servertimeout": "00:30:00"}}'}
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(base_url=endpoint.url, timeout=1800, limits=limits) as client:
+        tasks = [asyncio.create_task(client.post("/v2/rest/query", json=body)) for _ in range(count)]
+        try:
+            await asyncio.to_thread(endpoint.until, lambda stats: stats["queries"]["inside"] == count)
+            yield client
+            assert not any(task.done() for task in tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.to_thread(endpoint.until, lambda stats: stats["queries"]["inside"] == 0)
+
+
+async def test_an_honest_query_is_answered_beside_64_hostile_ones(endpoint):
+    """Long queries share the engine with a short one instead of holding it up until they time out."""
+    async with hostile(endpoint, 64):
+        query = "Telemetry | where DeviceId == 'dev-01' | count"
+        assert await asyncio.to_thread(endpoint.rows, query) == [[100]]
+
+
+async def test_more_queries_than_the_queue_holds_are_throttled(endpoint):
+    """Beyond the running and the waiting queries a request is refused with 429 at once, and taken again afterwards."""
+    async with hostile(endpoint, MAX_RUNNING + MAX_WAITING) as client:
+        response = await client.post("/v2/rest/query", json={"db": "Telemetry", "csl": "print 1"})
+        assert response.status_code == 429
+        assert response.json()["error"]["code"] == "TooManyRequests"
+    assert endpoint.rows("print 1") == [[1]]
+
+
+async def test_a_caller_that_hangs_up_frees_the_engine(endpoint):
+    """A query whose caller is gone is stopped long before its time-out."""
+    async with hostile(endpoint, 1):
+        pass
+    endpoint.until(lambda stats: stats["queries"]["running"] == 0)
+
+
+def test_a_translator_that_dies_is_replaced(endpoint):
+    """Killing the processes that translate costs at most the query at hand."""
+    children = subprocess.run(["pgrep", "-P", str(endpoint.process.pid)], capture_output=True, check=True, text=True)
+    for child in children.stdout.split():
+        os.kill(int(child), signal.SIGKILL)
+    assert endpoint.rows("print fresh = 12345") == [[12345]]

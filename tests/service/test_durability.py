@@ -1,0 +1,166 @@
+"""What was acknowledged stays: through restarts, kills, repeats and crowds."""
+
+import csv
+import math
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count as counter
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pandas as pd
+import pytest
+
+from tests.service.running import ROOT, Service, count, eventually, rows
+
+COLUMNS = ["Accelerometer1RMS", "Current", "Pressure", "Temperature", "Volume Flow RateRMS"]
+ROWS = 9_405
+
+
+@pytest.fixture
+def rig_file(tmp_path: Path) -> Path:
+    """Return a pump rig's recording: a real one where PUMP_RIG_CSV names it, else one of the same form and size."""
+    if recorded := os.environ.get("PUMP_RIG_CSV"):
+        return Path(recorded)
+    random.seed(20200208)
+    times = pd.date_range("2020-02-08 13:30:47", periods=ROWS, freq="1017ms").floor("s")
+    path = tmp_path / "rig.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, delimiter=";")
+        writer.writerow(["datetime", *COLUMNS])
+        for number, instant in enumerate(times):
+            values = [f"{math.sin(number / (50 + column)) * 7 + random.gauss(0, 0.3):.6g}" for column in range(5)]
+            writer.writerow([f"{instant:%Y-%m-%d %H:%M:%S}", *values])
+    return path
+
+
+def replay(service: Service, path: Path) -> None:
+    """Replay a file as the pump rig's telemetry."""
+    command = [sys.executable, "-m", "local.replay", str(path), "--connection", "pump-rig", "--as", "editor@t"]
+    command += ["--time-column", "datetime", "--delimiter", ";", "--assume-zone", "UTC", "--speed", "0"]
+    command += ["--url", service.url, "--key-file", str(service.data_dir / "keys.json")]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+
+
+def per_minute(service: Service) -> list[dict[str, Any]]:
+    """Return the averages that the service gives."""
+    reply = service.caller("viewer@t").get("/oi-api/warm-queries/per-minute?limit=10000")
+    assert reply.status_code == 200, reply.text
+    results: list[dict[str, Any]] = reply.json()["results"]
+    return results
+
+
+def assert_equal_to_pandas(service: Service, path: Path) -> None:
+    """Fail unless the service's averages per minute are those that pandas works out from the file."""
+    recorded = pd.read_csv(path, sep=";", parse_dates=["datetime"], index_col="datetime")
+    expected = recorded.groupby(recorded.index.floor("min"))[["Pressure", "Temperature"]].mean()
+    sizes = recorded.groupby(recorded.index.floor("min")).size()
+    given = per_minute(service)
+    assert [row["Minute"] for row in given] == [f"{minute:%Y-%m-%dT%H:%M:%S.000000Z}" for minute in expected.index]
+    assert [row["n"] for row in given] == list(sizes)
+    for name in ("Pressure", "Temperature"):
+        assert [row[name] for row in given] == pytest.approx(list(expected[name]), rel=1e-9, abs=1e-9)
+
+
+def test_a_replayed_recording_averages_as_pandas_says(own_service: Service, rig_file: Path) -> None:
+    """Every row counts once: after a replay, after a restart, and after every row was sent a second time."""
+    service = own_service.start()
+    replay(service, rig_file)
+    eventually(lambda: count(service.caller("editor@t"), "pump-rig"), lambda stored: stored >= ROWS, 60)
+    assert_equal_to_pandas(service, rig_file)
+    assert service.stop() == 0
+    service.start()
+    assert_equal_to_pandas(service, rig_file)
+    replay(service, rig_file)
+    editor = service.caller("editor@t")
+    assert editor.post("/oi-api/telemetry/press", json=[{"messageId": "after"}] * 2).status_code == 202
+    eventually(lambda: count(editor, "press"), lambda stored: stored == 1, 60)
+    eventually(lambda: service.log().count('"oi-api/telemetry/{lookup}"'), lambda posts: posts > 0)
+    assert_equal_to_pandas(service, rig_file)
+
+
+def test_what_was_acknowledged_survives_kills(own_service: Service) -> None:
+    """Killed again and again while messages pour in, the service holds each acknowledged message exactly once."""
+    numbers = counter()
+    acknowledged: set[str] = set()
+    for _ in range(4):
+        service = own_service.start()
+        stop = threading.Event()
+        token = service.caller("editor@t").headers["Authorization"]
+        with ThreadPoolExecutor(4) as pool:
+            posting = [pool.submit(_post_until, stop, service.url, token, numbers, acknowledged) for _ in range(4)]
+            before = len(acknowledged)
+            eventually(lambda: len(acknowledged), lambda now, before=before: now > before + 3000)  # type: ignore[misc]
+            service.kill()
+            stop.set()
+            for future in posting:
+                future.result()
+    service = own_service.start()
+    editor = service.caller("editor@t")
+    assert editor.post("/oi-api/telemetry/press", json={"messageId": "last"}).status_code == 202
+    eventually(lambda: count(editor, "press"), lambda stored: stored == 1, 60)
+    kql = "Telemetry | where ConnectionLookup == 'pump-rig' | summarize n = count() by Mark = tostring(Payload.mark)"
+
+    def stored() -> dict[str, int]:
+        found = {}
+        for decile in range(10):
+            part = f"{kql} | where Mark endswith '{decile}'"
+            found.update({row["Mark"]: row["n"] for row in rows(editor, part)})
+        return found
+
+    found = eventually(stored, lambda marks: acknowledged <= set(marks), 60)
+    assert set(found.values()) == {1}
+
+
+def _post_until(stop: threading.Event, url: str, token: str, numbers: "counter[int]", acknowledged: set[str]) -> None:
+    with httpx.Client(base_url=url, headers={"Authorization": token}, trust_env=False, timeout=30) as client:
+        while not stop.is_set():
+            marks = [f"k{next(numbers)}" for _ in range(20)]
+            try:
+                reply = client.post("/oi-api/telemetry/pump-rig", json=[{"messageId": m, "mark": m} for m in marks])
+            except httpx.TransportError:
+                return
+            if reply.status_code == 202:
+                acknowledged.update(marks)
+
+
+def test_many_readers_while_telemetry_pours_in(own_service: Service) -> None:
+    """Two dozen clients query for a while as messages arrive: no error, and no answer that never was true."""
+    service = own_service.start()
+    sent = counter(1)
+    ends_at = time.monotonic() + float(os.environ.get("READERS_SECONDS", "8"))
+    writer = service.caller("editor@t")
+    readers = [service.caller("viewer@t") for _ in range(24)]
+
+    def write() -> None:
+        while time.monotonic() < ends_at:
+            batch = [{"messageId": f"v{number}", "value": number} for number in (next(sent) for _ in range(50))]
+            reply = writer.post("/oi-api/telemetry/lathe", json=batch)
+            assert reply.status_code == 202, reply.text
+
+    def read(client: httpx.Client) -> int:
+        answers = seen = 0
+        while time.monotonic() < ends_at:
+            reply = client.get("/oi-api/warm-queries/newest", params={"p.connection": "lathe", "limit": "20"})
+            assert reply.status_code == 200, reply.text
+            for row in reply.json()["results"]:
+                assert row["MessageId"] == f"v{row['Payload']['value']}"
+            newest = max((row["Payload"]["value"] for row in reply.json()["results"]), default=0)
+            assert newest >= seen, "rows went away"
+            answers, seen = answers + 1, newest
+        return answers
+
+    with ThreadPoolExecutor(25) as pool:
+        writing = pool.submit(write)
+        answers = [future.result() for future in [pool.submit(read, reader) for reader in readers]]
+        writing.result()
+    assert all(answers)
+    editor = service.caller("editor@t")
+    total = next(sent) - 1
+    eventually(lambda: count(editor, "lathe"), lambda stored: stored == total, 60)

@@ -1,0 +1,181 @@
+"""Entra ID tokens, checked against an OpenID provider that the test runs on a real socket."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from tests.service.running import Service, problem
+
+TENANT = "11111111-2222-3333-4444-555555555555"
+AUDIENCE = "api://workspace"
+
+
+class Provider:
+    """An OpenID provider: discovery, keys, and tokens signed with them."""
+
+    def __init__(self) -> None:
+        self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self.kid = "first"
+        self.requests: list[str] = []
+        provider = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                provider.requests.append(self.path)
+                body = json.dumps(provider.document(self.path)).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.issuer = f"{self.url}/{TENANT}/v2.0"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def document(self, path: str) -> dict[str, Any]:
+        """Return what stands at a path."""
+        if path.endswith("/.well-known/openid-configuration"):
+            return {"issuer": self.issuer, "jwks_uri": f"{self.url}/keys"}
+        jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
+        return {"keys": [{**jwk, "kid": self.kid, "use": "sig"}]}
+
+    def token(self, **claims: Any) -> str:
+        """Return a token; None takes a claim out."""
+        now = int(time.time())
+        usual = {"iss": self.issuer, "aud": AUDIENCE, "iat": now, "nbf": now, "exp": now + 3600, "tid": TENANT}
+        payload = {name: value for name, value in {**usual, **claims}.items() if value is not None}
+        return jwt.encode(payload, self.key, "RS256", headers={"kid": self.kid})
+
+    def close(self) -> None:
+        """Stop serving."""
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    """Return a running provider."""
+    running = Provider()
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def entra_service(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service that trusts the provider's tenant."""
+    folder = tmp_path_factory.mktemp("entra")
+    (folder / "workspace.yaml").write_text(
+        """
+workspace: {id: plant-e, name: Plant E}
+team:
+  - {id: ann@plant.example, name: Ann, role: Editor}
+  - {id: bob@plant.example, name: Bob, role: Viewer, oid: aaaaaaaa-0000-0000-0000-000000000001}
+  - {id: off@plant.example, name: Off, role: Viewer, enabled: false}
+"""
+    )
+    environment = {"ENTRA_TENANT_ID": TENANT, "ENTRA_AUDIENCE": AUDIENCE, "ENTRA_AUTHORITY": provider.url}
+    running = Service(folder / "data", folder / "workspace.yaml", environment).start()
+    yield running
+    running.stop()
+
+
+def whoami(service: Service, token: str) -> Any:
+    """Return the reply to whoami."""
+    return service.anonymous(token).get("/workspace/api/keys/whoami")
+
+
+@pytest.mark.parametrize(
+    ("claims", "member"),
+    [
+        ({"oid": "AAAAAAAA-0000-0000-0000-000000000001"}, "bob@plant.example"),
+        ({"email": "Ann@Plant.example", "xms_edov": True}, "ann@plant.example"),
+        ({"email": "ann@plant.example", "email_verified": True, "oid": "other"}, "ann@plant.example"),
+    ],
+)
+def test_an_account_is_found_by_object_id_or_verified_mail(
+    entra_service: Service, provider: Provider, claims: dict[str, Any], member: str
+) -> None:
+    """The object id decides, else an address that the provider verified."""
+    reply = whoami(entra_service, provider.token(**claims))
+    assert (reply.status_code, reply.json()["principal"], reply.json()["via"]) == (200, member, "entra")
+
+
+def test_an_account_gets_a_token_of_the_service(entra_service: Service, provider: Provider) -> None:
+    """Signing in with the organisation's account leads to a JWT that may outlive the sign-in."""
+    client = entra_service.anonymous(provider.token(email="ann@plant.example", xms_edov=True))
+    reply = client.get("/workspace/api/keys/jwt?minutes=120")
+    assert reply.status_code == 200, reply.text
+    assert whoami(entra_service, reply.json()["Token"]).json()["via"] == "jwt"
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"email": "ann@plant.example"},
+        {"email": "ann@plant.example", "xms_edov": False},
+        {"preferred_username": "ann@plant.example"},
+        {"email": "bob@plant.example", "xms_edov": True},
+        {"email": "stranger@plant.example", "xms_edov": True},
+        {"email": "off@plant.example", "xms_edov": True},
+        {"oid": ""},
+        {},
+    ],
+)
+def test_unverified_and_unknown_accounts_are_refused(
+    entra_service: Service, provider: Provider, claims: dict[str, Any]
+) -> None:
+    """An address that anybody could have typed is nobody's, and a member with an object id is found by that alone."""
+    problem(whoami(entra_service, provider.token(**claims)), 401, "UNAUTHENTICATED")
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"tid": "99999999-0000-0000-0000-000000000000"},
+        {"aud": "api://other"},
+        {"iss": "https://login.example/other"},
+        {"exp": 1},
+        {"nbf": 32503680000},
+        {"exp": None},
+        {"tid": None},
+    ],
+)
+def test_tokens_for_somebody_else_are_refused(
+    entra_service: Service, provider: Provider, claims: dict[str, Any]
+) -> None:
+    """Tenant, audience, issuer and time are pinned."""
+    token = provider.token(**{"oid": "aaaaaaaa-0000-0000-0000-000000000001", **claims})
+    problem(whoami(entra_service, token), 401, "UNAUTHENTICATED")
+
+
+def test_entra_tokens_open_no_data_route(entra_service: Service, provider: Provider) -> None:
+    """They are for getting a token of the service, as API keys are."""
+    token = provider.token(oid="aaaaaaaa-0000-0000-0000-000000000001")
+    problem(entra_service.anonymous(token).get("/oi-api/warm-queries/x"), 401, "UNAUTHENTICATED")
+
+
+def test_a_token_of_another_signer_is_refused_and_keys_are_not_fetched_each_time(
+    entra_service: Service, provider: Provider
+) -> None:
+    """Unknown key ids make the service ask the provider again, but not more often than every ten seconds."""
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    payload = jwt.decode(
+        provider.token(oid="aaaaaaaa-0000-0000-0000-000000000001"), options={"verify_signature": False}
+    )
+    before = len(provider.requests)
+    for kid in (provider.kid, *(f"unknown-{number}" for number in range(20))):
+        token = jwt.encode(payload, other, "RS256", headers={"kid": kid})
+        problem(whoami(entra_service, token), 401, "UNAUTHENTICATED")
+    assert len(provider.requests) <= before + 2

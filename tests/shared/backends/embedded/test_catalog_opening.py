@@ -1,0 +1,30 @@
+"""A new file is opened by many at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+from shared.backends.embedded.catalog import SCHEMA
+from shared.backends.embedded.sqlite import connect
+
+OPENERS = 6
+ROUNDS = 40
+
+
+def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:
+    """Whoever opens a file that others are just making waits for them, and finds WAL and tables."""
+
+    def opened(path: Path, barrier: Barrier) -> tuple[str, int]:
+        barrier.wait()
+        connection = connect(path)
+        connection.executescript(SCHEMA)
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'catalog_%'").fetchone()[0]
+        connection.close()
+        return mode, tables
+
+    with ThreadPoolExecutor(OPENERS) as pool:
+        for number in range(ROUNDS):
+            barrier = Barrier(OPENERS)
+            found = pool.map(lambda _: opened(tmp_path / f"{number}.sqlite", barrier), range(OPENERS))  # noqa: B023  used within the round
+            assert set(found) == {("wal", 3)}

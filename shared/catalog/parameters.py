@@ -52,8 +52,15 @@ def parse_timespan(text: str) -> timedelta:
     """Return the time that ISO 8601 (``PT5M``) or Kusto text (``5m``, ``1.02:03:04``) names.
 
     Raises:
-        ValueError: it is neither, or has years or months, which have no fixed length.
+        ValueError: it is neither, has years or months, which have no fixed length, or is beyond a timespan's range.
     """
+    try:
+        return _parse_timespan(text)
+    except OverflowError:
+        raise ValueError("a time of less than 10675199 days is expected") from None
+
+
+def _parse_timespan(text: str) -> timedelta:
     if clock := _KUSTO_CLOCK.fullmatch(text):
         sign, days, hours, minutes, seconds, fraction = clock.groups()
         microseconds = int((fraction or "0").ljust(6, "0")[:6])

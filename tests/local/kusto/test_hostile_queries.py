@@ -11,9 +11,9 @@ from datetime import timedelta
 import httpx
 import pytest
 from azure.kusto.data.exceptions import KustoApiError
-from conftest import Endpoint
 
 from local.kusto.engine import MAX_RUNNING, MAX_WAITING
+from tests.local.kusto.endpoints import Endpoint
 
 ENDLESS = (
     "Telemetry | extend k = 1 | join kind=inner (Telemetry | extend k = 1) on k"

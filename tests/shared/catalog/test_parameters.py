@@ -65,6 +65,7 @@ def test_a_value_becomes_a_literal_of_its_type(kind: str, value: Any, expected: 
         ("datetime", 5),
         ("timespan", "P1Y"),
         ("timespan", "five"),
+        ("timespan", "999999999999d"),
         ("timespan", ""),
         ("guid", "1"),
         ("dynamic", "{"),

@@ -3,8 +3,11 @@
 import re
 from pathlib import Path
 
+import duckdb_kql
+import pytest
+
 from shared.catalog.document import load
-from shared.catalog.models import ConnectionType, Tier
+from shared.catalog.models import ConnectionType, Tier, WarmQuery
 
 SAMPLE = Path(__file__).parents[3] / "samples" / "workspace.yaml"
 DOCUMENT = load(SAMPLE.read_text(encoding="utf-8"), SAMPLE.name)
@@ -52,3 +55,11 @@ def test_every_declared_parameter_is_used() -> None:
     for query in DOCUMENT.warm_queries:
         for parameter in query.parameters:
             assert re.search(rf"\b{parameter.name}\b", query.kql), (query.lookup, parameter.name)
+
+
+@pytest.mark.parametrize("query", DOCUMENT.warm_queries, ids=lambda query: query.lookup)
+def test_the_samples_queries_parse(query: WarmQuery) -> None:
+    """Each query's text, behind its declared parameters, is KQL."""
+    declared = ", ".join(f"{parameter.name}:{parameter.type}" for parameter in query.parameters)
+    text = f"declare query_parameters({declared});\n{query.kql}" if declared else query.kql
+    assert duckdb_kql.parse(text).ok

@@ -1,0 +1,80 @@
+"""Folders of Parquet files that can and cannot be served."""
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from local.kusto.sandbox import open_database
+from local.kusto.tables import UnusableFolderError, columns_of, create_views
+from tests.local.kusto.endpoints import start
+
+
+@pytest.fixture
+def connection():
+    """A database in memory, not yet closed in."""
+    with open_database(None) as opened:
+        yield opened
+
+
+def write(path, **columns):
+    """Write columns as a Parquet file."""
+    pq.write_table(pa.table(columns), path)
+
+
+def types_of(connection, table):
+    """Return the types of a table's columns."""
+    return {row[0]: row[1] for row in connection.execute(f'DESCRIBE "{table}"').fetchall()}
+
+
+def test_json_is_found_by_all_values_and_not_by_a_sample(tmp_path, connection):
+    """A column is dynamic when all of its values are objects or arrays, also beyond the sample; nulls do not count."""
+    rows = 1500
+    write(
+        tmp_path / "T.parquet",
+        objects=["{}"] * (rows - 1) + [None],
+        late=["[1]"] * (rows - 1) + ["[1"],
+        scalars=["5"] * rows,
+        nulls=pa.array([None] * rows, pa.string()),
+    )
+    create_views(connection, tmp_path)
+    assert types_of(connection, "T") == {
+        "objects": "JSON",
+        "late": "VARCHAR",
+        "scalars": "VARCHAR",
+        "nulls": "VARCHAR",
+    }
+
+
+def test_instants_with_a_zone_become_utc(tmp_path, connection):
+    """An instant with a zone is served as the same instant in UTC."""
+    moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    write(tmp_path / "T.parquet", at=pa.array([moment], pa.timestamp("us", "Europe/Berlin")))
+    create_views(connection, tmp_path)
+    assert connection.execute('SELECT "at" FROM "T"').fetchall() == [(moment.replace(tzinfo=None),)]
+
+
+def test_quotes_in_folder_and_column_names_are_data(tmp_path, connection):
+    """A name that holds quotes neither breaks nor changes the view."""
+    folder = tmp_path / "it's"
+    folder.mkdir()
+    pq.write_table(pa.table({'a"b': ["{}"]}), folder / "T.parquet")
+    create_views(connection, folder)
+    assert columns_of(connection, ["T"]) == {"T": ['a"b']}
+
+
+@pytest.mark.parametrize("names", [[], ["a b"], ['x"y'], ["T", "t"], ["1a"]])
+def test_unusable_folders(tmp_path, connection, names):
+    """An empty folder and names that are no table names, or clash, are refused when the endpoint starts."""
+    for name in names:
+        write(tmp_path / f"{name}.parquet", a=[1])
+    with pytest.raises(UnusableFolderError):
+        create_views(connection, tmp_path)
+
+
+def test_the_process_says_why_it_cannot_serve(tmp_path):
+    """A folder without tables ends the process with a sentence instead of a traceback."""
+    with pytest.raises(AssertionError):
+        start(tmp_path / "stderr", "--data", str(tmp_path / "empty"))
+    assert "holds no .parquet file" in (tmp_path / "stderr").read_text()

@@ -91,7 +91,7 @@ class Engine:
                 return await self._turn(translation, bound, options, deadline)
             except QueryError as error:
                 # Memory is shared: what failed beside others may well pass once they are gone.
-                crowded = self.running > 1 and attempt + 1 < _MEMORY_ATTEMPTS
+                crowded = self.running > 0 and attempt + 1 < _MEMORY_ATTEMPTS
                 if not (error.partial and "80DA0001" in error.message and crowded):
                     raise
             await asyncio.sleep(random.uniform(0.05, 0.2) * 2**attempt)  # noqa: S311  spreads load, keeps no secret

@@ -79,12 +79,19 @@ def columns_of(description: Iterable[Sequence[Any]]) -> tuple[tuple[str, str], .
 
 
 def encode_rows(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]]) -> bytes:
-    """Return rows as JSON arrays, separated by commas and without the brackets around all of them."""
+    """Return rows as JSON arrays, separated by commas and without the brackets around all of them.
+
+    Raises:
+        OverflowError: an integer lies outside 64 bits.
+    """
     writers = [_WRITERS.get(kind) for _, kind in columns]
     wire = [
         [value if write is None else write(value) for value, write in zip(row, writers, strict=True)] for row in rows
     ]
-    return orjson.dumps(wire, default=_other, option=_ROW_OPTIONS)[1:-1]
+    try:
+        return orjson.dumps(wire, default=_other, option=_ROW_OPTIONS)[1:-1]
+    except TypeError as error:
+        raise OverflowError(f"a value has no JSON form: {error}") from error
 
 
 def data_set(answer: Answer, request_id: str) -> bytes:

@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import random
 import signal
 import sqlite3
 import subprocess
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -60,6 +62,11 @@ class Plant:
         self.endpoint = start(self.root / "stderr", *data, *arguments, **options)
         return self.endpoint
 
+    def end(self) -> None:
+        """End the endpoint in good order."""
+        assert self.endpoint is not None
+        assert end(self.endpoint.process) == 0, self.endpoint.log()
+
     def kill(self) -> None:
         """End the endpoint without a warning, as a power cut would."""
         assert self.endpoint is not None
@@ -81,7 +88,7 @@ def handled(count: int) -> Any:
     return lambda stats: sum(stats["ingest"][key] for key in ("added", "copies", "unrouted", "malformed")) == count
 
 
-def test_an_impulse_becomes_a_row(plant):
+def test_an_impulse_becomes_a_row(plant: Plant) -> None:
     """Every member of an impulse stands in its column, with Kusto's types."""
     plant.send(message(3))
     endpoint = plant.start()
@@ -101,7 +108,7 @@ def test_an_impulse_becomes_a_row(plant):
     ]
 
 
-def test_what_comes_later_is_seen_and_the_hub_is_told(plant):
+def test_what_comes_later_is_seen_and_the_hub_is_told(plant: Plant) -> None:
     """Events sent to a running endpoint appear, and the consumer group's offset lets the hub trim them."""
     endpoint = plant.start()
     for number in range(5):
@@ -115,7 +122,7 @@ def test_what_comes_later_is_seen_and_the_hub_is_told(plant):
     assert httpx.get(f"{endpoint.url}/healthz").json()["status"] == "ok"
 
 
-def test_copies_are_dropped_within_and_between_batches(plant):
+def test_copies_are_dropped_within_and_between_batches(plant: Plant) -> None:
     """The same connection and message id give one row; the same id of another connection is another message."""
     plant.send(message(1), message(1), message(2), message(9, identifier="m-1"), message(1, "other"))
     endpoint = plant.start()
@@ -132,11 +139,11 @@ def test_copies_are_dropped_within_and_between_batches(plant):
     ]
 
 
-def test_an_id_may_come_again_after_a_day(plant):
+def test_an_id_may_come_again_after_a_day(plant: Plant) -> None:
     """What was seen more than 24 hours ago is no copy any more."""
     plant.send(message(1))
     plant.start().until(handled(1))
-    end(plant.endpoint.process)
+    plant.end()
     with duckdb.connect(str(plant.root / "kusto" / "telemetry.duckdb")) as database:
         database.execute("UPDATE ingest.seen SET first_seen = first_seen - INTERVAL '24 hours 1 second'")
     plant.send(message(1))
@@ -145,7 +152,7 @@ def test_an_id_may_come_again_after_a_day(plant):
     assert endpoint.rows("Telemetry | count") == [[2]]
 
 
-def test_what_no_connection_claims_stays_out(plant):
+def test_what_no_connection_claims_stays_out(plant: Plant) -> None:
     """Impulses of the reserved connection are counted and not put into the table."""
     plant.send(message(1, UNROUTED), message(2))
     endpoint = plant.start()
@@ -158,7 +165,7 @@ def test_what_no_connection_claims_stays_out(plant):
     [b"", b"{", b"[]", b"{}", b"\xff\xfe", b'{"ID": 5}', b"[" * 100_000, message(1).body.replace(b"2026", b"20x6")],
     ids=range(8),
 )
-def test_a_malformed_impulse_is_set_aside_and_blocks_nothing(plant, body):
+def test_a_malformed_impulse_is_set_aside_and_blocks_nothing(plant: Plant, body: bytes) -> None:
     """A bad event is kept with its reason; the events around it are in the table."""
     plant.send(message(1), HubMessage(body, "press", {}), message(2))
     endpoint = plant.start()
@@ -171,28 +178,27 @@ def test_a_malformed_impulse_is_set_aside_and_blocks_nothing(plant, body):
     assert reason
 
 
-def test_each_message_once_after_kills_at_any_point(plant):
+def test_each_message_once_after_kills_at_any_point(plant: Plant) -> None:
     """Killing the endpoint again and again while it ingests neither loses a message nor doubles one."""
     total, connections = 60_000, 5
     for first in range(0, total, 5000):
         plant.send(*(message(number, f"c{number % connections}") for number in range(first, first + 5000)))
-    for kills in range(6):
-        endpoint = plant.start()
-        seen = endpoint.stats()["rows"]["Telemetry"]
-        endpoint.until(lambda stats, seen=seen: stats["rows"]["Telemetry"] > seen or seen == total)
+    moments = random.Random(7)
+    for _ in range(8):
+        plant.start()
+        time.sleep(moments.uniform(0, 0.4))  # chooses where in its work the process dies
         plant.kill()
-        assert kills >= 0
     endpoint = plant.start()
     endpoint.until(lambda stats: stats["rows"]["Telemetry"] >= total)
     query = "Telemetry | summarize rows = count(), ids = dcount(MessageId), total = sum(tolong(Payload.n))"
     assert endpoint.rows(query) == [[total, total, sum(range(total))]]
 
 
-def test_the_offset_in_the_table_counts_and_not_the_hubs(plant):
+def test_the_offset_in_the_table_counts_and_not_the_hubs(plant: Plant) -> None:
     """When the hub has lost the group's offset nothing is read twice, since the table knows how far it is."""
     plant.send(*(message(number) for number in range(10)))
     plant.start().until(handled(10))
-    end(plant.endpoint.process)
+    plant.end()
     with sqlite3.connect(plant.hub) as hub:
         hub.execute("DELETE FROM offsets")
     hub.close()
@@ -209,16 +215,16 @@ def test_the_offset_in_the_table_counts_and_not_the_hubs(plant):
     }
 
 
-def test_queries_see_no_half_of_a_batch_and_no_internal_table(plant):
+def test_queries_see_no_half_of_a_batch_and_no_internal_table(plant: Plant) -> None:
     """The bookkeeping tables are out of a query's reach."""
     plant.send(message(1))
     endpoint = plant.start()
     endpoint.until(handled(1))
     for name in ("seen", "offsets", "['ingest.seen']", "['ingest'].seen"):
-        assert endpoint.error(name)
+        assert endpoint.code(name).startswith(("General_BadRequest", "BadRequest_"))
 
 
-def test_the_endpoint_ends_with_its_parent(plant):
+def test_the_endpoint_ends_with_its_parent(plant: Plant) -> None:
     """When standard input ends, the process ends and lets go of the database, though a query runs."""
     plant.send(*(message(number) for number in range(3000)))
     endpoint = plant.start("--exit-with-parent", stdin=subprocess.PIPE)
@@ -227,6 +233,7 @@ def test_the_endpoint_ends_with_its_parent(plant):
     endless += "| extend k = 1) on k | summarize count()"
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{endpoint.url}/v2/rest/query", json={"csl": endless}, timeout=httpx.Timeout(5, read=0.3))
+    assert endpoint.process.stdin is not None
     endpoint.process.stdin.close()
     assert endpoint.process.wait(20) in (0, 1)
     end(endpoint.process)
@@ -234,7 +241,7 @@ def test_the_endpoint_ends_with_its_parent(plant):
     assert again.rows("Telemetry | count") == [[3000]]
 
 
-def test_a_successor_waits_for_the_file(plant):
+def test_a_successor_waits_for_the_file(plant: Plant) -> None:
     """An endpoint that starts while its predecessor still holds the file waits for it."""
     plant.send(message(1))
     first = plant.start()

@@ -1,8 +1,12 @@
 """What a query may not do: read outside its tables, write, or be answered wrongly."""
 
+from pathlib import Path
+
 import pytest
 from azure.kusto.data import KustoClient, KustoConnectionStringBuilder
 from azure.kusto.data.exceptions import KustoApiError
+
+from tests.local.kusto.endpoints import Endpoint
 
 OUTSIDE = [
     "['{folder}/secret.txt']",
@@ -56,7 +60,7 @@ WRONG_ELSEWHERE = [
 
 
 @pytest.mark.parametrize("text", OUTSIDE)
-def test_only_the_tables_exist(endpoint, folder, text):
+def test_only_the_tables_exist(endpoint: Endpoint, folder: Path, text: str) -> None:
     """Catalog views, files and names that differ in case do not resolve, wherever in a query they stand."""
     error = endpoint.error(text.replace("{folder}", str(folder)))
     assert "Failed to resolve" in str(error), error
@@ -64,18 +68,18 @@ def test_only_the_tables_exist(endpoint, folder, text):
 
 
 @pytest.mark.parametrize("text", OTHER_PLACES)
-def test_nothing_reaches_another_place(endpoint, folder, text):
+def test_nothing_reaches_another_place(endpoint: Endpoint, folder: Path, text: str) -> None:
     """Other databases, files, addresses and functions that would read them are not supported."""
     assert endpoint.code(text.replace("{folder}", str(folder))) == "BadRequest_NotSupported"
 
 
 @pytest.mark.parametrize("text", CONTROL)
-def test_control_commands_are_told_from_other_mistakes(endpoint, text):
+def test_control_commands_are_told_from_other_mistakes(endpoint: Endpoint, text: str) -> None:
     """A statement that begins with a dot is refused as not read-only, also behind comments and other statements."""
     assert endpoint.code(text) == "BadRequest_NotReadOnly"
 
 
-def test_the_management_route_takes_no_command(endpoint):
+def test_the_management_route_takes_no_command(endpoint: Endpoint) -> None:
     """The client sends commands to the management route, which refuses them the same way."""
     with (
         KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client,
@@ -85,25 +89,25 @@ def test_the_management_route_takes_no_command(endpoint):
     assert raised.value.get_api_error().code == "BadRequest_NotReadOnly"
 
 
-def test_dots_and_commands_inside_literals_are_data(endpoint):
+def test_dots_and_commands_inside_literals_are_data(endpoint: Endpoint) -> None:
     """What looks like a command within a string or a comment is neither refused nor run."""
     assert endpoint.rows("print a = '; .drop table Telemetry', b = @'.show' // ; .drop") == [
         ["; .drop table Telemetry", ".show"]
     ]
 
 
-def test_a_second_query_statement_is_refused(endpoint):
+def test_a_second_query_statement_is_refused(endpoint: Endpoint) -> None:
     """One request is one query; a second statement is not dropped silently."""
     assert endpoint.code("Telemetry | count; Devices | count") == "BadRequest_NotSupported"
 
 
 @pytest.mark.parametrize("text", WRONG_ELSEWHERE)
-def test_what_would_be_answered_wrongly_is_refused(endpoint, text):
+def test_what_would_be_answered_wrongly_is_refused(endpoint: Endpoint, text: str) -> None:
     """A construct that the engine does not answer as Data Explorer does is an error, never a guess."""
-    assert endpoint.error(text)
+    assert endpoint.code(text) in ("BadRequest_NotSupported", "BadRequest_SyntaxError")
 
 
-def test_a_syntax_error_tells_its_place(endpoint):
+def test_a_syntax_error_tells_its_place(endpoint: Endpoint) -> None:
     """The message of a text that does not parse ends with line and position, both from 1."""
     error = endpoint.error("Telemetry\n| where Number ==")
     assert isinstance(error, KustoApiError)
@@ -111,7 +115,7 @@ def test_a_syntax_error_tells_its_place(endpoint):
     assert "[line:position=2:18]" in str(error)
 
 
-def test_an_unknown_column_is_named(endpoint):
+def test_an_unknown_column_is_named(endpoint: Endpoint) -> None:
     """A column that does not exist is a semantic error with its name, without the SQL behind it."""
     error = endpoint.error("Telemetry | where Nope == 1")
     assert error.is_semantic_error()
@@ -119,7 +123,7 @@ def test_an_unknown_column_is_named(endpoint):
     assert "SELECT" not in str(error)
 
 
-def test_an_unknown_database_is_refused(endpoint):
+def test_an_unknown_database_is_refused(endpoint: Endpoint) -> None:
     """A request for another database is not answered from this one."""
     with (
         KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client,

@@ -3,9 +3,11 @@
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from local.kusto.sandbox import close_sandbox, open_database
@@ -35,7 +37,7 @@ ESCAPES = [
 
 
 @pytest.fixture
-def sandbox(tmp_path):
+def sandbox(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A closed database in memory with one file that may be read."""
     (tmp_path / "secret.csv").write_text("a\nhidden\n")
     (tmp_path / "open.csv").write_text("a\nshown\n")
@@ -46,22 +48,22 @@ def sandbox(tmp_path):
 
 
 @pytest.mark.parametrize("statement", ESCAPES)
-def test_nothing_gets_out(sandbox, tmp_path, statement):
+def test_nothing_gets_out(sandbox: duckdb.DuckDBPyConnection, tmp_path: Path, statement: str) -> None:
     """Files, addresses, extensions, settings and Python's variables are out of reach, from any cursor."""
-    python_variable = duckdb.connect().sql("SELECT 1 AS leaked")
+    python_variable = pa.table({"leaked": [1]})
     with sandbox.cursor() as cursor, pytest.raises(duckdb.Error):
         cursor.execute(statement.format(secret=tmp_path / "secret.csv", folder=tmp_path)).fetchall()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["open.csv", "secret.csv"]
     del python_variable
 
 
-def test_the_named_files_stay_readable(sandbox, tmp_path):
+def test_the_named_files_stay_readable(sandbox: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     """Views over the served files go on working."""
     with sandbox.cursor() as cursor:
         assert cursor.execute(f"SELECT a FROM read_csv('{tmp_path}/open.csv')").fetchall() == [("shown",)]
 
 
-def test_every_cursor_is_in_utc_and_bounded(sandbox):
+def test_every_cursor_is_in_utc_and_bounded(sandbox: duckdb.DuckDBPyConnection) -> None:
     """The settings hold for cursors, which are connections of their own."""
     with sandbox.cursor() as cursor:
         settings = cursor.execute(
@@ -72,7 +74,7 @@ def test_every_cursor_is_in_utc_and_bounded(sandbox):
             cursor.execute("SELECT i, random() r FROM range(50000000) t(i) ORDER BY r").fetchone()
 
 
-def test_a_locked_file_is_waited_for_and_then_an_error(tmp_path: Path):
+def test_a_locked_file_is_waited_for_and_then_an_error(tmp_path: Path) -> None:
     """A file that another database holds is not opened; the error says so."""
     path = tmp_path / "x.duckdb"
     script = f"import duckdb, sys; c = duckdb.connect({str(path)!r}); print('open', flush=True); sys.stdin.read()"

@@ -1,7 +1,11 @@
 """Folders of Parquet files that can and cannot be served."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -12,23 +16,23 @@ from tests.local.kusto.endpoints import start
 
 
 @pytest.fixture
-def connection():
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in memory, not yet closed in."""
     with open_database(None) as opened:
         yield opened
 
 
-def write(path, **columns):
+def write(path: Path, **columns: Any) -> None:
     """Write columns as a Parquet file."""
     pq.write_table(pa.table(columns), path)
 
 
-def types_of(connection, table):
+def types_of(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
     """Return the types of a table's columns."""
     return {row[0]: row[1] for row in connection.execute(f'DESCRIBE "{table}"').fetchall()}
 
 
-def test_json_is_found_by_all_values_and_not_by_a_sample(tmp_path, connection):
+def test_json_is_found_by_all_values_and_not_by_a_sample(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
     """A column is dynamic when all of its values are objects or arrays, also beyond the sample; nulls do not count."""
     rows = 1500
     write(
@@ -47,7 +51,7 @@ def test_json_is_found_by_all_values_and_not_by_a_sample(tmp_path, connection):
     }
 
 
-def test_instants_with_a_zone_become_utc(tmp_path, connection):
+def test_instants_with_a_zone_become_utc(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
     """An instant with a zone is served as the same instant in UTC."""
     moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
     write(tmp_path / "T.parquet", at=pa.array([moment], pa.timestamp("us", "Europe/Berlin")))
@@ -55,7 +59,7 @@ def test_instants_with_a_zone_become_utc(tmp_path, connection):
     assert connection.execute('SELECT "at" FROM "T"').fetchall() == [(moment.replace(tzinfo=None),)]
 
 
-def test_quotes_in_folder_and_column_names_are_data(tmp_path, connection):
+def test_quotes_in_folder_and_column_names_are_data(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
     """A name that holds quotes neither breaks nor changes the view."""
     folder = tmp_path / "it's"
     folder.mkdir()
@@ -65,7 +69,7 @@ def test_quotes_in_folder_and_column_names_are_data(tmp_path, connection):
 
 
 @pytest.mark.parametrize("names", [[], ["a b"], ['x"y'], ["T", "t"], ["1a"]])
-def test_unusable_folders(tmp_path, connection, names):
+def test_unusable_folders(tmp_path: Path, connection: duckdb.DuckDBPyConnection, names: list[str]) -> None:
     """An empty folder and names that are no table names, or clash, are refused when the endpoint starts."""
     for name in names:
         write(tmp_path / f"{name}.parquet", a=[1])
@@ -73,7 +77,7 @@ def test_unusable_folders(tmp_path, connection, names):
         create_views(connection, tmp_path)
 
 
-def test_the_process_says_why_it_cannot_serve(tmp_path):
+def test_the_process_says_why_it_cannot_serve(tmp_path: Path) -> None:
     """A folder without tables ends the process with a sentence instead of a traceback."""
     with pytest.raises(AssertionError):
         start(tmp_path / "stderr", "--data", str(tmp_path / "empty"))

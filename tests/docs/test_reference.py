@@ -1,0 +1,61 @@
+"""The documentation says what the code does."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from functions import GROUPS
+from scripts.reference import TARGET, reference
+from shared.auth.rights import AccessRight
+from shared.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+|THROTTLED|UNAUTHENTICATED")
+RAISERS = {"WorkspaceError", "invalid", "invalid_fields", "answering"}
+
+
+def test_the_reference_is_up_to_date() -> None:
+    """docs/reference.md is what scripts/reference.py makes of the code."""
+    assert TARGET.read_text(encoding="utf-8") == reference(), "run: .venv/bin/python scripts/reference.py"
+
+
+def test_every_operation_right_and_setting_is_in_it() -> None:
+    """No operation, access right or setting is missing, and each says what it is."""
+    text = reference()
+    for group in GROUPS:
+        for operation in group.operations:
+            assert f"`{operation.method} /{operation.route}`" in text
+            assert operation.summary.endswith(".")
+    assert all(f"`{right}`" in text for right in AccessRight)
+    assert all(f"`{field.alias}`" in text and field.description for field in Settings.model_fields.values())
+
+
+def error_codes() -> Iterator[str]:
+    """Give every error code that the code raises."""
+    for path in [*ROOT.glob("shared/**/*.py"), *ROOT.glob("functions/**/*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in RAISERS:
+                arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+                texts = [argument.value for argument in arguments if isinstance(argument, ast.Constant)]
+                yield from (text for text in texts if isinstance(text, str) and CODE.fullmatch(text))
+
+
+def test_every_error_code_is_documented_and_no_other() -> None:
+    """docs/errors.md has a line for each code that can be raised."""
+    documented = set(
+        re.findall(r"^\| `([A-Z_]+)`", (ROOT / "docs/errors.md").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    raised = set(error_codes()) | {"INVALID_REQUEST"}
+    assert raised - documented == set(), "raised but not in docs/errors.md"
+    assert documented - raised == set(), "in docs/errors.md but never raised"
+
+
+@pytest.mark.parametrize("path", [*sorted(ROOT.glob("docs/**/*.md")), ROOT / "README.md"], ids=lambda path: path.name)
+def test_links_between_documents_lead_somewhere(path: Path) -> None:
+    """Every relative link names a file or folder that exists."""
+    for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", path.read_text(encoding="utf-8")):
+        if not target.startswith("http"):
+            assert (path.parent / target).exists(), target

@@ -22,6 +22,8 @@ from shared.telemetry.acceptance import TelemetryService
 from shared.telemetry.ingest import Ingest
 from shared.telemetry.ports import ConnectionStateStore, EventSender
 from shared.telemetry.simulators import Simulators
+from shared.warm_queries.columns import QueryColumns
+from shared.warm_queries.definitions import QueryDefinitions
 from shared.warm_queries.ports import QueryEngine
 from shared.warm_queries.service import WarmQueries
 
@@ -102,6 +104,16 @@ class Services:
     def warm_queries(self) -> WarmQueries:
         """Executes queries."""
         return WarmQueries(self.catalog.current, self.engine, self.settings.query_timeout_seconds)
+
+    @cached_property
+    def query_columns(self) -> QueryColumns:
+        """Knows which columns queries give."""
+        return QueryColumns(self.engine)
+
+    @cached_property
+    def query_definitions(self) -> QueryDefinitions:
+        """Makes, approves and removes queries."""
+        return QueryDefinitions(self.catalog_service, self.query_columns)
 
     @cached_property
     def sender(self) -> EventSender:

@@ -89,6 +89,14 @@ class CatalogService:
 
         return (await self._commit(decided, actor, Origin.API)).changes
 
+    async def stored(self) -> StoredCatalog:
+        """Return the catalog as it is stored now, whatever copies in memory say.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE when the store does not answer.
+        """
+        return await self._store.load()
+
     async def flush_pending(self) -> int:
         """Enter the events in their chains that no chain is known to hold yet, and return how many.
 

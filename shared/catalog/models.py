@@ -212,17 +212,19 @@ class Approval(Model):
     approved_at: Instant = Field(alias="approvedAt")
 
 
+ApiPath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]{0,255}$")]
+Kql = Annotated[str, StringConstraints(min_length=1, max_length=65536)]
+
+
 class WarmQuery(Model):
     """A named query; a draft until approved."""
 
     lookup: Lookup
-    api_path: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]{0,255}$")] | None = Field(
-        None, alias="apiPath"
-    )
+    api_path: ApiPath | None = Field(None, alias="apiPath")
     name: Text
     description: str | None = None
     surface: Lookup
-    kql: Annotated[str, StringConstraints(min_length=1, max_length=65536)]
+    kql: Kql
     parameters: tuple[QueryParameter, ...] = ()
     cache_seconds: int = Field(0, alias="cacheSeconds", ge=0, le=86400)
     approval: Approval | None = None

@@ -1,14 +1,36 @@
-"""Audit records: their canonical form, their hash, and the links between them."""
+"""Audit records: what they are made of, how they are linked, and how they are read back."""
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import rfc8785
+import orjson
 
-from shared.errors import WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.canonical import canonical_bytes, reparsed
+from shared.provenance.hash_rule import RECORD_ID_DIGITS, SAFE_INTEGER, digest, genesis_hash, record_id, sequence_of
+from shared.provenance.ports import ChainRecord
+
+__all__ = [
+    "EVENT_FIELDS",
+    "RECORD_ID_DIGITS",
+    "SAFE_INTEGER",
+    "MAX_RECORD_BYTES",
+    "Draft",
+    "canonical_bytes",
+    "digest",
+    "event_draft",
+    "event_record",
+    "draft",
+    "first_fault",
+    "genesis_hash",
+    "opened",
+    "projection",
+    "record_id",
+    "record_json",
+    "sealed",
+    "sequence_of",
+]
 
 EVENT_FIELDS: Final = (
     "ActionType",
@@ -22,98 +44,109 @@ EVENT_FIELDS: Final = (
 )
 """What a record takes over from its event; anything else in it is dropped."""
 
-SAFE_INTEGER: Final = 2**53 - 1
-RECORD_ID_DIGITS: Final = 12
+MAX_RECORD_BYTES: Final = 1_500_000
+"""Most canonical bytes of one record; base64 of them, too, fits a Cosmos item of 2 MB."""
+
+_ACTORS: Final = ("UserID", "AmendedBy", "ApprovedBy", "RejectedBy")
+_TIMES: Final = ("Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt")
+_ALIKE: Final = ("ActionType", "EntityType", "EntityID", "ReasonCategory", "Status", "AmendmentID")
+_LINKS_BYTES: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
-    """A record ready to be stored.
+class Draft:
+    """What is to become a record: all but its place, its time and its links.
 
     Attributes:
-        canonical: RFC 8785 bytes of the record without ``Hash``: what is stored and hashed.
-        hash: lowercase hex SHA-256 of these bytes.
+        members: the record's own members, values as RFC 8785 fragments where they are not text.
+        time_field: the member that receives the time of the append.
+        projection: the fields that filters look at, but for ``Timestamp``.
+        size: about how many canonical bytes the record will have.
     """
 
-    canonical: bytes
-    hash: str
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The record as it is read back, ``Hash`` included."""
-        return opened(self.canonical, self.hash)
+    members: Mapping[str, Any]
+    time_field: str
+    projection: Mapping[str, str]
+    size: int
 
 
-def genesis_hash(workspace: str, target: str, scope_key: str = "") -> str:
-    """Return the ``PreviousHash`` of a chain's first record.
+def draft(body: Mapping[str, Any], time_field: str = "Timestamp") -> Draft:
+    """Return a draft whose values are canonical already, so that sealing cannot fail.
 
     Args:
-        workspace: the workspace's id.
-        target: the container.
-        scope_key: the scope of a domain chain, empty for a workspace chain.
+        body: the record without RecordID, its time, PreviousHash and Hash; names are ASCII.
+        time_field: the member that receives the time of the append.
+
+    Raises:
+        WorkspaceError: INVALID naming the member without canonical form; TOO_LARGE ``RECORD_TOO_LARGE``.
     """
-    return hashlib.sha256(f"oi-provenance/v1\n{workspace}\n{target}\n{scope_key}".encode()).hexdigest()
+    members: dict[str, Any] = {}
+    size = _LINKS_BYTES
+    for name, value in body.items():
+        text = canonical_bytes({name: value})
+        size += len(text)
+        members[name] = value if type(value) is str else orjson.Fragment(text[len(name) + 4 : -1])
+    if size > MAX_RECORD_BYTES:
+        detail = f"The record takes {size} bytes in canonical form; at most {MAX_RECORD_BYTES} are taken."
+        raise WorkspaceError(Kind.TOO_LARGE, "RECORD_TOO_LARGE", detail)
+    return Draft(members, time_field, projection(body), size)
 
 
-def record_id(sequence: int) -> str:
-    """Return the RecordID of a sequence number (from 1): 12 digits, zero-padded."""
-    return f"{sequence:0{RECORD_ID_DIGITS}d}"
+def event_draft(user_id: str, event: Mapping[str, Any]) -> Draft:
+    """Return an event as a draft; absent and null optional fields are left out.
+
+    Args:
+        user_id: the acting principal.
+        event: what the caller says; only :data:`EVENT_FIELDS` of it are kept.
+
+    Raises:
+        WorkspaceError: as :func:`draft`.
+    """
+    return draft({"UserID": user_id, **_event_members(event)})
+
+
+def sealed(draft: Draft, sequence: int, timestamp: str, previous_hash: str, append_id: str) -> ChainRecord:
+    """Return the record that a draft becomes at a place of a chain.
+
+    Args:
+        draft: what the record is made of.
+        sequence: its place, from 1.
+        timestamp: RFC 3339 text in UTC with microseconds.
+        previous_hash: ``Hash`` of the record before, or the chain's genesis hash.
+        append_id: stays beside the record.
+    """
+    links = {"RecordID": record_id(sequence), draft.time_field: timestamp, "PreviousHash": previous_hash}
+    canonical = orjson.dumps({**draft.members, **links}, option=orjson.OPT_SORT_KEYS)
+    return ChainRecord(
+        sequence, canonical, digest(canonical), append_id, {**draft.projection, "Timestamp": timestamp}
+    )
 
 
 def event_record(sequence: int, timestamp: str, user_id: str, event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an event as a record without its links; absent and null optional fields are left out.
-
-    Args:
-        sequence: place in the chain, from 1.
-        timestamp: RFC 3339 text in UTC with microseconds.
-        user_id: the acting principal.
-        event: what the caller says; only :data:`EVENT_FIELDS` of it are kept.
-    """
-    kept = {name: event[name] for name in EVENT_FIELDS if event.get(name) is not None}
-    return {"RecordID": record_id(sequence), "Timestamp": timestamp, "UserID": user_id, **kept}
+    """Return an event as a record without its links, as :func:`event_draft` takes it over."""
+    return {"RecordID": record_id(sequence), "Timestamp": timestamp, "UserID": user_id, **_event_members(event)}
 
 
-def seal(record: Mapping[str, Any], previous_hash: str) -> Sealed:
-    """Return a record linked to the one before it and hashed.
-
-    Args:
-        record: the record without ``PreviousHash`` and ``Hash``.
-        previous_hash: ``Hash`` of the record before, or the chain's genesis hash.
-
-    Raises:
-        WorkspaceError: INVALID for what has no canonical form: integers beyond ±(2^53-1), NaN, infinity, lone
-            surrogates, or a body that is nested too deeply.
-    """
-    canonical = canonical_bytes({**record, "PreviousHash": previous_hash})
-    return Sealed(canonical, digest(canonical))
-
-
-def canonical_bytes(value: Mapping[str, Any]) -> bytes:
-    """Return the RFC 8785 (JCS) bytes of a JSON object.
-
-    Raises:
-        WorkspaceError: INVALID, as :func:`seal`.
-    """
-    try:
-        canonical = rfc8785.dumps(dict(value))
-        json.loads(canonical, parse_int=_safe_integer)
-    except ValueError as error:
-        raise _uncanonical(str(error)) from None
-    except RecursionError:
-        raise _uncanonical("the body is nested too deeply") from None
-    return canonical
-
-
-def digest(canonical: bytes) -> str:
-    """Return the ``Hash`` over a record's canonical bytes."""
-    return hashlib.sha256(canonical).hexdigest()
+def projection(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return what filters look at: actor and own time under ``UserID`` and ``Timestamp``, the rest under its own name."""
+    fields = {name: record[name] for name in _ALIKE if name in record}
+    for name, sources in (("UserID", _ACTORS), ("Timestamp", _TIMES)):
+        value = next((record[source] for source in sources if source in record), None)
+        if value is not None:
+            fields[name] = value
+    return fields
 
 
 def opened(canonical: bytes, stored_hash: str) -> dict[str, Any]:
     """Return a stored record as callers see it."""
-    record: dict[str, Any] = json.loads(canonical)
+    record: dict[str, Any] = reparsed(canonical)
     record["Hash"] = stored_hash
     return record
+
+
+def record_json(record: ChainRecord) -> bytes:
+    """Return a stored record as callers see it, as JSON text, without parsing it."""
+    return b'%b,"Hash":"%b"}' % (record.canonical[:-1], record.hash.encode())
 
 
 def first_fault(records: Iterable[Mapping[str, Any]], genesis: str) -> str | None:
@@ -135,11 +168,5 @@ def first_fault(records: Iterable[Mapping[str, Any]], genesis: str) -> str | Non
     return None
 
 
-def _safe_integer(text: str) -> None:
-    """Refuse a number that is written as an integer (a float such as 1e20 is) and that JSON readers round."""
-    if abs(int(text)) > SAFE_INTEGER:
-        raise _uncanonical(f"{text} lies beyond the integers that JSON numbers hold exactly")
-
-
-def _uncanonical(reason: str) -> WorkspaceError:
-    return invalid("body", reason)
+def _event_members(event: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: event[name] for name in EVENT_FIELDS if event.get(name) is not None}

@@ -21,13 +21,18 @@ _OPAQUE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _DECLARE = re.compile(r"declare\s+query_parameters\s*\(")
+_OUTSIDE = (
+    (re.compile(r"\b(?:database|cluster)\s*\("), "database() and cluster()"),
+    (re.compile(r"\bexternal(?:data|_table)\s*[\[(]"), "externaldata and external_table()"),
+)
+_OWN_TABLE = re.compile(r"\blet\s+(?:Telemetry\b|\[)")
 _ESCAPES_TIME_RANGE = (
     (re.compile(r"(?:^|[|;(=])\s*(?:search|find)\b"), "search and find"),
     (re.compile(r"\bunion\b[^|;)]*\*"), "a union with a wildcard"),
     (re.compile(r"\bmaterialized_view\s*\("), "materialized_view()"),
-    (re.compile(r"\b(?:table|external_table|stored_query_result)\s*\("), "a table named by a function"),
-    (re.compile(r"\b(?:database|cluster)\s*\("), "database() and cluster()"),
-    (re.compile(r"\blet\s+(?:Telemetry\b|\[)"), "an own `let Telemetry`"),
+    (re.compile(r"\b(?:table|stored_query_result)\s*\("), "a table named by a function"),
+    *_OUTSIDE,
+    (_OWN_TABLE, "an own `let Telemetry`"),
     (re.compile(r"\[\s*\bTelemetry\b|\['\s*'\]"), "a bracketed table name"),
 )
 
@@ -72,6 +77,23 @@ def check_time_range_holds(kql: str) -> None:
     for pattern, what in _ESCAPES_TIME_RANGE:
         if pattern.search(text):
             raise invalid("timeRange", f"does not apply to a query with {what}", code="TIME_RANGE_NOT_APPLICABLE")
+
+
+def check_stays_inside(kql: str) -> None:
+    """Refuse what reaches beyond the workspace's own database; nobody approves that.
+
+    Raises:
+        WorkspaceError: INVALID ``QUERY_INVALID``.
+    """
+    text = blank(kql)
+    for pattern, what in _OUTSIDE:
+        if pattern.search(text):
+            raise invalid("kql", f"{what} reach beyond this workspace", code="QUERY_INVALID")
+
+
+def takes_window(kql: str) -> bool:
+    """Return whether a statement of ours may stand in for the table; a query with its own one keeps that."""
+    return _OWN_TABLE.search(blank(kql)) is None
 
 
 def compose(kql: str, declarations: str, statements: str) -> Composed:

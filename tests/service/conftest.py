@@ -18,6 +18,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     assert running.stop() == 0
 
 
+@pytest.fixture(scope="module")
+def own_module_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a running service that the tests of one module may change."""
+    own = Service(tmp_path_factory.mktemp("module") / "data", WORKSPACE).start()
+    yield own
+    own.stop()
+
+
 @pytest.fixture
 def own_service(tmp_path: Path) -> Iterator[Service]:
     """Return a service, not started, that the test may stop and kill."""

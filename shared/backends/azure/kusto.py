@@ -19,7 +19,7 @@ from azure.kusto.data.exceptions import (
 from azure.kusto.data.response import KustoResponseDataSet
 
 from shared import logs
-from shared.errors import Kind, WorkspaceError
+from shared.errors import Kind, WorkspaceError, invalid
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 
 _LOG = logs.logger("kusto")
@@ -177,13 +177,15 @@ def _refused(code: str, message: str, query: EngineQuery) -> WorkspaceError:
     if _denied(code):
         return _unavailable()
     if _holds(_READ_ONLY, code):
-        return WorkspaceError(Kind.INVALID, "QUERY_NOT_READ_ONLY", message)
+        return invalid("query", message, code="QUERY_NOT_READ_ONLY")
     place = _POSITION.search(message)
     if place is None:
-        return WorkspaceError(Kind.INVALID, "QUERY_INVALID", message)
-    line = max(int(place[1]) - query.lines_before, 1)
-    told = _POSITION.sub(f"[line:position={line}:{place[2]}]", message)
-    return WorkspaceError(Kind.INVALID, "QUERY_INVALID", told, line=line, column=int(place[2]))
+        return invalid("query", message, code="QUERY_INVALID")
+    line, column = max(int(place[1]) - query.lines_before, 1), int(place[2])
+    told = _POSITION.sub(f"[line:position={line}:{column}]", message)
+    error = invalid("query", told, code="QUERY_INVALID")
+    error.members.update(line=line, column=column)
+    return error
 
 
 def _denied(code: str) -> bool:

@@ -1,0 +1,93 @@
+"""Warm queries as things that people write, release and remove."""
+
+import asyncio
+import re
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
+
+from shared.auth.rights import AccessRight
+from shared.catalog.models import LOOKUP_PATTERN, ApiPath, Kql, Lookup, QueryParameter, Text, WarmQuery
+from shared.catalog.snapshot import Stored
+from shared.errors import invalid
+from shared.http.messages import Reply, json_reply
+from shared.http.operations import Call, Group
+from shared.timestamps import rfc3339
+from shared.wiring import services
+
+GROUP = Group("warm-query-definitions")
+
+
+class ParameterBody(QueryParameter):
+    """A declared parameter; members that are not known are ignored, as everywhere in a body."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class QueryBody(BaseModel):
+    """A query as its author writes it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: Text
+    surface: Lookup
+    kql: Kql
+    description: str | None = None
+    api_path: ApiPath | None = Field(None, alias="apiPath")
+    parameters: list[ParameterBody] = []
+    cache_seconds: StrictInt = Field(0, alias="cacheSeconds", ge=0, le=86400)
+
+
+@GROUP.endpoint("GET", "oi-api/warm-queries", right=AccessRight.CATALOG_READ)
+async def list_warm_queries(_: Call) -> Reply:
+    """List the workspace's warm queries, drafts too."""
+    queries = (await services().catalog.current()).queries.values()
+    shown = await asyncio.gather(*(_shown(stored) for stored in queries))
+    return json_reply({"warmQueries": sorted(shown, key=lambda query: str(query["lookup"]))})
+
+
+@GROUP.endpoint("PUT", "oi-api/warm-queries/{lookup}", right=AccessRight.WARM_QUERY_MANAGE, body=QueryBody)
+async def put_warm_query(call: Call[Any, QueryBody]) -> Reply:
+    """Write a query; it is a draft until somebody else approves it."""
+    lookup, body = call.path["lookup"], call.body
+    if not re.fullmatch(LOOKUP_PATTERN, lookup):
+        raise invalid("lookup", "up to 64 letters, digits, _ and -, the first a letter or digit, are expected")
+    query = WarmQuery(
+        lookup=lookup,
+        api_path=body.api_path,
+        name=body.name,
+        description=body.description,
+        surface=body.surface,
+        kql=body.kql,
+        parameters=tuple(body.parameters),
+        cache_seconds=body.cache_seconds,
+    )
+    stored, created = await services().query_definitions.put(call.principal, query)
+    return json_reply(await _shown(stored), 201 if created else 200)
+
+
+@GROUP.endpoint("DELETE", "oi-api/warm-queries/{lookup}", right=AccessRight.WARM_QUERY_MANAGE)
+async def delete_warm_query(call: Call) -> Reply:
+    """Remove a query."""
+    await services().query_definitions.delete(call.principal, call.path["lookup"])
+    return Reply(204)
+
+
+@GROUP.endpoint("POST", "oi-api/warm-queries/{lookup}/approve", right=AccessRight.WARM_QUERY_APPROVE)
+async def approve_warm_query(call: Call) -> Reply:
+    """Release somebody else's draft for use."""
+    return json_reply(await _shown(await services().query_definitions.approve(call.principal, call.path["lookup"])))
+
+
+async def _shown(stored: Stored[WarmQuery]) -> dict[str, Any]:
+    query = stored.value
+    columns = await services().query_columns.known(query)
+    schema = None if columns is None else {"columns": [{"name": one.name, "type": one.type} for one in columns]}
+    return {
+        **query.model_dump(mode="json", by_alias=True, exclude={"approval"}),
+        "schema": schema,
+        "createdAt": rfc3339(stored.created_at),
+        "updatedAt": rfc3339(stored.updated_at),
+        "approval": query.approval
+        and {"approvedBy": query.approval.approved_by, "approvedAt": rfc3339(query.approval.approved_at)},
+    }

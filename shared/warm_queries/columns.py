@@ -1,0 +1,64 @@
+"""Which columns a query gives, asked of the engine without reading telemetry."""
+
+from collections import OrderedDict
+
+from shared.catalog.models import ParameterType, WarmQuery
+from shared.errors import WorkspaceError
+from shared.warm_queries import kql_text
+from shared.warm_queries.ports import Column, EngineQuery, QueryEngine
+
+REMEMBERED = 1_000
+TIMEOUT_SECONDS = 20
+_NO_ROWS = "let Telemetry = Telemetry | where 1 == 0;"
+# A value of each type that engines bind; what the query gives for it is not looked at.
+_SOME_VALUE = {
+    ParameterType.BOOL: "bool(false)",
+    ParameterType.INT: "int(1)",
+    ParameterType.LONG: "long(1)",
+    ParameterType.REAL: "real(1.0)",
+    ParameterType.DECIMAL: "decimal(1.0)",
+    ParameterType.STRING: "",
+    ParameterType.DATETIME: "datetime(2026-01-01T00:00:00.000000Z)",
+    ParameterType.TIMESPAN: "time(0.01:00:00.000000)",
+    ParameterType.GUID: "guid(00000000-0000-0000-0000-000000000000)",
+    ParameterType.DYNAMIC: "dynamic({})",
+}
+
+
+class QueryColumns:
+    """Works out the columns of queries, and remembers them by the query's text and parameters."""
+
+    def __init__(self, engine: QueryEngine) -> None:
+        self._engine = engine
+        self._known: OrderedDict[tuple[object, ...], tuple[Column, ...]] = OrderedDict()
+
+    async def of(self, query: WarmQuery) -> tuple[Column, ...]:
+        """Return the columns of a query, after asking the engine to bind it.
+
+        Raises:
+            WorkspaceError: INVALID ``QUERY_INVALID`` or ``QUERY_NOT_READ_ONLY`` for a query that does not bind; what
+                else the engine raises.
+        """
+        key = (query.kql, tuple((parameter.name, parameter.type) for parameter in query.parameters))
+        known = self._known.get(key)
+        if known is None:
+            known = await self._ask(query)
+            self._known[key] = known
+            if len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        return known
+
+    async def known(self, query: WarmQuery) -> tuple[Column, ...] | None:
+        """Return the columns of a query, None while the engine cannot tell them."""
+        try:
+            return await self.of(query)
+        except WorkspaceError:
+            return None
+
+    async def _ask(self, query: WarmQuery) -> tuple[Column, ...]:
+        kql_text.check_read_only(query.kql)
+        declared = ", ".join(f"{parameter.name}:{parameter.type}" for parameter in query.parameters)
+        composed = kql_text.compose(query.kql, declared, _NO_ROWS if kql_text.takes_window(query.kql) else "")
+        values = {parameter.name: _SOME_VALUE[parameter.type] for parameter in query.parameters}
+        asked = EngineQuery(composed.text, values, 1, TIMEOUT_SECONDS, lines_before=composed.lines_before)
+        return (await self._engine.execute(asked)).columns

@@ -1,0 +1,142 @@
+"""Writing, approving and removing warm queries over HTTP."""
+
+from typing import Any
+
+import pytest
+
+from tests.service.running import Service, failing_fields, problem
+
+KQL = "Telemetry\n| where DeviceId == device\n| summarize n = count(), newest = max(Timestamp) by ConnectionLookup"
+BODY: dict[str, Any] = {
+    "name": "Made by the API",
+    "surface": "hall",
+    "kql": KQL,
+    "parameters": [{"name": "device", "type": "string", "default": ""}],
+}
+
+
+@pytest.fixture(scope="module")
+def plant(own_module_service: Service) -> Service:
+    """Return a service that this module may change."""
+    return own_module_service
+
+
+def put(service: Service, lookup: str, member: str = "editor@t", **changes: Any) -> Any:
+    """Return the reply to a PUT of the usual body with changes; None takes a member out."""
+    body = {name: value for name, value in {**BODY, **changes}.items() if value is not None}
+    return service.caller(member).put(f"/oi-api/warm-queries/{lookup}", json=body)
+
+
+def test_a_query_is_born_a_draft_and_released_by_another(plant: Service) -> None:
+    """The whole life: made, refused, not approved by its author, approved, run, edited, refused again, removed."""
+    admin, editor, viewer = plant.caller("admin@t"), plant.caller("editor@t"), plant.caller("viewer@t")
+    made = put(plant, "life", name="Life", apiPath="hall/life")
+    assert made.status_code == 201
+    definition = made.json()
+    assert definition["approval"] is None
+    assert definition["schema"] == {
+        "columns": [
+            {"name": "ConnectionLookup", "type": "string"},
+            {"name": "n", "type": "long"},
+            {"name": "newest", "type": "datetime"},
+        ]
+    }
+    problem(viewer.get("/oi-api/warm-queries/life"), 403, "QUERY_NOT_APPROVED")
+    problem(editor.post("/oi-api/warm-queries/life/approve"), 403, "ACCESS_RIGHT_MISSING")
+    approved = admin.post("/oi-api/warm-queries/life/approve")
+    assert approved.status_code == 200
+    assert approved.json()["approval"]["approvedBy"] == "admin@t"
+    assert approved.json()["updatedAt"] == definition["updatedAt"]
+    assert admin.post("/oi-api/warm-queries/life/approve").json()["approval"] == approved.json()["approval"]
+    assert viewer.get("/oi-api/warm-queries/hall/life").json()["governance"]["queryApprovedBy"] == "admin@t"
+    edited = put(plant, "life", name="Life", description="changed")
+    assert (edited.status_code, edited.json()["approval"]) == (200, None)
+    assert edited.json()["createdAt"] == definition["createdAt"]
+    problem(viewer.get("/oi-api/warm-queries/life"), 403, "QUERY_NOT_APPROVED")
+    assert editor.delete("/oi-api/warm-queries/life").status_code == 204
+    problem(editor.delete("/oi-api/warm-queries/life"), 404, "WARM_QUERY_NOT_FOUND")
+    problem(viewer.get("/oi-api/warm-queries/life"), 404, "WARM_QUERY_NOT_FOUND")
+    problem(admin.post("/oi-api/warm-queries/life/approve"), 404, "WARM_QUERY_NOT_FOUND")
+
+
+def test_the_last_editor_does_not_approve(plant: Service) -> None:
+    """Maker and checker are two people, also when the maker is an administrator."""
+    assert put(plant, "own", "admin@t", name="Own").status_code == 201
+    problem(plant.caller("admin@t").post("/oi-api/warm-queries/own/approve"), 403, "MAKER_CHECKER_VIOLATION")
+
+
+def test_the_list_shows_drafts_and_what_they_give(plant: Service) -> None:
+    """Every query is listed with its parameters, columns and approval, in the order of lookups."""
+    queries = plant.caller("viewer@t").get("/oi-api/warm-queries").json()["warmQueries"]
+    lookups = [query["lookup"] for query in queries]
+    assert lookups == sorted(lookups)
+    by_lookup = {query["lookup"]: query for query in queries}
+    assert by_lookup["draft"]["approval"] is None
+    assert by_lookup["newest"]["parameters"] == [
+        {"name": "connection", "type": "string"},
+        {"name": "above", "type": "real", "default": -1000000},
+    ]
+    assert {column["name"]: column["type"] for column in by_lookup["per-minute"]["schema"]["columns"]} == {
+        "Minute": "datetime",
+        "Pressure": "real",
+        "Temperature": "real",
+        "n": "long",
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        ({"name": None, "surface": None, "kql": None}, ["name", "surface", "kql"]),
+        ({"name": "", "kql": 5}, ["name", "kql"]),
+        ({"surface": "nowhere"}, ["surface"]),
+        ({"apiPath": "/x"}, ["apiPath"]),
+        ({"apiPath": "x/../y"}, ["apiPath"]),
+        ({"apiPath": "x/approve"}, ["apiPath"]),
+        ({"cacheSeconds": -1}, ["cacheSeconds"]),
+        ({"cacheSeconds": "5"}, ["cacheSeconds"]),
+        ({"parameters": [{"name": "1x", "type": "text"}]}, ["parameters[0].name", "parameters[0].type"]),
+        ({"parameters": [{"name": "device", "type": "long", "default": "x"}]}, ["parameters[0].default"]),
+        ({"parameters": [{"name": "device", "type": "string"}] * 2}, ["parameters[1].name"]),
+    ],
+)
+def test_bad_definitions_name_every_field(plant: Service, changes: dict[str, Any], fields: list[str]) -> None:
+    """Each broken rule names its field, and nothing is stored."""
+    assert failing_fields(put(plant, "bad", **changes)) == fields
+    problem(plant.caller("editor@t").delete("/oi-api/warm-queries/bad"), 404, "WARM_QUERY_NOT_FOUND")
+
+
+@pytest.mark.parametrize("lookup", ["-x", "a%20b", "x" * 65, "%C3%BC"])
+def test_a_bad_lookup_is_named(plant: Service, lookup: str) -> None:
+    """A lookup has its form."""
+    assert failing_fields(put(plant, lookup)) == ["lookup"]
+
+
+@pytest.mark.parametrize(
+    ("kql", "code"),
+    [
+        ("Telemetry | wherex 1", "QUERY_INVALID"),
+        ("Telemetry | where NoColumn == 1", "QUERY_INVALID"),
+        ("Nothing", "QUERY_INVALID"),
+        ("Telemetry | where DeviceId == undeclared", "QUERY_INVALID"),
+        (".show tables", "QUERY_NOT_READ_ONLY"),
+    ],
+)
+def test_a_query_that_does_not_bind_is_not_stored(plant: Service, kql: str, code: str) -> None:
+    """The engine judges the KQL before it is kept."""
+    problem(put(plant, "bad", kql=kql), 400, code)
+
+
+def test_names_and_paths_are_unique(plant: Service) -> None:
+    """Two queries share neither a name nor an address."""
+    problem(put(plant, "other", name="Newest readings"), 409, "WARM_QUERY_NAME_TAKEN")
+    problem(put(plant, "other", name="Other", apiPath="hall/pump-rig/minutes"), 409, "WARM_QUERY_PATH_TAKEN")
+    problem(put(plant, "other", name="Other", apiPath="newest"), 409, "WARM_QUERY_PATH_TAKEN")
+
+
+def test_managing_needs_its_rights(plant: Service) -> None:
+    """Reading the list, writing and approving are three rights."""
+    problem(put(plant, "x", "viewer@t"), 403, "ACCESS_RIGHT_MISSING")
+    problem(plant.caller("viewer@t").delete("/oi-api/warm-queries/newest"), 403, "ACCESS_RIGHT_MISSING")
+    narrow = plant.caller("editor@t", scopes="Workspace.WarmQuery.Execute")
+    problem(narrow.get("/oi-api/warm-queries"), 403, "ACCESS_RIGHT_MISSING")

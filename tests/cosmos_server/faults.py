@@ -23,6 +23,9 @@ class FaultKind(StrEnum):
     PARTIAL_PAGE = "partial page"  # a page has fewer items than asked, with a continuation
 
 
+_ONLY = {FaultKind.BATCH_STATUS: ("batch",), FaultKind.PARTIAL_PAGE: ("query", "read_feed")}
+
+
 def _every(_: Request) -> bool:
     return True
 
@@ -64,7 +67,9 @@ class Fault:
 
     def strikes(self, request: Request) -> bool:
         """Decides whether it strikes this request, and counts it."""
-        if (self.times is not None and self.struck >= self.times) or not self.match(request):
+        if self.times is not None and self.struck >= self.times:
+            return False
+        if request.operation not in _ONLY.get(self.kind, (request.operation,)) or not self.match(request):
             return False
         if self._random.random() >= self.probability:
             return False

@@ -3,7 +3,9 @@
 import json
 import re
 import time
+from dataclasses import dataclass
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -25,6 +27,7 @@ from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 _LOG = logs.logger("kusto")
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _POSITION = re.compile(r"\[line:position=(\d+):(\d+)\]")
+_SERVER_ERRORS = 500
 _MAX_RESULT_BYTES = 64 * 1024 * 1024
 _TOO_LARGE = ("E_QUERY_RESULT_SET_TOO_LARGE", "E_RUNAWAY_QUERY", "80DA0003", "LowMemoryCondition", "80DA0007")
 _TIMED_OUT = ("TimeoutException", "Timeout", "timed out", "504", "80DA0002")
@@ -47,7 +50,10 @@ class _Client(KustoClient):
         return parsed
 
 
-_UNNAMED_FAILURE = {"error": {"code": "PartialFailure", "message": "The engine reports a failure without a reason."}}
+_NO_REASON = "The engine reports a failure without a reason."
+_UNNAMED_FAILURE = {
+    "error": {"code": "PartialFailure", "message": _NO_REASON, "@message": _NO_REASON, "@permanent": False}
+}
 
 
 class KustoEngine:
@@ -66,9 +72,12 @@ class KustoEngine:
             answer = await self._connected().execute_query(self._database, query.text, _properties(query))
             table = answer.primary_results[0]
             _refuse_partial(answer, table.raw_rows)
+        except KustoThrottlingError as error:
+            raise WorkspaceError(Kind.THROTTLED, "THROTTLED", "The query engine is busy.", retryAfter=5) from error
         except KustoServiceError as error:
             _fail(error, query)
-        except (TimeoutError, OSError, ValueError, LookupError) as error:
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            # What is no Kusto reply makes the client stumble in its own ways.
             raise _unavailable() from error
         columns = tuple(Column(column.column_name, column.column_type) for column in table.columns)
         elapsed = (time.perf_counter() - started) * 1000
@@ -141,56 +150,59 @@ def _engine_ms(answer: KustoResponseDataSet, elapsed_ms: float) -> float:
 
 
 def _fail(error: KustoServiceError, query: EngineQuery) -> NoReturn:
-    if isinstance(error, KustoThrottlingError):
-        raise WorkspaceError(Kind.THROTTLED, "THROTTLED", "The query engine is busy.", retryAfter=5) from error
-    code, message, status = _told(error)
     if isinstance(error, KustoNetworkError):
-        if isinstance(error.__cause__, TimeoutError):
-            raise _timed_out(query) from error
-        raise _unavailable() from error
-    if _holds(_TIMED_OUT, code) or status == 504:  # noqa: PLR2004  Gateway Timeout
+        raise (_timed_out(query) if isinstance(error.__cause__, TimeoutError) else _unavailable()) from error
+    told = _told(error)
+    if told.status == HTTPStatus.GATEWAY_TIMEOUT or _holds(_TIMED_OUT, told.code):
         raise _timed_out(query) from error
-    if _holds(_TOO_LARGE, code, message):
-        raise WorkspaceError(
-            Kind.INVALID, "QUERY_TOO_LARGE", "The query needs more memory or gives more rows than the engine allows."
-        ) from error
-    if status in (None, 200) or 400 <= status < 500:  # noqa: PLR2004  the engine refuses the query, or part of it failed
-        raise _refused(code, message, query) from error
-    _LOG.warning("the query engine failed", extra=logs.fields(status=status, engineCode=code))
+    if _holds(_TOO_LARGE, told.code, told.message):
+        detail = "The query needs more memory or gives more rows than the engine allows."
+        raise invalid("query", detail, code="QUERY_TOO_LARGE") from error
+    if told.is_the_querys_fault:
+        raise _refused(told, query) from error
+    _LOG.warning("the query engine failed", extra=logs.fields(status=told.status, engineCode=told.code))
     raise _unavailable() from error
 
 
-def _told(error: KustoServiceError) -> tuple[str, str, int | None]:
-    response = getattr(error, "http_response", None)
-    status = getattr(response, "status", None)
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the engine says of a failure; status 200 is a failure inside a good reply."""
+
+    code: str
+    message: str
+    status: int
+    permanent: bool
+
+    @property
+    def is_the_querys_fault(self) -> bool:
+        """Whether the same query would fail again, and not because this service may not ask."""
+        denied = self.code.startswith(("Forbidden", "Unauthorized")) or self.status == HTTPStatus.UNAUTHORIZED
+        refused = self.status == HTTPStatus.OK or HTTPStatus.BAD_REQUEST <= self.status < _SERVER_ERRORS
+        return refused and self.permanent and not denied
+
+
+def _told(error: KustoServiceError) -> _Told:
+    status = getattr(getattr(error, "http_response", None), "status", HTTPStatus.OK)
     if isinstance(error, KustoApiError):
-        told = error.get_api_error()
-        return f"{told.code} {told.type}", told.description or told.message or "", status
-    if isinstance(error, KustoMultiApiError):
-        first = next(iter(error.get_api_errors()), None)
-        if first is not None:
-            return f"{first.code} {first.type}", first.description or first.message or "", 200
-    return "", error.message_text, status
+        one = error.get_api_error()
+    elif isinstance(error, KustoMultiApiError) and error.get_api_errors():
+        one = error.get_api_errors()[0]
+    else:
+        return _Told("", error.message_text, status, permanent=False)
+    permanent = one.permanent is not False
+    return _Told(f"{one.code} {one.type}", one.description or one.message or "", status, permanent)
 
 
-def _refused(code: str, message: str, query: EngineQuery) -> WorkspaceError:
-    if _denied(code):
-        return _unavailable()
-    if _holds(_READ_ONLY, code):
-        return invalid("query", message, code="QUERY_NOT_READ_ONLY")
-    place = _POSITION.search(message)
+def _refused(told: _Told, query: EngineQuery) -> WorkspaceError:
+    code = "QUERY_NOT_READ_ONLY" if _holds(_READ_ONLY, told.code) else "QUERY_INVALID"
+    place = _POSITION.search(told.message)
     if place is None:
-        return invalid("query", message, code="QUERY_INVALID")
+        return invalid("query", told.message, code=code)
     line, column = max(int(place[1]) - query.lines_before, 1), int(place[2])
-    told = _POSITION.sub(f"[line:position={line}:{column}]", message)
-    error = invalid("query", told, code="QUERY_INVALID")
+    message = _POSITION.sub(f"[line:position={line}:{column}]", told.message)
+    error = invalid("query", message, code=code)
     error.members.update(line=line, column=column)
     return error
-
-
-def _denied(code: str) -> bool:
-    """Return whether the engine refused this service, not the query: that is for the operator to mend."""
-    return code.startswith(("Forbidden", "Unauthorized"))
 
 
 def _holds(marks: tuple[str, ...], *texts: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from local.kusto.sandbox import abandon
-from local.kusto.store import Row, SetAside, TelemetryStore
+from local.kusto.store import Offset, Row, SetAside, TelemetryStore
 from shared.backends.embedded.hub import HubReader
 from shared.telemetry.impulses import decode
 from shared.telemetry.json_text import serialise
@@ -29,6 +29,7 @@ DUTY = 4.0
 """After a small batch rest this many times as long as it took: looking for copies costs the same for one row as for
 a thousand, and a slow trickle shall not keep a core busy."""
 
+_NOTHING = Offset(0, datetime.min)  # noqa: DTZ901  before every naive instant
 _KEY = struct.Struct(">QQ")
 _LOGGER = logging.getLogger(__name__)
 
@@ -102,16 +103,16 @@ class Ingest:
         reader = HubReader(self._hub)
         try:
             offsets = dict(self._store.offsets())
-            for partition, sequence in offsets.items():
+            for partition, offset in offsets.items():
                 # The table is ahead of the hub when a crash fell between the two commits.
-                reader.commit(IMPULSES_HUB, GROUP, partition, sequence)
+                reader.commit(IMPULSES_HUB, GROUP, partition, offset.sequence)
             while not self._stop.is_set():
                 self._trim()
                 self._round(reader, offsets)
         finally:
             reader.close()
 
-    def _round(self, reader: HubReader, offsets: dict[str, int]) -> None:
+    def _round(self, reader: HubReader, offsets: dict[str, Offset]) -> None:
         if not reader.changed() and not self._behind_since:
             self._stop.wait(POLL_SECONDS)
             return
@@ -121,21 +122,26 @@ class Ingest:
         if moved < SMALL_BATCH:
             self._stop.wait(max(POLL_SECONDS, DUTY * (time.monotonic() - began)))
 
-    def _advance(self, reader: HubReader, partition: str, offsets: dict[str, int]) -> int:
+    def _advance(self, reader: HubReader, partition: str, offsets: dict[str, Offset]) -> int:
         """Move one batch of a partition and return how many events it had."""
-        events = reader.read(IMPULSES_HUB, partition, offsets.get(partition, 0), BATCH_EVENTS)
+        before = offsets.get(partition, _NOTHING)
+        events = reader.read(IMPULSES_HUB, partition, before.sequence, BATCH_EVENTS)
         if not events:
             self._behind_since.pop(partition, None)
+            if _replaced(reader, partition, before):
+                _LOGGER.warning("the hub begins anew; partition %s is read from its start", partition)
+                offsets[partition] = Offset(0, before.newest)
             return 0
         self._behind_since[partition] = events[0].enqueued_at
-        last = events[-1].sequence_number
-        self._apply(partition, last, events)
+        newest = max(before.newest, *(_naive(event.enqueued_at) for event in events))
+        offset = Offset(events[-1].sequence_number, newest)
+        self._apply(partition, offset, events)
         self._behind_since[partition] = events[-1].enqueued_at
-        offsets[partition] = last
-        reader.commit(IMPULSES_HUB, GROUP, partition, last)
+        offsets[partition] = offset
+        reader.commit(IMPULSES_HUB, GROUP, partition, offset.sequence)
         return len(events)
 
-    def _apply(self, partition: str, last: int, events: Sequence[HubEvent]) -> None:
+    def _apply(self, partition: str, offset: Offset, events: Sequence[HubEvent]) -> None:
         rows: dict[tuple[int, int], Row] = {}
         aside: list[SetAside] = []
         unrouted = 0
@@ -149,7 +155,7 @@ class Ingest:
                 unrouted += 1
             else:
                 rows.setdefault(row.key, row)
-        added = self._store.append(partition, last, list(rows.values()), aside, _now())
+        added = self._store.append(partition, offset, list(rows.values()), aside, _now())
         self.added += added
         self.unrouted += unrouted
         self.malformed += len(aside)
@@ -161,6 +167,12 @@ class Ingest:
         if time.monotonic() - self._trimmed > TRIM_SECONDS:
             self._trimmed = time.monotonic()
             self._store.trim(_now())
+
+
+def _replaced(reader: HubReader, partition: str, offset: Offset) -> bool:
+    """Return whether the hub is another one than the offset is of: its first event is newer, yet numbered lower."""
+    first = reader.read(IMPULSES_HUB, partition, 0, 1) if offset.sequence else []
+    return bool(first) and first[0].sequence_number <= offset.sequence and _naive(first[0].enqueued_at) > offset.newest
 
 
 def _row(event: HubEvent) -> Row | None:
@@ -175,7 +187,7 @@ def _row(event: HubEvent) -> Row | None:
     return Row(
         key=_key(impulse),
         values=(
-            impulse.timestamp.replace(tzinfo=None),
+            _naive(impulse.timestamp),
             impulse.connection,
             serialise(list(impulse.surfaces)).decode(),
             impulse.device_id,
@@ -192,4 +204,9 @@ def _key(impulse: Impulse) -> tuple[int, int]:
 
 
 def _now() -> datetime:
-    return datetime.now(UTC).replace(tzinfo=None)
+    return _naive(datetime.now(UTC))
+
+
+def _naive(instant: datetime) -> datetime:
+    """Return an instant in UTC without its zone, as DuckDB keeps it."""
+    return instant.replace(tzinfo=None)

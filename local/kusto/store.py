@@ -22,7 +22,9 @@ CREATE TABLE IF NOT EXISTS "{TABLE}" (
     "MessageId" VARCHAR, "Payload" JSON
 );
 CREATE SCHEMA IF NOT EXISTS ingest;
-CREATE TABLE IF NOT EXISTS ingest.offsets (hub_partition VARCHAR PRIMARY KEY, sequence BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS ingest.offsets (
+    hub_partition VARCHAR PRIMARY KEY, sequence BIGINT NOT NULL, newest TIMESTAMP NOT NULL
+);
 CREATE TABLE IF NOT EXISTS ingest.seen (high UBIGINT, low UBIGINT, first_seen TIMESTAMP);
 CREATE TABLE IF NOT EXISTS ingest.set_aside (
     hub_partition VARCHAR, sequence BIGINT, reason VARCHAR, body BLOB, noticed TIMESTAMP
@@ -57,6 +59,19 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Offset:
+    """How far a partition of the hub was read.
+
+    Attributes:
+        sequence: of the last event that is in the table.
+        newest: the latest enqueued time among these events, naive, UTC.
+    """
+
+    sequence: int
+    newest: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class SetAside:
     """An event that is no impulse."""
 
@@ -80,18 +95,19 @@ class TelemetryStore:
         """Create the tables where they do not exist."""
         connection.execute(_SCHEMA)
 
-    def offsets(self) -> Mapping[str, int]:
-        """Return the sequence number up to which each partition is in the table."""
-        return dict(self._connection.execute("SELECT hub_partition, sequence FROM ingest.offsets").fetchall())
+    def offsets(self) -> Mapping[str, Offset]:
+        """Return how far each partition is in the table."""
+        rows = self._connection.execute("SELECT hub_partition, sequence, newest FROM ingest.offsets").fetchall()
+        return {partition: Offset(sequence, newest) for partition, sequence, newest in rows}
 
     def append(
-        self, partition: str, sequence: int, rows: Sequence[Row], set_aside: Sequence[SetAside], now: datetime
+        self, partition: str, offset: Offset, rows: Sequence[Row], set_aside: Sequence[SetAside], now: datetime
     ) -> int:
-        """Add what is new among the rows and note that the partition was read up to ``sequence``; all or nothing.
+        """Add what is new among the rows and note how far the partition was read; all or nothing.
 
         Args:
             partition: of the hub.
-            sequence: the last event's sequence number.
+            offset: how far it is read with these rows.
             rows: without copies among themselves.
             set_aside: events that are no impulses.
             now: naive, UTC.
@@ -103,7 +119,9 @@ class TelemetryStore:
         try:
             added = self._insert(rows, now) if rows else 0
             self._set_aside(partition, set_aside, now)
-            self._connection.execute("INSERT OR REPLACE INTO ingest.offsets VALUES (?, ?)", [partition, sequence])
+            self._connection.execute(
+                "INSERT OR REPLACE INTO ingest.offsets VALUES (?, ?, ?)", [partition, offset.sequence, offset.newest]
+            )
             self._connection.commit()
         except BaseException:
             self._connection.rollback()

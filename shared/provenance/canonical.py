@@ -43,8 +43,13 @@ def canonical_bytes(value: Mapping[str, Any], field: str = "") -> bytes:
     Raises:
         WorkspaceError: INVALID naming the first member without canonical form.
     """
+    return canonical_value(dict(value), field)
+
+
+def canonical_value(value: Any, field: str) -> bytes:
+    """Return the RFC 8785 bytes of any JSON value that a caller sent; as :func:`canonical_bytes`."""
     try:
-        return fast_jcs(dict(value))
+        return fast_jcs(value)
     except (ValueError, RecursionError) as error:
         raise _refusal(value, field) or invalid(field or "body", str(error)) from None
 
@@ -61,12 +66,21 @@ def reparsed(canonical: bytes) -> Any:
     return json.loads(canonical, parse_int=json_integer)
 
 
+def parsed_if_canonical(canonical: bytes) -> Any:
+    """Return the value that bytes stand for when they are its RFC 8785 form, None when they are not (or are ``null``)."""
+    try:
+        value = orjson.loads(canonical)
+        if _writes_alike(value, MAX_DEPTH):
+            return value if orjson.dumps(value, option=orjson.OPT_SORT_KEYS) == canonical else None
+        value = json.loads(canonical, parse_int=json_integer)
+        return value if rfc8785.dumps(value) == canonical else None
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
 def is_canonical(canonical: bytes) -> bool:
     """Tell whether bytes are the RFC 8785 form of the value that they stand for."""
-    try:
-        return fast_jcs(reparsed(canonical)) == canonical
-    except (ValueError, RecursionError):
-        return False
+    return parsed_if_canonical(canonical) is not None
 
 
 def _writes_alike(value: Any, depth: int) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.canonical import canonical_bytes, reparsed
+from shared.provenance.canonical import canonical_bytes, canonical_value, reparsed
 from shared.provenance.hash_rule import RECORD_ID_DIGITS, SAFE_INTEGER, digest, genesis_hash, record_id, sequence_of
 from shared.provenance.ports import ChainRecord
 
@@ -83,9 +83,9 @@ def draft(body: Mapping[str, Any], time_field: str = "Timestamp") -> Draft:
     members: dict[str, Any] = {}
     size = _LINKS_BYTES
     for name, value in body.items():
-        text = canonical_bytes({name: value})
-        size += len(text)
-        members[name] = value if type(value) is str else orjson.Fragment(text[len(name) + 4 : -1])
+        text = canonical_value(value, name)
+        size += len(text) + len(name) + 4
+        members[name] = value if type(value) is str else orjson.Fragment(text)
     if size > MAX_RECORD_BYTES:
         detail = f"The record takes {size} bytes in canonical form; at most {MAX_RECORD_BYTES} are taken."
         raise WorkspaceError(Kind.TOO_LARGE, "RECORD_TOO_LARGE", detail)

@@ -33,7 +33,8 @@ def run_batch(container: Container, key: Key, operations: Any, *, minimal: bool)
     results: list[dict[str, Any]] = []
     for index, operation in enumerate(operations):
         try:
-            results.append(_result(_operation(operation, key).apply(transaction), minimal=minimal))
+            parsed = _operation(operation, key)
+            results.append(_result(parsed.apply(transaction), bare=minimal and parsed.kind != "read"))
         except Refusal as refusal:
             return 207, failed(len(operations), index, refusal)
     transaction.commit()
@@ -60,10 +61,10 @@ def _operation(operation: dict[str, Any], key: Key) -> ItemOperation:
     )
 
 
-def _result(outcome: Outcome, *, minimal: bool) -> dict[str, Any]:
+def _result(outcome: Outcome, *, bare: bool) -> dict[str, Any]:
     result: dict[str, Any] = {"statusCode": outcome.status, "requestCharge": outcome.charge}
     if outcome.item is not None:
         result["eTag"] = outcome.item.etag
-        if not minimal or outcome.status == 200:
+        if not bare:
             result["resourceBody"] = outcome.item.document
     return result

@@ -42,7 +42,7 @@ class Provider:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         self.issuer = f"{self.url}/{TENANT}/v2.0"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def document(self, path: str) -> dict[str, Any]:
         """Return what stands at a path."""

@@ -1,27 +1,157 @@
-"""The audit log in SQLite: create-only rows, one writer at a time, several processes."""
+"""The chain store in SQLite: create-only rows, a head row each chain, several processes."""
 
+import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from shared.backends.embedded.faults import answering
+from shared.backends.embedded.provenance_scan import matching, page_of
+from shared.backends.embedded.provenance_schema import (
+    RECORD_COLUMNS,
+    SCHEMA,
+    chain_number,
+    insert,
+    read_tip,
+    record_of,
+)
 from shared.backends.embedded.sqlite import Database
-from shared.provenance.ports import Target
-from shared.provenance.records import event_record, genesis_hash, opened, seal
-from shared.timestamps import now, rfc3339
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.chain_log import ChainLog
+from shared.provenance.ports import (
+    ChainKey,
+    ChainRecord,
+    Filters,
+    Lookup,
+    OutcomeUnknownError,
+    Page,
+    Target,
+    Tip,
+    TipMovedError,
+)
+from shared.provenance.records import event_draft, opened
+from shared.timestamps import now
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS provenance_records (
-  target TEXT NOT NULL, scope TEXT NOT NULL, sequence INTEGER NOT NULL, append_id TEXT NOT NULL UNIQUE,
-  timestamp TEXT NOT NULL, canonical BLOB NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (target, scope, sequence)
-);
-"""
+CODE = "PROVENANCE_UNAVAILABLE"
+_TIPS_PAGE = 500
+_RECORDS_BY = {Lookup.APPEND_ID: "append_id", Lookup.AMENDMENT_ID: "amendment_id"}
+
+
+class SqliteChainStore:
+    """The ChainStore port over a SQLite file; reads run beside writes.
+
+    Args:
+        path: the file; made on first use.
+    """
+
+    max_batch_records = 500
+    max_batch_weight = 16_000_000
+
+    def __init__(self, path: Path) -> None:
+        self._writing = Database(path, SCHEMA)
+        self._reading = Database(path, SCHEMA)
+
+    def weight(self, canonical: bytes) -> int:
+        """Return the length, since nothing is escaped."""
+        return len(canonical)
+
+    async def provision(self, chain: ChainKey) -> None:
+        """Do nothing: the tables are made when the file is opened."""
+
+    async def tip(self, chain: ChainKey) -> Tip:
+        """Return what the head row says."""
+        return await self._read(lambda connection: read_tip(connection, chain))
+
+    async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
+        """Write records and head in one transaction."""
+        begun = False
+
+        def work(connection: sqlite3.Connection) -> Tip:
+            nonlocal begun
+            begun = True
+            if read_tip(connection, chain) != expected:
+                raise TipMovedError
+            try:
+                return insert(connection, chain, records)
+            except sqlite3.IntegrityError as error:
+                raise TipMovedError from error
+
+        try:
+            return await self._writing.write(work)
+        except (sqlite3.Error, OSError) as error:
+            if begun:
+                raise OutcomeUnknownError from error
+            raise _unavailable() from error
+
+    async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> Page:
+        """Return records by ascending sequence."""
+        sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence > ? ORDER BY sequence"  # noqa: S608  column names
+
+        def work(connection: sqlite3.Connection) -> Page:
+            rows = connection.execute(sql, (chain_number(connection, chain), after))
+            return page_of(rows, limit, max_bytes, whole_sequences=True)
+
+        return await self._read(work)
+
+    async def scan(
+        self,
+        chain: ChainKey,
+        filters: Filters,
+        *,
+        newest_first: bool = True,
+        offset: int = 0,
+        limit: int,
+        max_bytes: int,
+    ) -> Page:
+        """Return the records that match."""
+
+        def work(connection: sqlite3.Connection) -> Page:
+            number = chain_number(connection, chain)
+            rows = matching(connection, number, filters, newest_first=newest_first, offset=offset)
+            return page_of(rows, limit, max_bytes)
+
+        return await self._read(work)
+
+    async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
+        """Return the records with one of these append ids, or amendment ids."""
+        marks = ", ".join("?" * len(values))
+        sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND {_RECORDS_BY[by]} IN ({marks})"  # noqa: S608  column names
+
+        def work(connection: sqlite3.Connection) -> list[ChainRecord]:
+            rows = connection.execute(sql, (chain_number(connection, chain), *values))
+            return [record_of(row) for row in rows]
+
+        return await self._read(work) if values else []
+
+    async def tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
+        """Give the chains that changed."""
+        sql = (
+            "SELECT chain, target, scope, sequence, hash, timestamp FROM chains WHERE timestamp >= ? AND chain > ? "
+            "ORDER BY chain LIMIT ?"
+        )
+        last = 0
+        while True:
+            values = (changed_from, last, _TIPS_PAGE)
+            rows = await self._read(lambda connection, values=values: connection.execute(sql, values).fetchall())
+            for row in rows:
+                yield ChainKey(Target(row[1]), row[2]), Tip(row[3], row[4], row[5], str(row[3]))
+            if len(rows) < _TIPS_PAGE:
+                return
+            last = rows[-1][0]
+
+    async def close(self) -> None:
+        """Finish what runs and close the file."""
+        await asyncio.gather(self._writing.close(), self._reading.close())
+
+    async def _read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with answering(CODE, "the audit log"):
+            return await self._reading.read(work)
 
 
 class SqliteAuditLog:
-    """The AuditLog port over a SQLite file.
+    """The AuditLog port over a SQLite file, for processes that only append.
 
     Args:
         path: the file; made on first use.
@@ -32,55 +162,25 @@ class SqliteAuditLog:
     def __init__(
         self, path: Path, workspace: Callable[[], Awaitable[str]], *, clock: Callable[[], datetime] = now
     ) -> None:
-        self._database = Database(path, SCHEMA)
-        self._workspace = workspace
-        self._clock = clock
+        self.store = SqliteChainStore(path)
+        self.log = ChainLog(self.store, workspace, clock=clock)
 
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
         """Append one event, or return the record that this append id already made."""
-        genesis = genesis_hash(await self._workspace(), target, scope_key)
-
-        def work(connection: sqlite3.Connection) -> dict[str, Any]:
-            made = _by_append_id(connection, append_id)
-            if made is not None:
-                return made
-            last, previous_hash, last_timestamp = _tip(connection, target, scope_key) or (0, genesis, "")
-            timestamp = max(rfc3339(self._clock()), last_timestamp)
-            sealed = seal(event_record(last + 1, timestamp, user_id, event), previous_hash)
-            row = (target, scope_key, last + 1, append_id, timestamp, sealed.canonical, sealed.hash)
-            connection.execute("INSERT INTO provenance_records VALUES (?,?,?,?,?,?,?)", row)
-            return sealed.record
-
-        with answering("PROVENANCE_UNAVAILABLE", "the audit log"):
-            return await self._database.write(work)
-
-    async def close(self) -> None:
-        """Finish what runs and close the file."""
-        await self._database.close()
+        appended = await self.log.append(ChainKey(target, scope_key), event_draft(user_id, event), append_id=append_id)
+        return opened(appended.record.canonical, appended.record.hash)
 
     async def records(self, target: Target, scope_key: str = "") -> list[dict[str, Any]]:
         """Return a chain from its first record; holds it whole in memory."""
-        sql = "SELECT canonical, hash FROM provenance_records WHERE target = ? AND scope = ? ORDER BY sequence"
+        page = await self.store.read(ChainKey(target, scope_key), 0, limit=2**31, max_bytes=2**31)
+        return [opened(record.canonical, record.hash) for record in page.records]
 
-        def work(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-            return [opened(canonical, stored) for canonical, stored in connection.execute(sql, (target, scope_key))]
-
-        with answering("PROVENANCE_UNAVAILABLE", "the audit log"):
-            return await self._database.read(work)
-
-
-def _by_append_id(connection: sqlite3.Connection, append_id: str) -> dict[str, Any] | None:
-    sql = "SELECT canonical, hash FROM provenance_records WHERE append_id = ?"
-    row = connection.execute(sql, (append_id,)).fetchone()
-    return None if row is None else opened(*row)
+    async def close(self) -> None:
+        """Finish what runs and close the file."""
+        await self.log.close()
 
 
-def _tip(connection: sqlite3.Connection, target: Target, scope_key: str) -> tuple[int, str, str] | None:
-    sql = (
-        "SELECT sequence, hash, timestamp FROM provenance_records WHERE target = ? AND scope = ? "
-        "ORDER BY sequence DESC LIMIT 1"
-    )
-    row: tuple[int, str, str] | None = connection.execute(sql, (target, scope_key)).fetchone()
-    return row
+def _unavailable() -> WorkspaceError:
+    return WorkspaceError(Kind.UNAVAILABLE, CODE, "the audit log does not answer at the moment; try again")

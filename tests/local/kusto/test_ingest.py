@@ -215,6 +215,20 @@ def test_the_offset_in_the_table_counts_and_not_the_hubs(plant: Plant) -> None:
     }
 
 
+def test_a_hub_that_begins_anew_is_read_from_its_start(plant: Plant) -> None:
+    """When the hub's file was deleted its sequence numbers begin again; nothing of the new hub is skipped."""
+    plant.send(*(message(number) for number in range(10)))
+    plant.start().until(handled(10))
+    plant.end()
+    for file in plant.root.glob("hub.sqlite*"):
+        file.unlink()
+    endpoint = plant.start()
+    plant.send(message(10), message(11), message(3))
+    stats = endpoint.until(handled(3))
+    assert stats["ingest"]["copies"] == 1
+    assert endpoint.rows("Telemetry | count") == [[12]]
+
+
 def test_queries_see_no_half_of_a_batch_and_no_internal_table(plant: Plant) -> None:
     """The bookkeeping tables are out of a query's reach."""
     plant.send(message(1))

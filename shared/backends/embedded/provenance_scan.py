@@ -1,0 +1,83 @@
+"""Filters of the audit chains as SQL."""
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from shared.backends.embedded.provenance_schema import COLUMNS, RECORD_COLUMNS, record_of
+from shared.provenance.ports import ChainRecord, Filters, Page
+
+_LAST = 2**62
+
+
+def page_of(rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int, *, whole_sequences: bool = False) -> Page:
+    """Return rows as a page; it ends after ``limit`` records or so many canonical bytes, and has one at least.
+
+    Args:
+        rows: of the columns of a record, in order.
+        limit: most records.
+        max_bytes: canonical bytes after which to stop.
+        whole_sequences: do not part records of the same sequence.
+    """
+    records: list[ChainRecord] = []
+    size = 0
+    for row in rows:
+        full = records and (len(records) >= limit or size + len(row[1]) > max_bytes)
+        if full and not (whole_sequences and records[-1].sequence == row[0]):
+            return Page(records, more=True)
+        records.append(record_of(row))
+        size += len(row[1])
+    return Page(records, more=False)
+
+
+def matching(
+    connection: sqlite3.Connection, chain: int, filters: Filters, *, newest_first: bool, offset: int
+) -> Iterator[tuple[Any, ...]]:
+    """Give the rows that match, in order of sequence."""
+    first, last = _window(connection, chain, filters)
+    conditions = ["chain = ?", "sequence BETWEEN ? AND ?"]
+    values: list[Any] = [chain, first, last]
+    for name, value in filters.equal.items():
+        conditions.append(f"{COLUMNS[name]} = ?")
+        values.append(value)
+    conditions += [f"{COLUMNS[name]} IS NOT NULL" for name in filters.present]
+    conditions += [f"{COLUMNS[name]} IS NULL" for name in filters.absent]
+    for bound, operator in ((filters.start, ">="), (filters.end, "<=")):
+        if bound:
+            conditions.append(f"timestamp {operator} ?")
+            values.append(bound)
+    order = "DESC" if newest_first else "ASC"
+    # Only names of columns and operators are put into the text.
+    where = " AND ".join(conditions)
+    sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE {where} ORDER BY sequence {order} LIMIT -1 OFFSET ?"  # noqa: S608
+    return connection.execute(sql, (*values, offset))
+
+
+def _window(connection: sqlite3.Connection, chain: int, filters: Filters) -> tuple[int, int]:
+    """Return the lowest and highest sequence that can match.
+
+    Timestamps never decrease, so that dates bound sequences too; found by bisection, they cost no index.
+    """
+    first = max(1, filters.from_sequence or 1)
+    last = _LAST if filters.to_sequence is None else min(filters.to_sequence, _LAST)
+    if filters.start:
+        first = max(first, _first_from(connection, chain, filters.start, strict=False))
+    if filters.end:
+        last = min(last, _first_from(connection, chain, filters.end, strict=True) - 1)
+    return first, last
+
+
+def _first_from(connection: sqlite3.Connection, chain: int, instant: str, *, strict: bool) -> int:
+    """Return the lowest sequence whose timestamp is at (strict: after) an instant or later; one past the end without."""
+    low = 1
+    high = (connection.execute("SELECT max(sequence) FROM records WHERE chain = ?", (chain,)).fetchone()[0] or 0) + 1
+    while low < high:
+        middle = (low + high) // 2
+        # The nearest record at or above: a chain that somebody cut has gaps.
+        sql = "SELECT timestamp FROM records WHERE chain = ? AND sequence >= ? ORDER BY sequence LIMIT 1"
+        (found,) = connection.execute(sql, (chain, middle)).fetchone()
+        if found > instant or (found == instant and not strict):
+            high = middle
+        else:
+            low = middle + 1
+    return low

@@ -1,0 +1,94 @@
+"""Tables of the audit chains in SQLite, and how rows become records."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Final
+
+from shared.provenance.ports import PROJECTED, ChainKey, ChainRecord, Tip
+
+COLUMNS: Final = {
+    "Timestamp": "timestamp",
+    "UserID": "user_id",
+    "ActionType": "action_type",
+    "EntityType": "entity_type",
+    "EntityID": "entity_id",
+    "ReasonCategory": "reason_category",
+    "Status": "status",
+    "AmendmentID": "amendment_id",
+}
+"""Column of each projected field."""
+
+SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS chains (
+  chain INTEGER PRIMARY KEY, target TEXT NOT NULL, scope TEXT NOT NULL, sequence INTEGER NOT NULL, hash TEXT NOT NULL,
+  timestamp TEXT NOT NULL, UNIQUE (target, scope)
+);
+CREATE TABLE IF NOT EXISTS records (
+  chain INTEGER NOT NULL, sequence INTEGER NOT NULL CHECK (sequence > 0), append_id TEXT NOT NULL, canonical BLOB NOT NULL,
+  hash TEXT NOT NULL, timestamp TEXT, user_id TEXT, action_type TEXT, entity_type TEXT, entity_id TEXT,
+  reason_category TEXT, status TEXT, amendment_id TEXT,
+  PRIMARY KEY (chain, sequence)
+);
+CREATE UNIQUE INDEX IF NOT EXISTS by_append_id ON records (append_id, chain);
+CREATE INDEX IF NOT EXISTS by_user ON records (chain, user_id, sequence);
+CREATE INDEX IF NOT EXISTS by_action ON records (chain, action_type, sequence) WHERE action_type IS NOT NULL;
+CREATE INDEX IF NOT EXISTS by_entity_type ON records (chain, entity_type, sequence);
+CREATE INDEX IF NOT EXISTS by_entity ON records (chain, entity_id, sequence);
+CREATE INDEX IF NOT EXISTS by_reason ON records (chain, reason_category, sequence) WHERE reason_category IS NOT NULL;
+CREATE INDEX IF NOT EXISTS by_status ON records (chain, status, sequence) WHERE status IS NOT NULL;
+CREATE UNIQUE INDEX IF NOT EXISTS by_amendment ON records (chain, amendment_id) WHERE amendment_id IS NOT NULL;
+"""
+
+RECORD_COLUMNS: Final = "sequence, canonical, hash, append_id, " + ", ".join(COLUMNS[name] for name in PROJECTED)
+_INSERT: Final = f"INSERT INTO records (chain, {RECORD_COLUMNS}) VALUES ({', '.join('?' * (5 + len(PROJECTED)))})"
+
+
+def record_of(row: Sequence[Any]) -> ChainRecord:
+    """Return the record of a row of :data:`RECORD_COLUMNS`."""
+    fields = {name: value for name, value in zip(PROJECTED, row[4:], strict=True) if value is not None}
+    return ChainRecord(row[0], row[1], row[2], row[3], fields)
+
+
+def chain_number(connection: sqlite3.Connection, key: ChainKey) -> int:
+    """Return the number of a chain, 0 without a head."""
+    sql = "SELECT chain FROM chains WHERE target = ? AND scope = ?"
+    row = connection.execute(sql, (key.target, key.scope_key)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def read_tip(connection: sqlite3.Connection, key: ChainKey) -> Tip:
+    """Return what the head row says."""
+    sql = "SELECT sequence, hash, timestamp FROM chains WHERE target = ? AND scope = ?"
+    row = connection.execute(sql, (key.target, key.scope_key)).fetchone()
+    return Tip() if row is None else Tip(row[0], row[1], row[2], str(row[0]))
+
+
+def insert(connection: sqlite3.Connection, key: ChainKey, records: Sequence[ChainRecord]) -> Tip:
+    """Write records and the head within the caller's transaction.
+
+    Raises:
+        sqlite3.IntegrityError: a sequence, an append id or a decision exists.
+    """
+    last = records[-1]
+    tip = Tip(last.sequence, last.hash, last.projection["Timestamp"], str(last.sequence))
+    sql = (
+        "INSERT INTO chains (target, scope, sequence, hash, timestamp) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (target, scope) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash, "
+        "timestamp = excluded.timestamp RETURNING chain"
+    )
+    values = (key.target, key.scope_key, tip.sequence, tip.hash, tip.timestamp)
+    chain = connection.execute(sql, values).fetchone()[0]
+    connection.executemany(_INSERT, (_row(chain, record) for record in records))
+    return tip
+
+
+def _row(chain: int, record: ChainRecord) -> tuple[Any, ...]:
+    fields = record.projection
+    return (
+        chain,
+        record.sequence,
+        record.canonical,
+        record.hash,
+        record.append_id,
+        *(fields.get(name) for name in PROJECTED),
+    )

@@ -1,0 +1,253 @@
+"""The appender of one chain: takes what waits, seals it from the tip, and stores it whatever the store's fate."""
+
+import asyncio
+import time
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from shared import logs
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.hash_rule import genesis_hash
+from shared.provenance.ports import (
+    ChainKey,
+    ChainRecord,
+    ChainStore,
+    Lookup,
+    OutcomeUnknownError,
+    Tip,
+    TipMovedError,
+)
+from shared.provenance.records import Draft, sealed
+from shared.timestamps import rfc3339
+
+FIRST_BACKOFF_SECONDS: Final = 0.005
+LONGEST_BACKOFF_SECONDS: Final = 2.0
+FIND_AT_ONCE: Final = 100
+
+_LOG = logs.logger("provenance")
+
+type Check = Callable[[], Awaitable[None]]
+type Tips = OrderedDict[ChainKey, Tip]
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What came of an append.
+
+    Attributes:
+        record: as it is stored.
+        repeated: the append id was stored before; nothing was appended now.
+    """
+
+    record: ChainRecord
+    repeated: bool
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """An append that waits or is under way.
+
+    Attributes:
+        draft: what the record is made of.
+        append_id: unique in the chain.
+        future: what the caller awaits.
+        look_up: whether the append id may be in the chain already.
+        check: refuses by raising; see :meth:`ChainLog.append`.
+        exclusive: at most one of these rides in a batch.
+        sent: whether the store may have it from an earlier attempt of this process.
+    """
+
+    draft: Draft
+    append_id: str
+    future: asyncio.Future[Appended]
+    look_up: bool
+    check: Check | None
+    exclusive: str
+    sent: bool = False
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody waits for it and nothing of it was sent."""
+        return self.future.done() and not self.sent
+
+    def succeed(self, record: ChainRecord, *, repeated: bool) -> None:
+        """Hand the record to the caller, if it still waits."""
+        if not self.future.done():
+            self.future.set_result(Appended(record, repeated))
+
+    def fail(self, error: BaseException) -> None:
+        """Hand the error to the caller, if it still waits."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class Appender:
+    """Appends what is put into ``waiting`` until nothing is left; see :class:`ChainLog` for the arguments."""
+
+    def __init__(
+        self,
+        store: ChainStore,
+        chain: ChainKey,
+        workspace: str,
+        tips: Tips,
+        clock: Callable[[], datetime],
+        jitter: Callable[[], float],
+        give_up_seconds: float,
+    ) -> None:
+        self.chain = chain
+        self.waiting: deque[Entry] = deque()
+        self._store = store
+        self._genesis = genesis_hash(workspace, chain.target, chain.scope_key)
+        self._tips = tips
+        self._clock = clock
+        self._jitter = jitter
+        self._give_up_seconds = give_up_seconds
+
+    async def run(self) -> None:
+        """Work until nothing waits."""
+        batch: list[Entry] = []
+        try:
+            while self.waiting:
+                await self._ready()
+                batch = self._take()
+                await self._store_all(batch)
+                batch = []
+        except asyncio.CancelledError:
+            for entry in (*batch, *self.waiting):
+                entry.future.cancel()
+            raise
+
+    async def _ready(self) -> None:
+        """Know the tip, and provision the chain before its first record is taken from the queue."""
+        try:
+            tip = await self._tip()
+            if tip.sequence == 0:
+                await self._store.provision(self.chain)
+        except Exception as error:  # noqa: BLE001  whatever it is, those who wait must hear of it
+            waiting = list(self.waiting)
+            self.waiting.clear()
+            _fail(waiting, error)
+
+    async def _tip(self) -> Tip:
+        tip = self._tips.get(self.chain)
+        if tip is None:
+            tip = await self._store.tip(self.chain)
+            self._keep(tip)
+        return tip
+
+    def _keep(self, tip: Tip) -> None:
+        self._tips[self.chain] = tip
+        self._tips.move_to_end(self.chain)
+
+    def _take(self) -> list[Entry]:
+        """Take what fits in one batch from the queue, in order; drop those whose callers are gone."""
+        batch: list[Entry] = []
+        later: list[Entry] = []
+        claimed: set[str] = set()
+        weight = 0
+        while self.waiting and len(batch) < self._store.max_batch_records:
+            entry = self.waiting[0]
+            # The weight of a draft is that of its record but for the links, which all records have alike.
+            weight += self._weight(entry)
+            if batch and weight > self._store.max_batch_weight:
+                break
+            self.waiting.popleft()
+            if entry.gone:
+                continue
+            claims = {f"append {entry.append_id}", f"exclusive {entry.exclusive}" if entry.exclusive else ""} - {""}
+            if claims & claimed:
+                later.append(entry)
+            else:
+                claimed |= claims
+                batch.append(entry)
+        self.waiting.extendleft(reversed(later))
+        return batch
+
+    def _weight(self, entry: Entry) -> int:
+        return entry.draft.size
+
+    async def _store_all(self, batch: list[Entry]) -> None:
+        """Store a batch; every entry has its result or its error when this returns."""
+        deadline = time.monotonic() + self._give_up_seconds
+        attempt = 0
+        try:
+            while batch and not await self._attempt(batch):
+                if time.monotonic() > deadline:
+                    _fail(batch, WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "The audit log is busy."))
+                    return
+                attempt += 1
+                await asyncio.sleep(self._jitter() * self._backoff(attempt))
+        except Exception as error:  # noqa: BLE001  whatever it is, the callers must hear of it
+            self._tips.pop(self.chain, None)
+            _fail(batch, error)
+
+    def _backoff(self, attempt: int) -> float:
+        return min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(attempt, 20))
+
+    async def _attempt(self, batch: list[Entry]) -> bool:
+        """Try once; False when it must be tried again. Entries that are done leave the batch."""
+        tip = await self._tip()
+        # Looking up after the tip is known makes the answer certain: what is appended in between moves the tip.
+        await self._settle(batch)
+        await self._ask(batch)
+        batch[:] = [entry for entry in batch if not entry.gone]
+        if not batch:
+            return True
+        records = self._sealed(batch, tip)
+        try:
+            self._keep(await self._store.append(self.chain, records, tip))
+        except TipMovedError:
+            self._tips.pop(self.chain, None)
+            return False
+        except OutcomeUnknownError as error:
+            _LOG.warning("the outcome of an append is unknown; reading it back", extra=logs.fields(cause=str(error)))
+            self._tips.pop(self.chain, None)
+            for entry in batch:
+                entry.sent = entry.look_up = True
+            return False
+        for entry, record in zip(batch, records, strict=True):
+            entry.succeed(record, repeated=False)
+        return True
+
+    async def _settle(self, batch: list[Entry]) -> None:
+        """Answer the entries whose append id is in the chain."""
+        wanted = {entry.append_id: entry for entry in batch if entry.look_up and not entry.gone}
+        ids = list(wanted)
+        for start in range(0, len(ids), FIND_AT_ONCE):
+            found = await self._store.find(self.chain, Lookup.APPEND_ID, ids[start : start + FIND_AT_ONCE])
+            for record in found:
+                entry = wanted[record.append_id]
+                entry.succeed(record, repeated=not entry.sent)
+                batch.remove(entry)
+
+    async def _ask(self, batch: list[Entry]) -> None:
+        """Let the checks of the entries refuse."""
+        for entry in [entry for entry in batch if entry.check and not entry.gone]:
+            try:
+                await entry.check()  # type: ignore[misc]  only those with a check are walked
+            except Exception as error:  # noqa: BLE001  the refusal is the caller's to handle
+                entry.fail(error)
+                batch.remove(entry)
+
+    def _sealed(self, batch: Sequence[Entry], tip: Tip) -> list[ChainRecord]:
+        timestamp = max(rfc3339(self._clock()), tip.timestamp)
+        previous = tip.hash or self._genesis
+        records: list[ChainRecord] = []
+        for sequence, entry in enumerate(batch, start=tip.sequence + 1):
+            records.append(sealed(entry.draft, sequence, timestamp, previous, entry.append_id))
+            previous = records[-1].hash
+        return records
+
+
+def _fail(batch: Sequence[Entry], error: Exception) -> None:
+    unknown = WorkspaceError(
+        Kind.UNAVAILABLE,
+        "PROVENANCE_OUTCOME_UNKNOWN",
+        "The store did not say whether the record was stored; repeat the request with the same Idempotency-Key.",
+    )
+    unknown.__cause__ = error
+    for entry in batch:
+        entry.fail(unknown if entry.sent else error)

@@ -1,0 +1,75 @@
+"""The values of Cosmos SQL: JSON's, and undefined; how they compare and sort."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+
+class Undefined:
+    """The value of what is not there."""
+
+    def __repr__(self) -> str:
+        return "undefined"
+
+
+UNDEFINED: Final = Undefined()
+
+
+def rank(value: Any) -> int:
+    """Gives a value's place among the types: undefined, null, booleans, numbers, strings, arrays, objects."""
+    match value:
+        case Undefined():
+            return 0
+        case None:
+            return 1
+        case bool():
+            return 2
+        case int() | float():
+            return 4
+        case str():
+            return 5
+        case list():
+            return 6
+        case _:
+            return 7
+
+
+def equal(left: Any, right: Any) -> Any:
+    """Compares for equality: undefined if one side is, false between types."""
+    if left is UNDEFINED or right is UNDEFINED:
+        return UNDEFINED
+    return same(left, right)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Compares two defined values, through arrays and objects."""
+    if rank(left) != rank(right):
+        return False
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(same(left[name], right[name]) for name in left)
+    return bool(left == right)
+
+
+def ordered(left: Any, right: Any) -> int | None:
+    """Compares for order: negative, 0 or positive; None between types and where there is no order."""
+    if rank(left) != rank(right) or rank(left) not in (1, 2, 4, 5):
+        return None
+    if left is None:
+        return 0
+    return int(left > right) - int(left < right)
+
+
+def sort_order(left: Sequence[Any], right: Sequence[Any], descending: Sequence[bool]) -> int:
+    """Compares two lists of sort keys, of mixed types too.
+
+    Args:
+        left: The keys of one row.
+        right: The keys of the other.
+        descending: The direction of each key.
+    """
+    for one, other, down in zip(left, right, descending, strict=True):
+        result = rank(one) - rank(other) or ordered(one, other) or 0
+        if result:
+            return -result if down else result
+    return 0

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
 
+from functions.query_reply import query_reply
 from shared.auth.rights import AccessRight
 from shared.catalog.parameters import parse_duration
 from shared.errors import FieldError, invalid_fields
-from shared.http.messages import Reply, Request, json_reply
+from shared.http.messages import Reply, Request
 from shared.http.operations import Call, Group
-from shared.timestamps import rfc3339
-from shared.warm_queries.service import DEFAULT_LIMIT, MAX_LIMIT, QueryRun
+from shared.warm_queries.service import DEFAULT_LIMIT, MAX_LIMIT
 from shared.wiring import services
 
 GROUP = Group("warm-queries")
@@ -88,13 +88,15 @@ async def execute_warm_query_by_id(call: Call[ExecuteQuery]) -> Reply:
 async def execute_ad_hoc(call: Call[Any, AdHocBody]) -> Reply:
     """Run the caller's own query."""
     wanted = call.body
-    return _shown(await services().warm_queries.execute_ad_hoc(wanted.query, wanted.time_range, wanted.limit))
+    run = await services().warm_queries.execute_ad_hoc(wanted.query, wanted.time_range, wanted.limit)
+    return await query_reply(call.request, run)
 
 
 async def _execute(call: Call[ExecuteQuery], lookup: str) -> Reply:
     wanted = call.query
     arguments = _arguments(call.request)
-    return _shown(await services().warm_queries.execute(lookup, wanted.time_range, wanted.limit, arguments))
+    run = await services().warm_queries.execute(lookup, wanted.time_range, wanted.limit, arguments)
+    return await query_reply(call.request, run)
 
 
 def _arguments(request: Request) -> dict[str, str]:
@@ -105,22 +107,3 @@ def _arguments(request: Request) -> dict[str, str]:
         twice = sorted({name for name in names if names.count(name) > 1})
         raise invalid_fields([FieldError(name, "is given more than once") for name in twice])
     return arguments
-
-
-def _shown(run: QueryRun) -> Reply:
-    approval = run.approval
-    return json_reply(
-        {
-            "query": run.query,
-            "executedAt": rfc3339(run.executed_at),
-            "results": run.rows,
-            "governance": {
-                "queryApprovedBy": approval.approved_by if approval else None,
-                "queryApprovedAt": rfc3339(approval.approved_at) if approval else None,
-            },
-            "columns": [{"name": column.name, "type": column.type} for column in run.columns],
-            "rowCount": len(run.rows),
-            "truncated": run.truncated,
-            "executionTimeMs": round(run.execution_ms, 3),
-        }
-    )

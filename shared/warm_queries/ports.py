@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 
@@ -42,11 +43,13 @@ class EngineResult:
         columns: in order.
         rows: cells as they stand on the wire: datetime and timespan as text, dynamic as JSON value or JSON text.
         execution_ms: the engine's own time, milliseconds.
+        computed_at: when the engine worked the answer out, where it gave one that it had kept; None for a fresh one.
     """
 
     columns: tuple[Column, ...]
     rows: list[list[Any]]
     execution_ms: float
+    computed_at: datetime | None = None
 
 
 class QueryEngine(Protocol):

@@ -1,47 +1,28 @@
 """Runs warm queries and ad-hoc queries."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from shared.catalog.models import Approval, QueryParameter, WarmQuery
+from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.parameters import literal
 from shared.catalog.snapshot import Catalog
 from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
 from shared.timestamps import now, rfc3339
 from shared.warm_queries import kql_text
-from shared.warm_queries.ports import Column, EngineQuery, QueryEngine
+from shared.warm_queries.kept_runs import KeptRuns
+from shared.warm_queries.ports import EngineQuery, QueryEngine
 from shared.warm_queries.results import row_objects
+from shared.warm_queries.run import AD_HOC, QueryRun
 
 TABLE = "Telemetry"
 TIME_COLUMN = "Timestamp"
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10_000
-AD_HOC = "ad-hoc"
 # Our own parameters; the underscore keeps them apart from declared ones, which begin with a letter.
 _FROM, _TO = "_oi_from", "_oi_to"
 _WINDOW = f"let {TABLE} = {TABLE} | where {TIME_COLUMN} between ({_FROM} .. {_TO});"
-
-
-@dataclass(frozen=True, slots=True)
-class QueryRun:
-    """The outcome of one execution.
-
-    Attributes:
-        query: the query's name, or ``ad-hoc``.
-        rows: at most ``limit`` objects by column name.
-        truncated: whether the query gave more rows than that.
-        approval: who released the query, None for an ad-hoc one.
-    """
-
-    query: str
-    executed_at: datetime
-    columns: tuple[Column, ...]
-    rows: list[dict[str, Any]]
-    truncated: bool
-    execution_ms: float
-    approval: Approval | None
 
 
 class WarmQueries:
@@ -51,6 +32,7 @@ class WarmQueries:
         self._catalog = catalog
         self._engine = engine
         self._timeout_seconds = timeout_seconds
+        self._kept = KeptRuns()
 
     async def execute(
         self, lookup: str, time_range: timedelta | None, limit: int, arguments: Mapping[str, Any]
@@ -76,8 +58,9 @@ class WarmQueries:
                 Kind.FORBIDDEN, "QUERY_NOT_APPROVED", "The query is a draft; it runs once somebody else approved it."
             )
         bound = bind(query.parameters, arguments)
-        declared = ", ".join(f"{parameter.name}:{parameter.type}" for parameter in query.parameters)
-        return await self._run(query.kql, declared, bound, time_range, limit, query)
+        if query.cache_seconds:
+            return await self._kept_or_run(query, bound, time_range, limit)
+        return await self._run(query, bound, time_range, limit, now())
 
     async def execute_ad_hoc(self, kql: str, time_range: timedelta | None, limit: int) -> QueryRun:
         """Run the caller's own query.
@@ -85,38 +68,78 @@ class WarmQueries:
         Raises:
             WorkspaceError: INVALID ``QUERY_INVALID``, ``QUERY_NOT_READ_ONLY``; or what the engine raises.
         """
-        return await self._run(kql, "", {}, time_range, limit, None)
+        return await self._run(_AdHoc(kql), {}, time_range, limit, now())
+
+    async def _kept_or_run(
+        self, query: WarmQuery, bound: dict[str, str], time_range: timedelta | None, limit: int
+    ) -> QueryRun:
+        at = now()
+        key = (query.model_dump_json(), tuple(sorted(bound.items())), time_range, limit)
+        max_age = timedelta(seconds=query.cache_seconds)
+        kept = self._kept.find(key, max_age, at)
+        if kept is not None:
+            return kept
+        run = await self._run(query, bound, time_range, limit, at)
+        self._kept.keep(key, replace(run, from_cache=True))
+        return run
 
     async def _run(
         self,
-        kql: str,
-        declared: str,
+        query: "WarmQuery | _AdHoc",
         bound: dict[str, str],
         time_range: timedelta | None,
         limit: int,
-        query: WarmQuery | None,
+        at: datetime,
     ) -> QueryRun:
-        kql_text.check_read_only(kql)
-        executed_at = now()
-        statements = ""
-        if time_range is not None:
-            kql_text.check_time_range_holds(kql)
-            declared = f"{declared}, {_FROM}:datetime, {_TO}:datetime".removeprefix(", ")
-            bound = {**bound, **_window(executed_at, time_range)}
-            statements = _WINDOW
-        composed = kql_text.compose(kql, declared, statements)
-        result = await self._engine.execute(
-            EngineQuery(composed.text, bound, limit + 1, self._timeout_seconds, lines_before=composed.lines_before)
-        )
+        asked = self._composed(query, bound, time_range, limit, at)
+        result = await self._engine.execute(asked)
         return QueryRun(
-            query=AD_HOC if query is None else query.name,
-            executed_at=executed_at,
+            query=query.name,
+            executed_at=result.computed_at or at,
             columns=result.columns,
             rows=row_objects(result.columns, result.rows[:limit]),
             truncated=len(result.rows) > limit,
             execution_ms=result.execution_ms,
-            approval=None if query is None else query.approval,
+            approval=query.approval,
+            from_cache=(result.computed_at is not None) if query.cache_seconds else None,
         )
+
+    def _composed(
+        self,
+        query: "WarmQuery | _AdHoc",
+        bound: dict[str, str],
+        time_range: timedelta | None,
+        limit: int,
+        at: datetime,
+    ) -> EngineQuery:
+        kql_text.check_read_only(query.kql)
+        declarations = [f"{parameter.name}:{parameter.type}" for parameter in query.parameters]
+        statements = ""
+        if time_range is not None:
+            kql_text.check_time_range_holds(query.kql)
+            declarations += [f"{_FROM}:datetime", f"{_TO}:datetime"]
+            bound = {**bound, **_window(_window_end(at, query.cache_seconds), time_range)}
+            statements = _WINDOW
+        composed = kql_text.compose(query.kql, ", ".join(declarations), statements)
+        return EngineQuery(
+            text=composed.text,
+            parameters=bound,
+            max_records=limit + 1,
+            timeout_seconds=self._timeout_seconds,
+            cache_seconds=query.cache_seconds,
+            lines_before=composed.lines_before,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _AdHoc:
+    """A caller's own query, with what a stored one has besides."""
+
+    kql: str
+    name: str = AD_HOC
+    parameters: tuple[QueryParameter, ...] = ()
+    cache_seconds: int = 0
+    approval: None = None
 
 
 def bind(parameters: Sequence[QueryParameter], arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -139,6 +162,13 @@ def bind(parameters: Sequence[QueryParameter], arguments: Mapping[str, Any]) -> 
     if errors:
         raise invalid_fields(errors)
     return bound
+
+
+def _window_end(at: datetime, cache_seconds: int) -> datetime:
+    # The engine keeps answers by text and parameters; a window that moved with each call would never be found again.
+    if not cache_seconds:
+        return at
+    return datetime.fromtimestamp(at.timestamp() // cache_seconds * cache_seconds, UTC)
 
 
 def _window(end: datetime, time_range: timedelta) -> dict[str, str]:

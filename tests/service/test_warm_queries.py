@@ -197,3 +197,42 @@ def test_a_query_that_runs_too_long_is_given_up(own_service: Service) -> None:
     problem(client.post("/oi-api/warm-queries", json={"query": endless}), 504, "QUERY_TIMEOUT")
     assert time.monotonic() - started < 30
     assert client.post("/oi-api/warm-queries", json={"query": "print x = 1"}).status_code == 200
+
+
+def test_csv_and_parquet_by_accept(filled: Service) -> None:
+    """The same rows in the form that the caller prefers, governance in headers."""
+    client = filled.caller("viewer@t")
+    address = "/oi-api/warm-queries/newest?p.connection=lathe&limit=3&p.above=6.5"
+    csv = client.get(address, headers={"Accept": "text/csv"})
+    assert csv.headers["content-type"].startswith("text/csv")
+    assert csv.headers["x-query-approved-by"] == "admin@t"
+    assert csv.headers["x-query-approved-at"] == "2026-01-05T08:00:00.000000Z"
+    lines = csv.text.split("\r\n")
+    assert lines[0] == "Timestamp,DeviceId,MessageId,Payload"
+    assert lines[-2].endswith('"{""value"":7}"') or lines[-2].endswith('"{""value"":8}"')
+    parquet = client.get(address, headers={"Accept": "application/vnd.apache.parquet"})
+    assert parquet.content[:4] == b"PAR1"
+    assert parquet.headers["x-query-truncated"] in ("true", "false")
+
+
+def test_unchanged_rows_are_304(filled: Service) -> None:
+    """A validator given back saves the body, until the rows change."""
+    client = filled.caller("viewer@t")
+    address = "/api/workspaces/explorer/warm-queries/newest?p.connection=lathe&p.above=5&limit=1&timeRange=P366D"
+    first = client.get(address)
+    again = client.get(address, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    assert client.get(address, headers={"If-None-Match": '"other"'}).status_code == 200
+    assert client.get(address, headers={"Accept": "text/csv"}).headers["etag"] != first.headers["etag"]
+
+
+def test_a_kept_answer_says_so(filled: Service) -> None:
+    """With cacheSeconds the reply tells whether it was kept, and keeps its first time."""
+    editor, admin = filled.caller("editor@t"), filled.caller("admin@t")
+    body = {"name": "Kept", "surface": "hall", "kql": "Telemetry | count", "cacheSeconds": 300}
+    assert editor.put("/oi-api/warm-queries/kept", json=body).status_code == 201
+    assert admin.post("/oi-api/warm-queries/kept/approve").status_code == 200
+    first = editor.get("/oi-api/warm-queries/kept").json()
+    again = editor.get("/oi-api/warm-queries/kept").json()
+    assert (first["fromCache"], again["fromCache"]) == (False, True)
+    assert first["executedAt"] == again["executedAt"] == again["asOf"]

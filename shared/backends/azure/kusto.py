@@ -3,8 +3,9 @@
 import json
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ from azure.kusto.data.response import KustoResponseDataSet
 
 from shared import logs
 from shared.errors import Kind, WorkspaceError, invalid
+from shared.timestamps import parse_rfc3339
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 
 _LOG = logs.logger("kusto")
@@ -81,7 +83,7 @@ class KustoEngine:
             raise _unavailable() from error
         columns = tuple(Column(column.column_name, column.column_type) for column in table.columns)
         elapsed = (time.perf_counter() - started) * 1000
-        return EngineResult(columns, table.raw_rows, _engine_ms(answer, elapsed))
+        return EngineResult(columns, table.raw_rows, _engine_ms(answer, elapsed), _computed_at(answer))
 
     async def ping(self) -> None:
         """Return when the engine answers a trivial query."""
@@ -137,15 +139,25 @@ def _refuse_partial(answer: KustoResponseDataSet, rows: list[Any]) -> None:
         raise KustoServiceError("; ".join(answer.get_exceptions()))
 
 
-def _engine_ms(answer: KustoResponseDataSet, elapsed_ms: float) -> float:
+def _computed_at(answer: KustoResponseDataSet) -> datetime | None:
+    # Kusto names a kept answer's origin in the ExtendedProperties: {"OriginalClientRequestId", "OriginalStartedOn"}.
+    for cells in _cells(answer, "@ExtendedProperties"):
+        if cells.get("Key") == "ServerCache":
+            return parse_rfc3339(json.loads(cells["Value"])["OriginalStartedOn"])
+    return None
+
+
+def _cells(answer: KustoResponseDataSet, table_name: str) -> Iterator[dict[str, Any]]:
     for table in answer.tables:
-        if table.table_name != "QueryCompletionInformation":
-            continue
-        names = [column.column_name for column in table.columns]
-        for row in table.raw_rows:
-            cells = dict(zip(names, row, strict=False))
-            if cells.get("EventTypeName") == "QueryResourceConsumption":
-                return float(json.loads(cells["Payload"]).get("ExecutionTime", elapsed_ms / 1000)) * 1000
+        if table.table_name == table_name:
+            names = [column.column_name for column in table.columns]
+            yield from (dict(zip(names, row, strict=False)) for row in table.raw_rows)
+
+
+def _engine_ms(answer: KustoResponseDataSet, elapsed_ms: float) -> float:
+    for cells in _cells(answer, "QueryCompletionInformation"):
+        if cells.get("EventTypeName") == "QueryResourceConsumption":
+            return float(json.loads(cells["Payload"]).get("ExecutionTime", elapsed_ms / 1000)) * 1000
     return elapsed_ms
 
 

@@ -126,3 +126,41 @@ async def test_all_failing_parameters_are_named() -> None:
     """Missing, ill-typed and unknown parameters are listed together."""
     error = await refusal("typed", {"device": 5, "other": "x"})
     assert [failing["field"] for failing in error.members["errors"]] == ["p.other", "p.device", "p.n"]  # type: ignore[attr-defined]
+
+
+async def test_a_query_that_allows_it_is_worked_out_once() -> None:
+    """Within its cacheSeconds the same call gets the first answer with its time; other arguments get their own."""
+    engine = Engine(ROWS)
+    queries = {
+        "kept": query("kept", approval=APPROVAL, cacheSeconds=60, parameters=[{"name": "n", "type": "long"}]),
+    }
+
+    async def catalog() -> Catalog:
+        return Catalog(queries=queries)
+
+    warm = WarmQueries(catalog, engine, 30)
+    first = await warm.execute("kept", timedelta(hours=1), 10, {"n": 1})
+    again = await warm.execute("kept", timedelta(hours=1), 10, {"n": "1"})
+    other = await warm.execute("kept", timedelta(hours=1), 10, {"n": 2})
+    assert (first.from_cache, again.from_cache, other.from_cache) == (False, True, False)
+    assert (again.executed_at, again.rows) == (first.executed_at, first.rows)
+    assert len(engine.asked) == 2
+    assert engine.asked[0].cache_seconds == 60
+    assert int(parse_rfc3339(engine.asked[0].parameters["_oi_to"][9:-1]).timestamp()) % 60 == 0
+
+
+async def test_a_changed_query_does_not_give_its_old_answer() -> None:
+    """What was kept belongs to the query as it was approved."""
+    engine = Engine(ROWS)
+    queries = {"kept": query("kept", approval=APPROVAL, cacheSeconds=60)}
+
+    async def catalog() -> Catalog:
+        return Catalog(queries=dict(queries))
+
+    warm = WarmQueries(catalog, engine, 30)
+    await warm.execute("kept", None, 10, {})
+    queries["kept"] = query("kept", approval=APPROVAL, cacheSeconds=60, kql="Telemetry | take 1")
+    assert (await warm.execute("kept", None, 10, {})).from_cache is False
+    queries["kept"] = query("kept", cacheSeconds=60, kql="Telemetry | take 1")
+    with pytest.raises(WorkspaceError, match="draft"):
+        await warm.execute("kept", None, 10, {})

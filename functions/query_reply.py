@@ -1,0 +1,70 @@
+"""A query's answer as the form that the caller prefers, with a validator for the next call."""
+
+import asyncio
+import hashlib
+from typing import Any
+from urllib.parse import quote
+
+from shared.http.messages import JSON, Reply, Request, json_bytes
+from shared.http.negotiation import preferred
+from shared.timestamps import rfc3339
+from shared.warm_queries.forms import CSV, PARQUET, csv_bytes, parquet_bytes
+from shared.warm_queries.run import QueryRun
+
+_VARY = {"Vary": "Accept, Authorization"}
+
+
+async def query_reply(request: Request, run: QueryRun) -> Reply:
+    """Return an answer as JSON, CSV or Parquet; 304 when the caller already has these rows."""
+    media_type = preferred(request.headers.get("accept", ""), (JSON, CSV, PARQUET))
+    etag = _etag(run, media_type)
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache", **_VARY}
+    if request.method in ("GET", "HEAD") and _matches(request.headers.get("if-none-match", ""), etag):
+        return Reply(304, b"", headers)
+    if media_type == JSON:
+        return Reply(200, json_bytes(_document(run)), {"Content-Type": JSON, **headers})
+    body = await asyncio.to_thread(csv_bytes if media_type == CSV else parquet_bytes, run)
+    content_type = f"{CSV}; charset=utf-8; header=present" if media_type == CSV else PARQUET
+    return Reply(200, body, {"Content-Type": content_type, **headers, **_governance_headers(run)})
+
+
+def _document(run: QueryRun) -> dict[str, Any]:
+    approval = run.approval
+    document = {
+        "query": run.query,
+        "executedAt": rfc3339(run.executed_at),
+        "results": run.rows,
+        "governance": {
+            "queryApprovedBy": approval.approved_by if approval else None,
+            "queryApprovedAt": rfc3339(approval.approved_at) if approval else None,
+        },
+        "columns": [{"name": column.name, "type": column.type} for column in run.columns],
+        "rowCount": len(run.rows),
+        "truncated": run.truncated,
+        "executionTimeMs": round(run.execution_ms, 3),
+    }
+    if run.from_cache is not None:
+        document |= {"fromCache": run.from_cache, "asOf": rfc3339(run.executed_at)}
+    return document
+
+
+def _governance_headers(run: QueryRun) -> dict[str, str]:
+    headers = {"x-query-executed-at": rfc3339(run.executed_at), "x-query-truncated": str(run.truncated).lower()}
+    if run.approval is not None:
+        # A header holds ASCII; a name beyond it is percent-encoded.
+        headers["x-query-approved-by"] = quote(run.approval.approved_by, safe="@ !#$&'()*+,/:;=?[]")
+        headers["x-query-approved-at"] = rfc3339(run.approval.approved_at)
+    return headers
+
+
+def _etag(run: QueryRun, media_type: str) -> str:
+    """Return a weak validator: equal for equal rows under equal governance, whenever they were worked out."""
+    approval = run.approval and (run.approval.approved_by, rfc3339(run.approval.approved_at))
+    columns = [(column.name, column.type) for column in run.columns]
+    content = json_bytes([media_type, run.query, approval, columns, run.rows, run.truncated])
+    return f'W/"{hashlib.blake2b(content, digest_size=16).hexdigest()}"'
+
+
+def _matches(if_none_match: str, etag: str) -> bool:
+    candidates = {candidate.strip() for candidate in if_none_match.split(",")}
+    return "*" in candidates or etag in candidates or etag.removeprefix("W/") in candidates

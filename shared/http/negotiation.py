@@ -1,0 +1,38 @@
+"""Which of several forms a caller prefers (RFC 9110 section 12.5.1)."""
+
+from collections.abc import Sequence
+
+
+def preferred(accept: str, offered: Sequence[str]) -> str:
+    """Return the offered media type that an Accept header likes best; the first offered when it likes none or all.
+
+    Args:
+        accept: the header's value, empty where there is none.
+        offered: media types, the usual one first.
+    """
+    weights = {media_type: _weight(accept, media_type) for media_type in offered}
+    best = max(offered, key=lambda media_type: weights[media_type])
+    return best if weights[best] > 0 else offered[0]
+
+
+def _weight(accept: str, media_type: str) -> float:
+    """Return the weight of the most specific range that covers a media type; nothing said means anything will do."""
+    main = media_type.partition("/")[0]
+    ranges = dict(_range(part) for part in accept.split(",") if part.strip())
+    if not ranges:
+        return 1.0
+    for pattern in (media_type, f"{main}/*", "*/*"):
+        if pattern in ranges:
+            return ranges[pattern]
+    return 0.0
+
+
+def _range(part: str) -> tuple[str, float]:
+    name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    for parameter in parameters:
+        if parameter.startswith("q="):
+            try:
+                return name, float(parameter[2:])
+            except ValueError:
+                return name, 0.0
+    return name, 1.0

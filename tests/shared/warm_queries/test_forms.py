@@ -1,0 +1,72 @@
+"""Rows as CSV and Parquet."""
+
+import csv
+import io
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from shared.warm_queries.forms import csv_bytes, parquet_bytes
+from shared.warm_queries.ports import Column
+from shared.warm_queries.run import QueryRun
+
+KINDS = ("string", "long", "real", "bool", "datetime", "timespan", "dynamic", "decimal", "guid", "int")
+ROW: list[Any] = [
+    'a "quoted", line\nbreak ü',
+    2**53 + 1,
+    0.1,
+    True,
+    "2026-01-01T00:00:00.123456Z",
+    "1.02:03:04",
+    {"a": [1, None]},
+    "1.50",
+    "0f8fad5b-d9cb-469f-a165-70867728950e",
+    -5,
+]
+
+
+def run(*rows: list[Any]) -> QueryRun:
+    """Return a run with a column of each type."""
+    columns = tuple(Column(kind, kind) for kind in KINDS)
+    return QueryRun(
+        "q", datetime.now(UTC), columns, [dict(zip(KINDS, row, strict=True)) for row in rows], False, 1.0, None
+    )
+
+
+def test_csv_reads_back() -> None:
+    """A CSV reader gets every cell; null is empty, and lines end as RFC 4180 says."""
+    written = csv_bytes(run(ROW, [None] * len(KINDS)))
+    header, first, second = csv.reader(io.StringIO(written.decode(), newline=""))
+    assert tuple(header) == KINDS
+    assert first == [ROW[0], str(2**53 + 1), "0.1", "true", ROW[4], ROW[5], '{"a":[1,null]}', *ROW[7:9], "-5"]
+    assert second == [""] * len(KINDS)
+    assert written.count(b"\r\n") == 3
+
+
+def test_parquet_is_typed() -> None:
+    """Numbers, booleans and instants keep their types, nulls are nulls."""
+    table = pq.read_table(io.BytesIO(parquet_bytes(run(ROW, [None] * len(KINDS)))))
+    assert {field.name: str(field.type) for field in table.schema} == {
+        "string": "string",
+        "long": "int64",
+        "real": "double",
+        "bool": "bool",
+        "datetime": "timestamp[us, tz=UTC]",
+        "timespan": "string",
+        "dynamic": "string",
+        "decimal": "string",
+        "guid": "string",
+        "int": "int32",
+    }
+    first, second = table.to_pylist()
+    assert first["long"] == 2**53 + 1
+    assert first["datetime"] == datetime(2026, 1, 1, 0, 0, 0, 123456, UTC)
+    assert first["dynamic"] == '{"a":[1,null]}'
+    assert set(second.values()) == {None}
+
+
+def test_an_empty_answer_has_its_columns() -> None:
+    """No rows still name the columns."""
+    assert csv_bytes(run()).decode() == ",".join(KINDS) + "\r\n"
+    assert pq.read_table(io.BytesIO(parquet_bytes(run()))).column_names == list(KINDS)

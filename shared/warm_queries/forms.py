@@ -52,7 +52,7 @@ def _cell(value: Any) -> Any:
 
 
 def _values(kind: str, cells: Iterable[Any]) -> list[Any]:
-    convert = _CONVERTERS.get(kind, _text)
+    convert: Callable[[Any], Any] = _CONVERTERS.get(kind, _text)
     return [None if cell is None else convert(cell) for cell in cells]
 
 

@@ -26,7 +26,7 @@ check: $(VENV)/dev.installed ## Format, lint, types, import rules
 	$(VENV)/bin/lint-imports
 	$(PYTHON) -m pytest -q tests/docs
 
-bench: $(VENV)/dev.installed ## Run the benchmarks, one JSON object a line; ONLY=name runs one
+bench: $(VENV)/dev.installed .venv-bench/installed ## Run the benchmarks, one JSON object a line; ONLY=name runs one
 	@$(PYTHON) -m bench $(ONLY)
 
 services: $(VENV)/local.installed ## Start what the local host otherwise carries, for Core Tools (embedded Kusto on 8088)
@@ -45,6 +45,11 @@ $(VENV)/bin/python:
 
 $(VENV)/local.installed: requirements.txt requirements-local.txt constraints.txt | $(VENV)/bin/python
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements-local.txt
+	@touch $@
+
+.venv-bench/installed: requirements-bench.txt
+	@./scripts/make-venv .venv-bench
+	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt
 	@touch $@
 
 $(VENV)/dev.installed: requirements-dev.txt $(VENV)/local.installed

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,8 +39,8 @@ class Running:
 
 
 @contextmanager
-def service() -> Iterator[Running]:
-    """Run a service over a fresh data directory."""
+def service(settings: Mapping[str, str] | None = None) -> Iterator[Running]:
+    """Run a service over a fresh data directory, with further settings."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         environment = {
             **{name: value for name, value in os.environ.items() if name != "KUSTO_URI"},
@@ -48,6 +48,7 @@ def service() -> Iterator[Running]:
             "PORT": "0",
             "WORKSPACE_FILE": str(WORKSPACE),
             "LOG_LEVEL": "WARNING",
+            **(settings or {}),
         }
         command = [sys.executable, "-m", "local"]
         with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:

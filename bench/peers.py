@@ -1,0 +1,135 @@
+"""Requests per second for 100 rows out of 200,000, beside datasette and roapi over the same rows, in one run."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from bench.figures import Figure
+from bench.running import ROOT, Running, requests_per_second, service
+
+STORED, ROWS = 200_000, 100
+CONNECTIONS, SECONDS, ROUNDS = 16, 3.0, 3
+PEERS = ROOT / ".venv-bench" / "bin"
+START_SECONDS = 60
+DATASETTE_PORT, ROAPI_PORT = 8391, 8392
+SQL = "SELECT Timestamp, DeviceId, Payload FROM Telemetry WHERE DeviceId = 'd-03' ORDER BY Timestamp DESC LIMIT 100"
+
+
+def peers() -> Iterator[Figure]:
+    """Load the four in turn, several times, and compare medians of the rounds."""
+    with tempfile.TemporaryDirectory(prefix="bench-peers-") as made, ExitStack() as stack:
+        folder = Path(made)
+        _write_rows(folder)
+        running = stack.enter_context(_service(folder))
+        stack.enter_context(_datasette(folder))
+        stack.enter_context(_roapi(folder))
+        urls = _urls(running)
+        rates: dict[str, list[float]] = {name: [] for name in urls}
+        for _ in range(ROUNDS):
+            for name, url in urls.items():
+                headers = running.headers if url.startswith(running.url) else {}
+                rates[name].append(requests_per_second(url, headers, connections=CONNECTIONS, seconds=SECONDS))
+    middle = {name: sorted(values)[len(values) // 2] for name, values in rates.items()}
+    detail = {name: round(value) for name, value in middle.items()}
+    yield Figure("uncached_to_datasette", middle["service"] / middle["datasette"], "ratio", at_least=1, detail=detail)
+    yield Figure("cached_to_roapi", middle["serviceCached"] / middle["roapi"], "ratio", at_least=1, detail=detail)
+
+
+def _urls(running: Running) -> dict[str, str]:
+    query = urlencode({"filter[DeviceId]": "'d-03'", "sort": "-Timestamp", "limit": ROWS})
+    return {
+        "service": f"{running.url}/oi-api/warm-queries/of-device?limit={ROWS}",
+        "serviceCached": f"{running.url}/oi-api/warm-queries/of-device-kept?limit={ROWS}",
+        "datasette": f"http://127.0.0.1:{DATASETTE_PORT}/rows.json?{urlencode({'sql': SQL, '_shape': 'objects'})}",
+        "roapi": f"http://127.0.0.1:{ROAPI_PORT}/api/tables/Telemetry?{query}",
+    }
+
+
+def _write_rows(folder: Path) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    columns = {
+        "Timestamp": [start + timedelta(seconds=number) for number in range(STORED)],
+        "ConnectionLookup": ["line"] * STORED,
+        "SurfaceLookups": ['["hall"]'] * STORED,
+        "DeviceId": [f"d-{number % 20:02d}" for number in range(STORED)],
+        "MessageId": [f"m-{number}" for number in range(STORED)],
+        "Payload": [
+            json.dumps({"pressure": 4 + number % 97 / 100, "temperature": 20 + number % 53 / 10})
+            for number in range(STORED)
+        ],
+    }
+    (folder / "kusto").mkdir()
+    parquet.write_table(pa.table(columns), folder / "kusto" / "Telemetry.parquet")
+    with sqlite3.connect(folder / "rows.db") as database:
+        database.execute(
+            "CREATE TABLE Telemetry (Timestamp, ConnectionLookup, SurfaceLookups, DeviceId, MessageId, Payload)"
+        )
+        texts = [instant.isoformat() for instant in columns["Timestamp"]]  # type: ignore[attr-defined]
+        rows = zip(texts, *list(columns.values())[1:], strict=True)
+        database.executemany("INSERT INTO Telemetry VALUES (?, ?, ?, ?, ?, ?)", rows)
+    database.close()
+
+
+@contextmanager
+def _service(folder: Path) -> Iterator[Running]:
+    command = [sys.executable, "-m", "local.kusto", "--data", str(folder / "kusto"), "--port", "0"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as kusto:
+        try:
+            assert kusto.stdout is not None  # noqa: S101  it is a pipe
+            with service({"KUSTO_URI": kusto.stdout.readline().removeprefix("ready ").strip()}) as running:
+                yield running
+        finally:
+            kusto.terminate()
+
+
+@contextmanager
+def _datasette(folder: Path) -> Iterator[None]:
+    address = f"http://127.0.0.1:{DATASETTE_PORT}/-/versions.json"
+    arguments = ["datasette", str(folder / "rows.db"), "-p", str(DATASETTE_PORT), "--setting", "default_cache_ttl", "0"]
+    with _started(arguments, address):
+        yield
+
+
+@contextmanager
+def _roapi(folder: Path) -> Iterator[None]:
+    table = f"Telemetry={folder / 'kusto' / 'Telemetry.parquet'}"
+    arguments = ["roapi", "--table", table, "--addr-http", f"127.0.0.1:{ROAPI_PORT}"]
+    with _started(arguments, f"http://127.0.0.1:{ROAPI_PORT}/api/schema"):
+        yield
+
+
+@contextmanager
+def _started(arguments: list[str], address: str) -> Iterator[None]:
+    environment = {**os.environ, "RUST_LOG": "error"}
+    command = [str(PEERS / arguments[0]), *arguments[1:]]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            _wait(address)
+            yield
+        finally:
+            process.terminate()
+
+
+def _wait(address: str) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            with urllib.request.urlopen(address, timeout=5):  # noqa: S310  our own
+                return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)

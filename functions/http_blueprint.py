@@ -50,7 +50,8 @@ def _register(blueprint: func.Blueprint, name: str, route: str) -> None:
 def _door() -> Door:
     from functions import GROUPS  # noqa: PLC0415  the table of contents imports this module
 
-    return Door((operation for group in GROUPS for operation in group.operations), services().authenticator)
+    operations = (operation for group in GROUPS for operation in group.operations)
+    return Door(operations, services().authenticator, services().require_feature)
 
 
 def _request(req: func.HttpRequest) -> Request:

@@ -73,10 +73,11 @@ async def delete_warm_query(call: Call) -> Reply:
     return Reply(204)
 
 
-@GROUP.endpoint("POST", "oi-api/warm-queries/{lookup}/approve", right=AccessRight.WARM_QUERY_APPROVE)
+@GROUP.endpoint("POST", "oi-api/warm-queries/{lookup}/approve", right=AccessRight.WARM_QUERY_APPROVE, identity=True)
 async def approve_warm_query(call: Call) -> Reply:
     """Release somebody else's draft for use."""
-    return json_reply(await _shown(await services().query_definitions.approve(call.principal, call.path["lookup"])))
+    stored = await services().query_definitions.approve(call.principal.member_id, call.path["lookup"])
+    return json_reply(await _shown(stored))
 
 
 async def _shown(stored: Stored[WarmQuery]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from shared.catalog.reader import CatalogReader
 from shared.catalog.team import CatalogDirectory
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import AuditLog
+from shared.provenance.selection import not_provisioned
 from shared.settings import Settings, Stores, settings
 from shared.snapshots import Snapshot
 from shared.telemetry.acceptance import TelemetryService
@@ -29,6 +30,9 @@ from shared.warm_queries.service import WarmQueries
 
 if TYPE_CHECKING:
     from shared.backends.embedded.sqlite import Database
+
+PROVENANCE = "provenance"
+"""The feature that every provenance route needs."""
 
 MAX_STALE_CREDENTIALS_SECONDS = 15.0
 """Revocation is in force within this time everywhere, also while the store does not answer."""
@@ -148,6 +152,15 @@ class Services:
     def simulators(self) -> Simulators:
         """Sends simulated telemetry."""
         return Simulators(self.catalog.current, self.sender)
+
+    async def require_feature(self, feature: str) -> None:
+        """Return when the workspace has a feature.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``PROVENANCE_NOT_PROVISIONED``.
+        """
+        if feature == PROVENANCE and (await self.catalog.current()).policies.provenance is None:
+            raise not_provisioned()
 
     async def close(self) -> None:
         """Finish what runs and close whatever was opened; for short-lived processes and clean stops."""

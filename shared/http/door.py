@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from shared import logs
-from shared.auth.principals import ANONYMOUS, Principal, Via
+from shared.auth.principals import ANONYMOUS, Principal, Via, unauthenticated
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Operation
@@ -33,12 +33,23 @@ class Authenticate(Protocol):
         ...
 
 
+class RequireFeature(Protocol):
+    """Refuses what the workspace does not have."""
+
+    async def __call__(self, feature: str) -> None:
+        """Return when the workspace has a feature; raise WorkspaceError UNAVAILABLE when it is not provisioned."""
+        ...
+
+
 class Door:
     """Serves requests over a set of operations."""
 
-    def __init__(self, operations: Iterable[Operation], authenticate: Authenticate) -> None:
+    def __init__(
+        self, operations: Iterable[Operation], authenticate: Authenticate, require_feature: RequireFeature
+    ) -> None:
         self._router = Router(operations)
         self._authenticate = authenticate
+        self._require_feature = require_feature
 
     async def serve(self, request: Request) -> Reply:
         """Return the reply to a request; whatever goes wrong becomes a problem document."""
@@ -61,6 +72,8 @@ class Door:
             operation = match.operation
             route = operation.route
             caller = await self._caller(operation, request)
+            if operation.feature:
+                await self._require_feature(operation.feature)
             query, body = read(operation, request)
             reply = await operation.handler(Call(caller, match.path, query, body, request))
         except WorkspaceError as error:
@@ -75,6 +88,8 @@ class Door:
         if operation.access is Access.PUBLIC:
             return ANONYMOUS
         caller = await self._authenticate(request.headers.get("authorization", ""), operation.access.value)
+        if operation.identity and caller.identity is None:
+            raise unauthenticated("This records who acts, and the token of a service names nobody.")
         if operation.right is not None:
             caller.require(operation.right)
         return caller

@@ -67,6 +67,8 @@ class Operation:
         route: template without a leading slash; ``{name}`` is one segment, ``{*name}`` the rest.
         access: which credentials are taken.
         right: what the caller must hold, None where any valid credential will do.
+        identity: whether the caller must be somebody; the token of a service is nobody.
+        feature: what the workspace must have for it, for instance ``provenance``; empty for nothing.
         query: model of the query parameters.
         body: model of the JSON body; ``NoBody`` where none is read.
         body_limit: largest body in bytes.
@@ -79,6 +81,8 @@ class Operation:
     route: str
     access: Access
     right: AccessRight | None
+    identity: bool
+    feature: str
     query: type[BaseModel]
     body: Any
     body_limit: int
@@ -100,6 +104,8 @@ class Group:
         *,
         right: AccessRight | None = None,
         access: Access = Access.TOKEN,
+        identity: bool = False,
+        feature: str = "",
         query: type[Q] = NoQuery,  # type: ignore[assignment]  # mypy checks a default against every Q
         body: type[B] = NoBody,  # type: ignore[assignment]  # the same
         body_limit: int = MIB,
@@ -115,6 +121,8 @@ class Group:
                     route=route,
                     access=access,
                     right=right,
+                    identity=identity,
+                    feature=feature,
                     query=query,
                     body=body,
                     body_limit=body_limit,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from shared.auth.principals import Principal, unauthenticated
+from shared.auth.principals import Principal
 from shared.catalog.apply import CatalogService
 from shared.catalog.diff import Change
 from shared.catalog.items import ItemKind, definition_of
@@ -48,17 +48,13 @@ class QueryDefinitions:
         [change] = await self._catalog.change(decide, caller.member_id)
         return await self._stored(draft.lookup), change.before is None
 
-    async def approve(self, caller: Principal, lookup: str) -> Stored[WarmQuery]:
+    async def approve(self, approver: str, lookup: str) -> Stored[WarmQuery]:
         """Release a draft for use; one already released stays as it is.
 
         Raises:
-            WorkspaceError: UNAUTHENTICATED for a caller without identity; NOT_FOUND ``WARM_QUERY_NOT_FOUND``;
-                FORBIDDEN ``MAKER_CHECKER_VIOLATION`` for the last editor; INVALID ``QUERY_INVALID`` for a query that
-                reaches beyond the workspace's own data.
+            WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; FORBIDDEN ``MAKER_CHECKER_VIOLATION`` for the last
+                editor; INVALID ``QUERY_INVALID`` for a query that reaches beyond the workspace's own data.
         """
-        approver = caller.identity
-        if approver is None:
-            raise unauthenticated("An approval needs an identity, and this token carries none.")
 
         def decide(stored: StoredCatalog) -> Sequence[Change]:
             held = _required(stored, lookup)

@@ -1,5 +1,6 @@
 """The one pass of every request."""
 
+import dataclasses
 import json
 from typing import Annotated, Any
 
@@ -49,6 +50,18 @@ async def admin(_: Call[Any, Thing]) -> Reply:
     raise AssertionError("the door let somebody pass without the right")
 
 
+@GROUP.endpoint("POST", "sign", right=AccessRight.KEYS_MANAGE, identity=True)
+async def sign(_: Call) -> Reply:
+    """Record who acts."""
+    return Reply(204)
+
+
+@GROUP.endpoint("POST", "special", right=AccessRight.CATALOG_READ, feature="special", body_limit=1)
+async def special(_: Call) -> Reply:
+    """Need something that is not there."""
+    raise AssertionError("the door let somebody pass without the feature")
+
+
 @GROUP.endpoint("GET", "broken", access=Access.PUBLIC)
 async def broken(_: Call) -> Reply:
     """Fail with something private in the message."""
@@ -63,16 +76,23 @@ async def busy(_: Call) -> Reply:
 
 async def authenticate(authorization: str, accepted: frozenset[Via]) -> Principal:
     """Take one token."""
+    if authorization == "Bearer service":
+        return dataclasses.replace(CALLER, identity=None)
     if authorization != "Bearer good" or Via.JWT not in accepted:
         raise unauthenticated("No.")
     return CALLER
+
+
+async def require_feature(feature: str) -> None:
+    """Have nothing."""
+    raise WorkspaceError(Kind.UNAVAILABLE, "NOT_PROVISIONED", f"No {feature}.")
 
 
 async def ask(method: str, target: str, body: bytes = b"", token: str = "good", **headers: str) -> tuple[Reply, Any]:
     """Return the reply to a request and its JSON."""
     path, _, query = target.partition("?")
     given = {"authorization": f"Bearer {token}", **{name.replace("_", "-"): text for name, text in headers.items()}}
-    reply = await Door(GROUP.operations, authenticate).serve(Request(method, path, query, given, body))
+    reply = await Door(GROUP.operations, authenticate, require_feature).serve(Request(method, path, query, given, body))
     return reply, json.loads(reply.body) if reply.body else None
 
 
@@ -96,6 +116,9 @@ async def test_public_operations_take_no_credential() -> None:
         ("PUT", "/admin", b"", "bad", 405, "METHOD_NOT_ALLOWED"),
         ("POST", "/admin", b"x" * 2_000_000, "bad", 401, "UNAUTHENTICATED"),
         ("POST", "/admin", b"x" * 2_000_000, "good", 403, "ACCESS_RIGHT_MISSING"),
+        ("POST", "/sign", b"", "service", 401, "UNAUTHENTICATED"),
+        ("POST", "/sign", b"", "good", 403, "ACCESS_RIGHT_MISSING"),
+        ("POST", "/special", b"too long", "good", 503, "NOT_PROVISIONED"),
         ("POST", "/things/x?limit=0", b"x" * 101, "good", 413, "BODY_TOO_LARGE"),
         ("POST", "/things/x", b"{", "good", 400, "BODY_NOT_JSON"),
         ("POST", "/things/x", b"[]", "good", 400, "INVALID_REQUEST"),
@@ -104,7 +127,7 @@ async def test_public_operations_take_no_credential() -> None:
 async def test_checks_come_in_their_order(
     method: str, target: str, body: bytes, token: str, status: int, code: str
 ) -> None:
-    """Route, authentication, right, size and validation are judged in this order."""
+    """Route, authentication, identity, right, feature, size and validation are judged in this order."""
     reply, value = await ask(method, target, body, token)
     assert (reply.status, value["code"]) == (status, code)
     assert reply.headers["Content-Type"] == "application/problem+json"

@@ -26,8 +26,9 @@ class Figure:
 
     def line(self) -> dict[str, Any]:
         """Return the figure as the JSON object to print."""
-        bound = {name: value for name, value in (("atLeast", self.at_least), ("atMost", self.at_most)) if value}
-        holds = self.value >= (self.at_least or self.value) and self.value <= (self.at_most or self.value)
+        bounds = (("atLeast", self.at_least), ("atMost", self.at_most))
+        bound = {name: value for name, value in bounds if value is not None}
+        holds = self.value >= bound.get("atLeast", self.value) and self.value <= bound.get("atMost", self.value)
         return {
             "name": self.name,
             "value": round(self.value, 4),

@@ -12,6 +12,8 @@ EVENTS = 50_000
 BATCH = 500
 CONNECTIONS = 4
 WAIT_SECONDS = 120
+LEAST_PER_SECOND = 2_000
+"""Far below what is measured; a fall beneath it is a defect, not a slow machine."""
 
 
 def ingest() -> Iterator[Figure]:
@@ -23,8 +25,8 @@ def ingest() -> Iterator[Figure]:
         wait_for(running, EVENTS)
         stored = time.perf_counter() - started
     detail = {"events": EVENTS, "batch": BATCH, "connections": CONNECTIONS}
-    yield Figure("ingest_http", EVENTS / acknowledged, "events/s", detail=detail)
-    yield Figure("ingest_table", EVENTS / stored, "events/s", detail=detail)
+    yield Figure("ingest_http", EVENTS / acknowledged, "events/s", at_least=LEAST_PER_SECOND, detail=detail)
+    yield Figure("ingest_table", EVENTS / stored, "events/s", at_least=LEAST_PER_SECOND, detail=detail)
 
 
 def messages(count: int, batch: int) -> Iterator[list[dict[str, Any]]]:

@@ -20,10 +20,9 @@ async def alive(_: Call) -> Reply:
 @GROUP.endpoint("GET", "readyz", access=Access.PUBLIC)
 async def ready(_: Call) -> Reply:
     """Answer while the stores and the query engine do, too."""
-    wired = services()
     try:
         async with asyncio.timeout(READY_SECONDS):
-            await asyncio.gather(wired.catalog_store.version(), wired.engine.ping())
+            await services().check()
     except Exception as error:
         raise WorkspaceError(Kind.UNAVAILABLE, "NOT_READY", "A store does not answer.") from error
     return json_reply({"status": "ready"})

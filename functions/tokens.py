@@ -51,7 +51,9 @@ class NewKeyBody(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    name: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=256)]
+    name: Annotated[
+        str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=256, pattern=r"^\P{Cc}*$")
+    ]
     principal: Annotated[str, StringConstraints(strict=True)] | None = None
     rights: list[AccessRight] | None = None
     expires_in_days: StrictInt | None = Field(None, alias="expiresInDays", ge=1, le=3650)

@@ -1,5 +1,6 @@
 """The one place that joins domains and adapters; everything is made on first use."""
 
+import asyncio
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ PROVENANCE = "provenance"
 """The feature that every provenance route needs."""
 
 MAX_STALE_CREDENTIALS_SECONDS = 15.0
-"""Revocation is in force within this time everywhere, also while the store does not answer."""
+"""A revocation, and the disabling of a member, are in force within this time also while the store does not answer."""
 
 
 class Services:
@@ -54,7 +55,9 @@ class Services:
     @cached_property
     def catalog(self) -> CatalogReader:
         """The catalog as this process knows it."""
-        return CatalogReader(self.catalog_store, self.settings.refresh_seconds)
+        return CatalogReader(
+            self.catalog_store, self.settings.refresh_seconds, max_stale_seconds=MAX_STALE_CREDENTIALS_SECONDS
+        )
 
     @cached_property
     def catalog_service(self) -> CatalogService:
@@ -152,6 +155,14 @@ class Services:
     def simulators(self) -> Simulators:
         """Sends simulated telemetry."""
         return Simulators(self.catalog.current, self.sender)
+
+    async def check(self) -> None:
+        """Return when stores and query engine answer, and take writes where that costs little to try.
+
+        Raises:
+            Exception: one of them does not.
+        """
+        await asyncio.gather(self._workspace_file.check(), self.engine.ping(), self.catalog.current())
 
     async def require_feature(self, feature: str) -> None:
         """Return when the workspace has a feature.

@@ -15,6 +15,7 @@ from shared.timestamps import now
 
 CACHED_TOKENS = 10_000
 TOUCH_SECONDS = 60
+LOOK_AGAIN_SECONDS = 1.0
 _NO_SALT = b"\0" * 16
 
 
@@ -36,6 +37,7 @@ class Authenticator:
         self._entra = entra_tokens
         self._seen: OrderedDict[bytes, Claims] = OrderedDict()
         self._touched: dict[str, datetime] = {}
+        self._looked_again_at = float("-inf")
 
     async def __call__(self, authorization: str, accepted: frozenset[Via]) -> Principal:
         """Return the caller that an Authorization header names.
@@ -120,8 +122,10 @@ class Authenticator:
 
     async def _find_key(self, key_id: str) -> ApiKey | None:
         credentials = await self._credentials.current()
-        if key_id not in credentials.keys:
-            # Another process, the apply command for one, may have made it a moment ago.
+        asked_at = time.monotonic()
+        if key_id not in credentials.keys and asked_at - self._looked_again_at > LOOK_AGAIN_SECONDS:
+            # Another process, the apply command for one, may have made it a moment ago. Not for every made-up id.
+            self._looked_again_at = asked_at
             self._credentials.invalidate()
             credentials = await self._credentials.current()
         return credentials.keys.get(key_id)

@@ -11,7 +11,7 @@ from shared.auth.ports import Credentials, CredentialStore, Directory, IssuedTok
 from shared.auth.principals import Principal, Via
 from shared.auth.rights import AccessRight
 from shared.auth.tokens import Claims, TokenCodec
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.snapshots import Snapshot
 from shared.timestamps import now, rfc3339
 
@@ -49,7 +49,7 @@ class TokenIssuer:
         """Return a new token of the caller.
 
         Args:
-            caller: whose token it will be; with a token in hand, the new one neither outlives nor outranks that one.
+            caller: whose token it will be; the new one neither outlives nor outranks the token or key that asks for it.
             minutes: lifetime, more than 0; None for the default of 60, or less where the caller's token ends sooner.
             scopes: the rights to include; None for all that the caller holds.
 
@@ -62,7 +62,7 @@ class TokenIssuer:
         team = await self._directory.team()
         claims = Claims(uuid.uuid4().hex, caller.identity, caller.member_id, team.workspace, rights, expires_at)
         token = await self._codec.sign(claims, issued_at)
-        await self._store.add_token(IssuedToken(claims.token_id, caller.member_id, expires_at))
+        await self._store.add_token(IssuedToken(claims.token_id, caller.member_id, expires_at, _parent(caller)))
         details = {"expiresAt": rfc3339(expires_at), "accessRights": sorted(rights), "via": caller.via}
         await self._audit.record(
             caller.member_id,
@@ -102,19 +102,26 @@ def _expiry(caller: Principal, minutes: Decimal | None, issued_at: datetime) -> 
     expires_at = issued_at + timedelta(minutes=float(DEFAULT_MINUTES if minutes is None else minutes))
     # exp counts whole seconds; the token ends when it says so.
     expires_at = expires_at.replace(microsecond=0)
-    if caller.via is not Via.JWT or caller.expires_at is None or expires_at <= caller.expires_at:
+    if caller.via is Via.ENTRA or caller.expires_at is None or expires_at <= caller.expires_at:
         return expires_at
     if minutes is None:
         return caller.expires_at
     raise invalid("minutes", "the new token would outlive the one that asks for it")
 
 
+def _parent(caller: Principal) -> str:
+    return "" if caller.via is Via.ENTRA else caller.credential_id
+
+
 def _chosen(caller: Principal, scopes: Sequence[str]) -> frozenset[AccessRight]:
-    wanted = frozenset(scopes)
     known = frozenset(str(right) for right in AccessRight)
-    for right in sorted(wanted):
-        if right not in known:
-            raise invalid("scopes", f"{right[:64]!r} is no access right")
-        if right not in caller.rights:
-            raise invalid("scopes", f"{right} is not among the caller's access rights")
-    return frozenset(AccessRight(right) for right in wanted)
+    errors = [FieldError("scopes", _rule(right, known)) for right in sorted(set(scopes)) if right not in caller.rights]
+    if errors:
+        raise invalid_fields(errors)
+    return frozenset(AccessRight(right) for right in scopes)
+
+
+def _rule(right: str, known: frozenset[str]) -> str:
+    return (
+        f"{right} is not among the caller's access rights" if right in known else f"{right[:64]!r} is no access right"
+    )

@@ -9,7 +9,7 @@ from shared.auth.audit import AccessAudit
 from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, TeamMember
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.snapshots import Snapshot
 from shared.timestamps import now
 
@@ -55,7 +55,8 @@ class ApiKeys:
         """
         owner = await self._owner(caller, principal)
         chosen = _rights(caller, owner, rights)
-        return await self.issue(caller.member_id, owner.id, name, chosen, expires_in_days)
+        made_with = f"{caller.via} {caller.credential_id}"
+        return await self.issue(caller.member_id, owner.id, name, chosen, expires_in_days, made_with=made_with)
 
     async def issue(
         self,
@@ -64,8 +65,13 @@ class ApiKeys:
         name: str,
         rights: frozenset[AccessRight] | None = None,
         expires_in_days: int | None = None,
+        *,
+        made_with: str = "command",
     ) -> IssuedKey:
-        """Make a key without asking whether the actor may; for the deployment's own command."""
+        """Make a key without asking whether the actor may; for the deployment's own command.
+
+        ``made_with`` names the credential behind it in the audit event.
+        """
         made = api_keys.generate()
         at = now()
         expires_at = None if expires_in_days is None else at + timedelta(days=expires_in_days)
@@ -73,7 +79,7 @@ class ApiKeys:
         await self._store.add_key(key)
         self._credentials.invalidate()
         carried = None if rights is None else sorted(rights)
-        details = {"principal": principal, "name": name, "accessRights": carried}
+        details = {"principal": principal, "name": name, "accessRights": carried, "madeWith": made_with}
         await self._audit.record(
             actor, "ApiKey.Created", "ApiKey", key.key_id, append_id=f"key-created-{key.key_id}", after=details
         )
@@ -137,7 +143,8 @@ def _rights(
         raise WorkspaceError(
             Kind.FORBIDDEN, "ACCESS_RIGHT_MISSING", "The key would carry access rights that its maker does not hold."
         )
-    for right in sorted(wanted):
-        if right not in caller.rights or right not in owner.access_rights:
-            raise invalid("rights", f"{right} is not held by both the caller and the key's principal")
+    missing = [right for right in sorted(set(wanted)) if right not in caller.rights & owner.access_rights]
+    if missing:
+        rule = "is not held by both the caller and the key's principal"
+        raise invalid_fields([FieldError("rights", f"{right} {rule}") for right in missing])
     return frozenset(wanted)

@@ -90,11 +90,16 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token that was handed out, as long as it can still be used."""
+    """A token that was handed out, as long as it can still be used.
+
+    Attributes:
+        parent: id of the API key or token that asked for it, empty for an Entra ID token.
+    """
 
     token_id: str
     principal: str
     expires_at: datetime
+    parent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,7 @@ class CredentialStore(Protocol):
         ...
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
-        """Revoke a key; one revoked before stays as it is."""
+        """Revoke a key and every token that descends from it; what was revoked before stays as it is."""
         ...
 
     async def touch_key(self, key_id: str, at: datetime) -> None:
@@ -138,7 +143,7 @@ class CredentialStore(Protocol):
         ...
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
-        """Revoke an issued token."""
+        """Revoke an issued token and every token that descends from it."""
         ...
 
 

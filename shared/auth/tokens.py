@@ -1,6 +1,7 @@
 """The service's own tokens: ES256 JWTs (RFC 7519), pinned in algorithm, issuer, audience and workspace."""
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,8 @@ from shared.auth.principals import unauthenticated
 from shared.auth.rights import AccessRight
 
 ALGORITHM = "ES256"
+FETCH_SECONDS = 1.0
+"""Public keys are fetched at most this often, however many unknown key ids tokens name."""
 _REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "jti"]
 _BAD = "The token is not valid."
 
@@ -44,6 +47,7 @@ class TokenCodec:
         self._issuer = issuer
         self._audience = audience
         self._public: dict[str, jwt.PyJWK] = {}
+        self._fetched_at = float("-inf")
 
     async def sign(self, claims: Claims, issued_at: datetime) -> str:
         """Return the compact token that carries the claims."""
@@ -79,7 +83,9 @@ class TokenCodec:
         if header.get("alg") != ALGORITHM or "crit" in header:
             raise ValueError(_BAD)
         key_id = header["kid"]
-        if key_id not in self._public:
+        asked_at = time.monotonic()
+        if key_id not in self._public and asked_at - self._fetched_at > FETCH_SECONDS:
+            self._fetched_at = asked_at
             keys = await self._key.public_keys()
             self._public = {str(key["kid"]): jwt.PyJWK(dict(key), ALGORITHM) for key in keys}
         return self._public[key_id]

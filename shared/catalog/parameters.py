@@ -14,10 +14,13 @@ from typing import Any
 
 import isodate
 
+from shared import strict_json
 from shared.catalog.models import ParameterType
 from shared.timestamps import parse_rfc3339, rfc3339
 
 MAX_TEXT = 65_536
+DECIMAL_DIGITS = 34
+MAX_TIMESPAN = timedelta(days=10_675_199)
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,3})?")
 _KUSTO_CLOCK = re.compile(r"(-)?(?:(\d{1,8})\.)?(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7}))?)?")
@@ -67,8 +70,10 @@ def _parse_timespan(text: str) -> timedelta:
         span = timedelta(int(days or 0), int(seconds or 0), microseconds, 0, int(minutes), int(hours))
         return -span if sign else span
     if unit := _KUSTO_UNIT.fullmatch(text):
-        microseconds = int(Decimal(unit[2]) * _UNIT_MICROSECONDS[unit[3]])
-        return timedelta(microseconds=-microseconds if unit[1] else microseconds)
+        exact = Decimal(unit[2]) * _UNIT_MICROSECONDS[unit[3]]
+        if exact != int(exact):
+            raise ValueError("a time of whole microseconds is expected")
+        return timedelta(microseconds=-int(exact) if unit[1] else int(exact))
     return parse_duration(text)
 
 
@@ -127,7 +132,11 @@ def _real(value: Any) -> str:
 
 
 def _decimal(value: Any) -> str:
-    return f"decimal({Decimal(_number_text(value)):f})"
+    number = Decimal(_number_text(value))
+    written = f"{number:f}"
+    if sum(character.isdigit() for character in written) > DECIMAL_DIGITS:
+        raise ValueError(f"a decimal of at most {DECIMAL_DIGITS} digits is expected")
+    return f"decimal({written})"
 
 
 def _string(value: Any) -> str:
@@ -150,6 +159,8 @@ def _timespan(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("an ISO 8601 duration or Kusto time is expected")  # noqa: TRY004  callers catch one error
     span = parse_timespan(value)
+    if abs(span) >= MAX_TIMESPAN:
+        raise ValueError("a time of less than 10675199 days is expected")
     sign, span = ("-", -span) if span < timedelta(0) else ("", span)
     minutes, seconds = divmod(span.seconds, 60)
     return f"time({sign}{span.days}.{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}.{span.microseconds:06d})"
@@ -165,9 +176,9 @@ def _guid(value: Any) -> str:
 def _dynamic(value: Any) -> str:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except ValueError:
-            raise ValueError("JSON text is expected") from None
+            value = strict_json.parse(value.encode("utf-8", "surrogatepass"))
+        except ValueError as error:
+            raise ValueError(f"JSON text is expected: {error}") from None
     return f"dynamic({json.dumps(value)})"
 
 

@@ -1,11 +1,15 @@
 """A request and a reply, free of any host's types."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
 import orjson
+
+from shared.timestamps import rfc3339
 
 JSON = "application/json"
 PROBLEM_JSON = "application/problem+json"
@@ -56,7 +60,17 @@ class Reply:
 
 def json_bytes(value: Any) -> bytes:
     """Return a JSON value as UTF-8 text; datetimes in UTC with ``Z``, NaN and infinities as null."""
-    return orjson.dumps(value, option=_OPTIONS)
+    try:
+        return orjson.dumps(value, option=_OPTIONS)
+    except TypeError:
+        # Integers beyond 64 bits, which telemetry may hold; the standard library writes every digit.
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_text).encode()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime):
+        return rfc3339(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:

@@ -1,6 +1,7 @@
 """Finds the operation for a path and method, whatever order the host matches routes in."""
 
 import re
+import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -8,6 +9,8 @@ from urllib.parse import unquote
 from shared.errors import Kind, WorkspaceError
 from shared.http.operations import Operation
 
+_ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
 _PARAMETER = re.compile(r"\{(\*?)([a-zA-Z]+)\}")
 
 
@@ -40,7 +43,7 @@ class Router:
         """
         wanted = "GET" if method == "HEAD" else method
         allowed: set[str] = set()
-        for methods, parameters in self._candidates(path.removeprefix("/")):
+        for methods, parameters in self._candidates(_normalised(path.removeprefix("/"))):
             operation = methods.get(wanted)
             if operation is not None:
                 return Match(operation, parameters)
@@ -63,6 +66,16 @@ class Router:
             parameters = found and _decoded(found.groupdict())
             if parameters:
                 yield methods, parameters
+
+
+def _normalised(path: str) -> str:
+    """Return a path without the percent-encodings that change nothing (RFC 3986 section 6.2.2.2)."""
+    return _ENCODED.sub(_decoded_unreserved, path) if "%" in path else path
+
+
+def _decoded_unreserved(encoded: re.Match[str]) -> str:
+    character = chr(int(encoded[1], 16))
+    return character if character in _UNRESERVED else encoded[0]
 
 
 def _precedence(route: str) -> list[tuple[int, str]]:

@@ -7,9 +7,9 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
-from shared.http.json_body import parse
 from shared.http.messages import Request
 from shared.http.operations import NoBody, NoQuery, Operation
+from shared.strict_json import parse
 
 
 def read(operation: Operation, request: Request) -> tuple[Any, Any]:

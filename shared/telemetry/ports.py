@@ -50,7 +50,8 @@ class ConnectionState:
 
     Attributes:
         status: CONNECTING, CONNECTED, DISCONNECTED or ERROR.
-        messages_received: each message once, however often it was delivered.
+        messages_received: events that the hub took, each once however often it was delivered to us; a message that a
+            caller sends again is an event again.
         last_message: when the newest message came in, None before the first.
     """
 

@@ -33,7 +33,6 @@ _ESCAPES_TIME_RANGE = (
     (re.compile(r"\b(?:table|stored_query_result)\s*\("), "a table named by a function"),
     *_OUTSIDE,
     (_OWN_TABLE, "an own `let Telemetry`"),
-    (re.compile(r"\[\s*\bTelemetry\b|\['\s*'\]"), "a bracketed table name"),
 )
 
 

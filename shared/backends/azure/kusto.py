@@ -31,7 +31,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _POSITION = re.compile(r"\[line:position=(\d+):(\d+)\]")
 _SERVER_ERRORS = 500
 _MAX_RESULT_BYTES = 64 * 1024 * 1024
-_TOO_LARGE = ("E_QUERY_RESULT_SET_TOO_LARGE", "E_RUNAWAY_QUERY", "80DA0003", "LowMemoryCondition", "80DA0007")
+_TOO_LARGE = ("LimitsExceeded", "LowMemoryCondition", "E_QUERY_RESULT_SET_TOO_LARGE", "E_RUNAWAY_QUERY")
 _TIMED_OUT = ("TimeoutException", "Timeout", "timed out", "504", "80DA0002")
 _READ_ONLY = ("request_readonly", "NotReadOnly", "read-only", "E_QUERY_NOT_READ_ONLY")
 
@@ -167,7 +167,7 @@ def _fail(error: KustoServiceError, query: EngineQuery) -> NoReturn:
     told = _told(error)
     if told.status == HTTPStatus.GATEWAY_TIMEOUT or _holds(_TIMED_OUT, told.code):
         raise _timed_out(query) from error
-    if _holds(_TOO_LARGE, told.code, told.message):
+    if _holds(_TOO_LARGE, told.code):
         detail = "The query needs more memory or gives more rows than the engine allows."
         raise invalid("query", detail, code="QUERY_TOO_LARGE") from error
     if told.is_the_querys_fault:

@@ -2,11 +2,13 @@
 
 import json
 import sqlite3
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
 
 from shared.auth.ports import ApiKey, Credentials, IssuedToken
 from shared.auth.rights import AccessRight
+from shared.backends.embedded.faults import answering
 from shared.backends.embedded.sqlite import Database
 from shared.timestamps import now, parse_rfc3339, rfc3339
 
@@ -18,9 +20,18 @@ CREATE TABLE IF NOT EXISTS api_keys (
   rights TEXT, created_at TEXT NOT NULL, expires_at TEXT, last_used_at TEXT, revoked_at TEXT
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS issued_tokens (
-  token_id TEXT PRIMARY KEY, principal TEXT NOT NULL, expires_at TEXT NOT NULL, revoked_at TEXT
+  token_id TEXT PRIMARY KEY, principal TEXT NOT NULL, expires_at TEXT NOT NULL, parent TEXT NOT NULL, revoked_at TEXT
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS issued_tokens_by_parent ON issued_tokens (parent);
 CREATE INDEX IF NOT EXISTS issued_tokens_by_expiry ON issued_tokens (expires_at);
+"""
+
+
+_DESCENDANTS = """
+WITH RECURSIVE line (id) AS (
+  SELECT ? UNION SELECT token_id FROM issued_tokens JOIN line ON issued_tokens.parent = line.id
+)
+UPDATE issued_tokens SET revoked_at = ? WHERE token_id IN (SELECT id FROM line) AND revoked_at IS NULL
 """
 
 
@@ -32,11 +43,13 @@ class SqliteCredentialStore:
 
     async def version(self) -> int:
         """Return the version."""
-        return await self._database.read(_version)
+        with _answering():
+            return await self._database.read(_version)
 
     async def load(self) -> Credentials:
         """Return keys and revoked tokens of one moment."""
-        return await self._database.read(_load)
+        with _answering():
+            return await self._database.read(_load)
 
     async def add_key(self, key: ApiKey) -> None:
         """Keep a key."""
@@ -45,46 +58,54 @@ class SqliteCredentialStore:
             *(key.key_id, key.salt, key.digest, key.principal, key.name, rights),
             *(_text(at) for at in (key.created_at, key.expires_at, key.last_used_at, key.revoked_at)),
         )
-        await self._change("INSERT INTO api_keys VALUES (?,?,?,?,?,?,?,?,?,?)", row)
+        await self._change(("INSERT INTO api_keys VALUES (?,?,?,?,?,?,?,?,?,?)", row))
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
-        """Revoke a key."""
+        """Revoke a key and the tokens that descend from it."""
         sql = "UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL"
-        await self._change(sql, (rfc3339(at), key_id))
+        await self._change((sql, (rfc3339(at), key_id)), (_DESCENDANTS, (key_id, rfc3339(at))))
 
     async def touch_key(self, key_id: str, at: datetime) -> None:
         """Note a use."""
         sql = "UPDATE api_keys SET last_used_at = ? WHERE key_id = ?"
-        await self._database.write(lambda connection: connection.execute(sql, (rfc3339(at), key_id)))
+        with _answering():
+            await self._database.write(lambda connection: connection.execute(sql, (rfc3339(at), key_id)))
 
     async def add_token(self, token: IssuedToken) -> None:
         """Keep an issued token and forget expired ones."""
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM issued_tokens WHERE expires_at < ?", (rfc3339(now()),))
-            row = (token.token_id, token.principal, rfc3339(token.expires_at))
-            connection.execute("INSERT INTO issued_tokens VALUES (?,?,?,NULL)", row)
+            row = (token.token_id, token.principal, rfc3339(token.expires_at), token.parent)
+            connection.execute("INSERT INTO issued_tokens VALUES (?,?,?,?,NULL)", row)
 
-        await self._database.write(work)
+        with _answering():
+            await self._database.write(work)
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
         """Return a token that still lives."""
-        sql = "SELECT principal, expires_at FROM issued_tokens WHERE token_id = ? AND expires_at >= ?"
+        sql = "SELECT principal, expires_at, parent FROM issued_tokens WHERE token_id = ? AND expires_at >= ?"
         arguments = (token_id, rfc3339(now()))
-        row = await self._database.read(lambda connection: connection.execute(sql, arguments).fetchone())
-        return None if row is None else IssuedToken(token_id, row[0], parse_rfc3339(row[1]))
+        with _answering():
+            row = await self._database.read(lambda connection: connection.execute(sql, arguments).fetchone())
+        return None if row is None else IssuedToken(token_id, row[0], parse_rfc3339(row[1]), row[2])
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
-        """Revoke a token."""
-        sql = "UPDATE issued_tokens SET revoked_at = ? WHERE token_id = ? AND revoked_at IS NULL"
-        await self._change(sql, (rfc3339(at), token_id))
+        """Revoke a token and the tokens that descend from it."""
+        await self._change((_DESCENDANTS, (token_id, rfc3339(at))))
 
-    async def _change(self, sql: str, arguments: tuple[Any, ...]) -> None:
+    async def _change(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute(sql, arguments)
+            for sql, arguments in statements:
+                connection.execute(sql, arguments)
             connection.execute("UPDATE credential_version SET version = version + 1")
 
-        await self._database.write(work)
+        with _answering():
+            await self._database.write(work)
+
+
+def _answering() -> AbstractContextManager[None]:
+    return answering("CREDENTIALS_UNAVAILABLE", "the credential store")
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -52,6 +52,15 @@ class Database:
         """Run a function in a write transaction; on an exception nothing of it stays."""
         return await self._run(lambda connection: _within(connection, "BEGIN IMMEDIATE", work))
 
+    async def check(self) -> None:
+        """Return when the file takes writes.
+
+        Raises:
+            sqlite3.Error: it does not: full, read-only, locked or damaged.
+        """
+        await self.write(lambda connection: connection.execute("CREATE TABLE IF NOT EXISTS checked (at REAL)"))
+        await self.write(_write_something)
+
     async def close(self) -> None:
         """Finish what runs and close the file."""
         if self._connection is not None:
@@ -70,12 +79,19 @@ class Database:
         return self._connection
 
 
+def _write_something(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM checked")
+    connection.execute("INSERT INTO checked VALUES (julianday())")
+
+
 def _within[T](connection: sqlite3.Connection, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
     connection.execute(begin)
     try:
         result = work(connection)
+        connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        # A commit that failed may have left the transaction open, or not; SQLite itself ends it on some errors.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
-    connection.execute("COMMIT")
     return result

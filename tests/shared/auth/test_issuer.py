@@ -143,3 +143,35 @@ async def test_only_a_hash_of_a_key_is_stored(workspace: Workspace) -> None:
     stored = (await workspace.store.load()).keys[issued.key.key_id]
     assert secret not in repr(stored)
     assert secret[:8] not in repr(stored)
+
+
+async def test_what_descends_from_a_revoked_credential_is_revoked(workspace: Workspace) -> None:
+    """Revoking a key or a token ends every token that was minted with it, however far down, and no other."""
+    key = await workspace.api_keys.issue("test", EDITOR.id, "k")
+    by_key = await workspace.authenticator(f"Bearer {key.api_key}", KEYS)
+    child = (await workspace.issuer.mint(by_key, Decimal(30), None)).token
+    by_child = await workspace.authenticator(f"Bearer {child}", KEYS)
+    grandchild = (await workspace.issuer.mint(by_child, None, None)).token
+    other = (await workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, None)).token
+    await workspace.api_keys.revoke(by_key, key.key.key_id)
+    for token in (child, grandchild):
+        assert (await refused(workspace.authenticator(f"Bearer {token}", KEYS))).kind is Kind.UNAUTHENTICATED
+    assert (await workspace.authenticator(f"Bearer {other}", KEYS)).member_id == EDITOR.id
+
+
+async def test_a_token_does_not_outlive_the_key_that_asks_for_it(workspace: Workspace) -> None:
+    """A key with an end gives tokens that end with it."""
+    key = await workspace.api_keys.issue("test", EDITOR.id, "k", expires_in_days=1)
+    owner = await workspace.authenticator(f"Bearer {key.api_key}", KEYS)
+    assert (await workspace.issuer.mint(owner, None, None)).expires_at <= now() + timedelta(hours=1)
+    assert (await refused(workspace.issuer.mint(owner, Decimal(2000), None))).kind is Kind.INVALID
+
+
+async def test_every_scope_that_fails_is_named(workspace: Workspace) -> None:
+    """All unknown and all missing rights are listed."""
+    scopes = ["Nope", "Workspace.Keys.Manage", "Workspace.Catalog.Read"]
+    error = await refused(workspace.issuer.mint(caller(EDITOR.id, Role.EDITOR), None, scopes))
+    listed: list[dict[str, str]] = error.members["errors"]  # type: ignore[assignment]
+    assert [failing["field"] for failing in listed] == ["scopes", "scopes"]
+    assert "Nope" in listed[0]["message"]
+    assert "Workspace.Keys.Manage" in listed[1]["message"]

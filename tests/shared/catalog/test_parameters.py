@@ -68,7 +68,13 @@ def test_a_value_becomes_a_literal_of_its_type(kind: str, value: Any, expected: 
         ("timespan", "999999999999d"),
         ("timespan", ""),
         ("guid", "1"),
+        ("timespan", "1tick"),
+        ("timespan", "P400000000D"),
+        ("decimal", "1" * 35),
+        ("decimal", "1e40"),
         ("dynamic", "{"),
+        ("dynamic", '{"a":NaN}'),
+        ("dynamic", '{"a":1,"a":2}'),
     ],
 )
 def test_what_is_not_of_the_type_is_refused(kind: str, value: Any) -> None:

@@ -39,6 +39,7 @@ def operations() -> list[Operation]:
         ("GET", "/things", "GET things", {}),
         ("HEAD", "/things", "GET things", {}),
         ("GET", "/things/special", "GET things/special", {}),
+        ("GET", "/%74hings/%73pecial", "GET things/special", {}),
         ("GET", "/things/a/b%20c", "GET things/{*rest}", {"rest": "a/b c"}),
         ("GET", "/things/x/approve", "GET things/{*rest}", {"rest": "x/approve"}),
         ("POST", "/things/x/approve", "POST things/{thing}/approve", {"thing": "x"}),

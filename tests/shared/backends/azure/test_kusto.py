@@ -134,7 +134,8 @@ async def test_a_partial_failure_inside_a_good_reply_is_an_error(endpoint: Endpo
     [
         (400, failure("General_BadRequest", "Syntax error"), Kind.INVALID, "QUERY_INVALID"),
         (400, failure("E_QUERY_RESULT_SET_TOO_LARGE", "x"), Kind.INVALID, "QUERY_TOO_LARGE"),
-        (400, failure("General_BadRequest", "x (E_RUNAWAY_QUERY)"), Kind.INVALID, "QUERY_TOO_LARGE"),
+        (400, failure("LimitsExceeded", "x"), Kind.INVALID, "QUERY_TOO_LARGE"),
+        (400, failure("General_BadRequest", "no column E_RUNAWAY_QUERY"), Kind.INVALID, "QUERY_INVALID"),
         (504, failure("Timeout", "x", permanent=False), Kind.TIMEOUT, "QUERY_TIMEOUT"),
         (429, failure("TooManyRequests", "x"), Kind.THROTTLED, "THROTTLED"),
         (401, {}, Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE"),

@@ -1,12 +1,32 @@
 """The edge of the app: one module per endpoint group; this is their table of contents."""
 
-from functions import health, ingest, simulators, telemetry, tokens, warm_queries, warm_query_definitions
+from functions import (
+    amendments,
+    checkpoints,
+    health,
+    ingest,
+    provenance_events,
+    simulators,
+    telemetry,
+    tokens,
+    warm_queries,
+    warm_query_definitions,
+)
 from functions.http_blueprint import catch_all_blueprint, http_blueprint
 
-GROUPS = (health.GROUP, tokens.GROUP, warm_queries.GROUP, warm_query_definitions.GROUP, telemetry.GROUP)
+GROUPS = (
+    health.GROUP,
+    tokens.GROUP,
+    warm_queries.GROUP,
+    warm_query_definitions.GROUP,
+    telemetry.GROUP,
+    provenance_events.GROUP,
+    amendments.GROUP,
+)
 BLUEPRINTS = (
     *(http_blueprint(group) for group in GROUPS),
     ingest.blueprint,
     simulators.blueprint,
+    checkpoints.blueprint,
     catch_all_blueprint(),
 )

@@ -74,8 +74,9 @@ def _options(parsed: argparse.Namespace) -> HostOptions:
     environment["HOST"], environment["PORT"] = options.host, str(options.port)
     environment["DATA_DIR"] = str(options.data_dir)
     environment["WORKSPACE_FILE"] = str(options.workspace_file or "")
-    # A binding names it, and the host resolves bindings from the environment alone.
+    # Bindings name them, and the host resolves bindings from the environment alone.
     environment.setdefault("SIMULATOR_SCHEDULE", Settings().simulator_schedule)
+    environment.setdefault("CHECKPOINT_SCHEDULE", Settings().checkpoint_schedule)
     return options
 
 

@@ -68,6 +68,11 @@ class Settings(BaseModel):
         alias="SIMULATOR_SCHEDULE",
         description="NCRONTAB schedule (six fields) on which simulators send what is due.",
     )
+    checkpoint_schedule: str = Field(
+        "*/15 * * * * *",
+        alias="CHECKPOINT_SCHEDULE",
+        description="NCRONTAB schedule (six fields) on which chains that grew get a signed checkpoint.",
+    )
     managed_identity_client_id: str = Field(
         "", alias="AZURE_CLIENT_ID", description="Client id of the user-assigned identity, read by azure-identity."
     )

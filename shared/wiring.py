@@ -16,8 +16,15 @@ from shared.catalog.ports import CatalogStore
 from shared.catalog.reader import CatalogReader
 from shared.catalog.team import CatalogDirectory
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.ports import AuditLog
+from shared.idempotency import IdempotencyKeys
+from shared.provenance.amendments import Amendments
+from shared.provenance.chain_log import ChainLog
+from shared.provenance.checkpoints import Checkpoints
+from shared.provenance.event_log import EventLog
+from shared.provenance.ports import ChainStore
+from shared.provenance.proofs import Proofs
 from shared.provenance.selection import not_provisioned
+from shared.provenance.verification import Verifier
 from shared.settings import Settings, Stores, settings
 from shared.snapshots import Snapshot
 from shared.telemetry.acceptance import TelemetryService
@@ -65,12 +72,55 @@ class Services:
         return CatalogService(self.catalog_store, self.audit_log, changed=self.catalog.invalidate)
 
     @cached_property
-    def audit_log(self) -> AuditLog:
-        """The audit chains."""
-        self._embedded("audit log")
-        from shared.backends.embedded.provenance import SqliteAuditLog  # noqa: PLC0415
+    def chain_store(self) -> ChainStore:
+        """Keeps the audit chains."""
+        self._embedded("audit chains")
+        from shared.backends.embedded.provenance import SqliteChainStore  # noqa: PLC0415
 
-        return SqliteAuditLog(self.settings.data_dir / "provenance.sqlite", self._workspace_id)
+        return SqliteChainStore(self.settings.data_dir / "provenance.sqlite")
+
+    @cached_property
+    def chain_log(self) -> ChainLog:
+        """Appends to the audit chains."""
+        return ChainLog(self.chain_store, self._workspace_id)
+
+    @cached_property
+    def audit_log(self) -> EventLog:
+        """Appends audit events."""
+        return EventLog(self.chain_log)
+
+    @cached_property
+    def amendments(self) -> Amendments:
+        """Creates and decides corrections."""
+        return Amendments(self.chain_log, self.chain_store)
+
+    @cached_property
+    def checkpoints(self) -> Checkpoints:
+        """Makes and reads signed checkpoints."""
+        self._embedded("checkpoints")
+        from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore  # noqa: PLC0415
+        from shared.backends.embedded.provenance_key import FileNoteSigner  # noqa: PLC0415
+
+        folder = self.settings.data_dir
+        notes = FileCheckpointStore(folder / "checkpoints")
+        return Checkpoints(self.chain_store, notes, FileNoteSigner(folder / "checkpoint-key.pem"), self._workspace_id)
+
+    @cached_property
+    def proofs(self) -> Proofs:
+        """Proves what checkpoints cover."""
+        return Proofs(self.chain_store)
+
+    @cached_property
+    def verifier(self) -> Verifier:
+        """Verifies audit chains."""
+        return Verifier(self.chain_store, self._workspace_id, self.checkpoints)
+
+    @cached_property
+    def idempotency(self) -> IdempotencyKeys:
+        """Remembers idempotency keys."""
+        from shared.backends.embedded.idempotency import SqliteIdempotencyStore  # noqa: PLC0415
+
+        return IdempotencyKeys(SqliteIdempotencyStore(self._workspace_file))
 
     @cached_property
     def authenticator(self) -> Authenticator:
@@ -170,22 +220,28 @@ class Services:
         Raises:
             WorkspaceError: UNAVAILABLE ``PROVENANCE_NOT_PROVISIONED``.
         """
-        if feature == PROVENANCE and (await self.catalog.current()).policies.provenance is None:
+        if feature == PROVENANCE and not await self.has_feature(feature):
             raise not_provisioned()
+
+    async def has_feature(self, feature: str) -> bool:
+        """Return whether the workspace has a feature."""
+        return feature == PROVENANCE and (await self.catalog.current()).policies.provenance is not None
 
     async def close(self) -> None:
         """Finish what runs and close whatever was opened; for short-lived processes and clean stops."""
-        for name in ("sender", "engine", "connection_states", "audit_log", "_workspace_file"):
+        for name in ("sender", "engine", "connection_states", "audit_log", "chain_store", "_workspace_file"):
             if name in self.__dict__:
                 await self.__dict__[name].close()
 
     @cached_property
     def _workspace_file(self) -> "Database":
         self._embedded("workspace store")
-        from shared.backends.embedded import catalog, credentials  # noqa: PLC0415
+        from shared.backends.embedded import catalog, credentials, idempotency  # noqa: PLC0415
         from shared.backends.embedded.sqlite import Database  # noqa: PLC0415
 
-        return Database(self.settings.data_dir / "workspace.sqlite", catalog.SCHEMA + credentials.SCHEMA)
+        return Database(
+            self.settings.data_dir / "workspace.sqlite", catalog.SCHEMA + credentials.SCHEMA + idempotency.SCHEMA
+        )
 
     @cached_property
     def _directory(self) -> CatalogDirectory:

@@ -73,6 +73,12 @@ class Entry:
         """Whether nobody waits for it and nothing of it was sent."""
         return self.future.done() and not self.sent
 
+    @property
+    def claims(self) -> list[tuple[str, str]]:
+        """What no two entries of a batch may have in common; an append id that was made here is its own."""
+        claims = [("append", self.append_id)] if self.look_up else []
+        return [*claims, ("exclusive", self.exclusive)] if self.exclusive else claims
+
     def succeed(self, record: ChainRecord, *, repeated: bool) -> None:
         """Hand the record to the caller, if it still waits."""
         if not self.future.done():
@@ -119,6 +125,9 @@ class Appender:
             for entry in (*batch, *self.waiting):
                 entry.future.cancel()
             raise
+        except Exception as error:
+            _fail([*batch, *self.waiting], error)
+            raise
 
     async def _ready(self) -> None:
         """Know the tip, and provision the chain before its first record is taken from the queue."""
@@ -146,35 +155,31 @@ class Appender:
         """Take what fits in one batch from the queue, in order; drop those whose callers are gone."""
         batch: list[Entry] = []
         later: list[Entry] = []
-        claimed: set[str] = set()
+        claimed: set[tuple[str, str]] = set()
         weight = 0
         while self.waiting and len(batch) < self._store.max_batch_records:
             entry = self.waiting[0]
-            # The weight of a draft is that of its record but for the links, which all records have alike.
-            weight += self._weight(entry)
+            weight += entry.draft.size
             if batch and weight > self._store.max_batch_weight:
                 break
             self.waiting.popleft()
             if entry.gone:
                 continue
-            claims = {f"append {entry.append_id}", f"exclusive {entry.exclusive}" if entry.exclusive else ""} - {""}
-            if claims & claimed:
-                later.append(entry)
-            else:
-                claimed |= claims
+            claims = entry.claims
+            if claimed.isdisjoint(claims):
+                claimed.update(claims)
                 batch.append(entry)
+            else:
+                later.append(entry)
         self.waiting.extendleft(reversed(later))
         return batch
-
-    def _weight(self, entry: Entry) -> int:
-        return entry.draft.size
 
     async def _store_all(self, batch: list[Entry]) -> None:
         """Store a batch; every entry has its result or its error when this returns."""
         deadline = time.monotonic() + self._give_up_seconds
         attempt = 0
         try:
-            while batch and not await self._attempt(batch):
+            while batch and not await self._attempt_or_wait(batch):
                 if time.monotonic() > deadline:
                     _fail(batch, WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "The audit log is busy."))
                     return
@@ -187,6 +192,16 @@ class Appender:
     def _backoff(self, attempt: int) -> float:
         return min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(attempt, 20))
 
+    async def _attempt_or_wait(self, batch: list[Entry]) -> bool:
+        """Try once; a store that does not answer is waited for while the outcome of an earlier attempt is unknown."""
+        try:
+            return await self._attempt(batch)
+        except WorkspaceError as error:
+            if error.kind is not Kind.UNAVAILABLE or not any(entry.sent for entry in batch):
+                raise
+            self._tips.pop(self.chain, None)
+            return False
+
     async def _attempt(self, batch: list[Entry]) -> bool:
         """Try once; False when it must be tried again. Entries that are done leave the batch."""
         tip = await self._tip()
@@ -197,6 +212,7 @@ class Appender:
         if not batch:
             return True
         records = self._sealed(batch, tip)
+        self._put_back(batch, len(records))
         try:
             self._keep(await self._store.append(self.chain, records, tip))
         except TipMovedError:
@@ -225,21 +241,36 @@ class Appender:
 
     async def _ask(self, batch: list[Entry]) -> None:
         """Let the checks of the entries refuse."""
-        for entry in [entry for entry in batch if entry.check and not entry.gone]:
+        for entry in list(batch):
+            if entry.check is None or entry.gone:
+                continue
             try:
-                await entry.check()  # type: ignore[misc]  only those with a check are walked
-            except Exception as error:  # noqa: BLE001  the refusal is the caller's to handle
+                await entry.check()
+            except Exception as error:
+                if isinstance(error, WorkspaceError) and error.kind is Kind.UNAVAILABLE:
+                    raise
                 entry.fail(error)
                 batch.remove(entry)
 
     def _sealed(self, batch: Sequence[Entry], tip: Tip) -> list[ChainRecord]:
+        """Return the records of as many entries as fit in one append."""
         timestamp = max(rfc3339(self._clock()), tip.timestamp)
         previous = tip.hash or self._genesis
         records: list[ChainRecord] = []
+        weight = 0
         for sequence, entry in enumerate(batch, start=tip.sequence + 1):
-            records.append(sealed(entry.draft, sequence, timestamp, previous, entry.append_id))
-            previous = records[-1].hash
+            record = sealed(entry.draft, sequence, timestamp, previous, entry.append_id)
+            weight += self._store.weight(record.canonical)
+            if records and weight > self._store.max_batch_weight:
+                break
+            records.append(record)
+            previous = record.hash
         return records
+
+    def _put_back(self, batch: list[Entry], count: int) -> None:
+        """Return the entries behind the first so many to the head of the queue."""
+        self.waiting.extendleft(reversed(batch[count:]))
+        del batch[count:]
 
 
 def _fail(batch: Sequence[Entry], error: Exception) -> None:

@@ -14,6 +14,13 @@ from shared.provenance.hash_rule import SAFE_INTEGER, json_integer
 MAX_DEPTH: Final = 128
 """Levels of nesting that every reader of a record is expected to manage."""
 
+_STRICT: Final = (
+    orjson.OPT_SORT_KEYS
+    | orjson.OPT_STRICT_INTEGER
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+    | orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+)
 _SMALLEST_PLAIN: Final = 1e-5
 _LARGEST_PLAIN: Final = 1e15
 
@@ -23,13 +30,12 @@ def fast_jcs(value: Any) -> bytes:
 
     Raises:
         ValueError: what has no such form: integers beyond ±(2^53-1), NaN, infinity, lone surrogates, keys that are not
-            text, nesting beyond :data:`MAX_DEPTH`. :func:`canonical_bytes` says where it stands.
+            text. :func:`canonical_bytes` says where it stands.
+        RecursionError: nested too deeply to be walked.
     """
-    if _writes_alike(value, MAX_DEPTH):
-        try:
-            return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-        except TypeError as error:  # a lone surrogate
-            raise ValueError(str(error)) from None
+    text = _sorted_json(value)
+    if text and _writes_alike(value, MAX_DEPTH):
+        return text
     return rfc8785.dumps(value)
 
 
@@ -49,8 +55,8 @@ def canonical_bytes(value: Mapping[str, Any], field: str = "") -> bytes:
 def canonical_value(value: Any, field: str) -> bytes:
     """Return the RFC 8785 bytes of any JSON value that a caller sent; as :func:`canonical_bytes`."""
     try:
-        return fast_jcs(value)
-    except (ValueError, RecursionError) as error:
+        return orjson.dumps(value) if type(value) is str else fast_jcs(value)
+    except (TypeError, ValueError, RecursionError) as error:
         raise _refusal(value, field) or invalid(field or "body", str(error)) from None
 
 
@@ -67,15 +73,23 @@ def reparsed(canonical: bytes) -> Any:
 
 
 def parsed_if_canonical(canonical: bytes) -> Any:
-    """Return the value that bytes stand for when they are its RFC 8785 form, None when they are not (or are ``null``)."""
+    """Return the value that bytes are the RFC 8785 form of; None when they are of none (or of ``null``)."""
     try:
         value = orjson.loads(canonical)
-        if _writes_alike(value, MAX_DEPTH):
-            return value if orjson.dumps(value, option=orjson.OPT_SORT_KEYS) == canonical else None
+        if _sorted_json(value) == canonical and _writes_alike(value, MAX_DEPTH):
+            return value
         value = json.loads(canonical, parse_int=json_integer)
         return value if rfc8785.dumps(value) == canonical else None
     except (TypeError, ValueError, RecursionError):
         return None
+
+
+def _sorted_json(value: Any) -> bytes:
+    """Return what orjson writes with sorted keys; nothing for what is not to be stored or no JSON."""
+    try:
+        return orjson.dumps(value, option=_STRICT)
+    except TypeError:
+        return b""
 
 
 def is_canonical(canonical: bytes) -> bool:
@@ -86,19 +100,23 @@ def is_canonical(canonical: bytes) -> bool:
 def _writes_alike(value: Any, depth: int) -> bool:
     """Tell whether orjson with sorted keys writes what RFC 8785 asks for (a lone surrogate makes it raise).
 
-    orjson sorts by code points, RFC 8785 by UTF-16 units: the same for ASCII keys. Its floats differ from ECMAScript's where
-    they are whole numbers, below 1e-5 or above 1e15. Enumerations and other subclasses are left to rfc8785.
+    orjson sorts by code points, RFC 8785 by UTF-16 units: the same for ASCII keys. Its floats differ from ECMAScript's
+    where they are whole numbers, below 1e-5 or above 1e15. Enumerations and other subclasses are left to rfc8785.
     """
     kind = type(value)
     if kind is str or kind is bool or value is None:
         return True
     if kind is int:
-        return -SAFE_INTEGER <= value <= SAFE_INTEGER
+        return abs(int(value)) <= SAFE_INTEGER
     if kind is dict:
         return depth > 0 and _members_alike(value, depth - 1)
     if kind is list:
         return depth > 0 and all(_writes_alike(item, depth - 1) for item in value)
-    return kind is float and _SMALLEST_PLAIN <= abs(value) <= _LARGEST_PLAIN and not value.is_integer()
+    return kind is float and _plain(value)
+
+
+def _plain(number: float) -> bool:
+    return _SMALLEST_PLAIN <= abs(number) <= _LARGEST_PLAIN and not number.is_integer()
 
 
 def _members_alike(members: dict[Any, Any], depth: int) -> bool:

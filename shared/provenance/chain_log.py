@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import itertools
 import random
 import uuid
 from collections import OrderedDict
@@ -51,6 +52,8 @@ class ChainLog:
         self._give_up_seconds = give_up_seconds
         self._max_queued_bytes = max_queued_bytes
         self._queued_bytes = 0
+        self._run_id = uuid.uuid4().hex
+        self._numbers = itertools.count()
         self._tips: Tips = OrderedDict()
         self._appenders: dict[ChainKey, Appender] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -63,22 +66,23 @@ class ChainLog:
         Args:
             chain: which chain; its first record makes it.
             draft: what the record is made of.
-            append_id: unique in the chain: the same id again returns the record already stored. Empty: this append is
-                known to be new.
-            check: asked again for each attempt; what it reads of the chain is certain to hold when the record is stored,
-                since anything appended in between refuses the attempt. It raises to refuse.
-            exclusive: of the appends with the same text at most one rides in a batch, so that ``check`` sees the others.
+            append_id: unique in the chain: the same id again returns the record already stored. Empty: this append
+                is known to be new.
+            check: asked again for each attempt; what it reads of the chain is certain to hold when the record is
+                stored, since anything appended in between refuses the attempt. It raises to refuse.
+            exclusive: of the appends with the same text at most one rides in a batch, so that ``check`` sees
+                the others.
 
         Raises:
-            WorkspaceError: UNAVAILABLE: ``PROVENANCE_UNAVAILABLE`` nothing was stored, ``PROVENANCE_BUSY`` too much waits,
-                ``PROVENANCE_OUTCOME_UNKNOWN`` the record may be stored: repeat with the same append id; and what ``check``
-                raises.
+            WorkspaceError: UNAVAILABLE: ``PROVENANCE_UNAVAILABLE`` nothing was stored, ``PROVENANCE_BUSY`` too much
+                waits, ``PROVENANCE_OUTCOME_UNKNOWN`` the record may be stored: repeat with the same append id; and what
+                ``check`` raises.
         """
         if self._queued_bytes + draft.size > self._max_queued_bytes:
             detail = "More appends wait than the audit log takes; try again."
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_BUSY", detail, retryAfter=1)
         future: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
-        entry = Entry(draft, append_id or uuid.uuid4().hex, future, bool(append_id), check, exclusive)
+        entry = Entry(draft, append_id or self._new_id(), future, bool(append_id), check, exclusive)
         self._queued_bytes += draft.size
         try:
             self._enqueue(chain, entry, await self._workspace())
@@ -91,6 +95,10 @@ class ChainLog:
         while self._tasks:
             await asyncio.wait(self._tasks)
         await self._store.close()
+
+    def _new_id(self) -> str:
+        """Return an append id; those of one process sort together, which spares an index its random writes."""
+        return f"{self._run_id}-{next(self._numbers):012x}"
 
     def _enqueue(self, chain: ChainKey, entry: Entry, workspace: str) -> None:
         appender = self._appenders.get(chain)

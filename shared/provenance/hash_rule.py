@@ -35,10 +35,10 @@ def digest(canonical: bytes) -> str:
 
 
 def json_integer(text: str) -> Any:
-    """Return the number that integer digits in canonical text stand for: a float beyond ±(2^53-1), as ECMAScript reads it.
+    """Return the number that integer digits in canonical text stand for: a float beyond ±(2^53-1).
 
-    RFC 8785 writes doubles up to 1e21 without an exponent, so 1e20 stands there as an integer. Only floats can: integers
-    beyond ±(2^53-1) are refused on the way in. Pass this as ``parse_int`` to :func:`json.loads`.
+    RFC 8785 writes doubles up to 1e21 without an exponent, so 1e20 stands there as an integer. Only floats can:
+    integers beyond ±(2^53-1) are refused on the way in. Pass this as ``parse_int`` to :func:`json.loads`.
     """
     number = int(text)
     return number if abs(number) <= SAFE_INTEGER else float(number)

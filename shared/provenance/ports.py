@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 class Target(StrEnum):
@@ -69,9 +69,8 @@ class Tip:
     token: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ChainRecord:
-    """A record as a store keeps it.
+class ChainRecord(NamedTuple):
+    """A record as a store keeps it; a tuple, since walks make millions of them.
 
     Attributes:
         sequence: its place, from 1; the store's key, whatever ``canonical`` says.
@@ -130,11 +129,13 @@ class Page:
 
     Attributes:
         records: those given.
-        more: whether further matches follow them.
+        more: whether further matches follow them; a page with more to come has one record at least.
+        scanned: records that the store read for it, skipped ones and the one that tells ``more`` included.
     """
 
     records: Sequence[ChainRecord]
     more: bool
+    scanned: int
 
 
 class Lookup(StrEnum):
@@ -161,8 +162,9 @@ class ChainStore(Protocol):
 
     Every read sees each append that was answered before the read began, whoever made it (Cosmos: strong or bounded
     staleness in a single write region). Scope keys are any text: adapters encode them where their ids are limited.
-    Unless said otherwise methods raise ``WorkspaceError`` UNAVAILABLE with code ``PROVENANCE_UNAVAILABLE`` when the store does
-    not answer; nothing was written then.
+    A record has up to 1,500,000 canonical bytes; the weight of each such record must fit in a batch.
+    Unless said otherwise methods raise ``WorkspaceError`` UNAVAILABLE with code ``PROVENANCE_UNAVAILABLE`` when the
+    store does not answer; nothing was written then.
 
     Attributes:
         max_batch_records: most records of one append.
@@ -221,6 +223,10 @@ class ChainStore(Protocol):
         """
         ...
 
+    async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+        """Return the stored ``Hash`` of up to ``limit`` records with a higher sequence than ``after``, ascending."""
+        ...
+
     async def scan(
         self,
         chain: ChainKey,
@@ -239,14 +245,14 @@ class ChainStore(Protocol):
             newest_first: descending order, else ascending.
             offset: matches to skip first.
             limit: most records, at least 1.
-            max_bytes: canonical bytes after which to stop; one record is given however long it is. A page may be shorter
-                than ``limit`` for the store's own reasons too: ``more`` alone says whether the end was reached. The next
-                page is asked for with a narrower sequence window.
+            max_bytes: canonical bytes after which to stop; one record is given however long it is. A page may be
+                shorter than ``limit`` for the store's own reasons too: ``more`` alone says whether the end was reached.
+                The next page is asked for with a narrower sequence window.
         """
         ...
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
-        """Return the records of the whole chain whose append id, or projected AmendmentID, is one of at most 100 values."""
+        """Return the records of the whole chain whose append id, or AmendmentID, is one of at most 100 values."""
         ...
 
     def tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
@@ -276,8 +282,8 @@ class StoredCheckpoint:
 class CheckpointStore(Protocol):
     """Keeps signed notes that cannot be changed, and beside them replaceable working state that can be made anew.
 
-    Names consist of ``A-Za-z0-9._-/``, are at most 200 characters long, and sort by size of the checkpoint. Methods raise
-    ``WorkspaceError`` UNAVAILABLE, code ``CHECKPOINTS_UNAVAILABLE``, when the store does not answer.
+    Names consist of ``A-Za-z0-9._-/``, are at most 200 characters long, and sort by size of the checkpoint. Methods
+    raise ``WorkspaceError`` UNAVAILABLE, code ``CHECKPOINTS_UNAVAILABLE``, when the store does not answer.
     """
 
     async def create(self, name: str, note: bytes) -> bool:

@@ -13,15 +13,15 @@ from shared.provenance.ports import ChainRecord
 
 __all__ = [
     "EVENT_FIELDS",
+    "MAX_RECORD_BYTES",
     "RECORD_ID_DIGITS",
     "SAFE_INTEGER",
-    "MAX_RECORD_BYTES",
     "Draft",
     "canonical_bytes",
     "digest",
+    "draft",
     "event_draft",
     "event_record",
-    "draft",
     "first_fault",
     "genesis_hash",
     "opened",
@@ -51,6 +51,7 @@ _ACTORS: Final = ("UserID", "AmendedBy", "ApprovedBy", "RejectedBy")
 _TIMES: Final = ("Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt")
 _ALIKE: Final = ("ActionType", "EntityType", "EntityID", "ReasonCategory", "Status", "AmendmentID")
 _LINKS_BYTES: Final = 400
+_SHORT: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,14 @@ def draft(body: Mapping[str, Any], time_field: str = "Timestamp") -> Draft:
     members: dict[str, Any] = {}
     size = _LINKS_BYTES
     for name, value in body.items():
+        if type(value) is str and len(value) <= _SHORT and value.isascii():
+            # Nothing in it can be refused, and its escapes do not matter to the size.
+            size += len(value) + len(name)
+            members[name] = value
+            continue
         text = canonical_value(value, name)
-        size += len(text) + len(name) + 4
+        size += len(text) + len(name)
+        # Text is sealed as it is: escaping it then costs less than a fragment.
         members[name] = value if type(value) is str else orjson.Fragment(text)
     if size > MAX_RECORD_BYTES:
         detail = f"The record takes {size} bytes in canonical form; at most {MAX_RECORD_BYTES} are taken."
@@ -117,9 +124,7 @@ def sealed(draft: Draft, sequence: int, timestamp: str, previous_hash: str, appe
     """
     links = {"RecordID": record_id(sequence), draft.time_field: timestamp, "PreviousHash": previous_hash}
     canonical = orjson.dumps({**draft.members, **links}, option=orjson.OPT_SORT_KEYS)
-    return ChainRecord(
-        sequence, canonical, digest(canonical), append_id, {**draft.projection, "Timestamp": timestamp}
-    )
+    return ChainRecord(sequence, canonical, digest(canonical), append_id, {**draft.projection, "Timestamp": timestamp})
 
 
 def event_record(sequence: int, timestamp: str, user_id: str, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,12 +133,16 @@ def event_record(sequence: int, timestamp: str, user_id: str, event: Mapping[str
 
 
 def projection(record: Mapping[str, Any]) -> dict[str, str]:
-    """Return what filters look at: actor and own time under ``UserID`` and ``Timestamp``, the rest under its own name."""
+    """Return what filters look at: actor and own time as ``UserID`` and ``Timestamp``, the rest by its own name."""
     fields = {name: record[name] for name in _ALIKE if name in record}
-    for name, sources in (("UserID", _ACTORS), ("Timestamp", _TIMES)):
-        value = next((record[source] for source in sources if source in record), None)
-        if value is not None:
-            fields[name] = value
+    for actor in _ACTORS:
+        if actor in record:
+            fields["UserID"] = record[actor]
+            break
+    for time in _TIMES:
+        if time in record:
+            fields["Timestamp"] = record[time]
+            break
     return fields
 
 

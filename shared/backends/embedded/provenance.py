@@ -2,13 +2,14 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from shared.backends.embedded.faults import answering
-from shared.backends.embedded.provenance_scan import matching, page_of
+from shared.backends.embedded.provenance_scan import count, matching, page_of
 from shared.backends.embedded.provenance_schema import (
     RECORD_COLUMNS,
     SCHEMA,
@@ -20,6 +21,7 @@ from shared.backends.embedded.provenance_schema import (
 from shared.backends.embedded.sqlite import Database
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.chain_log import ChainLog
+from shared.provenance.event_log import EventLog
 from shared.provenance.ports import (
     ChainKey,
     ChainRecord,
@@ -31,7 +33,7 @@ from shared.provenance.ports import (
     Tip,
     TipMovedError,
 )
-from shared.provenance.records import event_draft, opened
+from shared.provenance.records import opened
 from shared.timestamps import now
 
 CODE = "PROVENANCE_UNAVAILABLE"
@@ -66,22 +68,23 @@ class SqliteChainStore:
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
         """Write records and head in one transaction."""
-        begun = False
+        committing = False
 
         def work(connection: sqlite3.Connection) -> Tip:
-            nonlocal begun
-            begun = True
+            nonlocal committing
             if read_tip(connection, chain) != expected:
                 raise TipMovedError
             try:
-                return insert(connection, chain, records)
+                tip = insert(connection, chain, records)
             except sqlite3.IntegrityError as error:
                 raise TipMovedError from error
+            committing = True
+            return tip
 
         try:
             return await self._writing.write(work)
         except (sqlite3.Error, OSError) as error:
-            if begun:
+            if committing:
                 raise OutcomeUnknownError from error
             raise _unavailable() from error
 
@@ -92,6 +95,16 @@ class SqliteChainStore:
         def work(connection: sqlite3.Connection) -> Page:
             rows = connection.execute(sql, (chain_number(connection, chain), after))
             return page_of(rows, limit, max_bytes, whole_sequences=True)
+
+        return await self._read(work)
+
+    async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+        """Return the stored hashes alone."""
+        sql = "SELECT hash FROM records WHERE chain = ? AND sequence > ? ORDER BY sequence LIMIT ?"
+
+        def work(connection: sqlite3.Connection) -> list[str]:
+            rows = connection.execute(sql, (chain_number(connection, chain), after, limit))
+            return [row[0] for row in rows]
 
         return await self._read(work)
 
@@ -110,7 +123,10 @@ class SqliteChainStore:
         def work(connection: sqlite3.Connection) -> Page:
             number = chain_number(connection, chain)
             rows = matching(connection, number, filters, newest_first=newest_first, offset=offset)
-            return page_of(rows, limit, max_bytes)
+            page = page_of(rows, limit, max_bytes)
+            # What was skipped was read too; past the end it is less than the offset.
+            skipped = offset if page.records or not offset else count(connection, number, filters, offset)
+            return replace(page, scanned=page.scanned + skipped)
 
         return await self._read(work)
 
@@ -134,7 +150,7 @@ class SqliteChainStore:
         last = 0
         while True:
             values = (changed_from, last, _TIPS_PAGE)
-            rows = await self._read(lambda connection, values=values: connection.execute(sql, values).fetchall())
+            rows = await self._read(_all_rows(sql, values))
             for row in rows:
                 yield ChainKey(Target(row[1]), row[2]), Tip(row[3], row[4], row[5], str(row[3]))
             if len(rows) < _TIPS_PAGE:
@@ -150,37 +166,33 @@ class SqliteChainStore:
             return await self._reading.read(work)
 
 
-class SqliteAuditLog:
-    """The AuditLog port over a SQLite file, for processes that only append.
+class SqliteAuditLog(EventLog):
+    """The AuditLog port over a SQLite file.
 
     Args:
         path: the file; made on first use.
         workspace: gives the workspace's id, which each chain starts from.
         clock: gives the current instant.
+
+    Attributes:
+        store: the chains.
     """
 
     def __init__(
         self, path: Path, workspace: Callable[[], Awaitable[str]], *, clock: Callable[[], datetime] = now
     ) -> None:
         self.store = SqliteChainStore(path)
-        self.log = ChainLog(self.store, workspace, clock=clock)
-
-    async def append(
-        self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
-    ) -> Mapping[str, Any]:
-        """Append one event, or return the record that this append id already made."""
-        appended = await self.log.append(ChainKey(target, scope_key), event_draft(user_id, event), append_id=append_id)
-        return opened(appended.record.canonical, appended.record.hash)
+        super().__init__(ChainLog(self.store, workspace, clock=clock))
 
     async def records(self, target: Target, scope_key: str = "") -> list[dict[str, Any]]:
         """Return a chain from its first record; holds it whole in memory."""
         page = await self.store.read(ChainKey(target, scope_key), 0, limit=2**31, max_bytes=2**31)
         return [opened(record.canonical, record.hash) for record in page.records]
 
-    async def close(self) -> None:
-        """Finish what runs and close the file."""
-        await self.log.close()
-
 
 def _unavailable() -> WorkspaceError:
     return WorkspaceError(Kind.UNAVAILABLE, CODE, "the audit log does not answer at the moment; try again")
+
+
+def _all_rows(sql: str, values: tuple[Any, ...]) -> Callable[[sqlite3.Connection], list[Any]]:
+    return lambda connection: connection.execute(sql, values).fetchall()

@@ -24,16 +24,31 @@ def page_of(rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int, *, whol
     for row in rows:
         full = records and (len(records) >= limit or size + len(row[1]) > max_bytes)
         if full and not (whole_sequences and records[-1].sequence == row[0]):
-            return Page(records, more=True)
+            return Page(records, more=True, scanned=len(records) + 1)
         records.append(record_of(row))
         size += len(row[1])
-    return Page(records, more=False)
+    return Page(records, more=False, scanned=len(records))
 
 
 def matching(
     connection: sqlite3.Connection, chain: int, filters: Filters, *, newest_first: bool, offset: int
 ) -> Iterator[tuple[Any, ...]]:
     """Give the rows that match, in order of sequence."""
+    where, values = _where(connection, chain, filters)
+    order = "DESC" if newest_first else "ASC"
+    # Only names of columns and operators are put into the text.
+    sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE {where} ORDER BY sequence {order} LIMIT -1 OFFSET ?"  # noqa: S608
+    return connection.execute(sql, (*values, min(offset, _LAST)))
+
+
+def count(connection: sqlite3.Connection, chain: int, filters: Filters, most: int) -> int:
+    """Return how many rows match, counting up to ``most``."""
+    where, values = _where(connection, chain, filters)
+    sql = f"SELECT count(*) FROM (SELECT 1 FROM records WHERE {where} LIMIT ?)"  # noqa: S608  as above
+    return int(connection.execute(sql, (*values, min(most, _LAST))).fetchone()[0])
+
+
+def _where(connection: sqlite3.Connection, chain: int, filters: Filters) -> tuple[str, list[Any]]:
     first, last = _window(connection, chain, filters)
     conditions = ["chain = ?", "sequence BETWEEN ? AND ?"]
     values: list[Any] = [chain, first, last]
@@ -46,11 +61,7 @@ def matching(
         if bound:
             conditions.append(f"timestamp {operator} ?")
             values.append(bound)
-    order = "DESC" if newest_first else "ASC"
-    # Only names of columns and operators are put into the text.
-    where = " AND ".join(conditions)
-    sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE {where} ORDER BY sequence {order} LIMIT -1 OFFSET ?"  # noqa: S608
-    return connection.execute(sql, (*values, offset))
+    return " AND ".join(conditions), values
 
 
 def _window(connection: sqlite3.Connection, chain: int, filters: Filters) -> tuple[int, int]:
@@ -58,8 +69,8 @@ def _window(connection: sqlite3.Connection, chain: int, filters: Filters) -> tup
 
     Timestamps never decrease, so that dates bound sequences too; found by bisection, they cost no index.
     """
-    first = max(1, filters.from_sequence or 1)
-    last = _LAST if filters.to_sequence is None else min(filters.to_sequence, _LAST)
+    first = min(max(1, filters.from_sequence or 1), _LAST)
+    last = _LAST if filters.to_sequence is None else max(0, min(filters.to_sequence, _LAST))
     if filters.start:
         first = max(first, _first_from(connection, chain, filters.start, strict=False))
     if filters.end:
@@ -68,7 +79,7 @@ def _window(connection: sqlite3.Connection, chain: int, filters: Filters) -> tup
 
 
 def _first_from(connection: sqlite3.Connection, chain: int, instant: str, *, strict: bool) -> int:
-    """Return the lowest sequence whose timestamp is at (strict: after) an instant or later; one past the end without."""
+    """Return the lowest sequence whose timestamp is an instant (strict: after it) or later; else one past the end."""
     low = 1
     high = (connection.execute("SELECT max(sequence) FROM records WHERE chain = ?", (chain,)).fetchone()[0] or 0) + 1
     while low < high:

@@ -1,4 +1,4 @@
-"""Run as a process by tests: appends events concurrently to one chain.
+"""Run as a process by tests: appends events concurrently to one chain, telling each one that was answered.
 
 Arguments: file, name of the process, number of appenders, events of each.
 """
@@ -18,7 +18,8 @@ async def _workspace() -> str:
 async def _appender(log: SqliteAuditLog, name: str, count: int) -> None:
     for number in range(count):
         event = {"ActionType": "Test", "EntityType": name, "EntityID": str(number)}
-        await log.append(Target.PLATFORM_CONFIG, name, event, append_id=f"{name}-{number}")
+        record = await log.append(Target.PLATFORM_CONFIG, name, event, append_id=f"{name}-{number}")
+        print(name, number, record["RecordID"], record["Hash"], flush=True)  # noqa: T201  the test reads it
 
 
 async def main(file: Path, name: str, appenders: int, count: int) -> None:

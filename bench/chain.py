@@ -1,0 +1,201 @@
+"""How fast the audit chain is: appends against plain SQLite, verification against its floor, long chains."""
+
+import asyncio
+import hashlib
+import resource
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from itertools import batched
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bench.figures import Figure
+from shared.backends.embedded.provenance import SqliteAuditLog, SqliteChainStore
+from shared.backends.embedded.sqlite import connect
+from shared.provenance.chain_log import ChainLog
+from shared.provenance.event_log import EventLog
+from shared.provenance.ports import PROJECTED, ChainKey, ChainRecord, Filters, Target, Tip
+from shared.provenance.queries import query
+from shared.provenance.records import event_draft, genesis_hash, sealed
+from shared.provenance.verification import Verifier
+from shared.timestamps import now, rfc3339
+
+CHAIN = ChainKey(Target.DOMAIN_EVENTS, "bench")
+CALLERS = 64
+APPENDS = 20_000
+ALONE = 300
+SHORT, LONG = 10_000, 1_000_000
+KIBIBYTE = 1024
+
+
+def chain() -> Iterator[Figure]:
+    """Append, verify and query chains of a file."""
+    yield from _append_figures()
+    yield from _length_figures()
+
+
+def event(number: int) -> dict[str, Any]:
+    """Return an event with small states, about 400 bytes as a record."""
+    return {
+        "ActionType": ("Create", "Update", "Delete")[number % 3],
+        "EntityType": "Batch",
+        "EntityID": f"B-{number % 1000}",
+        "BeforeState": {"ph": 7.1, "temperature": 21, "note": "as measured"},
+        "AfterState": {"ph": 7.3, "temperature": 22, "note": f"adjusted {number}"},
+    }
+
+
+def _append_figures() -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        engine = asyncio.run(_engine_rate(Path(folder) / "engine.sqlite"))
+        records = asyncio.run(_stored(Path(folder) / "engine.sqlite"))
+        raw = _raw_rate(Path(folder) / "raw.sqlite", records)
+        alone = asyncio.run(_alone_rate(Path(folder) / "alone.sqlite"))
+    detail = {"appendsPerSecond": round(engine), "callers": CALLERS}
+    yield Figure(
+        "chain_append_vs_alone", engine / alone, "ratio", at_least=10, detail=detail | {"alonePerSecond": round(alone)}
+    )
+    yield Figure(
+        "chain_append_vs_raw", engine / raw, "ratio", at_least=0.3, detail=detail | {"rawPerSecond": round(raw)}
+    )
+
+
+async def _workspace() -> str:
+    return "bench"
+
+
+async def _engine_rate(file: Path) -> float:
+    log = EventLog(ChainLog(SqliteChainStore(file), _workspace))
+    numbers = iter(range(APPENDS))
+
+    async def caller() -> None:
+        for number in numbers:
+            await log.write(CHAIN, "editor@plant", event(number))
+
+    await log.write(CHAIN, "editor@plant", event(0))
+    started = time.perf_counter()
+    await asyncio.gather(*(caller() for _ in range(CALLERS)))
+    seconds = time.perf_counter() - started
+    await log.close()
+    return APPENDS / seconds
+
+
+async def _alone_rate(file: Path) -> float:
+    """One record, one commit, one caller: read the tip, seal, store."""
+    store = SqliteChainStore(file)
+    started = time.perf_counter()
+    for number in range(ALONE):
+        tip = await store.tip(CHAIN)
+        previous = tip.hash or genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
+        made = event_draft("editor@plant", event(number))
+        await store.append(CHAIN, [sealed(made, tip.sequence + 1, rfc3339(now()), previous, str(number))], tip)
+    seconds = time.perf_counter() - started
+    await store.close()
+    return ALONE / seconds
+
+
+async def _stored(file: Path) -> list[ChainRecord]:
+    store = SqliteChainStore(file)
+    records = (await store.read(CHAIN, 0, limit=APPENDS, max_bytes=2**40)).records
+    await store.close()
+    return list(records)
+
+
+def _raw_rate(file: Path, records: Sequence[ChainRecord]) -> float:
+    """The same bytes in batches of the same size, without chain, indexes or engine."""
+    connection = connect(file)
+    columns = ", ".join(f"c{number}" for number in range(3 + len(PROJECTED)))
+    connection.execute(f"CREATE TABLE records (sequence INTEGER PRIMARY KEY, {columns})")
+    marks = ", ".join("?" * (4 + len(PROJECTED)))
+    started = time.perf_counter()
+    for batch in batched(records, CALLERS, strict=False):
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany(f"INSERT INTO records VALUES ({marks})", map(_row, batch))  # noqa: S608  marks alone
+        connection.execute("COMMIT")
+    seconds = time.perf_counter() - started
+    connection.close()
+    return len(records) / seconds
+
+
+def _row(record: ChainRecord) -> tuple[Any, ...]:
+    fields = (record.projection.get(name) for name in PROJECTED)
+    return (record.sequence, record.canonical, record.hash, record.append_id, *fields)
+
+
+def _length_figures() -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        files = {length: Path(folder) / f"{length}.sqlite" for length in (SHORT, LONG)}
+        for length, file in files.items():
+            asyncio.run(_fill(file, length))
+        seconds, floor = _apart("verify", files[LONG]), _apart("floor", files[LONG])
+        detail = {"records": LONG, "seconds": round(seconds[0], 2), "floorSeconds": round(floor[0], 2)}
+        yield Figure("chain_verify_vs_floor", floor[0] / seconds[0], "ratio", at_least=0.6, detail=detail)
+        short = _apart("verify", files[SHORT])
+        memory = {"megabytes": {SHORT: round(short[1]), LONG: round(seconds[1])}}
+        yield Figure("chain_verify_memory", seconds[1] / short[1], "ratio", at_most=1.3, detail=memory)
+        times = {length: asyncio.run(_query_seconds(file)) * 1000 for length, file in files.items()}
+        spent_on = {"milliseconds": {length: round(spent, 3) for length, spent in times.items()}}
+        yield Figure("chain_query_newest", times[LONG] - times[SHORT], "ms", at_most=5, detail=spent_on)
+
+
+async def _fill(file: Path, length: int) -> None:
+    store = SqliteChainStore(file)
+    tip, previous, instant = Tip(), genesis_hash("bench", CHAIN.target, CHAIN.scope_key), rfc3339(now())
+    for numbers in batched(range(length), 5_000, strict=False):
+        records = []
+        for number in numbers:
+            made = event_draft("editor@plant", event(number))
+            records.append(sealed(made, number + 1, instant, previous, f"{number:x}"))
+            previous = records[-1].hash
+        tip = await store.append(CHAIN, records, tip)
+    await store.close()
+
+
+def _apart(what: str, file: Path) -> tuple[float, float]:
+    """Return seconds and peak megabytes of a walk in a process of its own."""
+    command = [sys.executable, "-m", "bench.chain", what, str(file)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    seconds, megabytes = output.split()
+    return float(seconds), float(megabytes)
+
+
+async def _verify(file: Path) -> None:
+    log = SqliteAuditLog(file, _workspace)
+    verdict = await Verifier(log.store, _workspace).verify(CHAIN)
+    await log.close()
+    if not verdict.chain_valid or verdict.empty:
+        raise RuntimeError(verdict.reason)
+
+
+async def _floor(file: Path) -> None:
+    """Read, parse, SHA-256 of the same bytes."""
+    connection = sqlite3.connect(file)
+    for canonical, stored in connection.execute("SELECT canonical, hash FROM records ORDER BY sequence"):
+        orjson.loads(canonical)
+        if hashlib.sha256(canonical).hexdigest() != stored:
+            raise RuntimeError("the floor found a wrong hash")
+    connection.close()
+
+
+async def _query_seconds(file: Path) -> float:
+    store = SqliteChainStore(file)
+    spent = []
+    for _ in range(9):
+        started = time.perf_counter()
+        await query(store, CHAIN, Filters(), limit=100)
+        spent.append(time.perf_counter() - started)
+    await store.close()
+    return sorted(spent)[len(spent) // 2]
+
+
+if __name__ == "__main__":
+    WALKS: dict[str, Callable[[Path], Coroutine[None, None, None]]] = {"verify": _verify, "floor": _floor}
+    begun = time.perf_counter()
+    asyncio.run(WALKS[sys.argv[1]](Path(sys.argv[2])))
+    print(time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIBIBYTE)

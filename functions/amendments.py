@@ -1,0 +1,162 @@
+"""Corrections: create, query, an entity's chain, reason categories, approve, reject."""
+
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from functions.idempotency import append_id
+from functions.provenance_events import created, listed
+from functions.provenance_queries import Lenient, SequenceQuery
+from shared.auth.rights import AccessRight
+from shared.errors import invalid
+from shared.http.messages import Reply, json_reply
+from shared.http.operations import Call, Group
+from shared.provenance.amendment_queries import AmendmentFilters, entity_chain, query_amendments
+from shared.provenance.amendments import AmendmentPolicy, Status
+from shared.provenance.models import AmendmentBody, RejectionBody
+from shared.provenance.queries import DEFAULT_LIMIT
+from shared.provenance.selection import amendments_chain
+from shared.wiring import PROVENANCE, services
+
+GROUP = Group("amendments")
+
+
+class ScopeQuery(BaseModel):
+    """Which scope."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    scope_key: str | None = Field(None, alias="scopeKey", description="Required.")
+
+
+class ChainQuery(ScopeQuery):
+    """Which entity of a scope."""
+
+    entity_id: str | None = Field(None, alias="entityId", description="Required.")
+
+
+class AmendmentsQuery(SequenceQuery):
+    """Filters of corrections."""
+
+    entity_id: str | None = Field(None, alias="entityId")
+    entity_type: str | None = Field(None, alias="entityType")
+    reason_category: str | None = Field(None, alias="reasonCategory")
+    amended_by: str | None = Field(None, alias="amendedBy")
+    status: Status | None = Field(None, description="pending, approved or rejected.")
+
+
+@GROUP.endpoint(
+    "POST",
+    "oi-api/provenance/amendments",
+    right=AccessRight.AMENDMENT_CREATE,
+    identity=True,
+    feature=PROVENANCE,
+    body=AmendmentBody,
+)
+async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
+    """Append a correction; it is pending where the workspace asks for approval."""
+    chain = amendments_chain(call.body.scope_key)
+    policy = await _policy()
+    key = await append_id(call)
+    made = await services().amendments.create(chain, call.principal.member_id, call.body, policy, append_id=key)
+    return created(chain, made.record)
+
+
+@GROUP.endpoint(
+    "GET",
+    "oi-api/provenance/amendments",
+    right=AccessRight.AMENDMENT_READ,
+    feature=PROVENANCE,
+    query=AmendmentsQuery,
+)
+async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
+    """Return corrections and decisions that match, newest first."""
+    wanted, lenient = call.query, Lenient()
+    chain = amendments_chain(wanted.scope_key)
+    filters = AmendmentFilters(
+        entity_id=wanted.entity_id or "",
+        entity_type=wanted.entity_type or "",
+        reason_category=wanted.reason_category or "",
+        amended_by=wanted.amended_by or "",
+        status=wanted.status,
+        window=lenient.window(wanted),
+    )
+    answer = await query_amendments(
+        services().chain_store,
+        chain,
+        filters,
+        limit=lenient.number("limit", wanted.limit, least=1, default=DEFAULT_LIMIT),
+        offset=lenient.number("offset", wanted.offset, least=0, default=0),
+    )
+    return listed(chain, answer, lenient)
+
+
+@GROUP.endpoint(
+    "GET",
+    "oi-api/provenance/amendments/chain",
+    right=AccessRight.AMENDMENT_READ,
+    feature=PROVENANCE,
+    query=ChainQuery,
+)
+async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
+    """Return everything that was corrected about an entity, oldest first."""
+    chain = amendments_chain(call.query.scope_key)
+    if not call.query.entity_id:
+        raise invalid("entityId", "is required")
+    return listed(chain, await entity_chain(services().chain_store, chain, call.query.entity_id), Lenient())
+
+
+@GROUP.endpoint("GET", "oi-api/provenance/reason-categories", right=AccessRight.AMENDMENT_READ, feature=PROVENANCE)
+async def reason_categories(_: Call) -> Reply:
+    """Return the reasons that a correction may name."""
+    return json_reply({"categories": list((await _policy()).reason_categories)})
+
+
+@GROUP.endpoint(
+    "POST",
+    "oi-api/provenance/amendments/{id}/approve",
+    right=AccessRight.AMENDMENT_APPROVE,
+    identity=True,
+    feature=PROVENANCE,
+    query=ScopeQuery,
+)
+async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
+    """Approve somebody else's correction."""
+    chain = amendments_chain(call.query.scope_key)
+    key = await append_id(call)
+    made = await services().amendments.approve(chain, call.path["id"], call.principal.member_id, append_id=key)
+    return replace(created(chain, made.record), status=200)
+
+
+@GROUP.endpoint(
+    "POST",
+    "oi-api/provenance/amendments/{id}/reject",
+    right=AccessRight.AMENDMENT_APPROVE,
+    identity=True,
+    feature=PROVENANCE,
+    query=ScopeQuery,
+    body=RejectionBody,
+)
+async def reject_amendment(call: Call[ScopeQuery, RejectionBody]) -> Reply:
+    """Reject somebody else's correction."""
+    in_body, in_query = call.body.scope_key, call.query.scope_key
+    if in_body and in_query and in_body != in_query:
+        raise invalid("ScopeKey", "is not the scopeKey of the query string")
+    chain = amendments_chain(in_query if in_body is None else in_body)
+    key = await append_id(call)
+    made = await services().amendments.reject(
+        chain, call.path["id"], call.principal.member_id, call.body.rejection_reason, append_id=key
+    )
+    return replace(created(chain, made.record), status=200)
+
+
+async def _policy() -> AmendmentPolicy:
+    policy = (await services().catalog.current()).policies.provenance
+    if policy is None:
+        raise invalid("workspace", "has no provenance policy")
+    return AmendmentPolicy(
+        approval_required=policy.require_approval or policy.require_two_person_auth,
+        reason_text_required=policy.require_reason_text,
+        reason_categories=policy.reason_categories,
+    )

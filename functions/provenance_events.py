@@ -1,0 +1,266 @@
+"""The audit log: write, query, verify, export, checkpoints and proofs."""
+
+import base64
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, ConfigDict, Field, StrictStr
+
+from functions.idempotency import append_id
+from functions.provenance_queries import Lenient, SequenceQuery, WindowQuery, present
+from functions.provenance_queries import Sequence as SequenceNumber
+from shared.auth.rights import AccessRight
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.http.messages import JSON, Reply, json_reply
+from shared.http.operations import Access, Call, Group
+from shared.provenance.models import EventBody
+from shared.provenance.notes import NoteError
+from shared.provenance.ports import ChainKey, ChainRecord
+from shared.provenance.queries import DEFAULT_EXPORT_LIMIT, DEFAULT_LIMIT, Answer, export, query
+from shared.provenance.records import opened, record_json
+from shared.provenance.selection import chain_to_read, chain_to_write
+from shared.provenance.verification import named_record
+from shared.wiring import PROVENANCE, services
+
+GROUP = Group("provenance")
+CSV_COLUMNS = ("RecordID", "Timestamp", "UserID", "ActionType", "EntityType", "EntityID", "PreviousHash", "Hash")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class TargetQuery(BaseModel):
+    """Which container is meant."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    target: str | None = Field(None, description="PlatformConfig, AccessControl, DomainEvents or DomainAmendments.")
+
+
+class EventsQuery(SequenceQuery):
+    """Filters of audit events."""
+
+    target: str | None = None
+    entity_type: str | None = Field(None, alias="entityType")
+    action_type: str | None = Field(None, alias="actionType")
+    user_id: str | None = Field(None, alias="userId")
+
+
+class ExportFormat(StrEnum):
+    """Forms of an export."""
+
+    JSON = "json"
+    CSV = "csv"
+
+
+class ExportQuery(WindowQuery):
+    """Filters and form of an export."""
+
+    target: str | None = None
+    entity_type: str | None = Field(None, alias="entityType")
+    action_type: str | None = Field(None, alias="actionType")
+    user_id: str | None = Field(None, alias="userId")
+    format: ExportFormat = ExportFormat.JSON
+
+
+class VerifyBody(BaseModel):
+    """What to verify; that RecordID is there, and not what it is, asks for a record."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    scope_key: StrictStr | None = Field(None, alias="ScopeKey")
+    record_id: Any = Field(None, alias="RecordID")
+
+
+class CheckpointQuery(TargetQuery):
+    """Which chain's checkpoint."""
+
+    scope_key: str | None = Field(None, alias="scopeKey")
+
+
+class ProofQuery(CheckpointQuery):
+    """Which proof: of a record (``sequence``), or of growth (``from``)."""
+
+    sequence: SequenceNumber = None
+    from_size: SequenceNumber = Field(None, alias="from")
+    size: SequenceNumber = None
+
+
+@GROUP.endpoint(
+    "POST",
+    "oi-api/provenance/events",
+    right=AccessRight.PROVENANCE_WRITE,
+    identity=True,
+    feature=PROVENANCE,
+    query=TargetQuery,
+    body=EventBody,
+)
+async def write_audit_event(call: Call[TargetQuery, EventBody]) -> Reply:
+    """Append an audit event."""
+    chain = chain_to_write(call.query.target, call.body.scope_key)
+    key = await append_id(call)
+    written = await services().audit_log.write(chain, call.principal.member_id, call.body.event(), append_id=key)
+    return created(chain, written.record)
+
+
+@GROUP.endpoint(
+    "GET",
+    "oi-api/provenance/events/query",
+    right=AccessRight.PROVENANCE_READ,
+    feature=PROVENANCE,
+    query=EventsQuery,
+)
+async def query_audit_events(call: Call[EventsQuery]) -> Reply:
+    """Return audit events that match, newest first."""
+    wanted, lenient = call.query, Lenient()
+    chain = chain_to_read(wanted.target, wanted.scope_key)
+    filters = replace(lenient.window(wanted), equal=_equal(wanted))
+    answer = await query(
+        services().chain_store,
+        chain,
+        filters,
+        limit=lenient.number("limit", wanted.limit, least=1, default=DEFAULT_LIMIT),
+        offset=lenient.number("offset", wanted.offset, least=0, default=0),
+    )
+    return listed(chain, answer, lenient)
+
+
+@GROUP.endpoint(
+    "POST",
+    "oi-api/provenance/events/verify",
+    right=AccessRight.PROVENANCE_VERIFY,
+    feature=PROVENANCE,
+    query=TargetQuery,
+    body=VerifyBody,
+)
+async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
+    """Verify a chain from its first record to its last, and one record's digest when it is named."""
+    named = named_record(call.body.model_dump(by_alias=True, exclude_unset=True))
+    chain = chain_to_read(call.query.target, call.body.scope_key)
+    verdict = await services().verifier.verify(chain, named)
+    return json_reply(verdict.reply(chain))
+
+
+@GROUP.endpoint(
+    "GET",
+    "oi-api/provenance/events/export",
+    right=AccessRight.PROVENANCE_EXPORT,
+    feature=PROVENANCE,
+    query=ExportQuery,
+)
+async def export_audit_events(call: Call[ExportQuery]) -> Reply:
+    """Download audit events that match, oldest first."""
+    wanted, lenient = call.query, Lenient()
+    chain = chain_to_read(wanted.target, wanted.scope_key)
+    filters = replace(lenient.window(wanted), equal=_equal(wanted))
+    limit = lenient.number("limit", wanted.limit, least=1, default=DEFAULT_EXPORT_LIMIT)
+    answer = await export(services().chain_store, chain, filters, limit=limit)
+    reply = listed(chain, answer, lenient)
+    if wanted.format is ExportFormat.CSV:
+        reply.body = _csv(answer.records)
+        reply.headers["Content-Type"] = "text/csv; charset=utf-8; header=present"
+    reply.headers["Content-Disposition"] = f'attachment; filename="{_file_name(chain)}"'
+    return reply
+
+
+@GROUP.endpoint(
+    "GET",
+    "oi-api/provenance/checkpoint",
+    right=AccessRight.PROVENANCE_READ,
+    feature=PROVENANCE,
+    query=CheckpointQuery,
+)
+async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
+    """Return the newest signed checkpoint of a chain."""
+    chain = chain_to_read(call.query.target, call.query.scope_key)
+    try:
+        current = await services().checkpoints.current(chain)
+    except NoteError as error:
+        detail = "The stored checkpoint is not signed by this workspace's key; verify the chain."
+        raise WorkspaceError(Kind.INTERNAL, "CHECKPOINT_REFUSED", detail) from error
+    return json_reply(
+        {
+            "origin": current.checkpoint.origin,
+            "size": current.checkpoint.size,
+            "rootHash": base64.b64encode(current.checkpoint.root).decode(),
+            "lastHash": current.last_hash,
+            "timestamp": current.stored.created_at,
+            "signedNote": current.stored.note.decode(),
+        }
+    )
+
+
+@GROUP.endpoint(
+    "GET", "oi-api/provenance/proof", right=AccessRight.PROVENANCE_READ, feature=PROVENANCE, query=ProofQuery
+)
+async def prove(call: Call[ProofQuery]) -> Reply:
+    """Prove that a record is in a checkpoint, or that a checkpoint grew from an earlier one."""
+    wanted = call.query
+    chain = chain_to_read(wanted.target, wanted.scope_key)
+    if wanted.size is None:
+        raise invalid("size", "is required: the size of the checkpoint")
+    if (wanted.sequence is None) == (wanted.from_size is None):
+        raise invalid("sequence", "give either sequence, for a record, or from, for an earlier size")
+    if wanted.sequence is not None:
+        proof = await services().proofs.inclusion(chain, wanted.sequence, wanted.size)
+        return json_reply({"leafIndex": proof.leaf_index, "size": proof.size, "hashes": _base64(proof.hashes)})
+    growth = await services().proofs.consistency(chain, wanted.from_size or 0, wanted.size)
+    return json_reply({"from": growth.old, "size": growth.size, "hashes": _base64(growth.hashes)})
+
+
+@GROUP.endpoint("GET", ".well-known/oi-checkpoint-key", access=Access.PUBLIC, feature=PROVENANCE)
+async def checkpoint_key(_: Call) -> Reply:
+    """Publish the key that verifies checkpoints."""
+    key = await services().checkpoints.verifier_key()
+    return Reply(200, f"{key}\n".encode(), {"Content-Type": "text/plain; charset=utf-8"})
+
+
+def created(chain: ChainKey, record: ChainRecord) -> Reply:
+    """Return the 201 of a stored record, with the way to the checkpoint that will cover it."""
+    where = {"target": str(chain.target), **({"scopeKey": chain.scope_key} if chain.scope_key else {})}
+    link = f'</oi-api/provenance/checkpoint?{urlencode(where)}>; rel="checkpoint"'
+    return Reply(201, record_json(record), {"Content-Type": JSON, "Link": link})
+
+
+def listed(chain: ChainKey, answer: Answer, lenient: Lenient) -> Reply:
+    """Return records as a JSON array with the headers that every list of records has."""
+    headers = {
+        "Content-Type": JSON,
+        "x-provenance-scanned": str(answer.scanned),
+        "x-provenance-has-more": "true" if answer.has_more else "false",
+        "x-provenance-target": str(chain.target),
+        **lenient.headers(),
+    }
+    return Reply(200, answer.json_array(), headers)
+
+
+def _equal(wanted: EventsQuery | ExportQuery) -> dict[str, str]:
+    return present(EntityType=wanted.entity_type, ActionType=wanted.action_type, UserID=wanted.user_id)
+
+
+def _csv(records: Sequence[ChainRecord]) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(CSV_COLUMNS)
+    for record in records:
+        whole = {**opened(record.canonical, record.hash), **record.projection}
+        writer.writerow([_harmless(str(whole.get(name, ""))) for name in CSV_COLUMNS])
+    return text.getvalue().encode("utf-8")
+
+
+def _harmless(cell: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula."""
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+
+
+def _file_name(chain: ChainKey) -> str:
+    # The interface names it .csv for both forms.
+    return f"provenance-{re.sub(r'[^A-Za-z0-9._-]', '_', chain.scope_key or chain.target)}.csv"
+
+
+def _base64(hashes: Sequence[bytes]) -> list[str]:
+    return [base64.b64encode(one).decode() for one in hashes]

@@ -1,0 +1,92 @@
+"""What provenance routes read from query strings: filters that are strict, and numbers and dates that fall back."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from shared.provenance.ports import Filters
+from shared.timestamps import rfc3339
+
+IGNORED = "x-provenance-ignored"
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+def _sequence(text: str) -> int:
+    if not _WHOLE.fullmatch(text):
+        raise ValueError("a whole number is expected")
+    return int(text)
+
+
+Sequence = Annotated[int | None, BeforeValidator(_sequence)]
+
+
+class WindowQuery(BaseModel):
+    """A window of dates and sequences, and a page; dates, limit and offset that do not parse are ignored and named."""
+
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+    scope_key: str | None = Field(None, alias="scopeKey", description="Scope; the workspace's own records without it.")
+    start_date: str | None = Field(None, alias="startDate", description="ISO 8601, inclusive; UTC without a zone.")
+    end_date: str | None = Field(None, alias="endDate", description="ISO 8601, inclusive; UTC without a zone.")
+    limit: str | None = Field(None, description="Most records to return.")
+
+
+class SequenceQuery(WindowQuery):
+    """A window that can also be cut by sequence."""
+
+    from_sequence: Sequence = Field(None, alias="fromSequence", description="First sequence, inclusive.")
+    to_sequence: Sequence = Field(None, alias="toSequence", description="Last sequence, inclusive.")
+    offset: str | None = Field(None, description="Records to skip; not stable while records are appended.")
+
+
+@dataclass(slots=True)
+class Lenient:
+    """Reads what falls back to its default, and keeps the names of what did.
+
+    Attributes:
+        ignored: names of parameters that did not parse.
+    """
+
+    ignored: list[str] = field(default_factory=list)
+
+    def number(self, name: str, text: str | None, *, least: int, default: int) -> int:
+        """Return a whole number, the default when it is absent, no number, or below the least."""
+        if text is None:
+            return default
+        if _WHOLE.fullmatch(text) and int(text) >= least:
+            return int(text)
+        self.ignored.append(name)
+        return default
+
+    def instant(self, name: str, text: str | None) -> str:
+        """Return an instant as records write it, empty when it is absent or does not parse."""
+        if text is None:
+            return ""
+        try:
+            instant = datetime.fromisoformat(text)
+            return rfc3339(instant if instant.tzinfo else instant.replace(tzinfo=UTC))
+        except (ValueError, OverflowError):
+            self.ignored.append(name)
+            return ""
+
+    def window(self, query: WindowQuery) -> Filters:
+        """Return a query's dates and sequences as filters."""
+        sequences = query if isinstance(query, SequenceQuery) else None
+        return Filters(
+            start=self.instant("startDate", query.start_date),
+            end=self.instant("endDate", query.end_date),
+            from_sequence=None if sequences is None else sequences.from_sequence,
+            to_sequence=None if sequences is None else sequences.to_sequence,
+        )
+
+    def headers(self) -> dict[str, str]:
+        """Return the header that names what was ignored, nothing when nothing was."""
+        return {IGNORED: ", ".join(self.ignored)} if self.ignored else {}
+
+
+def present(**named: str | None) -> dict[str, str]:
+    """Return the filters that were given; a blank one counts as left out."""
+    return {name: value for name, value in named.items() if value}

@@ -1,0 +1,93 @@
+"""Reading corrections: by filters, and everything that was corrected about one entity."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from shared.provenance.amendments import Status, amendment_id
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Lookup
+from shared.provenance.queries import DEFAULT_LIMIT, MAX_LIMIT, Answer, collect, pages, query
+
+MAX_CHAIN: Final = 1_000
+"""Most entries of an entity's corrections."""
+
+_FIND_AT_ONCE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class AmendmentFilters:
+    """Which corrections and decisions to give; empty members do not count.
+
+    Attributes:
+        entity_id: matches decisions too.
+        entity_type: matches decisions too.
+        reason_category: of corrections.
+        amended_by: author of corrections.
+        status: pending: stored as pending, not decided yet; else stored with that Status, decisions included.
+        window: dates (AmendedAt, or a decision's own time) and sequences.
+    """
+
+    entity_id: str = ""
+    entity_type: str = ""
+    reason_category: str = ""
+    amended_by: str = ""
+    status: Status | None = None
+    window: Filters = field(default_factory=Filters)
+
+    def filters(self) -> Filters:
+        """Return them as the store understands them; that pending ones are undecided remains to be looked up."""
+        named = {
+            "EntityID": self.entity_id,
+            "EntityType": self.entity_type,
+            "ReasonCategory": self.reason_category,
+            "UserID": self.amended_by,
+            "Status": str(self.status or ""),
+        }
+        originals_only = bool(self.amended_by or self.reason_category)
+        return replace(
+            self.window,
+            present=("Status",),
+            equal={name: value for name, value in named.items() if value},
+            absent=("AmendmentID",) if originals_only else (),
+        )
+
+
+async def query_amendments(
+    store: ChainStore, chain: ChainKey, wanted: AmendmentFilters, *, limit: int = DEFAULT_LIMIT, offset: int = 0
+) -> Answer:
+    """Return corrections and decisions, newest first; arguments as :func:`shared.provenance.queries.query`."""
+    if wanted.status is not Status.PENDING:
+        return await query(store, chain, wanted.filters(), limit=limit, offset=offset)
+    return await _pending(store, chain, wanted.filters(), min(limit, MAX_LIMIT), offset)
+
+
+async def entity_chain(store: ChainStore, chain: ChainKey, entity_id: str) -> Answer:
+    """Return what was corrected about an entity, and decided, in the order of the chain's links; at most 1,000."""
+    filters = Filters(equal={"EntityID": entity_id}, present=("Status",))
+    return await collect(store, chain, filters, newest_first=False, limit=MAX_CHAIN)
+
+
+async def _pending(store: ChainStore, chain: ChainKey, filters: Filters, limit: int, offset: int) -> Answer:
+    undecided: list[ChainRecord] = []
+    scanned = skipped = 0
+    async for page, read, _ in pages(store, chain, filters, newest_first=True, most=max(limit, DEFAULT_LIMIT)):
+        scanned += read
+        decided = await _decided(store, chain, page)
+        scanned += len(decided)
+        still = [record for record in page if amendment_id(record) not in decided]
+        skip = min(offset - skipped, len(still))
+        skipped += skip
+        undecided += still[skip:]
+        if len(undecided) > limit:
+            break
+    return Answer(undecided[:limit], scanned, has_more=len(undecided) > limit)
+
+
+async def _decided(store: ChainStore, chain: ChainKey, records: Sequence[ChainRecord]) -> set[str]:
+    """Return which of some corrections have a decision."""
+    ids = [amendment_id(record) for record in records]
+    decided: set[str] = set()
+    for start in range(0, len(ids), _FIND_AT_ONCE):
+        decisions = await store.find(chain, Lookup.AMENDMENT_ID, ids[start : start + _FIND_AT_ONCE])
+        decided |= {decision.projection["AmendmentID"] for decision in decisions}
+    return decided

@@ -1,0 +1,175 @@
+"""Corrections: appended, then approved or rejected by somebody else; nothing is ever changed in place."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from shared.errors import FieldError, Kind, WorkspaceError, invalid
+from shared.provenance.appender import Appended
+from shared.provenance.chain_log import ChainLog
+from shared.provenance.hash_rule import record_id, sequence_of
+from shared.provenance.models import AmendmentBody
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Lookup
+from shared.provenance.records import draft, opened
+
+
+class Status(StrEnum):
+    """Where a correction stands."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class AmendmentPolicy:
+    """The workspace's rules of corrections.
+
+    Attributes:
+        approval_required: new ones are pending until somebody else decides.
+        reason_text_required: an empty ReasonText is refused.
+        reason_categories: the allowed ones.
+    """
+
+    approval_required: bool
+    reason_text_required: bool
+    reason_categories: tuple[str, ...]
+
+
+_DECISIONS: Final = {
+    Status.APPROVED: ("ApprovedBy", "ApprovedAt", "approval"),
+    Status.REJECTED: ("RejectedBy", "RejectedAt", "rejection"),
+}
+
+
+class Amendments:
+    """Creates and decides corrections.
+
+    Args:
+        log: the engine.
+        store: keeps the chains.
+    """
+
+    def __init__(self, log: ChainLog, store: ChainStore) -> None:
+        self._log = log
+        self._store = store
+
+    async def create(
+        self, chain: ChainKey, author: str, body: AmendmentBody, policy: AmendmentPolicy, *, append_id: str = ""
+    ) -> Appended:
+        """Append a correction.
+
+        Args:
+            chain: the scope's chain of corrections.
+            author: the acting principal.
+            body: what the client sent.
+            policy: of the workspace.
+            append_id: as for :meth:`ChainLog.append`.
+
+        Raises:
+            WorkspaceError: INVALID: ``REASON_CATEGORY_UNKNOWN`` with ``sent`` and ``allowed``, an empty ReasonText that
+                is required, or a state without canonical form; and what the engine raises.
+        """
+        _check_reason(body, policy)
+        status = Status.PENDING if policy.approval_required else Status.APPROVED
+        members = {
+            **body.model_dump(by_alias=True),
+            "ScopeKey": chain.scope_key,
+            "AmendedBy": author,
+            "Status": str(status),
+        }
+        return await self._log.append(chain, draft(members, "AmendedAt"), append_id=append_id)
+
+    async def approve(self, chain: ChainKey, amendment: str, approver: str, *, append_id: str = "") -> Appended:
+        """Append the approval of a pending correction.
+
+        Args:
+            chain: the scope's chain of corrections.
+            amendment: RecordID of the correction.
+            approver: the acting principal, not its author.
+            append_id: as for :meth:`ChainLog.append`.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``AMENDMENT_NOT_FOUND``; CONFLICT ``AMENDMENT_NOT_PENDING`` with
+                ``currentStatus``; FORBIDDEN ``MAKER_CHECKER_VIOLATION``; and what the engine raises.
+        """
+        return await self._decide(chain, amendment, approver, Status.APPROVED, {}, append_id)
+
+    async def reject(
+        self, chain: ChainKey, amendment: str, rejector: str, reason: str | None, *, append_id: str = ""
+    ) -> Appended:
+        """Append the rejection of a pending correction, as :meth:`approve`; the reason is kept when given."""
+        members = {} if reason is None else {"RejectionReason": reason}
+        return await self._decide(chain, amendment, rejector, Status.REJECTED, members, append_id)
+
+    async def _decide(
+        self, chain: ChainKey, amendment: str, actor: str, status: Status, members: dict[str, Any], append_id: str
+    ) -> Appended:
+        original = await self._original(chain, amendment)
+        by, at, meaning = _DECISIONS[status]
+        transition = {
+            "ScopeKey": chain.scope_key,
+            "EntityType": original["EntityType"],
+            "EntityID": original["EntityID"],
+            "AmendmentID": amendment,
+            "Status": str(status),
+            by: actor,
+            "Meaning": meaning,
+            **members,
+        }
+
+        async def check() -> None:
+            await self._refuse_unless_pending(chain, original)
+            if actor.casefold() == str(original["AmendedBy"]).casefold():
+                detail = "A correction is approved or rejected by somebody else than its author."
+                raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
+
+        return await self._log.append(
+            chain, draft(transition, at), append_id=append_id, check=check, exclusive=f"decision {amendment}"
+        )
+
+    async def _original(self, chain: ChainKey, amendment: str) -> dict[str, Any]:
+        sequence = sequence_of(amendment)
+        record = None if sequence is None else await self._record(chain, sequence)
+        if record is None or "AmendmentID" in record.projection:
+            detail = f"This scope has no amendment {amendment!r}."
+            raise WorkspaceError(Kind.NOT_FOUND, "AMENDMENT_NOT_FOUND", detail)
+        return opened(record.canonical, record.hash)
+
+    async def _record(self, chain: ChainKey, sequence: int) -> ChainRecord | None:
+        page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
+        return next((record for record in page.records if record.sequence == sequence), None)
+
+    async def _refuse_unless_pending(self, chain: ChainKey, original: dict[str, Any]) -> None:
+        decisions = await self._store.find(chain, Lookup.AMENDMENT_ID, [original["RecordID"]])
+        current = decisions[0].projection["Status"] if decisions else original["Status"]
+        if current != Status.PENDING:
+            detail = f"Amendment {original['RecordID']} is {current}."
+            raise WorkspaceError(Kind.CONFLICT, "AMENDMENT_NOT_PENDING", detail, currentStatus=str(current))
+
+
+def is_original(record: ChainRecord) -> bool:
+    """Tell whether a record of a chain of corrections is a correction, not a decision about one."""
+    return "AmendmentID" not in record.projection
+
+
+def amendment_id(record: ChainRecord) -> str:
+    """Return the RecordID that approvals and rejections name a correction by."""
+    return record_id(record.sequence)
+
+
+def _check_reason(body: AmendmentBody, policy: AmendmentPolicy) -> None:
+    category = body.reason_category
+    if not isinstance(category, str) or category not in policy.reason_categories:
+        allowed = list(policy.reason_categories)
+        message = f"must be one of {', '.join(allowed)}"
+        raise WorkspaceError(
+            Kind.INVALID,
+            "REASON_CATEGORY_UNKNOWN",
+            f"ReasonCategory: {message}",
+            sent=category,
+            allowed=allowed,
+            errors=[{"field": FieldError("ReasonCategory", message).field, "message": message}],
+        )
+    if policy.reason_text_required and not body.reason_text.strip():
+        raise invalid("ReasonText", "must not be empty in this workspace")

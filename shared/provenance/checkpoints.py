@@ -1,0 +1,196 @@
+"""Signed checkpoints of chains: made when a chain grew, opened with distrust."""
+
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+
+from shared import logs
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.growth import grown, tree_of
+from shared.provenance.hash_rule import RECORD_ID_DIGITS
+from shared.provenance.merkle import CompactRange
+from shared.provenance.notes import Checkpoint, VerifierKey, key_name, opened_checkpoint, origin_of, signed_note
+from shared.provenance.ports import ChainKey, ChainStore, CheckpointStore, NoteSigner, StoredCheckpoint, Tip
+from shared.timestamps import now, rfc3339
+
+KNOWN_SIZES: Final = 100_000
+CLOCK_SKEW: Final = timedelta(minutes=10)
+_COORDINATE: Final = 32
+_LOG = logs.logger("provenance")
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentCheckpoint:
+    """The newest checkpoint of a chain.
+
+    Attributes:
+        stored: as it is stored.
+        checkpoint: what it says.
+        last_hash: Hash of the last record that it covers.
+    """
+
+    stored: StoredCheckpoint
+    checkpoint: Checkpoint
+    last_hash: str
+
+
+def prefix_of(chain: ChainKey) -> str:
+    """Return what the names of a chain's checkpoints start with; scopes are hashed, since they are any text."""
+    scope = hashlib.sha256(chain.scope_key.encode()).hexdigest()[:40] if chain.scope_key else "workspace"
+    return f"{chain.target}/{scope}/"
+
+
+def name_of(chain: ChainKey, size: int) -> str:
+    """Return the name of a chain's checkpoint of a size."""
+    return f"{prefix_of(chain)}{size:0{RECORD_ID_DIGITS}d}"
+
+
+class Checkpoints:
+    """Makes and reads checkpoints.
+
+    Args:
+        store: keeps the chains.
+        notes: keeps the checkpoints.
+        signer: signs them.
+        workspace: gives the workspace's id.
+        clock: gives the current instant.
+    """
+
+    def __init__(
+        self,
+        store: ChainStore,
+        notes: CheckpointStore,
+        signer: NoteSigner,
+        workspace: Callable[[], Awaitable[str]],
+        *,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        self._store = store
+        self._notes = notes
+        self._signer = signer
+        self._workspace = workspace
+        self._clock = clock
+        self._sizes: OrderedDict[ChainKey, int] = OrderedDict()
+        self._swept_from = ""
+
+    async def verifier_key(self) -> VerifierKey:
+        """Return the key that checkpoints are verified with; its text is the line to publish."""
+        return VerifierKey(key_name(await self._workspace()), await self._signer.public_key())
+
+    async def newest_stored(self, chain: ChainKey) -> StoredCheckpoint | None:
+        """Return a chain's newest checkpoint, unopened."""
+        return await self._notes.newest(prefix_of(chain))
+
+    async def opened(self, chain: ChainKey, stored: StoredCheckpoint) -> Checkpoint:
+        """Return what a stored checkpoint says.
+
+        Raises:
+            NoteError: it is not signed by this workspace's key, or belongs to another chain.
+        """
+        origin = origin_of(await self._workspace(), chain.target, chain.scope_key)
+        return opened_checkpoint(stored.note, await self.verifier_key(), origin)
+
+    async def current(self, chain: ChainKey) -> CurrentCheckpoint:
+        """Return the newest checkpoint of a chain.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``CHECKPOINT_NOT_FOUND``; INTERNAL when the chain lost what it covers.
+            NoteError: the stored note is not to be trusted.
+        """
+        stored = await self.newest_stored(chain)
+        if stored is None:
+            raise WorkspaceError(Kind.NOT_FOUND, "CHECKPOINT_NOT_FOUND", "This chain has no checkpoint yet.")
+        checkpoint = await self.opened(chain, stored)
+        last = await self._store.hashes(chain, checkpoint.size - 1, limit=1)
+        return CurrentCheckpoint(stored, checkpoint, last[0] if last else "")
+
+    async def make(self, chain: ChainKey) -> StoredCheckpoint | None:
+        """Sign and store a checkpoint of a chain, None when it did not grow since the last one.
+
+        The new records are verified first, and the tree of the older ones is compared with the last checkpoint: what is
+        not consistent with it is never signed.
+
+        Raises:
+            WorkspaceError: INTERNAL ``CHECKPOINT_REFUSED`` when chain and last checkpoint disagree; the stores'
+                UNAVAILABLE.
+            NoteError: the last checkpoint is not to be trusted.
+        """
+        tip = await self._store.tip(chain)
+        stored = await self.newest_stored(chain)
+        last = await self.opened(chain, stored) if stored else None
+        if tip.sequence <= (last.size if last else 0):
+            self._know(chain, tip.sequence)
+            return None
+        workspace = await self._workspace()
+        tree = await grown(self._store, chain, workspace, await self._tree(chain, last), tip)
+        checkpoint = Checkpoint(origin_of(workspace, chain.target, chain.scope_key), tree.size, tree.root())
+        made = await self._sign_and_store(chain, checkpoint)
+        await self._notes.save_state(f"{prefix_of(chain)}tree", _state_of(tree))
+        self._know(chain, tree.size)
+        return made
+
+    async def make_all(self) -> int:
+        """Make the checkpoints of all chains that grew, and return how many; one that fails does not stop others."""
+        started = self._clock()
+        made = failed = 0
+        grew = [chain async for chain, tip in self._store.tips(self._swept_from) if self._unknown(chain, tip)]
+        for chain in grew:
+            try:
+                made += await self.make(chain) is not None
+            except Exception:  # noqa: BLE001  each chain is on its own, whatever ails another
+                failed += 1
+                _LOG.exception("no checkpoint could be made", extra=logs.fields(target=chain.target))
+        if not failed:
+            self._swept_from = rfc3339(started - CLOCK_SKEW)
+        return made
+
+    async def _tree(self, chain: ChainKey, last: Checkpoint | None) -> CompactRange:
+        """Return the tree of the last checkpoint: from the working state when that has its root, else made anew."""
+        if last is None:
+            return CompactRange()
+        state = await self._notes.state(f"{prefix_of(chain)}tree")
+        tree = _tree_in(state) if state else None
+        if tree is not None and (tree.size, tree.root()) == (last.size, last.root):
+            return tree
+        tree = await tree_of(self._store, chain, last.size)
+        if (tree.size, tree.root()) != (last.size, last.root):
+            detail = "The chain is not the one that its last checkpoint was signed for."
+            raise WorkspaceError(Kind.INTERNAL, "CHECKPOINT_REFUSED", detail)
+        return tree
+
+    async def _sign_and_store(self, chain: ChainKey, checkpoint: Checkpoint) -> StoredCheckpoint | None:
+        raw = await self._signer.sign(checkpoint.text.encode())
+        parts = int.from_bytes(raw[:_COORDINATE]), int.from_bytes(raw[_COORDINATE:])
+        note = signed_note(checkpoint.text, await self.verifier_key(), encode_dss_signature(*parts))
+        name = name_of(chain, checkpoint.size)
+        # Another instance may have been quicker: its checkpoint of this size stays.
+        await self._notes.create(name, note)
+        return await self._notes.get(name)
+
+    def _unknown(self, chain: ChainKey, tip: Tip) -> bool:
+        return tip.sequence > self._sizes.get(chain, 0)
+
+    def _know(self, chain: ChainKey, size: int) -> None:
+        self._sizes[chain] = size
+        self._sizes.move_to_end(chain)
+        while len(self._sizes) > KNOWN_SIZES:
+            self._sizes.popitem(last=False)
+
+
+def _state_of(tree: CompactRange) -> bytes:
+    return json.dumps({"size": tree.size, "nodes": [node.hex() for node in tree.nodes]}).encode()
+
+
+def _tree_in(state: bytes) -> CompactRange | None:
+    try:
+        members = json.loads(state)
+        tree = CompactRange(int(members["size"]), [bytes.fromhex(node) for node in members["nodes"]])
+    except (ValueError, KeyError, TypeError):
+        return None
+    return tree if tree.sound() else None

@@ -1,0 +1,144 @@
+"""Merkle trees of RFC 6962 section 2.1 over SHA-256, in the standard library alone."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+
+def leaf_hash(data: bytes) -> bytes:
+    """Return the hash of a leaf."""
+    return hashlib.sha256(b"\x00" + data).digest()
+
+
+def node_hash(left: bytes, right: bytes) -> bytes:
+    """Return the hash of an inner node."""
+    return hashlib.sha256(b"\x01" + left + right).digest()
+
+
+@dataclass(slots=True)
+class CompactRange:
+    """A tree as its complete subtrees: what suffices to grow it and to know its root.
+
+    Attributes:
+        size: number of leaves.
+        nodes: roots of the complete subtrees, the largest first, one for each bit that is set in ``size``.
+    """
+
+    size: int = 0
+    nodes: list[bytes] = field(default_factory=list)
+
+    def append(self, leaves: Iterable[bytes]) -> None:
+        """Grow by the data of some leaves."""
+        nodes, sha256 = self.nodes, hashlib.sha256
+        for data in leaves:
+            node = sha256(b"\x00" + data).digest()
+            size = self.size
+            while size & 1:
+                node = sha256(b"\x01" + nodes.pop() + node).digest()
+                size >>= 1
+            nodes.append(node)
+            self.size += 1
+
+    def root(self) -> bytes:
+        """Return the tree's root, MTH in RFC 6962."""
+        if not self.nodes:
+            return hashlib.sha256(b"").digest()
+        root = self.nodes[-1]
+        for node in reversed(self.nodes[:-1]):
+            root = node_hash(node, root)
+        return root
+
+    def sound(self) -> bool:
+        """Tell whether there are as many nodes as a tree of this size has, each of 32 bytes."""
+        return len(self.nodes) == self.size.bit_count() and all(len(node) == 32 for node in self.nodes)  # noqa: PLR2004  SHA-256
+
+
+def inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
+    """Return the leaf ranges whose roots make the audit path PATH(index, D[size]), in its order.
+
+    Args:
+        index: of the leaf, from 0, below ``size``.
+        size: of the tree.
+    """
+    ranges: list[tuple[int, int]] = []
+    first, last = 0, size
+    while last - first > 1:
+        middle = first + _split(last - first)
+        if index < middle:
+            ranges.append((middle, last))
+            last = middle
+        else:
+            ranges.append((first, middle))
+            first = middle
+    return ranges[::-1]
+
+
+def consistency_ranges(old: int, size: int) -> list[tuple[int, int]]:
+    """Return the leaf ranges whose roots make the proof PROOF(old, D[size]), in its order.
+
+    Args:
+        old: size of the earlier tree, 1 to ``size``.
+        size: of the later tree.
+    """
+    ranges: list[tuple[int, int]] = []
+    first, last = 0, size
+    while old != last:
+        middle = first + _split(last - first)
+        if old <= middle:
+            ranges.append((middle, last))
+            last = middle
+        else:
+            ranges.append((first, middle))
+            first = middle
+    if first:
+        ranges.append((first, last))
+    return ranges[::-1]
+
+
+def included(data: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
+    """Tell whether an audit path proves that a tree has a leaf (RFC 9162 section 2.1.3.2)."""
+    if not 0 <= index < size:
+        return False
+    node, place, last = leaf_hash(data), index, size - 1
+    for step in path:
+        if last == 0:
+            return False
+        if place & 1 or place == last:
+            node = node_hash(step, node)
+            while not place & 1 and place:
+                place, last = place >> 1, last >> 1
+        else:
+            node = node_hash(node, step)
+        place, last = place >> 1, last >> 1
+    return last == 0 and node == root
+
+
+def consistent(old: int, size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
+    """Tell whether a proof shows that a tree begins with the leaves of an earlier one (RFC 9162 section 2.1.4.2)."""
+    if not 0 < old <= size:
+        return False
+    if old == size:
+        return not proof and old_root == root
+    steps = [old_root, *proof] if old & (old - 1) == 0 else list(proof)
+    if not steps:
+        return False
+    place, last = old - 1, size - 1
+    while place & 1:
+        place, last = place >> 1, last >> 1
+    older = newer = steps[0]
+    for step in steps[1:]:
+        if last == 0:
+            return False
+        if place & 1 or place == last:
+            older, newer = node_hash(step, older), node_hash(step, newer)
+            while not place & 1 and place:
+                place, last = place >> 1, last >> 1
+        else:
+            newer = node_hash(newer, step)
+        place, last = place >> 1, last >> 1
+    return last == 0 and older == old_root and newer == root
+
+
+def _split(size: int) -> int:
+    """Return the largest power of two below a size of at least 2."""
+    return 1 << ((size - 1).bit_length() - 1)

@@ -1,0 +1,51 @@
+"""What clients send: events, corrections and rejections. Server-owned and unlisted members are dropped."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+type Text = Annotated[str, StringConstraints(strict=True, min_length=1)]
+
+
+class Body(BaseModel):
+    """A body whose unlisted members are dropped."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore", strict=True)
+
+
+class EventBody(Body):
+    """An audit event; null optional members count as absent."""
+
+    action_type: Text = Field(alias="ActionType")
+    entity_type: Text = Field(alias="EntityType")
+    entity_id: Text = Field(alias="EntityID")
+    node_id: str | None = Field(None, alias="NodeID")
+    before_state: dict[str, Any] | None = Field(None, alias="BeforeState")
+    after_state: dict[str, Any] | None = Field(None, alias="AfterState")
+    name: str | None = Field(None, alias="Name")
+    description: str | None = Field(None, alias="Description")
+    scope_key: str | None = Field(None, alias="ScopeKey")
+
+    def event(self) -> dict[str, Any]:
+        """Return the event's own members, absent ones left out."""
+        return self.model_dump(by_alias=True, exclude={"scope_key"}, exclude_none=True)
+
+
+class AmendmentBody(Body):
+    """A correction."""
+
+    scope_key: str = Field("", alias="ScopeKey", description="Required.")
+    entity_type: Text = Field(alias="EntityType")
+    entity_id: Text = Field(alias="EntityID")
+    original_record: dict[str, Any] = Field(alias="OriginalRecord")
+    amended_record: dict[str, Any] = Field(alias="AmendedRecord")
+    changed_fields: list[Text] = Field(alias="ChangedFields", min_length=1)
+    reason_category: Any = Field(alias="ReasonCategory", description="One of the workspace's reason categories.")
+    reason_text: str = Field(alias="ReasonText")
+
+
+class RejectionBody(Body):
+    """A rejection; the scope may stand in the query string instead."""
+
+    scope_key: str | None = Field(None, alias="ScopeKey")
+    rejection_reason: str | None = Field(None, alias="RejectionReason")

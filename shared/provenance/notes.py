@@ -1,0 +1,192 @@
+"""Signed notes and checkpoints of C2SP (signed-note, tlog-checkpoint), signature type 0x02: ECDSA over P-256.
+
+Needs the standard library and ``cryptography`` alone, so that an offline verifier can use it.
+"""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+from urllib.parse import quote
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+ECDSA_TYPE: Final = b"\x02"
+MAX_NOTE_BYTES: Final = 1_000_000
+_DASH: Final = "\u2014 "
+_HASH_BYTES: Final = 32
+_LINES: Final = 3
+
+
+class NoteError(ValueError):
+    """A note, or a verifier key, that is not to be trusted; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierKey:
+    """The public key of a signer.
+
+    Attributes:
+        name: of the key, as on signature lines.
+        spki: DER SubjectPublicKeyInfo.
+    """
+
+    name: str
+    spki: bytes
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the key of a ``name+id+base64`` line.
+
+        Raises:
+            NoteError: not such a line, another signature type, another curve, or an id that is not the key's.
+        """
+        try:
+            name, key_id, encoded = text.strip().split("+", 2)
+            decoded = base64.b64decode(encoded, validate=True)
+        except (ValueError, binascii.Error):
+            raise NoteError("the verifier key is not of the form name+id+key") from None
+        if decoded[:1] != ECDSA_TYPE:
+            raise NoteError("the verifier key is not of signature type 0x02 (ECDSA)")
+        key = cls(name, decoded[1:])
+        key.public()
+        if key.key_id.hex() != key_id.lower():
+            raise NoteError("the verifier key does not have the id that it names")
+        return key
+
+    @property
+    def key_id(self) -> bytes:
+        """The first four bytes of SHA-256 over the SPKI."""
+        return hashlib.sha256(self.spki).digest()[:4]
+
+    def public(self) -> ec.EllipticCurvePublicKey:
+        """Return the key.
+
+        Raises:
+            NoteError: it is no P-256 key.
+        """
+        try:
+            key = serialization.load_der_public_key(self.spki)
+        except ValueError:
+            raise NoteError("the verifier key is no public key") from None
+        if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
+            raise NoteError("the verifier key is not on the curve P-256")
+        return key
+
+    def __str__(self) -> str:
+        return f"{self.name}+{self.key_id.hex()}+{base64.b64encode(ECDSA_TYPE + self.spki).decode()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a signed checkpoint says.
+
+    Attributes:
+        origin: names the log, see :func:`origin_of`.
+        size: number of leaves.
+        root: RFC 6962 root, 32 bytes.
+    """
+
+    origin: str
+    size: int
+    root: bytes
+
+    @property
+    def text(self) -> str:
+        """The note's text: what is signed."""
+        return f"{self.origin}\n{self.size}\n{base64.b64encode(self.root).decode()}\n"
+
+
+def key_name(workspace: str) -> str:
+    """Return the name of the workspace's checkpoint key."""
+    return f"oi-provenance/{quote(workspace, safe='')}"
+
+
+def origin_of(workspace: str, target: str, scope_key: str = "") -> str:
+    """Return the origin of a chain's checkpoints: key name, target and, of a domain chain, the scope, encoded."""
+    scope = f"/{quote(scope_key, safe='')}" if scope_key else ""
+    return f"{key_name(workspace)}/{target}{scope}"
+
+
+def signed_note(text: str, key: VerifierKey, signature: bytes) -> bytes:
+    """Return a note with one signature line.
+
+    Args:
+        text: ends in a newline.
+        key: whose signature it is.
+        signature: DER, over SHA-256 of the text.
+    """
+    return f"{text}\n{_DASH}{key.name} {base64.b64encode(key.key_id + signature).decode()}\n".encode()
+
+
+def verified(note: bytes, key: VerifierKey) -> str:
+    """Return the text of a note that a key signed.
+
+    Raises:
+        NoteError: no note, not signed by this key, or its signature is wrong.
+    """
+    text, lines = _parts(note)
+    signatures = [signature for line in lines if (signature := _signature(line, key)) is not None]
+    if not signatures:
+        raise NoteError(f"the checkpoint is not signed by {key.name}")
+    try:
+        for signature in signatures:
+            key.public().verify(signature, text.encode(), ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        raise NoteError("the checkpoint's signature is wrong") from None
+    return text
+
+
+def opened_checkpoint(note: bytes, key: VerifierKey, origin: str) -> Checkpoint:
+    """Return what a checkpoint says, after its signature and its origin are checked.
+
+    Raises:
+        NoteError: it is not to be trusted, or belongs to another log.
+    """
+    checkpoint = _checkpoint(verified(note, key))
+    if checkpoint.origin != origin:
+        raise NoteError(f"the checkpoint is of {checkpoint.origin}, not of {origin}")
+    return checkpoint
+
+
+def _parts(note: bytes) -> tuple[str, Sequence[str]]:
+    try:
+        decoded = note.decode()
+    except UnicodeDecodeError:
+        raise NoteError("the checkpoint is not UTF-8") from None
+    text, blank, signatures = decoded.rpartition("\n\n")
+    control = any(ord(character) < ord(" ") and character != "\n" for character in decoded)
+    if len(note) > MAX_NOTE_BYTES or not blank or not signatures.endswith("\n") or control:
+        raise NoteError("the checkpoint is no signed note")
+    return text + "\n", signatures.split("\n")[:-1]
+
+
+def _signature(line: str, key: VerifierKey) -> bytes | None:
+    """Return the signature of a line of this key, None for another's."""
+    name, _, encoded = line.removeprefix(_DASH).partition(" ")
+    if not line.startswith(_DASH) or not encoded:
+        raise NoteError("the checkpoint is no signed note")
+    try:
+        decoded = base64.b64decode(encoded, validate=True)
+    except binascii.Error:
+        raise NoteError("the checkpoint is no signed note") from None
+    return decoded[4:] if (name, decoded[:4]) == (key.name, key.key_id) else None
+
+
+def _checkpoint(text: str) -> Checkpoint:
+    lines = text.split("\n")[:-1]
+    if len(lines) < _LINES or not all(lines):
+        raise NoteError("the note is no checkpoint")
+    origin, size, encoded = lines[:_LINES]
+    canonical_size = size.isascii() and size.isdigit() and str(int(size)) == size
+    try:
+        root = base64.b64decode(encoded, validate=True)
+    except binascii.Error:
+        raise NoteError("the checkpoint has no root hash") from None
+    if not canonical_size or len(root) != _HASH_BYTES:
+        raise NoteError("the note is no checkpoint")
+    return Checkpoint(origin, int(size), root)

@@ -1,0 +1,64 @@
+"""Which chain a request means."""
+
+from typing import Final
+
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.provenance.ports import ChainKey, Target
+
+WORKSPACE_TARGETS: Final = frozenset({Target.PLATFORM_CONFIG, Target.ACCESS_CONTROL})
+
+
+def chain_to_read(target: str | None, scope_key: str | None) -> ChainKey:
+    """Return the chain that a read means.
+
+    Args:
+        target: as the request gives it; None when left out: the scope's events, or PlatformConfig without a scope.
+        scope_key: as the request gives it; None when left out.
+
+    Raises:
+        WorkspaceError: INVALID ``TARGET_UNKNOWN``, ``SCOPE_KEY_REQUIRED`` (it is empty) or ``TARGET_SCOPE_MISMATCH``.
+    """
+    if scope_key is not None:
+        _refuse_empty(scope_key)
+    if target is None:
+        return ChainKey(Target.PLATFORM_CONFIG) if scope_key is None else ChainKey(Target.DOMAIN_EVENTS, scope_key)
+    if target not in set(Target):
+        raise invalid("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN")
+    chosen = Target(target)
+    if (chosen in WORKSPACE_TARGETS) != (scope_key is None):
+        rule = "takes no scope" if chosen in WORKSPACE_TARGETS else "needs a scope"
+        raise invalid("target", f"{chosen} {rule}", code="TARGET_SCOPE_MISMATCH")
+    return ChainKey(chosen, scope_key or "")
+
+
+def chain_to_write(target: str | None, scope_key: str | None) -> ChainKey:
+    """Return the chain that an event is written to; as :func:`chain_to_read`.
+
+    Raises:
+        WorkspaceError: also INVALID ``TARGET_READ_ONLY``: corrections have routes of their own.
+    """
+    chain = chain_to_read(target, scope_key)
+    if chain.target is Target.DOMAIN_AMENDMENTS:
+        raise invalid("target", "DomainAmendments takes corrections alone", code="TARGET_READ_ONLY")
+    return chain
+
+
+def amendments_chain(scope_key: str | None) -> ChainKey:
+    """Return the chain of a scope's corrections.
+
+    Raises:
+        WorkspaceError: INVALID ``SCOPE_KEY_REQUIRED``; it is absent or empty.
+    """
+    _refuse_empty(scope_key or "")
+    return ChainKey(Target.DOMAIN_AMENDMENTS, scope_key or "")
+
+
+def not_provisioned() -> WorkspaceError:
+    """Return the error of every provenance route of a workspace without the provenance policy."""
+    detail = "Provenance is not provisioned for this workspace."
+    return WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_NOT_PROVISIONED", detail)
+
+
+def _refuse_empty(scope_key: str) -> None:
+    if not scope_key:
+        raise invalid("scopeKey", "must be given and not be empty", code="SCOPE_KEY_REQUIRED")

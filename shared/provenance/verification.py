@@ -1,0 +1,219 @@
+"""Verification of a stored chain: every link, the head item, the newest checkpoint."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.provenance.checkpoints import Checkpoints
+from shared.provenance.hash_rule import digest, genesis_hash, record_id, sequence_of
+from shared.provenance.notes import Checkpoint, NoteError
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, StoredCheckpoint, Tip
+from shared.provenance.records import opened
+from shared.provenance.walk import Fault, Walk, claims_of, fork_at
+
+VERIFY_SECONDS: Final = 200.0
+PAGE_RECORDS: Final = 1_000
+PAGE_BYTES: Final = 8_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a verification found; see :meth:`reply` for the names that callers see.
+
+    Attributes:
+        chain_valid: the whole chain is sound.
+        empty: there was nothing to check.
+        fork_detected: two records claim the same predecessor.
+        reason: the verdict in words.
+        broken_at: the first bad link: a RecordID, a record's Hash on a fork, or the blob name of a checkpoint.
+        valid: whether the named record has its digest; None when none is named.
+        record: the named record.
+        recomputed_hash: its digest.
+    """
+
+    chain_valid: bool
+    empty: bool
+    fork_detected: bool
+    reason: str
+    broken_at: str | None = None
+    valid: bool | None = None
+    record: Mapping[str, Any] | None = None
+    recomputed_hash: str | None = None
+
+    def reply(self, chain: ChainKey) -> dict[str, Any]:
+        """Return the verdict by the names of the interface."""
+        return {
+            "Valid": self.valid,
+            "ChainValid": self.chain_valid,
+            "Empty": self.empty,
+            "Record": self.record,
+            "RecomputedHash": self.recomputed_hash,
+            "BrokenAt": self.broken_at,
+            "ForkDetected": self.fork_detected,
+            "Reason": self.reason,
+            "Target": str(chain.target),
+        }
+
+
+def named_record(body: Mapping[str, Any]) -> int | None:
+    """Return the sequence that a verify request's RecordID names, None when the key is absent.
+
+    Raises:
+        WorkspaceError: INVALID; the key is there with anything but a well-formed RecordID, null included.
+    """
+    if "RecordID" not in body:
+        return None
+    sequence = sequence_of(body["RecordID"])
+    if sequence is None:
+        raise invalid("RecordID", "must be a sequence number of 12 digits; leave it out to verify the chain alone")
+    return sequence
+
+
+class Verifier:
+    """Verifies chains.
+
+    Args:
+        store: keeps the chains.
+        workspace: gives the workspace's id.
+        checkpoints: the signed checkpoints; None where there are none.
+        seconds: after which there is no verdict.
+    """
+
+    def __init__(
+        self,
+        store: ChainStore,
+        workspace: Callable[[], Awaitable[str]],
+        checkpoints: Checkpoints | None = None,
+        *,
+        seconds: float = VERIFY_SECONDS,
+    ) -> None:
+        self._store = store
+        self._workspace = workspace
+        self._checkpoints = checkpoints
+        self._seconds = seconds
+
+    async def verify(self, chain: ChainKey, named: int | None = None) -> Verdict:
+        """Walk a chain from genesis to tip.
+
+        Args:
+            chain: which chain; one never written is sound and empty.
+            named: sequence of a record whose digest is recomputed too.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``RECORD_NOT_FOUND``; TIMEOUT ``VERIFY_TIMEOUT``; the stores' UNAVAILABLE.
+        """
+        try:
+            async with asyncio.timeout(self._seconds):
+                record = None if named is None else await self._record(chain, named)
+                return await self._verdict(chain, record)
+        except TimeoutError:
+            detail = f"The chain could not be verified within {self._seconds:g} s; export and verify it offline."
+            raise WorkspaceError(Kind.TIMEOUT, "VERIFY_TIMEOUT", detail) from None
+
+    async def _record(self, chain: ChainKey, sequence: int) -> ChainRecord:
+        page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
+        if not page.records or page.records[0].sequence != sequence:
+            raise WorkspaceError(Kind.NOT_FOUND, "RECORD_NOT_FOUND", f"The chain has no record {record_id(sequence)}.")
+        return page.records[0]
+
+    async def _verdict(self, chain: ChainKey, record: ChainRecord | None) -> Verdict:
+        # In this order the checkpoint can only lag behind the head, and the head behind the records.
+        newest = await self._checkpoints.newest_stored(chain) if self._checkpoints else None
+        signed, distrust = await self._opened(chain, newest)
+        tip = await self._store.tip(chain)
+        walk = Walk(genesis_hash(await self._workspace(), chain.target, chain.scope_key), signed.size if signed else 0)
+        await self._walk(chain, walk, tip)
+        fault = await self._link_fault(chain, walk) or await self._end_fault(chain, walk, tip)
+        forked = walk.fork is not None or (fault is not None and fault.reason.startswith("fork"))
+        fault = fault or walk.fork or _checkpoint_fault(walk, newest, signed, distrust)
+        empty = not walk.sequence and fault is None
+        return _verdict(fault, record, empty=empty, forked=forked, count=walk.sequence)
+
+    async def _opened(
+        self, chain: ChainKey, newest: StoredCheckpoint | None
+    ) -> tuple[Checkpoint | None, NoteError | None]:
+        if newest is None or self._checkpoints is None:
+            return None, None
+        try:
+            return await self._checkpoints.opened(chain, newest), None
+        except NoteError as error:
+            return None, error
+
+    async def _walk(self, chain: ChainKey, walk: Walk, tip: Tip) -> None:
+        """Walk up to the tip that was read at first; what is appended meanwhile is left out."""
+        after = 0
+        while after < tip.sequence and walk.fault is None:
+            limit = min(PAGE_RECORDS, tip.sequence - after)
+            page = await self._store.read(chain, after, limit=limit, max_bytes=PAGE_BYTES)
+            records = [record for record in page.records if record.sequence <= tip.sequence]
+            if not records:
+                return
+            # Off the loop: the service answers others meanwhile.
+            await asyncio.to_thread(walk.over, records)
+            after = records[-1].sequence
+
+    async def _link_fault(self, chain: ChainKey, walk: Walk) -> Fault | None:
+        """Return what the walk found; a record that does not link may be the start of another branch."""
+        fault = walk.fault
+        if fault is None or not fault.claims:
+            return fault
+        after = 0
+        while after < walk.sequence:
+            page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
+            other = await asyncio.to_thread(claims_of, page.records, fault.claims)
+            if not page.records or (other is not None and other <= walk.sequence):
+                return fork_at(fault, other) if other is not None else fault
+            after = page.records[-1].sequence
+        return fault
+
+    async def _end_fault(self, chain: ChainKey, walk: Walk, tip: Tip) -> Fault | None:
+        """Return how records and head item disagree."""
+        if walk.sequence < tip.sequence:
+            missing = record_id(walk.sequence + 1)
+            return Fault(missing, f"{missing} is missing: the head item counts {tip.sequence} records")
+        if tip.sequence and tip.hash != walk.last_hash:
+            last = record_id(tip.sequence)
+            return Fault(last, f"{last} does not have the Hash that the head item names")
+        after = max(tip.sequence, 0)
+        beyond = await self._store.read(chain, after, limit=1, max_bytes=1)
+        if beyond.records and (await self._store.tip(chain)).sequence < beyond.records[0].sequence:
+            here = record_id(beyond.records[0].sequence)
+            return Fault(here, f"{here} stands beyond the end that the head item names")
+        return None
+
+
+def _checkpoint_fault(
+    walk: Walk, newest: StoredCheckpoint | None, signed: Checkpoint | None, distrust: NoteError | None
+) -> Fault | None:
+    if newest is None:
+        return None
+    if signed is None:
+        return Fault(newest.name, f"the newest checkpoint is not to be trusted: {distrust}")
+    if walk.sequence < signed.size:
+        missing = record_id(walk.sequence + 1)
+        return Fault(missing, f"{missing} is missing: checkpoint {newest.name} counts {signed.size} records")
+    if walk.tree.root() != signed.root:
+        return Fault(newest.name, f"the chain is not the one that checkpoint {newest.name} was signed for")
+    return None
+
+
+def _verdict(fault: Fault | None, record: ChainRecord | None, *, empty: bool, forked: bool, count: int) -> Verdict:
+    reason = fault.reason if fault else "nothing to check" if empty else f"{count} records, all sound"
+    verdict = Verdict(fault is None, empty, forked, reason, fault.broken_at if fault else None)
+    if record is None:
+        return verdict
+    recomputed = digest(record.canonical)
+    valid = recomputed == record.hash
+    if fault is None and not valid:
+        reason = f"{record_id(record.sequence)} does not have the digest that is stored as its Hash"
+    return replace(verdict, reason=reason, valid=valid, record=_shown(record), recomputed_hash=recomputed)
+
+
+def _shown(record: ChainRecord) -> Mapping[str, Any]:
+    """Return a record even when somebody left no JSON of it."""
+    try:
+        return opened(record.canonical, record.hash)
+    except (ValueError, TypeError):
+        return {"RecordID": record_id(record.sequence), "Hash": record.hash}

@@ -1,0 +1,118 @@
+"""``python -m shared.provenance.verify``: checks an exported chain without the service.
+
+Needs the standard library, ``cryptography`` and ``rfc8785`` alone. Exits 0 when the chain is sound, 1 when it is broken
+(saying where), 2 when it cannot tell.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from shared.provenance.fetch import FetchError, fetch
+from shared.provenance.notes import Checkpoint, NoteError, VerifierKey, opened_checkpoint, origin_of
+from shared.provenance.offline import BrokenError, UnreadableError, load, verify
+
+SOUND, BROKEN, UNTOLD = 0, 1, 2
+TARGETS = ("PlatformConfig", "AccessControl", "DomainEvents", "DomainAmendments")
+
+
+def main(arguments: list[str]) -> int:
+    """Verify an export, or fetch one when the first argument is ``fetch``; return the exit status."""
+    if arguments[:1] == ["fetch"]:
+        return _fetch(_fetch_parser().parse_args(arguments[1:]))
+    return _verify(_parser().parse_args(arguments))
+
+
+def _verify(options: argparse.Namespace) -> int:
+    if (options.key is None) != (options.checkpoint is None):
+        return _untold("--key and --checkpoint go together")
+    try:
+        checkpoint = _checkpoint(options)
+    except NoteError as error:
+        return _broken("checkpoint", str(error))
+    except (OSError, ValueError) as error:
+        return _untold(str(error))
+    try:
+        records = load(Path(options.export).read_text(encoding="utf-8"))
+        count = verify(records, options.workspace, options.target, options.scope, checkpoint)
+    except BrokenError as error:
+        return _broken(error.broken_at, str(error))
+    except (OSError, UnicodeDecodeError, UnreadableError) as error:
+        return _untold(str(error))
+    against = f", checkpoint of {checkpoint.size} agrees" if checkpoint else ", compared with no checkpoint"
+    _say(f"sound: {count} records{against}" if count else f"empty: nothing was checked{against}")
+    return SOUND
+
+
+def _checkpoint(options: argparse.Namespace) -> Checkpoint | None:
+    """Return the checkpoint to compare with.
+
+    Raises:
+        NoteError: it is not signed by the key, or of another chain.
+        ValueError: the key itself cannot be used.
+        OSError: a file cannot be read.
+    """
+    if options.checkpoint is None:
+        return None
+    text = Path(options.key).read_text(encoding="utf-8") if Path(options.key).is_file() else options.key
+    try:
+        key = VerifierKey.parse(text)
+    except NoteError as error:
+        raise ValueError(str(error)) from None
+    origin = origin_of(options.workspace, options.target, options.scope)
+    return opened_checkpoint(Path(options.checkpoint).read_bytes(), key, origin)
+
+
+def _fetch(options: argparse.Namespace) -> int:
+    token = os.environ.get(options.token_variable, "")
+    if not token:
+        return _untold(f"the environment variable {options.token_variable} holds no token")
+    try:
+        count = fetch(options.url, token, options.target, options.scope, Path(options.out))
+    except (FetchError, OSError) as error:
+        return _untold(str(error))
+    _say(f"{count} records in {options.out}")
+    return SOUND
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m shared.provenance.verify", description=__doc__)
+    parser.add_argument("export", help="JSON export of the whole chain, oldest first")
+    parser.add_argument("--workspace", required=True, help="id of the workspace")
+    _add_chain(parser)
+    parser.add_argument("--key", help="verifier key as /.well-known/oi-checkpoint-key gives it, or a file with it")
+    parser.add_argument("--checkpoint", help="file with a signed checkpoint of the chain")
+    return parser
+
+
+def _fetch_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m shared.provenance.verify fetch")
+    parser.add_argument("url", help="address of the service")
+    parser.add_argument("--out", required=True, help="file to write")
+    parser.add_argument("--token-variable", default="OI_TOKEN", help="environment variable that holds a bearer token")
+    _add_chain(parser)
+    return parser
+
+
+def _add_chain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--target", required=True, choices=TARGETS, help="container of the chain")
+    parser.add_argument("--scope", default="", help="scope key of a domain chain")
+
+
+def _broken(where: str, reason: str) -> int:
+    _say(f"broken at {where}: {reason}")
+    return BROKEN
+
+
+def _untold(reason: str) -> int:
+    sys.stderr.write(f"cannot tell: {reason}\n")
+    return UNTOLD
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

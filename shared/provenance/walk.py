@@ -1,0 +1,137 @@
+"""Walks a chain link by link: pure computation over pages of stored records."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.provenance.canonical import parsed_if_canonical
+from shared.provenance.hash_rule import digest, record_id
+from shared.provenance.merkle import CompactRange
+from shared.provenance.ports import ChainRecord
+from shared.provenance.records import projection
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong first.
+
+    Attributes:
+        broken_at: RecordID of the first bad record; the second record's Hash on a fork; the name of a checkpoint.
+        reason: in words.
+        claims: the PreviousHash of a record that does not link; another record may claim it too.
+        hash: the Hash of that record.
+    """
+
+    broken_at: str
+    reason: str
+    claims: str = ""
+    hash: str = ""
+
+
+@dataclass(slots=True)
+class Walk:
+    """A walk from the genesis hash on; memory stays the same however long it is.
+
+    Attributes:
+        genesis: where the chain starts.
+        leaves: keep the Merkle tree of so many first records, for a checkpoint of that size.
+        sequence: of the last sound record.
+        last_hash: its Hash; the genesis hash at first.
+        claimed: its PreviousHash.
+        fault: what is wrong first; nothing is walked after it.
+        fork: a second record beside a sound one, that claims the same predecessor.
+        tree: of the first records' hashes.
+    """
+
+    genesis: str
+    leaves: int = 0
+    sequence: int = 0
+    last_hash: str = ""
+    claimed: str = ""
+    fault: Fault | None = None
+    fork: Fault | None = None
+    tree: CompactRange = field(default_factory=CompactRange)
+
+    def __post_init__(self) -> None:
+        self.last_hash = self.genesis
+
+    def over(self, records: Iterable[ChainRecord]) -> None:
+        """Walk on over the next records, until something is wrong."""
+        hashes: list[str] = []
+        for record in records:
+            value = parsed_if_canonical(record.canonical)
+            if self._sound(record, value):
+                self.sequence, self.last_hash, self.claimed = record.sequence, record.hash, value["PreviousHash"]
+                hashes.append(record.hash)
+            elif self._beside(record, value):
+                self.fork = self.fork or Fault(record.hash, _forked(record.sequence))
+            else:
+                self.fault = self._fault(record, value)
+                break
+        wanted = max(0, self.leaves - self.tree.size)
+        self.tree.append(bytes.fromhex(text) for text in hashes[:wanted])
+
+    def _sound(self, record: ChainRecord, value: Any) -> bool:
+        sequence = self.sequence + 1
+        return (
+            type(value) is dict
+            and record.sequence == sequence
+            and value.get("PreviousHash") == self.last_hash
+            and value.get("RecordID") == record_id(sequence)
+            and digest(record.canonical) == record.hash
+            and projection(value) == record.projection
+            and "Hash" not in value
+        )
+
+    def _beside(self, record: ChainRecord, value: Any) -> bool:
+        """Tell whether a record stands beside the last sound one as the start of another branch."""
+        return (
+            type(value) is dict
+            and self.sequence > 0
+            and value.get("PreviousHash") == self.claimed
+            and record.hash != self.last_hash
+            and record.sequence == self.sequence
+            and digest(record.canonical) == record.hash
+        )
+
+    def _fault(self, record: ChainRecord, value: Any) -> Fault:
+        here = record_id(record.sequence)
+        if digest(record.canonical) != record.hash:
+            return Fault(here, f"the content of {here} does not have the digest that is stored as its Hash")
+        if type(value) is not dict or "Hash" in value:
+            return Fault(here, f"{here} is not stored in its canonical form")
+        if value.get("RecordID") != here:
+            return Fault(here, f"{value.get('RecordID')} stands where {here} belongs")
+        if record.sequence == self.sequence:
+            return Fault(here, f"{here} stands there twice")
+        return self._broken_link(record, value, here)
+
+    def _broken_link(self, record: ChainRecord, value: dict[str, Any], here: str) -> Fault:
+        expected = record_id(self.sequence + 1)
+        if record.sequence != self.sequence + 1:
+            return Fault(here, f"{here} stands where {expected} is missing")
+        if value.get("PreviousHash") != self.last_hash:
+            before = f"to {record_id(self.sequence)}" if self.sequence else "to the genesis hash of this chain"
+            return Fault(here, f"{here} does not link {before}", str(value.get("PreviousHash")), record.hash)
+        stored, said = record.projection, projection(value)
+        differing = sorted(name for name in stored.keys() | said.keys() if stored.get(name) != said.get(name))
+        return Fault(here, f"the filter fields of {here} differ from its content: {', '.join(differing)}")
+
+
+def claims_of(records: Sequence[ChainRecord], claimed: str) -> int | None:
+    """Return the sequence of the first record whose PreviousHash is the claimed one, None without."""
+    for record in records:
+        if claimed.encode() in record.canonical:
+            value = parsed_if_canonical(record.canonical)
+            if type(value) is dict and value.get("PreviousHash") == claimed:
+                return record.sequence
+    return None
+
+
+def fork_at(fault: Fault, other: int) -> Fault:
+    """Return the fault of a record that claims the predecessor of an earlier one."""
+    return Fault(fault.hash, _forked(other))
+
+
+def _forked(sequence: int) -> str:
+    return f"fork: a second record claims the predecessor of {record_id(sequence)}"

@@ -1,0 +1,421 @@
+"""The audit log over HTTP."""
+
+import base64
+import csv
+import hashlib
+import io
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+import rfc8785
+
+from tests.service.running import Service, eventually, failing_fields, problem
+
+EVENTS = "/oi-api/provenance/events"
+EVENT: dict[str, Any] = {"ActionType": "Batch.Released", "EntityType": "Batch", "EntityID": "B-1"}
+
+
+def write(client: httpx.Client, scope: str | None = None, target: str | None = None, **members: Any) -> httpx.Response:
+    """Return the reply to writing the usual event with changes; None takes a member out."""
+    body = {name: value for name, value in {**EVENT, "ScopeKey": scope, **members}.items() if value is not None}
+    return client.post(EVENTS, json=body, params={} if target is None else {"target": target})
+
+
+def query(client: httpx.Client, **parameters: Any) -> Any:
+    """Return the records of a query."""
+    reply = client.get(f"{EVENTS}/query", params=parameters)
+    assert reply.status_code == 200, reply.text
+    return reply.json()
+
+
+def assert_linked(records: list[dict[str, Any]], target: str, scope: str) -> None:
+    """Fail unless records, oldest first, are a whole chain by the published rule."""
+    previous = hashlib.sha256(f"oi-provenance/v1\nplant-t\n{target}\n{scope}".encode()).hexdigest()
+    # JSON knows one kind of number; where Python reads a large one as integer, a double is meant.
+    parsed = json.loads(json.dumps(records), parse_int=lambda text: int(text) if len(text) < 16 else float(text))
+    for number, record in enumerate(parsed, 1):
+        body = {name: value for name, value in record.items() if name != "Hash"}
+        assert record["RecordID"] == f"{number:012d}"
+        assert record["PreviousHash"] == previous
+        assert record["Hash"] == hashlib.sha256(rfc8785.dumps(body)).hexdigest()
+        previous = record["Hash"]
+
+
+def test_a_written_event_is_stored_with_what_the_server_owns(service: Service) -> None:
+    """Client values of server-owned and unlisted members are dropped, the rest stands verbatim."""
+    editor = service.caller("editor@t")
+    forged: dict[str, Any] = {
+        "UserID": "x",
+        "Timestamp": "1999",
+        "RecordID": "9",
+        "PreviousHash": "0",
+        "Hash": "0",
+        "Extra": {"a": 1},
+    }
+    state = {"ü": [1, 2.5, 1e20, None, True], "nested": {"b": "\u20ac", "a": ""}}
+    reply = write(editor, "owned", AfterState=state, NodeID=None, Name="n", **forged)
+    assert reply.status_code == 201
+    record = reply.json()
+    assert set(record) == {
+        *("RecordID", "Timestamp", "UserID", "ActionType", "EntityType", "EntityID"),
+        *("AfterState", "Name", "PreviousHash", "Hash"),
+    }
+    assert (record["UserID"], record["RecordID"], record["AfterState"]) == ("editor@t", "000000000001", state)
+    assert query(editor, scopeKey="owned") == [record]
+    assert_linked([record], "DomainEvents", "owned")
+
+
+@pytest.mark.parametrize("missing", ["ActionType", "EntityType", "EntityID"])
+@pytest.mark.parametrize("value", [None, "", 5])
+def test_a_required_member_is_named(service: Service, missing: str, value: object) -> None:
+    """Absent, empty and ill-typed required members are each a 400, and nothing is stored."""
+    editor = service.caller("editor@t")
+    changed: dict[str, Any] = {missing: value}
+    assert failing_fields(write(editor, "required", **changed)) == [missing]
+    assert query(editor, scopeKey="required") == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"ActionType":"a","EntityType":"b","EntityID":"c","AfterState":{"n":9007199254740992}}',
+        b'{"ActionType":"a","EntityType":"b","EntityID":"c","AfterState":{"n":NaN}}',
+        b'{"ActionType":"a","EntityType":"b","EntityID":"c","AfterState":{"n":1e999}}',
+        b'{"ActionType":"a","EntityType":"b","EntityID":"c","AfterState":{"s":"\\ud800"}}',
+        b'{"ActionType":"a","ActionType":"a","EntityType":"b","EntityID":"c"}',
+        b'{"ActionType":"a","EntityType":"b","EntityID":"c","AfterState":[1]}',
+        b"[]",
+        b"nothing",
+    ],
+)
+def test_what_has_no_canonical_form_is_refused(service: Service, body: bytes) -> None:
+    """Values that readers could see differently never enter a chain."""
+    assert service.caller("editor@t").post(EVENTS, content=body).status_code == 400
+
+
+def test_a_body_over_a_mebibyte_is_413(service: Service) -> None:
+    """Just under a mebibyte is stored, over it is refused."""
+    editor = service.caller("editor@t")
+    assert write(editor, "large", AfterState={"x": "y" * 1_040_000}).status_code == 201
+    problem(write(editor, "large", AfterState={"x": "y" * 1_048_576}), 413, "BODY_TOO_LARGE")
+
+
+def test_who_has_no_identity_cannot_write(service: Service) -> None:
+    """A service's token reads, and is 401 on write, before anything else is judged."""
+    historian = service.caller("historian")
+    problem(historian.post(EVENTS, json={}), 401, "UNAUTHENTICATED")
+    assert historian.get(f"{EVENTS}/query").status_code == 200
+    problem(write(service.caller("viewer@t")), 403, "ACCESS_RIGHT_MISSING")
+
+
+@pytest.mark.parametrize(
+    ("target", "scope", "code"),
+    [
+        ("Nothing", None, "TARGET_UNKNOWN"),
+        ("platformconfig", None, "TARGET_UNKNOWN"),
+        ("PlatformConfig", "s", "TARGET_SCOPE_MISMATCH"),
+        ("AccessControl", "s", "TARGET_SCOPE_MISMATCH"),
+        ("DomainEvents", None, "TARGET_SCOPE_MISMATCH"),
+        ("DomainAmendments", None, "TARGET_SCOPE_MISMATCH"),
+        (None, "", "SCOPE_KEY_REQUIRED"),
+    ],
+)
+def test_targets_and_scopes_must_fit(service: Service, target: str | None, scope: str | None, code: str) -> None:
+    """Every wrong pair is a 400 with its code on write, query, verify and export."""
+    editor = service.caller("editor@t")
+    named = {name: value for name, value in (("target", target), ("scopeKey", scope)) if value is not None}
+    in_query = {} if target is None else {"target": target}
+    in_body = {} if scope is None else {"ScopeKey": scope}
+    for reply in (
+        editor.post(EVENTS, json={**EVENT, **in_body}, params=in_query),
+        editor.get(f"{EVENTS}/query", params=named),
+        editor.get(f"{EVENTS}/export", params=named),
+        editor.post(f"{EVENTS}/verify", json=in_body, params=in_query),
+    ):
+        problem(reply, 400, code)
+
+
+def test_events_are_not_written_among_corrections(service: Service) -> None:
+    """DomainAmendments takes corrections alone."""
+    problem(write(service.caller("editor@t"), "s", "DomainAmendments"), 400, "TARGET_READ_ONLY")
+
+
+def test_without_scope_the_workspaces_own_chain_is_meant(service: Service) -> None:
+    """PlatformConfig is the default target, and tells what apply made."""
+    admin = service.caller("admin@t")
+    reply = admin.get(f"{EVENTS}/query", params={"limit": 1})
+    assert reply.headers["x-provenance-target"] == "PlatformConfig"
+    assert reply.headers["x-provenance-has-more"] == "true"
+    assert write(admin, None, ActionType="Note.Written").json()["ActionType"] == "Note.Written"
+    issued = query(admin, target="AccessControl", actionType="Token.Issued", userId="admin@t")
+    assert issued
+    assert {record["EntityType"] for record in issued} == {"Token"}
+
+
+@pytest.mark.parametrize("scope", ["a/b", "../../etc", "ü\u20ac\U0001f600", "x" * 1000, " ", "a?b#c%20", "O'Brien; --"])
+def test_a_scope_is_any_text(service: Service, scope: str) -> None:
+    """Slashes, tricks and a thousand characters are just names of chains of their own."""
+    editor = service.caller("editor@t")
+    record = write(editor, scope).json()
+    assert query(editor, scopeKey=scope) == [record]
+    assert_linked([record], "DomainEvents", scope)
+    verdict = editor.post(f"{EVENTS}/verify", json={"ScopeKey": scope}).json()
+    assert (verdict["ChainValid"], verdict["Empty"]) == (True, False)
+
+
+@pytest.fixture(scope="module")
+def ten(service: Service) -> list[dict[str, Any]]:
+    """Return ten records of scope ten, oldest first."""
+    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    return [
+        write(
+            editor if number % 2 else admin,
+            "ten",
+            ActionType=f"A{number % 3}",
+            EntityType=f"T{number % 2}",
+            EntityID=f"=E{number}",
+        ).json()
+        for number in range(10)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected", "more"),
+    [
+        ({}, [10, 9, 8, 7, 6, 5, 4, 3, 2, 1], False),
+        ({"limit": 3}, [10, 9, 8], True),
+        ({"limit": 10}, [10, 9, 8, 7, 6, 5, 4, 3, 2, 1], False),
+        ({"limit": 3, "offset": 8}, [2, 1], False),
+        ({"offset": 100}, [], False),
+        ({"fromSequence": 3, "toSequence": 5}, [5, 4, 3], False),
+        ({"fromSequence": 3, "toSequence": 5, "limit": 2}, [5, 4], True),
+        ({"fromSequence": 11}, [], False),
+        ({"toSequence": 0}, [], False),
+        ({"fromSequence": -5, "toSequence": 1}, [1], False),
+        ({"actionType": "A0"}, [10, 7, 4, 1], False),
+        ({"actionType": "A0", "limit": 3}, [10, 7, 4], True),
+        ({"actionType": "A0", "entityType": "T0"}, [7, 1], False),
+        ({"userId": "editor@t"}, [10, 8, 6, 4, 2], False),
+        ({"userId": "nobody"}, [], False),
+    ],
+)
+def test_filters_windows_and_pages(
+    service: Service, ten: list[dict[str, Any]], parameters: dict[str, Any], expected: list[int], more: object
+) -> None:
+    """Newest first, both ends inclusive, has-more exactly when further matches exist."""
+    reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
+    assert [int(record["RecordID"]) for record in reply.json()] == expected
+    assert reply.json() == [ten[number - 1] for number in expected]
+    assert reply.headers["x-provenance-has-more"] == ("true" if more else "false")
+    assert int(reply.headers["x-provenance-scanned"]) >= len(expected)
+    assert reply.headers["x-provenance-target"] == "DomainEvents"
+    assert "x-provenance-ignored" not in reply.headers
+
+
+def test_dates_compare_on_instants(service: Service, ten: list[dict[str, Any]]) -> None:
+    """Both ends are inclusive, offsets count, and no zone means UTC."""
+    viewer = service.caller("viewer@t")
+    third, fifth = ten[2]["Timestamp"], ten[4]["Timestamp"]
+    inside = query(viewer, scopeKey="ten", startDate=third, endDate=fifth)
+    assert {"000000000003", "000000000004", "000000000005"} <= {record["RecordID"] for record in inside}
+    assert query(viewer, scopeKey="ten", startDate=third[:-1], endDate=fifth[:-1]) == inside
+    assert query(viewer, scopeKey="ten", endDate="2020-01-01") == []
+    assert len(query(viewer, scopeKey="ten", startDate="2020-01-01T00:00:00+14:00")) == 10
+
+
+@pytest.mark.parametrize(
+    ("parameters", "ignored"),
+    [
+        ({"limit": "x"}, "limit"),
+        ({"limit": "0"}, "limit"),
+        ({"limit": "-1", "offset": "-1"}, "limit, offset"),
+        ({"startDate": "yesterday", "endDate": "2026-13-01", "offset": "1.5"}, "startDate, endDate, offset"),
+    ],
+)
+def test_what_does_not_parse_is_named_not_refused(
+    service: Service, ten: list[dict[str, Any]], parameters: dict[str, str], ignored: str
+) -> None:
+    """Limit, offset and dates fall back to their defaults, and a header says which did."""
+    reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
+    assert (reply.status_code, len(reply.json())) == (200, len(ten))
+    named = {name.strip() for name in reply.headers["x-provenance-ignored"].split(",")}
+    assert named == {name.strip() for name in ignored.split(",")}
+
+
+@pytest.mark.parametrize("name", ["fromSequence", "toSequence"])
+@pytest.mark.parametrize("value", ["x", "1.5", "", "1e3"])
+def test_a_sequence_that_is_no_integer_is_400(service: Service, name: str, value: str) -> None:
+    """Only sequences are validated."""
+    reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", name: value})
+    assert failing_fields(reply) == [name]
+
+
+def test_an_unwritten_scope_is_empty(service: Service) -> None:
+    """Reads of a scope never written are 200 with nothing, and verify says that nothing was checked."""
+    viewer = service.caller("viewer@t")
+    assert query(viewer, scopeKey="never") == []
+    assert viewer.post(f"{EVENTS}/verify", json={"ScopeKey": "never"}).json() == {
+        "Valid": None,
+        "ChainValid": True,
+        "Empty": True,
+        "Record": None,
+        "RecomputedHash": None,
+        "BrokenAt": None,
+        "ForkDetected": False,
+        "Reason": "nothing to check",
+        "Target": "DomainEvents",
+    }
+
+
+def test_verify_names_and_recomputes_a_record(service: Service, ten: list[dict[str, Any]]) -> None:
+    """With a RecordID the record and its digest come along."""
+    viewer = service.caller("viewer@t")
+    verdict = viewer.post(f"{EVENTS}/verify", json={"ScopeKey": "ten", "RecordID": "000000000004"}).json()
+    assert (verdict["Valid"], verdict["ChainValid"], verdict["Record"]) == (True, True, ten[3])
+    assert verdict["RecomputedHash"] == ten[3]["Hash"]
+    reply = viewer.post(f"{EVENTS}/verify", json={"ScopeKey": "ten", "RecordID": "000000000011"})
+    problem(reply, 404, "RECORD_NOT_FOUND")
+
+
+@pytest.mark.parametrize("record_id", ["", None, 0, "4", "00000000004", "0000000000004", "00000000000x", {}, []])
+def test_a_malformed_record_id_is_400(service: Service, record_id: object) -> None:
+    """The presence of the key decides, not its truth."""
+    reply = service.caller("viewer@t").post(f"{EVENTS}/verify", json={"ScopeKey": "ten", "RecordID": record_id})
+    assert failing_fields(reply) == ["RecordID"]
+
+
+def test_export_is_oldest_first_and_whole(service: Service, ten: list[dict[str, Any]]) -> None:
+    """JSON carries whole records; CSV the eight columns, formulas made harmless; both download as .csv."""
+    editor = service.caller("editor@t")
+    as_json = editor.get(f"{EVENTS}/export", params={"scopeKey": "ten"})
+    assert as_json.json() == ten
+    assert_linked(as_json.json(), "DomainEvents", "ten")
+    assert as_json.headers["content-disposition"] == 'attachment; filename="provenance-ten.csv"'
+    assert as_json.headers["x-provenance-has-more"] == "false"
+    as_csv = editor.get(f"{EVENTS}/export", params={"scopeKey": "ten", "format": "csv", "limit": 2})
+    assert as_csv.headers["x-provenance-has-more"] == "true"
+    header, *lines = csv.reader(io.StringIO(as_csv.text, newline=""))
+    columns = ["RecordID", "Timestamp", "UserID", "ActionType", "EntityType", "EntityID", "PreviousHash", "Hash"]
+    assert header == columns
+    assert lines[0] == [ten[0][name] if name != "EntityID" else "'=E0" for name in columns]
+    assert len(lines) == 2
+    problem(editor.get(f"{EVENTS}/export", params={"format": "xml"}), 400, "INVALID_REQUEST")
+    name = editor.get(f"{EVENTS}/export", params={"scopeKey": "a/b ü"}).headers["content-disposition"]
+    assert name == 'attachment; filename="provenance-a_b__.csv"'
+    workspace = editor.get(f"{EVENTS}/export", params={"format": "csv"}).headers["content-disposition"]
+    assert workspace == 'attachment; filename="provenance-PlatformConfig.csv"'
+
+
+def test_an_idempotency_key_appends_once(service: Service) -> None:
+    """A repeat gets the first answer, another body under the same key is 422, another caller's key is another."""
+    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    body = {**EVENT, "ScopeKey": "once"}
+    headers = {"Idempotency-Key": "k-1"}
+    first = editor.post(EVENTS, json=body, headers=headers)
+    again = editor.post(EVENTS, json=body, headers=headers)
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.json() == first.json()
+    other = editor.post(EVENTS, json={**body, "EntityID": "B-2"}, headers=headers)
+    problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
+    assert admin.post(EVENTS, json=body, headers=headers).json()["RecordID"] == "000000000002"
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(lambda _: editor.post(EVENTS, json=body, headers={"Idempotency-Key": "k-2"}), range(8)))
+    assert {reply.json()["RecordID"] for reply in replies} == {"000000000003"}
+    assert len(query(editor, scopeKey="once")) == 3
+
+
+def test_many_writers_make_one_chain(service: Service) -> None:
+    """Concurrent appends never conflict, fork or skip a number."""
+    editor = service.caller("editor@t")
+    with ThreadPoolExecutor(16) as pool:
+        replies = list(pool.map(lambda number: write(editor, "crowd", EntityID=f"e{number}"), range(300)))
+    assert {reply.status_code for reply in replies} == {201}
+    records = editor.get(f"{EVENTS}/export", params={"scopeKey": "crowd"}).json()
+    assert_linked(records, "DomainEvents", "crowd")
+    assert {record["EntityID"] for record in records} == {f"e{number}" for number in range(300)}
+    times = [record["Timestamp"] for record in records]
+    assert times == sorted(times)
+
+
+def test_a_chain_survives_a_kill(own_service: Service) -> None:
+    """What was answered 201 is there after a kill, and the chain goes on."""
+    editor = own_service.start().caller("editor@t")
+    stored = [write(editor, "kill", EntityID=str(number)).json() for number in range(50)]
+    own_service.kill()
+    editor = own_service.start().caller("editor@t")
+    stored.append(write(editor, "kill", EntityID="after").json())
+    assert editor.get(f"{EVENTS}/export", params={"scopeKey": "kill"}).json() == stored
+    assert_linked(stored, "DomainEvents", "kill")
+
+
+def test_checkpoints_cover_the_chain_and_prove_it(own_service: Service) -> None:
+    """A signed checkpoint comes soon after growth, and proofs lead from a record to its root."""
+    own_service._environment["CHECKPOINT_SCHEDULE"] = "*/1 * * * * *"
+    service = own_service.start()
+    editor = service.caller("editor@t")
+    records = [write(editor, "signed", EntityID=str(number)).json() for number in range(5)]
+    address = "/oi-api/provenance/checkpoint?scopeKey=signed"
+    problem(editor.get("/oi-api/provenance/checkpoint?scopeKey=never"), 404, "CHECKPOINT_NOT_FOUND")
+    checkpoint = eventually(lambda: editor.get(address).json(), lambda value: value.get("size") == 5)
+    assert set(checkpoint) == {"origin", "size", "rootHash", "lastHash", "timestamp", "signedNote"}
+    assert checkpoint["lastHash"] == records[-1]["Hash"]
+    assert checkpoint["signedNote"].startswith(f"{checkpoint['origin']}\n5\n{checkpoint['rootHash']}\n")
+    proof = editor.get("/oi-api/provenance/proof?scopeKey=signed&sequence=2&size=5").json()
+    root = merkle_root(bytes.fromhex(records[1]["Hash"]), proof["leafIndex"], proof["size"], proof["hashes"])
+    assert base64.b64encode(root).decode() == checkpoint["rootHash"]
+    growth = editor.get("/oi-api/provenance/proof?scopeKey=signed&from=3&size=5").json()
+    assert (growth["from"], growth["size"]) == (3, 5)
+    assert failing_fields(editor.get("/oi-api/provenance/proof?scopeKey=signed&sequence=6&size=5")) == ["sequence"]
+    key = service.anonymous().get("/.well-known/oi-checkpoint-key")
+    assert key.status_code == 200
+    assert key.text.count("+") >= 2
+
+
+def merkle_root(leaf: bytes, index: int, size: int, hashes: list[str]) -> bytes:
+    """Return the root that an audit path leads to (RFC 9162 section 2.1.3.2)."""
+    node, last = hashlib.sha256(b"\0" + leaf).digest(), size - 1
+    for text in hashes:
+        other = base64.b64decode(text)
+        if index % 2 or index == last:
+            node = hashlib.sha256(b"\1" + other + node).digest()
+            while index % 2 == 0 and index:
+                index, last = index // 2, last // 2
+        else:
+            node = hashlib.sha256(b"\1" + node + other).digest()
+        index, last = index // 2, last // 2
+    return node
+
+
+def test_without_the_policy_every_route_is_503(own_service: Service, tmp_path: Any) -> None:
+    """A workspace without provenance says so on each of its routes, after the right, before the body."""
+    document = tmp_path / "bare.yaml"
+    document.write_text("workspace: {id: bare, name: Bare}\nteam: [{id: a@t, name: A, role: Admin}]\n")
+    own_service._environment["WORKSPACE_FILE"] = str(document)
+    admin = own_service.start().caller("a@t")
+    for method, path in (
+        ("POST", EVENTS),
+        ("GET", f"{EVENTS}/query"),
+        ("POST", f"{EVENTS}/verify"),
+        ("GET", f"{EVENTS}/export"),
+        ("GET", "/oi-api/provenance/checkpoint"),
+        ("GET", "/oi-api/provenance/proof"),
+        ("POST", "/oi-api/provenance/amendments"),
+        ("GET", "/oi-api/provenance/amendments"),
+        ("GET", "/oi-api/provenance/amendments/chain"),
+        ("GET", "/oi-api/provenance/reason-categories"),
+        ("POST", "/oi-api/provenance/amendments/000000000001/approve"),
+        ("POST", "/oi-api/provenance/amendments/000000000001/reject"),
+    ):
+        reply = admin.request(method, path, content=b"not json")
+        problem(reply, 503, "PROVENANCE_NOT_PROVISIONED")
+
+
+def test_the_receipt_leads_to_the_checkpoint(service: Service) -> None:
+    """A 201 links the checkpoint that will cover the record."""
+    reply = write(service.caller("editor@t"), "receipt /ü")
+    where = urlencode({"target": "DomainEvents", "scopeKey": "receipt /ü"})
+    assert reply.headers["link"] == f'</oi-api/provenance/checkpoint?{where}>; rel="checkpoint"'

@@ -1,0 +1,89 @@
+"""Chains over a file, as tests of the audit log use them."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shared.backends.embedded.provenance import SqliteChainStore
+from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
+from shared.backends.embedded.provenance_key import FileNoteSigner
+from shared.provenance.chain_log import ChainLog
+from shared.provenance.checkpoints import Checkpoints
+from shared.provenance.event_log import EventLog
+from shared.provenance.ports import ChainKey, ChainRecord, Target
+from shared.provenance.records import projection
+from shared.provenance.verification import Verdict, Verifier
+
+WORKSPACE = "plant-a"
+PLATFORM = ChainKey(Target.PLATFORM_CONFIG)
+BATCH = ChainKey(Target.DOMAIN_EVENTS, "batch/7 +ü")
+
+
+async def workspace() -> str:
+    """Return the workspace's id."""
+    return WORKSPACE
+
+
+def event(number: int) -> dict[str, Any]:
+    """Return an event that tells itself from others."""
+    return {"ActionType": "Update", "EntityType": "Batch", "EntityID": f"B-{number}", "AfterState": {"n": number}}
+
+
+@dataclass
+class Ledger:
+    """Everything around one file of chains.
+
+    Attributes:
+        folder: where it is.
+        store: the chains.
+        events: appends.
+        checkpoints: signs.
+        verifier: verifies, against the checkpoints too.
+    """
+
+    folder: Path
+    store: SqliteChainStore
+    events: EventLog
+    checkpoints: Checkpoints
+    verifier: Verifier
+
+    async def fill(self, chain: ChainKey, count: int) -> None:
+        """Append so many events, one after the other."""
+        for number in range(count):
+            await self.events.write(chain, "editor", event(number))
+
+    async def records(self, chain: ChainKey) -> list[ChainRecord]:
+        """Return a whole chain."""
+        return list((await self.store.read(chain, 0, limit=10_000, max_bytes=2**40)).records)
+
+    async def verify(self, chain: ChainKey, named: int | None = None) -> Verdict:
+        """Verify a chain."""
+        return await self.verifier.verify(chain, named)
+
+    def tamper(self, work: Callable[[sqlite3.Connection], Any]) -> None:
+        """Change the file behind the service's back."""
+        with closing(sqlite3.connect(self.folder / "provenance.sqlite")) as connection, connection:
+            work(connection)
+
+
+@asynccontextmanager
+async def ledger(folder: Path) -> AsyncIterator[Ledger]:
+    """Open the chains of a folder, and close them."""
+    store = SqliteChainStore(folder / "provenance.sqlite")
+    log = ChainLog(store, workspace)
+    notes = FileCheckpointStore(folder / "checkpoints")
+    checkpoints = Checkpoints(store, notes, FileNoteSigner(folder / "checkpoint-key.pem"), workspace)
+    try:
+        yield Ledger(folder, store, EventLog(log), checkpoints, Verifier(store, workspace, checkpoints))
+    finally:
+        await log.close()
+
+
+def fields_of(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a record's projection."""
+    names = {"Timestamp": "timestamp", "UserID": "user_id", "ActionType": "action_type", "EntityType": "entity_type"}
+    names |= {"EntityID": "entity_id"}
+    return {names[name]: text for name, text in projection(value).items() if name in names}

@@ -1,0 +1,173 @@
+"""A chain store in memory that misbehaves as told; it shares no code with the adapters."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.ports import (
+    ChainKey,
+    ChainRecord,
+    Filters,
+    Lookup,
+    OutcomeUnknownError,
+    Page,
+    Tip,
+    TipMovedError,
+)
+from shared.provenance.records import event_draft, genesis_hash, sealed
+
+
+class Fate(Enum):
+    """What befalls an append."""
+
+    STORED = auto()
+    UNKNOWN_STORED = auto()
+    UNKNOWN_LOST = auto()
+    UNKNOWN_LATE = auto()
+    MOVED = auto()
+    UNAVAILABLE = auto()
+
+
+@dataclass
+class FaultyStore:
+    """The ChainStore port in memory.
+
+    Attributes:
+        fates: of the next appends, first to last; afterwards all are stored.
+        gate: each append waits for it before it acts.
+        chains: the records.
+        provisioned: how often each chain was.
+        batches: sizes of the stored batches.
+        max_batch_records: as in the port.
+        max_batch_weight: as in the port.
+    """
+
+    fates: list[Fate] = field(default_factory=list)
+    read_failures: int = 0
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    chains: dict[ChainKey, list[ChainRecord]] = field(default_factory=dict)
+    provisioned: Counter[ChainKey] = field(default_factory=Counter)
+    batches: list[int] = field(default_factory=list)
+    late: list[Callable[[], None]] = field(default_factory=list)
+    max_batch_records: int = 5
+    max_batch_weight: int = 2_000_000
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.gate.set()
+
+    def weight(self, canonical: bytes) -> int:
+        """Count quotes twice, as an adapter that escapes does."""
+        return len(canonical) + canonical.count(b'"')
+
+    async def provision(self, chain: ChainKey) -> None:
+        """Count, after the gate."""
+        self.provisioned[chain] += 1
+        await self.gate.wait()
+
+    async def tip(self, chain: ChainKey) -> Tip:
+        """Say where the chain ends."""
+        await self._fail_or_go()
+        return self._tip(chain)
+
+    async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
+        """Meet the next fate."""
+        self.started.set()
+        await self.gate.wait()
+        fate = self.fates.pop(0) if self.fates else Fate.STORED
+        if fate is Fate.UNAVAILABLE:
+            raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "told to fail")
+        if fate is Fate.MOVED:
+            self.append_as_another(chain)
+        if fate is Fate.UNKNOWN_LATE:
+            self.late.append(lambda: self._late(chain, records, expected))
+        if fate in (Fate.STORED, Fate.UNKNOWN_STORED, Fate.MOVED):
+            self._store(chain, records, expected)
+        await asyncio.sleep(0)
+        if fate in (Fate.UNKNOWN_STORED, Fate.UNKNOWN_LOST, Fate.UNKNOWN_LATE):
+            raise OutcomeUnknownError("told to be unknown")
+        return self._tip(chain)
+
+    async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> Page:
+        """Return records in order."""
+        await self._fail_or_go()
+        found = [record for record in self.chains.get(chain, []) if record.sequence > after]
+        return Page(found[:limit], len(found) > limit, min(len(found), limit + 1) + max_bytes * 0)
+
+    async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+        """Return hashes in order."""
+        return [record.hash for record in self.chains.get(chain, []) if record.sequence > after][:limit]
+
+    async def scan(
+        self,
+        chain: ChainKey,
+        filters: Filters,
+        *,
+        newest_first: bool = True,
+        offset: int = 0,
+        limit: int,
+        max_bytes: int,
+    ) -> Page:
+        """Return what the engine's tests never ask for."""
+        raise NotImplementedError
+
+    async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
+        """Look records up, and let what was under way arrive at the worst moment: after the look."""
+        await self._fail_or_go()
+        wanted = set(values)
+        found = [record for record in self.chains.get(chain, []) if _key(record, by) in wanted]
+        while self.late:
+            self.late.pop(0)()
+        return found
+
+    async def tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
+        """Give every chain."""
+        for chain in list(self.chains):
+            if self._tip(chain).timestamp >= changed_from:
+                yield chain, self._tip(chain)
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+    def append_as_another(self, chain: ChainKey) -> None:
+        """Append one record as another process would."""
+        tip = self._tip(chain)
+        previous = tip.hash or genesis_hash("plant-a", chain.target, chain.scope_key)
+        made = event_draft("another", {"ActionType": "Other", "EntityType": "T", "EntityID": "x"})
+        timestamp = max(tip.timestamp, "2026-01-01T00:00:00.000000Z")
+        record = sealed(made, tip.sequence + 1, timestamp, previous, f"other-{tip.sequence + 1}")
+        self.chains.setdefault(chain, []).append(record)
+
+    def _late(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> None:
+        if self._tip(chain) == expected:
+            self._store(chain, records, expected)
+
+    def _store(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> None:
+        kept = self.chains.get(chain, [])
+        if self._tip(chain) != expected:
+            raise TipMovedError
+        assert [record.sequence for record in records] == list(range(len(kept) + 1, len(kept) + 1 + len(records)))
+        assert len(records) <= self.max_batch_records
+        assert sum(self.weight(record.canonical) for record in records) <= self.max_batch_weight
+        assert len({record.append_id for record in (*kept, *records)}) == len(kept) + len(records)
+        self.batches.append(len(records))
+        self.chains.setdefault(chain, []).extend(records)
+
+    def _tip(self, chain: ChainKey) -> Tip:
+        kept = self.chains.get(chain)
+        if not kept:
+            return Tip()
+        return Tip(len(kept), kept[-1].hash, kept[-1].projection["Timestamp"], f"etag-{len(kept)}")
+
+    async def _fail_or_go(self) -> None:
+        await asyncio.sleep(0)
+        if self.read_failures:
+            self.read_failures -= 1
+            raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "told to fail")
+
+
+def _key(record: ChainRecord, by: Lookup) -> str | None:
+    return record.append_id if by is Lookup.APPEND_ID else record.projection.get("AmendmentID")

@@ -1,0 +1,166 @@
+"""Checkpoints and proofs: signed once, incremental, never of a broken chain."""
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
+from shared.errors import WorkspaceError
+from shared.provenance.checkpoints import name_of, prefix_of
+from shared.provenance.merkle import CompactRange, consistent, included
+from shared.provenance.notes import NoteError, VerifierKey, opened_checkpoint, origin_of, verified
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.proofs import Proofs
+from tests.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, ledger
+
+
+@pytest.fixture
+async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+    """Two chains."""
+    async with ledger(tmp_path) as opened:
+        await opened.fill(PLATFORM, 7)
+        await opened.fill(BATCH, 3)
+        yield opened
+
+
+async def leaves(plant: Ledger, chain: ChainKey) -> list[bytes]:
+    """Return the leaf data of a chain."""
+    return [bytes.fromhex(record.hash) for record in await plant.records(chain)]
+
+
+async def test_a_checkpoint_is_a_signed_note(plant: Ledger) -> None:
+    """Origin, size and root, a blank line, and an ECDSA signature with the key's id, all as C2SP writes them."""
+    made = await plant.checkpoints.make(BATCH)
+    assert made is not None
+    text, _, signature = made.note.decode().rpartition("\n\n")
+    origin, size, root = text.split("\n")
+    assert origin == "oi-provenance/plant-a/DomainEvents/batch%2F7%20%2B%C3%BC"
+    tree = CompactRange()
+    tree.append(await leaves(plant, BATCH))
+    assert (size, base64.b64decode(root)) == ("3", tree.root())
+    dash, name, encoded = signature.removesuffix("\n").split(" ")
+    key = await plant.checkpoints.verifier_key()
+    raw = base64.b64decode(encoded)
+    assert (dash, name, raw[:4]) == ("\u2014", "oi-provenance/plant-a", key.key_id)
+    key.public().verify(raw[4:], f"{text}\n".encode(), ec.ECDSA(hashes.SHA256()))
+    assert VerifierKey.parse(str(key)) == key
+    assert str(key).split("+", 2)[2].startswith("AjBZ")
+
+
+async def test_checkpoints_are_made_of_what_grew(plant: Ledger) -> None:
+    """Each chain is signed once a size, again after it grew."""
+    assert await plant.checkpoints.make_all() == 2
+    assert await plant.checkpoints.make_all() == 0
+    await plant.fill(PLATFORM, 1)
+    assert await plant.checkpoints.make_all() == 1
+    current = await plant.checkpoints.current(PLATFORM)
+    assert (current.checkpoint.size, current.stored.name) == (8, name_of(PLATFORM, 8))
+    assert current.last_hash == (await plant.records(PLATFORM))[-1].hash
+
+
+async def test_working_state_is_not_trusted(plant: Ledger) -> None:
+    """A state that was changed, cut or lost is made anew, and the next checkpoint is right."""
+    await plant.checkpoints.make(PLATFORM)
+    state = plant.folder / "checkpoints" / f"{prefix_of(PLATFORM)}tree.state"
+    nodes = json.loads(state.read_text())["nodes"]
+    for text in ("", "{}", '{"size":7,"nodes":[]}', json.dumps({"size": 7, "nodes": nodes[::-1]})):
+        state.write_text(text)
+        await plant.fill(PLATFORM, 1)
+        made = await plant.checkpoints.make(PLATFORM)
+        assert made is not None
+        tree = CompactRange()
+        tree.append(await leaves(plant, PLATFORM))
+        assert (await plant.checkpoints.opened(PLATFORM, made)).root == tree.root()
+
+
+async def test_a_broken_chain_is_not_signed(plant: Ledger) -> None:
+    """Records that are not sound stop the signer, until they are; other chains go on."""
+    await plant.checkpoints.make(PLATFORM)
+    await plant.fill(PLATFORM, 2)
+    plant.tamper(lambda file: file.execute("UPDATE records SET user_id = 'x' WHERE chain = 1 AND sequence = 9"))
+    with pytest.raises(WorkspaceError) as caught:
+        await plant.checkpoints.make(PLATFORM)
+    assert caught.value.code == "CHECKPOINT_REFUSED"
+    assert await plant.checkpoints.make_all() == 1
+    plant.tamper(lambda file: file.execute("UPDATE records SET user_id = 'editor' WHERE chain = 1 AND sequence = 9"))
+    assert await plant.checkpoints.make_all() == 1
+
+
+async def test_a_note_of_another_is_not_opened(plant: Ledger, tmp_path: Path) -> None:
+    """Another key, another chain, changed text and no note at all are refused."""
+    made = await plant.checkpoints.make(PLATFORM)
+    assert made is not None
+    key = await plant.checkpoints.verifier_key()
+    origin = origin_of(WORKSPACE, "PlatformConfig")
+    assert opened_checkpoint(made.note, key, origin).size == 7
+    async with ledger(tmp_path / "second") as second:
+        stranger = await second.checkpoints.verifier_key()
+    for note, by, of in (
+        (made.note, stranger, origin), (made.note, key, origin + "x"),
+        (made.note.replace(b"\n7\n", b"\n8\n"), key, origin),
+        (made.note[:-1], key, origin), (b"", key, origin), (b"\xff", key, origin), (made.note * 2, key, origin),
+        (made.note.replace(b"\n\n", b"\n"), key, origin), (made.note + b"\x00", key, origin),
+    ):  # fmt: skip
+        with pytest.raises(NoteError):
+            opened_checkpoint(note, by, of)
+
+
+async def test_signatures_of_others_are_ignored(plant: Ledger) -> None:
+    """A witness may sign below: lines of unknown keys do not count."""
+    made = await plant.checkpoints.make(PLATFORM)
+    assert made is not None
+    other = made.note + b"\xe2\x80\x94 witness.example AAAAAAAA\n"
+    assert verified(other, await plant.checkpoints.verifier_key()).startswith(
+        "oi-provenance/plant-a/PlatformConfig\n7\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "a", "a+b+c", "a+00000000+AQID", "n+00000000+Ag=="])
+def test_what_is_no_verifier_key_is_refused(text: str) -> None:
+    """Wrong form, signature type, key or id."""
+    with pytest.raises(NoteError):
+        VerifierKey.parse(text)
+
+
+async def test_proofs_hold_against_the_signed_roots(plant: Ledger) -> None:
+    """Every record is proved to be in a checkpoint, and the checkpoint to contain the one before."""
+    first = await plant.checkpoints.make(PLATFORM)
+    await plant.fill(PLATFORM, 6)
+    second = await plant.checkpoints.make(PLATFORM)
+    assert first is not None
+    assert second is not None
+    old, new = [await plant.checkpoints.opened(PLATFORM, stored) for stored in (first, second)]
+    proofs = Proofs(plant.store)
+    for index, leaf in enumerate(await leaves(plant, PLATFORM)):
+        proof = await proofs.inclusion(PLATFORM, index + 1, new.size)
+        assert included(leaf, proof.leaf_index, proof.size, proof.hashes, new.root)
+    between = await proofs.consistency(PLATFORM, old.size, new.size)
+    assert consistent(old.size, new.size, old.root, new.root, between.hashes)
+
+
+@pytest.mark.parametrize(("sequence", "size"), [(0, 5), (6, 5), (1, 0), (1, 8), (-1, -1)])
+async def test_proofs_beyond_the_chain_are_refused(plant: Ledger, sequence: int, size: int) -> None:
+    """Sizes and places that the chain does not have are the caller's error."""
+    with pytest.raises(WorkspaceError):
+        await Proofs(plant.store).inclusion(PLATFORM, sequence, size)
+    with pytest.raises(WorkspaceError):
+        await Proofs(plant.store).consistency(PLATFORM, sequence, size)
+
+
+async def test_notes_are_created_once(tmp_path: Path) -> None:
+    """A name that is taken keeps its note, which nobody may write to."""
+    store = FileCheckpointStore(tmp_path)
+    name = name_of(ChainKey(Target.DOMAIN_EVENTS, "../../etc/passwd"), 5)
+    assert ".." not in name
+    assert await store.create(name, b"first")
+    assert not await store.create(name, b"second")
+    stored = await store.newest(name[:-12])
+    assert stored is not None
+    assert (stored.name, stored.note) == (name, b"first")
+    assert (tmp_path / name).stat().st_mode & 0o222 == 0
+    assert await store.newest("DomainEvents/none/") is None

@@ -1,0 +1,131 @@
+"""Merkle trees against the reference vectors of Certificate Transparency and against RFC 6962's own recursion."""
+
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.provenance.merkle import (
+    CompactRange,
+    consistency_ranges,
+    consistent,
+    included,
+    inclusion_ranges,
+    leaf_hash,
+    node_hash,
+)
+
+LEAVES = [bytes.fromhex(text) for text in (
+    "", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f",
+)]  # fmt: skip
+ROOTS = [
+    "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
+    "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
+    "aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77",
+    "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
+    "4e3bbb1f7b478dcfe71fb631631519a3bca12c9aefca1612bfce4c13a86264d4",
+    "76e67dadbcdf1e10e1b74ddc608abd2f98dfb16fbce75277b5232a127f2087ef",
+    "ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c",
+    "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
+]
+"""The trees that Certificate Transparency's reference implementations are tested with."""
+SIZES = st.integers(1, 70)
+
+
+def mth(leaves: list[bytes]) -> bytes:
+    """RFC 6962 section 2.1, word by word."""
+    if not leaves:
+        return hashlib.sha256(b"").digest()
+    if len(leaves) == 1:
+        return leaf_hash(leaves[0])
+    split = 1
+    while split * 2 < len(leaves):
+        split *= 2
+    return node_hash(mth(leaves[:split]), mth(leaves[split:]))
+
+
+def root(leaves: list[bytes]) -> bytes:
+    """Return the root that the compact range gives."""
+    tree = CompactRange()
+    tree.append(leaves)
+    assert tree.sound()
+    return tree.root()
+
+
+def numbered(size: int) -> list[bytes]:
+    """Return so many different leaves."""
+    return [number.to_bytes(32) for number in range(size)]
+
+
+@pytest.mark.parametrize("size", range(1, 9))
+def test_published_roots(size: int) -> None:
+    """The roots of the reference trees."""
+    assert root(LEAVES[:size]).hex() == ROOTS[size - 1]
+
+
+def test_the_empty_tree() -> None:
+    """RFC 6962: the hash of an empty list is SHA-256 of nothing."""
+    assert root([]).hex() == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+@given(st.integers(0, 70), st.integers(0, 70))
+def test_growing_gives_the_tree_of_the_whole(first: int, more: int) -> None:
+    """A range grown in two steps has the root of all leaves."""
+    leaves = numbered(first + more)
+    tree = CompactRange()
+    tree.append(leaves[:first])
+    tree.append(leaves[first:])
+    assert tree.root() == mth(leaves)
+
+
+@given(SIZES, st.data())
+def test_inclusion_is_proved_and_nothing_else(size: int, data: st.DataObject) -> None:
+    """The path of a leaf verifies; another leaf, place, size, root or path does not."""
+    index = data.draw(st.integers(0, size - 1))
+    leaves = numbered(size)
+    path = [mth(leaves[first:last]) for first, last in inclusion_ranges(index, size)]
+    whole = mth(leaves)
+    assert included(leaves[index], index, size, path, whole)
+    assert not included(b"other", index, size, path, whole)
+    assert not included(leaves[index], index, size, path, leaf_hash(b"other"))
+    assert not included(leaves[index], index, size, [*path, whole], whole)
+    assert not included(leaves[index], size, size, path, whole)
+    if path:
+        assert not included(leaves[index], index, size, path[:-1], whole)
+        assert not included(leaves[index], index, size, [whole, *path[1:]], whole)
+        assert not included(leaves[index], index ^ 1, size, path, whole)
+
+
+@given(SIZES, st.data())
+def test_consistency_is_proved_and_nothing_else(size: int, data: st.DataObject) -> None:
+    """The proof between two sizes verifies; other roots or hashes do not."""
+    old = data.draw(st.integers(1, size))
+    leaves = numbered(size)
+    proof = [mth(leaves[first:last]) for first, last in consistency_ranges(old, size)]
+    older, whole = mth(leaves[:old]), mth(leaves)
+    assert consistent(old, size, older, whole, proof)
+    assert not consistent(old, size, leaf_hash(b"other"), whole, proof)
+    assert not consistent(old, size, older, leaf_hash(b"other"), proof)
+    assert not consistent(old, size, older, whole, [*proof, whole])
+    assert not consistent(0, size, older, whole, proof)
+    assert not consistent(size + 1, size, older, whole, proof)
+    for place in range(len(proof)):
+        assert not consistent(old, size, older, whole, [*proof[:place], leaf_hash(b"x"), *proof[place + 1 :]])
+
+
+def test_a_published_proof() -> None:
+    """The audit path of leaf 5 of 8 in the reference tree, and consistency from 6 to 8."""
+    leaves = LEAVES
+    path = [mth(leaves[first:last]).hex() for first, last in inclusion_ranges(5, 8)]
+    assert path == [
+        "bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b",
+        "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",
+        "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
+    ]
+    proof = [mth(leaves[first:last]).hex() for first, last in consistency_ranges(6, 8)]
+    assert proof == [
+        "0ebc5d3437fbe2db158b9f126a1d118e308181031d0a949f8dededebc558ef6a",
+        "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",
+        "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
+    ]

@@ -1,0 +1,144 @@
+"""The offline verifier as a command."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from shared.provenance.ports import Filters
+from shared.provenance.queries import export
+from shared.provenance.verify import main
+from tests.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, ledger
+
+ROOT = Path(__file__).parents[3]
+OPTIONS = ["--workspace", WORKSPACE, "--target", "PlatformConfig"]
+ALLOWED = {"shared", "cryptography", "rfc8785", "_cffi_backend"}
+TOKEN = "secret-token"
+
+
+@pytest.fixture
+async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+    """Two chains, exported as ``export.json`` and ``batch.json``."""
+    async with ledger(tmp_path) as opened:
+        for chain, name in ((PLATFORM, "export.json"), (BATCH, "batch.json")):
+            await opened.fill(chain, 5)
+            (tmp_path / name).write_bytes((await export(opened.store, chain, Filters())).json_array())
+        yield opened
+
+
+@pytest.mark.usefixtures("plant")
+def test_it_runs_on_three_libraries(tmp_path: Path) -> None:
+    """Beside the standard library nothing but cryptography and rfc8785 is loaded."""
+    program = (
+        "import sys; from shared.provenance.verify import main; status = main(sys.argv[1:]); "
+        "names = {name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names); "
+        "print(sorted(name for name in names if not name.startswith('_'))); sys.exit(status)"
+    )
+    command = [sys.executable, "-S", "-c", program, str(tmp_path / "export.json"), *OPTIONS]
+    packages = next(path for path in sys.path if path.endswith("site-packages"))
+    done = subprocess.run(
+        command, cwd=ROOT, env={"PYTHONPATH": f"{ROOT}:{packages}"}, capture_output=True, text=True, check=False
+    )
+    sound, loaded = done.stdout.splitlines()
+    assert (done.returncode, sound) == (0, "sound: 5 records, compared with no checkpoint")
+    assert set(json.loads(loaded.replace("'", '"'))) - {"sitecustomize", "usercustomize"} <= ALLOWED
+
+
+@pytest.mark.usefixtures("plant")
+def test_scopes_belong_to_the_proof(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A chain is sound under its own scope alone."""
+    options = ["--workspace", WORKSPACE, "--target", "DomainEvents", "--scope"]
+    assert main([str(tmp_path / "batch.json"), *options, BATCH.scope_key]) == 0
+    assert main([str(tmp_path / "batch.json"), *options, "batch/8"]) == 1
+    assert "broken at 000000000001: 000000000001 does not link to the genesis hash" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("plant")
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"a":1,"a":2}]', "[NaN", '"x"', "[" * 100_000])
+def test_what_is_no_export_cannot_be_told(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 2, without a verdict."""
+    (tmp_path / "bad.json").write_text(content)
+    assert main([str(tmp_path / "bad.json"), *OPTIONS]) == 2
+    assert capsys.readouterr().err.startswith("cannot tell: ")
+
+
+@pytest.mark.usefixtures("plant")
+def test_files_and_keys_that_cannot_be_used_are_no_verdict(tmp_path: Path) -> None:
+    """A missing file, a bad key and half the options exit 2."""
+    file = str(tmp_path / "export.json")
+    assert main([str(tmp_path / "none.json"), *OPTIONS]) == 2
+    assert main([file, *OPTIONS, "--key", "x"]) == 2
+    assert main([file, *OPTIONS, "--key", "x", "--checkpoint", file]) == 2
+
+
+async def test_a_checkpoint_of_another_key_is_broken(plant: Ledger, tmp_path: Path) -> None:
+    """A note that the given key did not sign does not pass."""
+    made = await plant.checkpoints.make(PLATFORM)
+    assert made is not None
+    (tmp_path / "note").write_bytes(made.note)
+    async with ledger(tmp_path / "second") as second:
+        key = str(await second.checkpoints.verifier_key())
+    options = [*OPTIONS, "--key", key, "--checkpoint", str(tmp_path / "note")]
+    assert main([str(tmp_path / "export.json"), *options]) == 1
+
+
+class _Service(BaseHTTPRequestHandler):
+    records: list[dict[str, Any]]
+
+    def do_GET(self) -> None:
+        query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
+        if self.headers["Authorization"] != f"Bearer {TOKEN}":
+            self.send_error(401)
+            return
+        window = range(int(query["fromSequence"]), int(query["toSequence"]) + 1)
+        found = [record for record in self.records if int(record["RecordID"]) in window]
+        # Two records a page, as when a page is cut short for its size.
+        body = json.dumps(found[::-1][:2]).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Keep quiet."""
+
+
+@pytest.fixture
+def address(tmp_path: Path, plant: Ledger) -> Iterator[str]:
+    """A service that answers queries of the first chain."""
+    _Service.records = json.loads((plant.folder / "export.json").read_text())
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Service) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_fetch_pages_a_chain_into_one_export(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pages that are cut short are completed, and the file verifies."""
+    out = str(tmp_path / "fetched.json")
+    monkeypatch.setenv("OI_TOKEN", TOKEN)
+    assert main(["fetch", address, "--target", "PlatformConfig", "--out", out]) == 0
+    assert main([out, *OPTIONS]) == 0
+    assert "sound: 5 records" in capsys.readouterr().out
+
+
+def test_fetch_says_what_went_wrong(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No token, a refusal, no service and no web address exit 2 and leave no file."""
+    out = tmp_path / "fetched.json"
+    monkeypatch.delenv("OI_TOKEN", raising=False)
+    assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(out)]) == 2
+    monkeypatch.setenv("OI_TOKEN", "wrong")
+    for url in (address, "http://127.0.0.1:1", "file:///etc"):
+        assert main(["fetch", url, "--target", "PlatformConfig", "--out", str(out)]) == 2
+    assert not out.exists()

@@ -1,0 +1,55 @@
+"""Instants as text."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.timestamps import parse_rfc3339, rfc3339
+
+
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_an_instant_survives_its_text(instant: datetime) -> None:
+    """What is written reads back, at any year, and sorts as time does."""
+    text = rfc3339(instant)
+    assert parse_rfc3339(text) == instant
+    assert len(text) == 27
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000000Z"),
+        ("2026-01-01t00:00:00.5z", "2026-01-01T00:00:00.500000Z"),
+        ("2026-01-01T01:00:00+01:00", "2026-01-01T00:00:00.000000Z"),
+        ("2026-01-01T00:00:00.123456789Z", "2026-01-01T00:00:00.123456Z"),
+        ("2025-12-31T23:59:59-00:00", "2025-12-31T23:59:59.000000Z"),
+    ],
+)
+def test_every_spelling_of_rfc_3339_is_read(text: str, expected: str) -> None:
+    """Letters of either case, offsets, and fractions of any length."""
+    assert rfc3339(parse_rfc3339(text)) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "2026-01-01",
+        "2026-01-01T00:00:00",
+        "2026-01-01 00:00:00Z",
+        "2026-W01-1T00:00:00Z",
+        "2026-01-01T00:00:00,5Z",
+        "2026-01-01T00:00:00+0100",
+        "2026-02-30T00:00:00Z",
+        "2026-01-01T25:00:00Z",
+        "0001-01-01T00:00:00+01:00",
+        "yesterday",
+        "\u0662026-01-01T00:00:00Z",
+    ],
+)
+def test_everything_else_is_refused(text: str) -> None:
+    """What is no RFC 3339 date-time with a zone raises a ValueError that says what is."""
+    with pytest.raises(ValueError, match=r"date-time"):
+        parse_rfc3339(text)

@@ -11,7 +11,9 @@ from tests.cosmos_server.account import AccountOptions
 from tests.cosmos_server.wire import Refusal, Request
 
 _MAX_SKEW_SECONDS = 15 * 60
-_CONTROL = frozenset({"create_database", "delete_database", "create_container", "replace_container", "delete_container"})
+_CONTROL = frozenset(
+    {"create_database", "delete_database", "create_container", "replace_container", "delete_container"}
+)
 
 
 def authenticate(request: Request, key: str, options: AccountOptions) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from tests.cosmos_server.partition_keys import Key, hash_key, split
+from tests.cosmos_server.sort_index import Entry, SortIndex
 from tests.cosmos_server.wire import MAX_BYTES, Refusal
 
 SYSTEM_FIELDS = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts"})
@@ -47,22 +48,39 @@ class Shelf:
     def __init__(self) -> None:
         self._numbers: list[int] = []
         self._items: dict[int, Item] = {}
+        self._indexes: dict[tuple[str | int, ...], SortIndex] = {}
 
     def put(self, item: Item) -> None:
         """Adds an item, or replaces the one with its number."""
-        if item.number not in self._items:
+        old = self._items.get(item.number)
+        if old is None:
             insort(self._numbers, item.number)
+        for index in self._indexes.values():
+            if old is not None:
+                index.remove(old.number, old.document)
+            index.add(item.number, item.document)
         self._items[item.number] = item
 
     def remove(self, item: Item) -> None:
         """Takes an item away."""
-        del self._items[item.number]
+        old = self._items.pop(item.number)
+        for index in self._indexes.values():
+            index.remove(old.number, old.document)
         del self._numbers[bisect_left(self._numbers, item.number)]
 
     def after(self, number: int) -> Iterator[Item]:
         """Gives the items created after a number; the shelf must not change meanwhile."""
         for index in range(bisect_right(self._numbers, number), len(self._numbers)):
             yield self._items[self._numbers[index]]
+
+    def sorted_after(self, path: tuple[str | int, ...], last: Entry | None, *, descending: bool) -> Iterator[Item]:
+        """Gives the items by the value at a path that follow an entry; the shelf must not change meanwhile."""
+        if path not in self._indexes:
+            self._indexes[path] = SortIndex(path)
+            for item in self._items.values():
+                self._indexes[path].add(item.number, item.document)
+        numbers = self._indexes[path].after(last, descending=descending)
+        return (self._items[number] for number in numbers)
 
     def __len__(self) -> int:
         return len(self._numbers)

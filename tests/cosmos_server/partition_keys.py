@@ -1,5 +1,6 @@
 """Partition keys: values taken from documents and headers, and their place in the hash range."""
 
+import itertools
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,8 +36,12 @@ def key_from_header(text: str, paths: Sequence[str]) -> Key:
     except orjson.JSONDecodeError as error:
         raise Refusal(400, "Partition key header is no valid JSON.") from error
     if not isinstance(values, list) or len(values) != len(paths):
-        raise Refusal(400, "Partition key provided either doesn't correspond to definition in the collection"
-                           " or doesn't match partition key field values specified in the document.", 1001)
+        raise Refusal(
+            400,
+            "Partition key provided either doesn't correspond to definition in the collection"
+            " or doesn't match partition key field values specified in the document.",
+            1001,
+        )
     return tuple(_from_header(value) for value in values)
 
 
@@ -58,7 +63,7 @@ def hash_key(key: Key) -> str:
 def split(count: int) -> list[tuple[str, str]]:
     """Splits the whole hash range evenly, as (from, up to but without) pairs."""
     bounds = ["", *(f"{(0x40 << 120) * index // count:032X}" for index in range(1, count)), "FF"]
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+    return list(itertools.pairwise(bounds))
 
 
 def _from_header(value: object) -> Component:

@@ -188,13 +188,13 @@ class ExpressionReader:
         if self.take_if("("):
             return self._call(token, upper)
         if token.text == self.alias:
-            return self.path()
+            return walk(self.path())
         if upper in _LITERALS:
             return _constant(_LITERALS[upper])
         raise Refusal(400, f"Identifier '{token.text}' could not be resolved.")
 
-    def path(self) -> Expression:
-        """Reads the steps of a path after the alias."""
+    def path(self) -> tuple[str | int, ...]:
+        """Reads the steps of a path after the alias: names and places in arrays."""
         steps: list[str | int] = []
         while self.next.text in (".", "["):
             if self.take_if("."):
@@ -205,7 +205,7 @@ class ExpressionReader:
             self.expect("[")
             steps.append(self._step(self.take()))
             self.expect("]")
-        return lambda row: _walk(row.document, steps)
+        return tuple(steps)
 
     def _step(self, token: Token) -> str | int:
         if token.kind == "string":
@@ -224,6 +224,11 @@ class ExpressionReader:
         if function is None or not fewest <= len(arguments) <= most:
             raise Refusal(400, f"'{token.text}' with {len(arguments)} arguments is not a function of this test server.")
         return lambda row: function(*(argument(row) for argument in arguments))
+
+
+def walk(steps: tuple[str | int, ...]) -> Expression:
+    """Gives the expression that takes the value at a path of the document."""
+    return lambda row: _walk(row.document, steps)
 
 
 def _constant(value: Any) -> Expression:
@@ -260,12 +265,10 @@ def _joined(parts: list[Expression], row: Row, *, decisive: bool) -> Any:
     return result
 
 
-def _walk(value: Any, steps: list[str | int]) -> Any:
+def _walk(value: Any, steps: tuple[str | int, ...]) -> Any:
     for step in steps:
-        if isinstance(value, dict) and step in value:
-            value = value[step]
-        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-            value = value[step]
-        else:
+        is_index = isinstance(value, list) and isinstance(step, int) and step < len(value)
+        if not is_index and not (isinstance(value, dict) and step in value):
             return UNDEFINED
+        value = value[step]
     return value

@@ -7,7 +7,7 @@ from tests.cosmos_server.sql_values import UNDEFINED, rank, same
 
 
 def _on_strings(function: Callable[[str, str], bool]) -> Callable[..., Any]:
-    def compare(text: Any, part: Any, ignore_case: Any = False) -> Any:
+    def compare(text: Any, part: Any, ignore_case: Any = None) -> Any:
         if not isinstance(text, str) or not isinstance(part, str):
             return UNDEFINED
         return function(text.lower(), part.lower()) if ignore_case is True else function(text, part)
@@ -19,7 +19,7 @@ def _is_rank(*ranks: int) -> Callable[[Any], bool]:
     return lambda value: rank(value) in ranks
 
 
-def _array_contains(values: Any, wanted: Any, partial: Any = False) -> Any:
+def _array_contains(values: Any, wanted: Any, partial: Any = None) -> Any:
     if not isinstance(values, list) or wanted is UNDEFINED:
         return UNDEFINED
     return any(_within(wanted, value) if partial is True else same(wanted, value) for value in values)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.cosmos_server.sql_expressions import Expression, ExpressionReader, Row
+from tests.cosmos_server.sql_expressions import Expression, ExpressionReader, Row, walk
 from tests.cosmos_server.sql_functions import total
 from tests.cosmos_server.sql_values import UNDEFINED
 from tests.cosmos_server.wire import Refusal, unsupported
@@ -14,9 +14,9 @@ _AGGREGATE_NAMES = {"COUNT": "Count", "SUM": "Sum", "MIN": "Min", "MAX": "Max", 
 
 @dataclass(frozen=True)
 class SortKey:
-    """One sort key: its expression, its text in the query, and its direction."""
+    """One sort key: its path in the document, its text in the query, and its direction."""
 
-    expression: Expression
+    path: tuple[str | int, ...]
     text: str
     descending: bool
 
@@ -74,7 +74,7 @@ class Statement:
 
     def keys(self, document: Mapping[str, Any]) -> list[Any]:
         """Gives a document's sort keys."""
-        return [key.expression(Row(document)) for key in self.sort_keys]
+        return [walk(key.path)(Row(document)) for key in self.sort_keys]
 
     def results(self, document: Mapping[str, Any]) -> list[Any]:
         """Gives what a document makes: one result, or none if it is undefined."""
@@ -192,7 +192,9 @@ class _StatementReader(ExpressionReader):
 
     def _from_alias(self) -> None:
         self.alias = self.name()
-        if self.take_if("AS") or (self.next.kind == "name" and self.next.text.upper() not in ("WHERE", "ORDER", "OFFSET", "JOIN", "GROUP")):
+        if self.take_if("AS") or (
+            self.next.kind == "name" and self.next.text.upper() not in ("WHERE", "ORDER", "OFFSET", "JOIN", "GROUP")
+        ):
             self.alias = self.name()
 
     def _from(self) -> None:
@@ -239,12 +241,12 @@ class _StatementReader(ExpressionReader):
         if self.next.text != self.alias:
             raise self.error()
         self.take()
-        expression = self.path()
+        path = self.path()
         text = self.text[start : self.tokens[self.place - 1].end]
         descending = self.take_if("DESC")
         if not descending:
             self.take_if("ASC")
-        return SortKey(expression, text, descending)
+        return SortKey(path, text, descending)
 
     def _window(self) -> tuple[int | None, int | None]:
         if not self.take_if("OFFSET"):

@@ -13,24 +13,12 @@ class Undefined:
 
 UNDEFINED: Final = Undefined()
 
+_RANKS: dict[type, int] = {Undefined: 0, type(None): 1, bool: 2, int: 4, float: 4, str: 5, list: 6}
+
 
 def rank(value: Any) -> int:
     """Gives a value's place among the types: undefined, null, booleans, numbers, strings, arrays, objects."""
-    match value:
-        case Undefined():
-            return 0
-        case None:
-            return 1
-        case bool():
-            return 2
-        case int() | float():
-            return 4
-        case str():
-            return 5
-        case list():
-            return 6
-        case _:
-            return 7
+    return _RANKS.get(type(value), 7)
 
 
 def equal(left: Any, right: Any) -> Any:

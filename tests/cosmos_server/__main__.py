@@ -1,0 +1,48 @@
+"""Runs a Cosmos test server as a process of its own: `python -m tests.cosmos_server --port 0`."""
+
+import argparse
+import signal
+import sys
+import threading
+
+from tests.cosmos_server.account import AccountOptions, Consistency
+from tests.cosmos_server.faults import chaos
+from tests.cosmos_server.server import DEFAULT_KEY, CosmosServer
+
+
+def main() -> None:
+    """Serves until SIGTERM or SIGINT; says `ready URL` when it answers."""
+    options = _options()
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    server = CosmosServer(
+        key=options.key,
+        options=AccountOptions(consistency=options.consistency),
+        physical_partitions=options.physical_partitions,
+        latency=options.latency_ms / 1000,
+        port=options.port,
+    )
+    if options.chaos:
+        server.faults.add(*chaos(options.chaos, options.seed, lambda request: request.operation in options.operations))
+    with server:
+        sys.stdout.write(f"ready {server.endpoint}\n")
+        sys.stdout.flush()
+        stopped.wait()
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.cosmos_server", description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="the port; 0 for a free one")
+    parser.add_argument("--key", default=DEFAULT_KEY, help="the master key, base64")
+    parser.add_argument("--consistency", type=Consistency, default=Consistency.BOUNDED_STALENESS)
+    parser.add_argument("--physical-partitions", type=int, default=1)
+    parser.add_argument("--latency-ms", type=float, default=0.0, help="what every request waits")
+    parser.add_argument("--chaos", type=float, default=0.0, help="how likely a fault of any kind strikes a request")
+    parser.add_argument("--seed", type=int, default=0, help="seeds the faults")
+    parser.add_argument("--operations", nargs="*", default=["batch"], help="the operations that --chaos strikes")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Transactional batches through the SDK."""
+
+from typing import Any
+
+import pytest
+from azure.cosmos.aio import ContainerProxy
+from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError, CosmosResourceNotFoundError
+
+
+def _create(name: str, **more: Any) -> tuple[str, tuple[dict[str, Any]]]:
+    return ("create", ({"id": name, "pk": "p", **more},))
+
+
+async def test_all_operations_are_done(container: ContainerProxy) -> None:
+    """A batch does every kind of operation in order, each seeing those before it."""
+    await container.create_item({"id": "old", "pk": "p"})
+    results = await container.execute_item_batch(
+        [
+            _create("a", n=1),
+            ("read", ("a",)),
+            ("replace", ("a", {"id": "a", "pk": "p", "n": 2})),
+            ("upsert", ({"id": "b", "pk": "p"},)),
+            ("patch", ("a", [{"op": "incr", "path": "/n", "value": 1}])),
+            ("delete", ("old",)),
+        ],
+        "p",
+    )
+    assert [result["statusCode"] for result in results] == [201, 200, 200, 201, 200, 204]
+    assert results[4]["resourceBody"]["n"] == 3
+    assert results[4]["eTag"] == (await container.read_item("a", "p"))["_etag"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "status"),
+    [
+        (_create("head"), 409),
+        (("replace", ("head", {"id": "head", "pk": "p"}), {"if_match_etag": '"stale"'}), 412),
+        (("read", ("nothing",)), 404),
+        (("create", ({"id": "x", "pk": "other"},)), 400),
+    ],
+)
+async def test_one_failure_undoes_all(container: ContainerProxy, operation: Any, status: int) -> None:
+    """When an operation fails nothing is done: it has its code, the others have 424."""
+    await container.create_item({"id": "head", "pk": "p"})
+    with pytest.raises(CosmosBatchOperationError) as caught:
+        await container.execute_item_batch([_create("a"), operation, _create("b")], "p")
+    assert (caught.value.status_code, caught.value.error_index) == (status, 1)
+    assert [result["statusCode"] for result in caught.value.operation_responses] == [424, status, 424]
+    with pytest.raises(CosmosResourceNotFoundError):
+        await container.read_item("a", "p")
+
+
+async def test_one_hundred_operations_are_the_limit(container: ContainerProxy) -> None:
+    """A batch has up to 100 operations; 101 and none are 400."""
+    assert len(await container.execute_item_batch([_create(str(n)) for n in range(100)], "p")) == 100
+    for count in (0, 101):
+        with pytest.raises(CosmosHttpResponseError) as caught:
+            await container.execute_item_batch([_create(f"again-{n}") for n in range(count)], "p")
+        assert caught.value.status_code == 400
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body directly")  # aiohttp, of what the SDK hands it
+async def test_batch_over_two_megabytes_is_refused(container: ContainerProxy) -> None:
+    """The operations of a batch share 2 MB."""
+    batch = [_create(str(n), s="x" * 300_000) for n in range(8)]
+    with pytest.raises(CosmosHttpResponseError) as caught:
+        await container.execute_item_batch(batch, "p")
+    assert caught.value.status_code == 413
+    await container.execute_item_batch(batch[:6], "p")

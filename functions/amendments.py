@@ -5,12 +5,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from functions.audit_report import HTML, report_reply
 from functions.idempotency import append_id
 from functions.provenance_events import created, listed
 from functions.provenance_queries import Lenient, SequenceQuery
 from shared.auth.rights import AccessRight
 from shared.errors import invalid
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import JSON, Reply, json_reply
+from shared.http.negotiation import preferred
 from shared.http.operations import Call, Group
 from shared.provenance.amendment_queries import AmendmentFilters, entity_chain, query_amendments
 from shared.provenance.amendments import AmendmentPolicy, Status
@@ -100,11 +102,15 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
     query=ChainQuery,
 )
 async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
-    """Return everything that was corrected about an entity, oldest first."""
-    chain = amendments_chain(call.query.scope_key)
-    if not call.query.entity_id:
+    """Return everything that was corrected about an entity, oldest first; as a printable page for who prefers HTML."""
+    chain, entity_id = amendments_chain(call.query.scope_key), call.query.entity_id
+    if not entity_id:
         raise invalid("entityId", "is required")
-    return listed(chain, await entity_chain(services().chain_store, chain, call.query.entity_id), Lenient())
+    answer = await entity_chain(services().chain_store, chain, entity_id)
+    reply = listed(chain, answer, Lenient())
+    if preferred(call.request.headers.get("accept", ""), (JSON, HTML)) == HTML:
+        return report_reply(chain, entity_id, answer, reply.headers)
+    return reply
 
 
 @GROUP.endpoint("GET", "oi-api/provenance/reason-categories", right=AccessRight.AMENDMENT_READ, feature=PROVENANCE)

@@ -16,7 +16,6 @@ from shared.http.messages import Reply, Request
 from shared.http.operations import Group
 from shared.wiring import services
 
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 type HttpHandler = Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]
 
 
@@ -41,8 +40,8 @@ def _register(blueprint: func.Blueprint, name: str, route: str) -> None:
         return _response(await _door().serve(_request(req)))
 
     serve.__name__ = name
-    methods = [func.HttpMethod[method] for method in METHODS]
-    routed = blueprint.route(route=route, methods=methods, auth_level=func.AuthLevel.ANONYMOUS)(serve)
+    # No methods: the host then passes on every one, and the door answers 405 where it is the wrong one.
+    routed = blueprint.route(route=route, auth_level=func.AuthLevel.ANONYMOUS)(serve)
     blueprint.function_name(name)(routed)
 
 
@@ -55,16 +54,29 @@ def _door() -> Door:
 
 
 def _request(req: func.HttpRequest) -> Request:
-    # Cut by hand: the path must stay percent-encoded as it came.
-    target = req.url.partition("://")[2]
-    path, _, query = target.partition("?")
+    path, query = _target(req.url, req.headers.get("host", ""))
     return Request(
         method=req.method.upper(),
-        path="/" + path.partition("/")[2],
-        query=query.partition("#")[0],
+        path=path,
+        query=query,
         headers={name.lower(): value for name, value in req.headers.items()},
         body=req.get_body(),
     )
+
+
+def _target(url: str, host: str) -> tuple[str, str]:
+    """Return the path and the query of a request's URL, percent-encoded as they came.
+
+    Cut by hand, since URL parsers decode; and at the caller's own Host where the URL begins with it, since a slash or
+    question mark in a Host must not pass for the begin of the path.
+    """
+    after_scheme = url.partition("://")[2]
+    rest = after_scheme.removeprefix(host)
+    if not rest.startswith("/"):
+        authority, _, _ = after_scheme.partition("?")[0].partition("/")
+        rest = after_scheme.removeprefix(authority)
+    path, _, query = rest.partition("#")[0].partition("?")
+    return path if path.startswith("/") else f"/{path}", query
 
 
 def _response(reply: Reply) -> func.HttpResponse:

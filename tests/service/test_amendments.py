@@ -205,3 +205,21 @@ def test_corrections_are_read_as_events_too(service: Service) -> None:
         "/oi-api/provenance/events/verify", params={"target": "DomainAmendments"}, json={"ScopeKey": "as-events"}
     )
     assert (reply.json()["ChainValid"], reply.json()["Target"]) == (True, "DomainAmendments")
+
+
+def test_the_report_of_an_entity_is_a_page(service: Service) -> None:
+    """Where HTML is preferred the chain comes as a page with everything an auditor asks, and no markup of others."""
+    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    text = "<script>alert(1)</script> & more"
+    create(editor, "page", ReasonText=text, AmendedRecord={"weight": 11, "<b>": text})
+    made = create(editor, "page").json()["RecordID"]
+    reject(admin, "page", made, RejectionReason="not <i>so</i>")
+    parameters = {"scopeKey": "page", "entityId": "B-1"}
+    reply = admin.get(f"{AMENDMENTS}/chain", params=parameters, headers={"Accept": "text/html,*/*;q=0.1"})
+    assert reply.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in reply.headers["content-security-policy"]
+    assert "<script>" not in reply.text
+    assert "<i>" not in reply.text
+    for expected in ("editor@t", "admin@t", "data-entry-error", "rejected", "pending", "not &lt;i&gt;so", made):
+        assert expected in reply.text
+    assert admin.get(f"{AMENDMENTS}/chain", params=parameters).headers["content-type"] == "application/json"

@@ -53,7 +53,11 @@ def test_a_sound_document_loads() -> None:
         ("periodSec: 60", "periodSec: 1e999", "variables[0].periodSec: a number must be finite"),
         ("min: 1,", "min: 9007199254740993,", "an integer beyond 9007199254740991 has no exact JSON form"),
         ("min: 1,", f"min: {'9' * 5000},", "an integer beyond 9007199254740991 has no exact JSON form"),
-        ("2026-01-05T08:00:00Z", "2026-01-05T08:00:00", "warmQueries[0].approval.approvedAt: the date-time names no zone"),
+        (
+            "2026-01-05T08:00:00Z",
+            "2026-01-05T08:00:00",
+            "warmQueries[0].approval.approvedAt: the date-time names no zone",
+        ),
         ("2026-01-05T08:00:00Z", "2026-01-05", "22:63: warmQueries[0].approval.approvedAt: an RFC 3339 date-time"),
         ("2026-01-05T08:00:00Z", "!!timestamp 2026-01-05", "approval.approvedAt: the tag timestamp is not taken"),
         ("lookup: q2", "lookup: q/2", "23:14: warmQueries[1].lookup: should match pattern"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from local.worker import LoadedFunction
+from shared.errors import Kind, WorkspaceError, invalid
 
 _FUNCTIONS = "/admin/functions/"
 
@@ -17,19 +18,23 @@ class Admin:
         self._functions = functions
         self._timers = timers
 
-    def handle(self, scope: MutableMapping[str, Any], raw_path: str, body: bytes) -> tuple[int, str]:
-        """Return the status and text of a request under ``/admin/``."""
+    def handle(self, scope: MutableMapping[str, Any], raw_path: str, body: bytes) -> None:
+        """Do what a request under ``/admin/`` asks for.
+
+        Raises:
+            WorkspaceError: ADMINISTRATION_IS_LOCAL; ROUTE_NOT_FOUND; INVALID_REQUEST.
+        """
         if not _from_this_machine(scope):
-            return 403, "The administration answers callers on this machine only."
+            detail = "The administration answers callers on this machine only."
+            raise WorkspaceError(Kind.FORBIDDEN, "ADMINISTRATION_IS_LOCAL", detail)
         name = raw_path.removeprefix(_FUNCTIONS)
         if scope["method"] != "POST" or not raw_path.startswith(_FUNCTIONS) or name not in self._functions:
-            return 404, ""
+            raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "There is nothing at this address.")
         if body and not _is_input(body):
-            return 400, 'The body must be JSON such as {"input": ""}, or empty.'
+            raise invalid("body", 'JSON such as {"input": ""} is expected, or nothing')
         if name not in self._timers:
-            return 400, f"{name} is a {self._functions[name].kind} function; only timers can be run."
+            raise invalid("name", f"{name} is a {self._functions[name].kind} function; only timers can be run")
         self._timers[name]()
-        return 202, ""
 
 
 def _from_this_machine(scope: MutableMapping[str, Any]) -> bool:

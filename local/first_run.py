@@ -1,5 +1,6 @@
 """What the first start on a desk adds: the workspace of the document, and a key for every member of its team."""
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -26,7 +27,8 @@ async def prepare(settings: Settings, workspace_file: Path) -> None:
     """
     wired = Services(settings)
     if await wired.catalog_store.version() == 0:
-        document = load(workspace_file.read_text(encoding="utf-8"), str(workspace_file))
+        text = await asyncio.to_thread(workspace_file.read_text, encoding="utf-8")
+        document = load(text, str(workspace_file))
         await wired.catalog_service.apply(document, ACTOR)
         _LOG.info("seeded the workspace")
     await wired.catalog_service.flush_pending()
@@ -35,15 +37,20 @@ async def prepare(settings: Settings, workspace_file: Path) -> None:
 
 
 async def _write_keys(wired: Services, path: Path) -> None:
-    if path.exists():
+    if await asyncio.to_thread(path.exists):
         return
     catalog = await wired.catalog.current()
     issued = {member: await wired.api_keys.issue(ACTOR, member, "first start") for member in catalog.members}
+    keys = {member: key.api_key for member, key in issued.items()}
+    await asyncio.to_thread(_write_private, path, json.dumps(keys, indent=2))
+
+
+def _write_private(path: Path, text: str) -> None:
     draft = path.with_suffix(".draft")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump({member: key.api_key for member, key in issued.items()}, file, indent=2)
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)

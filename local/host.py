@@ -83,10 +83,14 @@ class Host:
         async with AsyncExitStack() as stack:
             stack.callback(listener.close)
             start = asyncio.create_task(self._start(listener, stack))
-            if await self._first_of(start):
-                self._announce(address(self._options.host, listener))
-                await self._stopping.wait()
-            await self._drain()
+            try:
+                if await self._first_of(start):
+                    self._announce(address(self._options.host, listener))
+                    await self._stopping.wait()
+            finally:
+                # Also after a failed start: what already runs must know that its end is meant.
+                self._stopping.set()
+                await self._drain()
         return not self._failed
 
     async def _first_of(self, start: asyncio.Task[None]) -> bool:

@@ -1,14 +1,18 @@
 """The ASGI application: turns HTTP requests into invocations and their answers into responses."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
 
 from local import cookies
 from local.admin import Admin
+from local.authority import check_host, check_target
 from local.protos import RpcHttp, TypedData
+from local.refusals import refusal, request_id
 from local.routes import Match, RouteTable
 from local.worker import FunctionFailed, invoke
+from shared.errors import Kind, WorkspaceError
 from shared.logs import fields, logger
 
 MAX_BODY_BYTES = 104_857_600
@@ -17,14 +21,12 @@ MAX_BODY_BYTES = 104_857_600
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
+"""Status, headers and body."""
 
 _LOGGER = logger("local.http")
 _NO_BODY = frozenset({204, 304})
 _OWN_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
-
-
-class _TooLarge(Exception):  # noqa: N818  a refusal, not an error
-    """The request's body is over the limit."""
 
 
 class _Gone(Exception):  # noqa: N818  an event, not an error
@@ -40,48 +42,71 @@ class HttpApp:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
+        given_id = request_id(scope["headers"])
         try:
-            body = await _body(scope["headers"], receive)
-        except _TooLarge:
-            await _reply(send, 413, [(b"connection", b"close")], b"")
-            return
+            answer = await self._answer(scope, receive, given_id)
         except _Gone:
             return
+        except asyncio.CancelledError:
+            # The host's drain is over, and with this reply so is the task.
+            stopping = WorkspaceError(Kind.UNAVAILABLE, "HOST_STOPPING", "The host stops; send the request again.")
+            answer = _refused(stopping, given_id, close=True)
+        except Exception:
+            _LOGGER.exception("the host failed", extra=fields(requestId=given_id))
+            answer = _refused(_failed("The host failed; its log has the reason."), given_id, close=True)
+        await _reply(send, *answer)
+
+    async def _answer(self, scope: Message, receive: Receive, given_id: str) -> Answer:
+        try:
+            check_host(scope["headers"], scope["http_version"])
+            check_target(scope["raw_path"].decode("latin-1"))
+            body = await _body(scope["headers"], receive)
+        except WorkspaceError as error:
+            return _refused(error, given_id, close=True)
+        try:
+            return await self._dispatch(scope, body, given_id)
+        except WorkspaceError as error:
+            return _refused(error, given_id)
+
+    async def _dispatch(self, scope: Message, body: bytes, given_id: str) -> Answer:
+        """Return the answer to a whole request."""
         raw_path = scope["raw_path"].decode("latin-1")
         if raw_path.startswith("/admin/"):
-            status, text = self._admin.handle(scope, raw_path, body)
-            await _reply(send, status, [(b"content-type", b"text/plain; charset=utf-8")], text.encode())
-            return
-        match = self._routes.match(raw_path, scope["method"])
+            self._admin.handle(scope, raw_path, body)
+            return 202, [(b"x-request-id", given_id.encode())], b""
+        match = self._match(raw_path, scope["method"])
+        return await _invoked(match, _request(scope, raw_path, match, body), given_id)
+
+    def _match(self, raw_path: str, method: str) -> Match:
+        match = self._routes.match(raw_path, method)
         if match is None:
-            await _reply(send, 404, [], b"")
-            return
-        await _respond(match, _request(scope, raw_path, match, body), send, is_head=scope["method"] == "HEAD")
+            raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "There is nothing at this address.")
+        return match
 
 
-async def _respond(match: Match, request: RpcHttp, send: Send, *, is_head: bool) -> None:
+async def _invoked(match: Match, request: RpcHttp, given_id: str) -> Answer:
+    """Return a function's answer; its failure is told to the log, and only that there was one to the caller."""
+    name = match.function.name
     try:
         answer = await invoke(
             match.function, TypedData(http=request), traceparent=request.headers.get("traceparent", "")
         )
-        status, headers, body = _response(answer, is_head=is_head)
+        return _response(answer, is_head=request.method == "HEAD")
     except FunctionFailed as failure:
         _LOGGER.error(  # noqa: TRY400  the stack trace that counts is the function's
-            "a function failed: %s", failure, extra=fields(function=match.function.name, exception=failure.stack_trace)
+            "a function failed: %s",
+            failure,
+            extra=fields(function=name, exception=failure.stack_trace, requestId=given_id),
         )
-        await _reply(send, 500, [], b"")
-        return
-    except ValueError:
-        _LOGGER.exception("a function's response cannot be sent", extra=fields(function=match.function.name))
-        await _reply(send, 500, [], b"")
-        return
-    await _reply(send, status, headers, body)
+    except Exception:
+        _LOGGER.exception("a function's response cannot be sent", extra=fields(function=name, requestId=given_id))
+    raise _failed("The function failed; the log has the reason.")
 
 
 async def _body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> bytes:
     for name, value in headers:
         if name == b"content-length" and int(value) > MAX_BODY_BYTES:
-            raise _TooLarge
+            raise _too_large()
     message = await receive()
     if message["type"] == "http.disconnect":
         raise _Gone
@@ -96,8 +121,16 @@ async def _body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> byt
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > MAX_BODY_BYTES:
-            raise _TooLarge
+            raise _too_large()
     return b"".join(parts)
+
+
+def _failed(detail: str) -> WorkspaceError:
+    return WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", detail)
+
+
+def _too_large() -> WorkspaceError:
+    return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body is larger than {MAX_BODY_BYTES} bytes.")
 
 
 def _request(scope: Message, raw_path: str, match: Match, body: bytes) -> RpcHttp:
@@ -131,7 +164,7 @@ def _query(text: str) -> dict[str, str]:
     return query
 
 
-def _response(answer: TypedData | None, *, is_head: bool) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+def _response(answer: TypedData | None, *, is_head: bool) -> Answer:
     """Return status, headers and body of a function's answer.
 
     Raises:
@@ -149,6 +182,12 @@ def _response(answer: TypedData | None, *, is_head: bool) -> tuple[int, list[tup
         if lower not in _OWN_HEADERS or (is_head and lower == "content-length"):
             headers.append((lower.encode("latin-1"), value.encode("latin-1")))
     return int(http.status_code), headers, http.body.value
+
+
+def _refused(error: WorkspaceError, given_id: str, *, close: bool = False) -> Answer:
+    reply = refusal(error, given_id, close=close)
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
+    return reply.status, headers, reply.body
 
 
 async def _reply(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:

@@ -3,24 +3,27 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import uvicorn
 
+from local.connections import Connection, LimitedConfig, Limits
 from local.errors import StartError
-from local.http import HttpApp
+from local.http import Message, Receive, Send
 from local.stopping import Stopping
 
 _KEEP_ALIVE_SECONDS = 120
 _BACKLOG = 2048
 
+type Application = Callable[[Message, Receive, Send], Awaitable[None]]
+
 
 class Server(uvicorn.Server):
     """A server that leaves signals to the host, and says when it listens."""
 
-    def __init__(self, app: HttpApp, drain_seconds: int) -> None:
-        """Take the application, and how long requests in progress may take once the host stops."""
-        super().__init__(_config(app, drain_seconds))
+    def __init__(self, app: Application, drain_seconds: int, limits: Limits | None = None) -> None:
+        """Take the application, how long requests in progress may take once the host stops, and callers' limits."""
+        super().__init__(_config(app, drain_seconds, limits or Limits()))
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -65,10 +68,10 @@ def address(host: str, listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
 
-def _config(app: HttpApp, drain_seconds: int) -> uvicorn.Config:
-    return uvicorn.Config(
+def _config(app: Application, drain_seconds: int, limits: Limits) -> LimitedConfig:
+    config = LimitedConfig(
         app,
-        http="httptools",
+        http=Connection,
         ws="none",
         lifespan="off",
         access_log=False,
@@ -79,3 +82,5 @@ def _config(app: HttpApp, drain_seconds: int) -> uvicorn.Config:
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=drain_seconds,
     )
+    config.limits = limits
+    return config

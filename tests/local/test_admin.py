@@ -1,11 +1,13 @@
 """Who may use the host's administration."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from local.admin import Admin
 from local.worker import LoadedFunction
+from shared.errors import Kind, WorkspaceError
 
 TIMER = LoadedFunction("tick", "1", {"type": "timerTrigger", "name": "timer"}, None)
 
@@ -26,5 +28,27 @@ def test_only_this_machine_is_answered(client: tuple[str, int] | None, allowed: 
     ran: list[str] = []
     admin = Admin({"tick": TIMER}, {"tick": lambda: ran.append("tick")})
     scope: dict[str, Any] = {"method": "POST", "headers": [], "client": client}
-    status, _ = admin.handle(scope, "/admin/functions/tick", b"")
-    assert (status, ran) == ((202, ["tick"]) if allowed else (403, []))
+    with nullcontext() if allowed else pytest.raises(WorkspaceError) as refused:
+        admin.handle(scope, "/admin/functions/tick", b"")
+    assert ran == (["tick"] if allowed else [])
+    assert allowed or (refused and refused.value.kind is Kind.FORBIDDEN)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "kind"),
+    [
+        ("GET", "/admin/functions/tick", b"", Kind.NOT_FOUND),
+        ("POST", "/admin/functions/none", b"", Kind.NOT_FOUND),
+        ("POST", "/admin/host", b"", Kind.NOT_FOUND),
+        ("POST", "/admin/functions/tick", b"[]", Kind.INVALID),
+        ("POST", "/admin/functions/serve", b"", Kind.INVALID),
+    ],
+)
+def test_other_calls_are_refused(method: str, path: str, body: bytes, kind: Kind) -> None:
+    """Only a timer can be run, with nothing or a JSON object."""
+    serve = LoadedFunction("serve", "2", {"type": "httpTrigger", "name": "req"}, None)
+    admin = Admin({"tick": TIMER, "serve": serve}, {"tick": pytest.fail})
+    scope: dict[str, Any] = {"method": method, "headers": [], "client": ("127.0.0.1", 1)}
+    with pytest.raises(WorkspaceError) as refused:
+        admin.handle(scope, path, body)
+    assert refused.value.kind is kind

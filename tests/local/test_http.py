@@ -1,5 +1,6 @@
 """HTTP through a real host: what functions see of a request, and what callers see of an answer."""
 
+import json
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -55,6 +56,10 @@ async def slow(req: func.HttpRequest) -> func.HttpResponse:
     record("finished")
     return func.HttpResponse("late")
 
+@app.route(route="any", methods=None)
+async def any_method(req: func.HttpRequest) -> func.HttpResponse:
+    return func.HttpResponse(req.method)
+
 @app.route(route="trace")
 async def trace(req: func.HttpRequest, context: func.Context) -> func.HttpResponse:
     return func.HttpResponse(context.trace_context.Traceparent)
@@ -106,11 +111,66 @@ def test_chunked_body_is_whole(host: Any, http: httpx.Client) -> None:
     assert answer.content == b"a" * 70_000 + b"b" + b"c" * 70_000
 
 
+def assert_problem(answer: httpx.Response, status: int, code: str, request_id: str) -> None:
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert answer.headers["x-request-id"] == request_id
+    problem = answer.json()
+    assert set(problem) >= {"type", "title", "status", "detail", "code", "traceId"}
+    assert problem["type"] == "urn:oi:problem:" + code.lower().replace("_", "-")
+    assert (problem["status"], problem["code"], problem["traceId"]) == (status, code, request_id)
+
+
 @pytest.mark.parametrize("path", ["/none", "/echo/x", "/", "//echo/a/b", "/admin/host/status"])
-def test_unknown_path_is_a_plain_404(host: Any, http: httpx.Client, path: str) -> None:
-    """A path without a function answers 404 with an empty body, as the Functions host does."""
-    answer = http.get(host.url + path) if path != "/echo/x" else http.put(host.url + path)
-    assert (answer.status_code, answer.content) == (404, b"")
+def test_unknown_path_is_a_404(host: Any, http: httpx.Client, path: str) -> None:
+    """A path without a function for the method answers a 404 problem that carries the caller's request id."""
+    method = "PUT" if path == "/echo/x" else "GET"
+    answer = http.request(method, host.url + path, headers={"x-request-id": "abc~1"})
+    assert_problem(answer, 404, "ROUTE_NOT_FOUND", "abc~1")
+
+
+@pytest.mark.parametrize("method", ["TRACE", "PROPFIND", "MKCOL", "QUERY", "GET", "OPTIONS"])
+def test_function_without_methods_takes_all(host: Any, http: httpx.Client, method: str) -> None:
+    """A function that declares no methods is called with every method."""
+    assert http.request(method, f"{host.url}/any").text == method
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /any HTTP/1.1\r\nHost: 127.0.0.1/echo/a/b?x\r\n",
+        b"GET /any HTTP/1.1\r\n",
+        b"GET /any HTTP/1.1\r\nHost: a\r\nHost: a\r\n",
+        b"GET /any HTTP/1.0\r\nHost: a\r\nHost: a\r\n",
+        b"GET http://a@b/any HTTP/1.1\r\nHost: a\r\n",
+        b"GET http:///any HTTP/1.1\r\nHost: a\r\n",
+        b"GET /any\x01 HTTP/1.1\r\nHost: a\r\n",
+        b"OPTIONS * HTTP/1.1\r\nHost: a\r\n",
+        b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n",
+        b"NONSENSE /any HTTP/1.1\r\nHost: a\r\n",
+    ],
+)
+def test_unclear_target_is_refused(host: Any, head: bytes) -> None:
+    """A request whose host or target is missing, double or not one is a 400 problem, and the connection ends."""
+    head_line, _, body = send_raw(host.url, head + b"X-Request-Id: mine\r\n\r\n").partition(b"\r\n\r\n")
+    assert head_line.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"application/problem+json" in head_line
+    problem = json.loads(body)
+    assert (problem["code"], problem["status"]) == ("INVALID_REQUEST", 400)
+    assert f"x-request-id: {problem['traceId']}".encode() in head_line
+
+
+@pytest.mark.parametrize(
+    ("target", "url"),
+    [
+        (b"http://other:81/echo/a/b?q=1", "http://other:81/echo/a/b?q=1"),
+        (b"HTTP://[::1]/echo/a/b", "http://[::1]/echo/a/b"),
+        (b"/echo/a/http://other/b", "http://mine/echo/a/http://other/b"),
+    ],
+)
+def test_host_of_the_target_goes_before_the_header(host: Any, target: bytes, url: str) -> None:
+    """An absolute request target names the host; in any other one the header does."""
+    answer = send_raw(host.url, b"GET " + target + b" HTTP/1.1\r\nHost: mine\r\nConnection: close\r\n\r\n")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["url"] == url
 
 
 def test_head_has_no_body(host: Any, http: httpx.Client) -> None:
@@ -127,9 +187,11 @@ def test_no_content_has_no_body(host: Any, http: httpx.Client) -> None:
 
 @pytest.mark.parametrize("route", ["boom", "wrong", "cancelled", "exits"])
 def test_failure_shows_nothing(host: Any, http: httpx.Client, route: str) -> None:
-    """A function that raises, or answers what HTTP cannot carry, becomes an empty 500; the log has the reason."""
+    """A function that raises, or answers what HTTP cannot carry, becomes a bare 500 problem; the log has the reason."""
     answer = http.get(f"{host.url}/{route}")
-    assert (answer.status_code, answer.content) == (500, b"")
+    assert_problem(answer, 500, "INTERNAL_ERROR", answer.headers["x-request-id"])
+    assert "swordfish" not in answer.text
+    assert f'"requestId": "{answer.headers["x-request-id"]}"' in host.log()
     assert ("swordfish" in host.log()) == (route == "boom")
     assert f'"function": "{route}"' in host.log()
 
@@ -143,7 +205,11 @@ def test_sync_function_runs_in_a_thread(host: Any, http: httpx.Client) -> None:
 def test_body_over_the_limit_is_refused(host: Any) -> None:
     """A body announced above 100 MB is refused with 413 before it is read."""
     request = b"POST /reflect HTTP/1.1\r\nHost: x\r\nContent-Length: 104857601\r\n\r\n"
-    assert send_raw(host.url, request).startswith(b"HTTP/1.1 413 ")
+    head, _, body = send_raw(host.url, request).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 413 ")
+    problem = json.loads(body)
+    assert problem["code"] == "BODY_TOO_LARGE"
+    assert f"x-request-id: {problem['traceId']}".encode() in head
 
 
 def test_caller_that_leaves_does_not_cancel(host: Any) -> None:

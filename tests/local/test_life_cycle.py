@@ -1,7 +1,9 @@
 """How the host starts, refuses to start, and ends."""
 
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -65,11 +67,15 @@ def test_request_in_progress_is_answered_before_the_end(start_host: Any, number:
 def test_request_without_end_does_not_keep_the_host(start_host: Any, path: str) -> None:
     """A request that outlasts the drain, also one that blocks a thread, does not keep the host from ending with 0."""
     host = start_host(APP)
-    thread, _ = get_in_background(f"{host.url}/{path}")
+    thread, answers = get_in_background(f"{host.url}/{path}")
     host.until(lambda: bool(host.records()))
     host.process.terminate()
     assert host.process.wait(timeout=10) == 0
     thread.join(timeout=30)
+    if path == "slow/100":
+        (answer,) = answers
+        assert isinstance(answer, httpx.Response), answer
+        assert (answer.status_code, answer.json()["code"]) == (503, "HOST_STOPPING")
 
 
 def test_app_sees_its_settings(start_host: Any, http: httpx.Client, tmp_path: Path) -> None:
@@ -130,6 +136,65 @@ def test_app_that_does_not_index_is_named(start_host: Any, source: str, reason: 
     assert host.process.wait(timeout=30) == 1
     assert reason in host.log()
     assert host.process.stdout.read() == ""
+
+
+def test_failed_start_ends_the_query_engine_in_order(tmp_path: Path) -> None:
+    """A workspace file that cannot be read ends the start with 1; the query engine beside it does not count as dead."""
+    missing = tmp_path / "missing.yaml"
+    command = [sys.executable, "-m", "local", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    environment = {name: value for name, value in os.environ.items() if name != "KUSTO_URI"}
+    ended = subprocess.run(
+        [*command, "--workspace-file", str(missing)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    *log, reason = ended.stderr.splitlines()
+    assert str(missing) in reason
+    assert [line for line in log if json.loads(line)["level"] in {"ERROR", "CRITICAL"}] == []
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_query_engine_ends_quietly(tmp_path: Path, closed: bool) -> None:  # noqa: FBT001  a case
+    """The query engine ends with 0 when its parent goes or asks it to, and what it says is JSON lines."""
+    command = [sys.executable, "-m", "local.kusto", "--data", str(tmp_path / "kusto"), "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--hub", str(tmp_path / "hub.sqlite"), "--exit-with-parent"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        address = process.stdout.readline().removeprefix("ready http://").strip()
+        with socket.create_connection((address.partition(":")[0], int(address.partition(":")[2]))) as connection:
+            connection.sendall(b"nonsense\r\n\r\n")
+            assert connection.recv(100).startswith(b"HTTP/1.1 400")
+        if closed:
+            process.stdin.close()
+        else:
+            process.terminate()
+        assert process.wait(timeout=30) == 0
+        lines = [json.loads(line) for line in process.stderr.read().splitlines()]
+    assert "uvicorn.error" in {line["logger"] for line in lines}
+
+
+def test_server_logs_json(start_host: Any) -> None:
+    """What the HTTP server itself logs is JSON lines too."""
+    host = start_host(APP)
+    thread, _ = get_in_background(f"{host.url}/slow/100")
+    host.until(lambda: host.records() == ["begun"])
+    assert host.terminate() == 0
+    thread.join(timeout=30)
+    loggers = {json.loads(line)["logger"] for line in host.log().splitlines()}
+    assert "uvicorn.error" in loggers
 
 
 def test_help_explains_itself() -> None:

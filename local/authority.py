@@ -1,0 +1,50 @@
+"""Which host a request is for (RFC 9112 sections 3.2 and 3.3)."""
+
+import re
+from collections.abc import Iterable
+
+from shared.errors import invalid
+
+_ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)(.*)", re.DOTALL)
+# RFC 3986 section 3.2: an IP literal, or a registered name that is not empty, and a port.
+_AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+)(?::[0-9]*)?", re.ASCII)
+
+
+def check_host(headers: Iterable[tuple[bytes, bytes]], http_version: str) -> None:
+    """Return when a request names its host as it must: once, as ``host`` or ``host:port``; HTTP/1.0 may leave it out.
+
+    A function's URL is made from it, so nothing in it may read as the begin of a path or a query.
+
+    Args:
+        headers: with names in lower case.
+        http_version: such as ``1.1``.
+
+    Raises:
+        WorkspaceError: INVALID_REQUEST.
+    """
+    hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
+    if not hosts and http_version == "1.0":
+        return
+    if len(hosts) != 1:
+        raise invalid("Host", f"the header is expected once, and there are {len(hosts)}")
+    if not _AUTHORITY.fullmatch(hosts[0]):
+        raise invalid("Host", "host or host:port is expected (RFC 9110 section 7.2)")
+
+
+def check_target(raw_path: str) -> None:
+    """Return when a request target names a path; ``OPTIONS *``, which means the host as a whole, has no function.
+
+    Raises:
+        WorkspaceError: INVALID_REQUEST.
+    """
+    if not raw_path.startswith("/"):
+        raise invalid("request target", "a path or an absolute URL is expected")
+
+
+def split_target(target: bytes) -> tuple[bytes | None, bytes]:
+    """Return the host that an absolute-form request target names, None in other forms, and the target without it."""
+    absolute = _ABSOLUTE.fullmatch(target)
+    if absolute is None:
+        return None, target
+    rest = absolute[2]
+    return absolute[1], rest if rest.startswith(b"/") else b"/" + rest

@@ -1,0 +1,183 @@
+"""One connection of a caller: how long it may take over a request, and how many there may be."""
+
+import asyncio
+import resource
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from http import HTTPStatus
+from typing import Any, cast
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from local.authority import split_target
+from local.refusals import RawHeaders, refusal, request_id, timed_out
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.http.messages import Reply
+from shared.logs import fields, logger
+
+_LOGGER = logger("local.connections")
+_MOST_CONNECTIONS = 1000
+_LINGER_SECONDS = 1.0
+"""A refused caller may still be sending; closing at once would reset the connection and lose the reply."""
+
+
+def _connections() -> int:
+    """Return how many connections leave the process as many files for everything else."""
+    return min(_MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a caller may take.
+
+    Attributes:
+        connections: most connections that are open at a time.
+        seconds: longest time for all headers of a request, without a byte of its body, and for a connection before
+            its first request.
+    """
+
+    connections: int = field(default_factory=_connections)
+    seconds: float = 30.0
+
+
+class LimitedConfig(uvicorn.Config):
+    """The server's options, with the limits of its connections."""
+
+    limits: Limits
+
+
+class _Stage(Enum):
+    """What of a request is expected next."""
+
+    NOTHING = auto()
+    HEADERS = auto()
+    BODY = auto()
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's connection, which gives up callers that stop in the middle of a request."""
+
+    def __init__(
+        self,
+        config: LimitedConfig,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._limits = config.limits
+        self._stage = _Stage.NOTHING
+        self._begun = self._heard = self.loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        self._refused = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Take a connection, or refuse it when there are too many."""
+        full = len(self.connections) >= self._limits.connections
+        super().connection_made(transport)
+        if full:
+            self._refuse_connection()
+        else:
+            self._arm(self._limits.seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on."""
+        if self._refused:
+            return
+        self._heard = self.loop.time()
+        super().data_received(data)
+        if self._timer is None and not self.transport.is_closing():
+            self._arm(self._limits.seconds)
+
+    def on_message_begin(self) -> None:
+        """Note that a request begins."""
+        self._stage = _Stage.HEADERS
+        self._begun = self._heard
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Note that a body may follow; a host in the request target goes before the header (RFC 9112 section 3.2.2)."""
+        host, self.url = split_target(self.url)
+        if host is not None:
+            self.headers[:] = [(name, host if name == b"host" else value) for name, value in self.headers]
+        super().on_headers_complete()
+        self._stage = _Stage.BODY
+
+    def on_message_complete(self) -> None:
+        """Note that the request is whole."""
+        self._stage = _Stage.NOTHING
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP, unless that would be taken for the answer to an earlier request."""
+        error = invalid("request", msg.rstrip("."))
+        self._end(refusal(error, self._request_id(), close=True))
+
+    def _arm(self, seconds: float) -> None:
+        self._timer = self.loop.call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        """Give the caller up when it has used its time; time that it waits for an answer is not its own."""
+        self._timer = None
+        if self.transport.is_closing():
+            return
+        now = self.loop.time()
+        if self._waits():
+            self._begun = self._heard = now
+        left = (self._begun if self._stage is _Stage.HEADERS else self._heard) + self._limits.seconds - now
+        if left > 0:
+            self._arm(left)
+        elif self._stage is _Stage.NOTHING:
+            self.transport.close()
+        else:
+            part = self._stage.name.lower()
+            _LOGGER.info("a request does not arrive; its connection is closed", extra=fields(part=part))
+            self._end(timed_out(f"The {part} of the request did not arrive in time.", self._request_id()))
+
+    def _waits(self) -> bool:
+        """Return whether it is this side that has something to do, or keeps the connection for later."""
+        if self._stage is _Stage.BODY:
+            return bool(self.pipeline) or self.flow.read_paused
+        return self._is_answering() or self.timeout_keep_alive_task is not None
+
+    def _is_answering(self) -> bool:
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        return cycle is not None and not cycle.response_complete
+
+    def _end(self, reply: Reply) -> None:
+        """Reply and close; only close where the reply would come before or into another one."""
+        if self._stage is _Stage.BODY:
+            free = not self.pipeline and not self.cycle.response_started
+        else:
+            free = not self._is_answering()
+        if free:
+            self._write(reply)
+        self.transport.close()
+
+    def _refuse_connection(self) -> None:
+        _LOGGER.warning("too many connections; one is refused", extra=fields(limit=self._limits.connections))
+        self._refused = True
+        self.connections.discard(self)
+        error = WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", "The host has no connection left; try again.")
+        self._write(refusal(error, request_id(()), close=True))
+        self.transport.write_eof()
+        self._timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+
+    def _request_id(self) -> str:
+        known: RawHeaders = self.headers or ()
+        return request_id(() if self._stage is _Stage.NOTHING else known)
+
+    def _write(self, reply: Reply) -> None:
+        lines = [f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}".encode()]
+        lines += [name + b": " + value for name, value in self.server_state.default_headers]
+        lines += [f"{name}: {value}".encode("latin-1") for name, value in reply.headers.items()]
+        lines += [b"content-length: %d" % len(reply.body), b"", reply.body]
+        self.transport.write(b"\r\n".join(lines))

@@ -4,6 +4,7 @@ import json
 import sys
 
 from bench.chain import chain
+from bench.cosmos import cosmos
 from bench.figures import Benchmark
 from bench.import_time import import_time
 from bench.ingest import ingest
@@ -11,7 +12,7 @@ from bench.peers import peers
 from bench.request_rate import request_rate
 from bench.warm_query import warm_query
 
-BENCHMARKS: tuple[Benchmark, ...] = (import_time, request_rate, warm_query, ingest, peers, chain)
+BENCHMARKS: tuple[Benchmark, ...] = (import_time, request_rate, warm_query, ingest, peers, chain, cosmos)
 
 
 def main(names: list[str]) -> int:

@@ -53,6 +53,12 @@ class Settings(BaseModel):
     query_timeout_seconds: int = Field(
         60, ge=1, le=200, alias="QUERY_TIMEOUT_SECONDS", description="Server time-out of a query."
     )
+    cosmos_endpoint: str = Field(
+        "", alias="COSMOS_ENDPOINT", description="The Cosmos DB account's address; unused with embedded stores."
+    )
+    cosmos_database: str = Field(
+        "workspace", alias="COSMOS_DATABASE", description="The database there that holds the workspace's containers."
+    )
     event_hubs_namespace: str = Field(
         "",
         alias="EventHubs__fullyQualifiedNamespace",

@@ -74,7 +74,18 @@ class Services:
     @cached_property
     def chain_store(self) -> ChainStore:
         """Keeps the audit chains."""
-        self._embedded("audit chains")
+        if self.settings.stores is Stores.AZURE:
+            from shared.backends.azure.cosmos_account import CosmosAccount  # noqa: PLC0415
+            from shared.backends.azure.cosmos_chain import CosmosChainStore  # noqa: PLC0415
+
+            configured = self.settings
+            return CosmosChainStore(
+                CosmosAccount(
+                    configured.cosmos_endpoint,
+                    configured.cosmos_database,
+                    client_id=configured.managed_identity_client_id,
+                )
+            )
         from shared.backends.embedded.provenance import SqliteChainStore  # noqa: PLC0415
 
         return SqliteChainStore(self.settings.data_dir / "provenance.sqlite")

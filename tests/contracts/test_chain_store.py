@@ -1,16 +1,24 @@
 """What every chain store keeps to; an adapter joins by adding itself to ``OPENERS``."""
 
 import asyncio
+import os
+import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from azure.cosmos.aio import CosmosClient
 
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_chain import SEGMENT_BYTES, CosmosChainStore
+from shared.backends.azure.cosmos_containers import create_containers
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Lookup, Page, Target, Tip, TipMovedError
 from shared.provenance.records import draft, event_draft, genesis_hash, sealed
+from tests.cosmos_server import CosmosServer
+from tests.shared.backends.azure.cosmos_stores import provisioned, stores
 
 PLATFORM = ChainKey(Target.PLATFORM_CONFIG)
 SCOPES = [
@@ -28,7 +36,40 @@ async def sqlite(folder: Path) -> AsyncIterator[ChainStore]:
     await store.close()
 
 
-OPENERS: dict[str, Opener] = {"sqlite": sqlite}
+@asynccontextmanager
+async def cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> AsyncIterator[ChainStore]:
+    """Open the Cosmos DB store on a test server."""
+    async with CosmosServer(physical_partitions=3) as server:
+        await provisioned(server)
+        async with stores(server, segment_bytes=segment_bytes) as (opened,):
+            yield opened
+
+
+@asynccontextmanager
+async def cosmos_segments(folder: Path) -> AsyncIterator[ChainStore]:
+    """Open the Cosmos DB store with segments of one append or two."""
+    async with cosmos(folder, segment_bytes=1_500) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def cosmos_endpoint(_folder: Path) -> AsyncIterator[ChainStore]:
+    """Open the Cosmos DB store on the account that COSMOS_ENDPOINT and COSMOS_KEY name, in a database of its own."""
+    endpoint, key = os.environ["COSMOS_ENDPOINT"], os.environ["COSMOS_KEY"]
+    name = f"chain-contract-{uuid.uuid4().hex}"
+    async with CosmosClient(endpoint, key) as client:
+        await create_containers(await client.create_database(name))
+        opened = CosmosChainStore(CosmosAccount(endpoint, name, key=key))
+        try:
+            yield opened
+        finally:
+            await opened.close()
+            await client.delete_database(name)
+
+
+OPENERS: dict[str, Opener] = {"sqlite": sqlite, "cosmos": cosmos, "cosmos segments": cosmos_segments}
+if os.environ.get("COSMOS_ENDPOINT") and os.environ.get("COSMOS_KEY"):
+    OPENERS["cosmos endpoint"] = cosmos_endpoint
 
 
 @pytest.fixture(params=OPENERS)
@@ -141,6 +182,8 @@ async def test_chains_are_apart(store: ChainStore) -> None:
     assert [chain async for chain, _ in store.tips(later)] == [PLATFORM]
 
 
+# What aiohttp says about bodies above 1 MiB, which only the largest records make.
+@pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")
 async def test_a_largest_batch_is_taken(store: ChainStore) -> None:
     """As many records as the store says, and as heavy ones, fit in one append."""
     await fill(store, PLATFORM, min(59, store.max_batch_records), Description='"' * 1_000)

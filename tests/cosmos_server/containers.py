@@ -11,6 +11,7 @@ import orjson
 
 from tests.cosmos_server.partition_keys import Key, hash_key, split
 from tests.cosmos_server.sort_index import Entry, SortIndex
+from tests.cosmos_server.unique_keys import UniqueKeys
 from tests.cosmos_server.wire import MAX_BYTES, Refusal
 
 SYSTEM_FIELDS = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts"})
@@ -110,6 +111,8 @@ class Container:
         self.paths: list[str] = properties["partitionKey"]["paths"]
         self.ranges = [PhysicalRange(str(i), *bounds) for i, bounds in enumerate(split(physical_partitions))]
         self.lsn = 0
+        self.unique_keys = UniqueKeys(properties)
+        self._claimed: dict[tuple[Key, int, bytes], str] = {}
         self._partitions: dict[Key, dict[str, Item]] = {}
         self._shelves: dict[Key, Shelf] = {}
         self._created = 0
@@ -126,6 +129,10 @@ class Container:
         """Gives the items of one logical partition in order of creation."""
         return self._shelves.get(key) or Shelf()
 
+    def holder(self, key: Key, claim: tuple[int, bytes]) -> str | None:
+        """Gives the id of the item in a logical partition that has these values of a unique key."""
+        return self._claimed.get((key, *claim))
+
     def new_number(self) -> int:
         """Gives the next place in the order of creation."""
         self._created += 1
@@ -137,11 +144,20 @@ class Container:
             self.lsn += 1
         for (key, item_id), item in changes.items():
             old = self.find(key, item_id)
+            if old is not None:
+                self._release(old)
             # A re-created item has another number than the one it follows.
             if old is not None and (item is None or item.number != old.number):
                 self._take(old)
             if item is not None:
                 self._put(item)
+        for (key, item_id), item in changes.items():
+            for claim in self.unique_keys.claims(item.document) if item is not None else ():
+                self._claimed[key, *claim] = item_id
+
+    def _release(self, item: Item) -> None:
+        for claim in self.unique_keys.claims(item.document):
+            self._claimed.pop((item.key, *claim), None)
 
     def _take(self, item: Item) -> None:
         del self._partitions[item.key][item.id]
@@ -160,6 +176,7 @@ class Transaction:
     def __init__(self, container: Container) -> None:
         self.container = container
         self._changes: dict[tuple[Key, str], Item | None] = {}
+        self._claimed: dict[tuple[Key, int, bytes], str] = {}
 
     def find(self, key: Key, item_id: str) -> Item | None:
         """Gives an item as this transaction has left it."""
@@ -177,7 +194,7 @@ class Transaction:
             etag: The new ETag, with its quotes.
 
         Raises:
-            Refusal: 413, it is larger than 2 MB.
+            Refusal: 413, it is larger than 2 MB; 409, another item has its values of a unique key.
         """
         number = old.number if old else self.container.new_number()
         stored = {name: _as_double(value) for name, value in document.items() if name not in SYSTEM_FIELDS}
@@ -193,8 +210,18 @@ class Transaction:
         if len(text) > MAX_BYTES:
             raise Refusal(413, "Request size is too large")
         item = Item(number, str(stored["id"]), key, hash_key(key), stored, text)
+        self._claim(item)
         self._changes[key, item.id] = item
         return item
+
+    def _claim(self, item: Item) -> None:
+        for claim in self.container.unique_keys.claims(item.document):
+            holder = self._claimed.get((item.key, *claim)) or self.container.holder(item.key, claim)
+            # An item that this transaction removed or changed holds what it has claimed here, if anything.
+            changed = (item.key, holder) in self._changes and (item.key, *claim) not in self._claimed
+            if holder not in (None, item.id) and not changed:
+                raise Refusal(409, "Unique index constraint violation.")
+            self._claimed[item.key, *claim] = item.id
 
     def remove(self, item: Item) -> None:
         """Removes an item."""

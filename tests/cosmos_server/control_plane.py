@@ -14,7 +14,7 @@ from tests.cosmos_server.sql_statement import parse_statement
 from tests.cosmos_server.wire import Refusal, Reply, Request, unsupported
 
 _ids = count(1)
-_NOT_IMPLEMENTED = ("uniqueKeyPolicy", "analyticalStorageTtl", "computedProperties", "vectorEmbeddingPolicy")
+_NOT_IMPLEMENTED = ("analyticalStorageTtl", "computedProperties", "vectorEmbeddingPolicy")
 _MAX_LEVELS = 3
 
 
@@ -117,6 +117,8 @@ class ControlPlane:
         """Replaces what may change of a container: its index policy."""
         container, body = self.container(request), request.json
         _check_definition(body)
+        if body.get("uniqueKeyPolicy") != container.properties.get("uniqueKeyPolicy"):
+            raise Refusal(400, "The unique keys of a container cannot be changed.")
         if body.get("id") != container.properties["id"] or body["partitionKey"]["paths"] != container.paths:
             raise Refusal(400, "Neither the id nor the partition key of a container can be changed.")
         policy = body.get("indexingPolicy", DEFAULT_POLICY)
@@ -204,10 +206,17 @@ def _check_definition(body: dict[str, Any]) -> None:
         raise Refusal(400, f"Too many partition key paths for kind '{kind}'.")
     if definition.get("version", 1) != 2:
         raise unsupported("partition keys of hash version 1")
+    _check_unique_keys(body.get("uniqueKeyPolicy"))
     ttl = body.get("defaultTtl")
     for name in (*_NOT_IMPLEMENTED, *(["defaultTtl"] if ttl and ttl > 0 else [])):
         if body.get(name):
             raise unsupported(f"the container property '{name}'")
+
+
+def _check_unique_keys(policy: Any) -> None:
+    keys = (policy or {}).get("uniqueKeys") or []
+    if not all(isinstance(key, dict) and key.get("paths") for key in keys):
+        raise Refusal(400, "A unique key needs paths.")
 
 
 def _system(rid: str, self_link: str) -> dict[str, Any]:

@@ -71,8 +71,8 @@ async def test_throughput_is_kept(database: DatabaseProxy) -> None:
 
 async def test_unimplemented_properties_are_refused(database: DatabaseProxy) -> None:
     """What the server does not honour it does not take."""
-    unique: Any = {"uniqueKeys": [{"paths": ["/n"]}]}
-    with pytest.raises(CosmosHttpResponseError, match="does not implement the container property 'uniqueKeyPolicy'"):
-        await database.create_container("records", PartitionKey("/pk"), unique_key_policy=unique)
+    computed: Any = [{"name": "n", "query": "SELECT VALUE c.n FROM c"}]
+    with pytest.raises(CosmosHttpResponseError, match="does not implement the container property 'computedProperties'"):
+        await database.create_container("records", PartitionKey("/pk"), computed_properties=computed)
     with pytest.raises(CosmosHttpResponseError, match="defaultTtl"):
         await database.create_container("records", PartitionKey("/pk"), default_ttl=10)

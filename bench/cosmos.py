@@ -1,0 +1,84 @@
+"""How fast the audit chain is on Cosmos DB, as far as a test server with latency can say."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from bench.chain import CHAIN, event
+from bench.figures import Figure
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_chain import CosmosChainStore
+from shared.provenance.chain_log import ChainLog
+from shared.provenance.event_log import EventLog
+from shared.provenance.ports import Tip, TipMovedError
+from shared.provenance.records import event_draft, genesis_hash, sealed
+from shared.timestamps import now, rfc3339
+from tests.cosmos_server import CosmosServer
+from tests.shared.backends.azure.cosmos_stores import DATABASE, provisioned
+
+CALLERS: Final = 64
+LATENCY_SECONDS: Final = 0.010
+APPENDS: Final = 10_000
+SWAPS: Final = 200
+
+
+def cosmos() -> Iterator[Figure]:
+    """Append with the engine, and with a compare-and-swap per record, to a server that waits 10 ms each time."""
+    with CosmosServer(latency=LATENCY_SECONDS) as server:
+        engine, swaps = asyncio.run(_rates(server))
+    by_callers = {callers: round(rate) for callers, rate in swaps.items()}
+    detail = {"appendsPerSecond": round(engine), "callers": CALLERS, "swapsPerSecondByCallers": by_callers}
+    yield Figure("cosmos_append_vs_swap", engine / max(swaps.values()), "ratio", at_least=20, detail=detail)
+
+
+async def _workspace() -> str:
+    return "bench"
+
+
+async def _rates(server: CosmosServer) -> tuple[float, dict[int, float]]:
+    await provisioned(server)
+    store = CosmosChainStore(CosmosAccount(server.endpoint, DATABASE, key=server.key))
+    await store.provision(CHAIN)
+    swaps = {callers: await _swap_rate(store, callers) for callers in (1, 8)}
+    log = EventLog(ChainLog(store, _workspace))
+    engine = await _engine_rate(log)
+    await log.close()
+    return engine, swaps
+
+
+async def _engine_rate(log: EventLog) -> float:
+    numbers = iter(range(APPENDS))
+
+    async def caller() -> None:
+        for number in numbers:
+            await log.write(CHAIN, "editor@plant", event(number))
+
+    started = time.perf_counter()
+    await asyncio.gather(*(caller() for _ in range(CALLERS)))
+    return APPENDS / (time.perf_counter() - started)
+
+
+async def _swap_rate(store: CosmosChainStore, callers: int) -> float:
+    """Callers that each seal one record and swap the head; who wins keeps the tip, who loses reads it again."""
+    numbers = iter(range(SWAPS))
+
+    async def caller() -> None:
+        tip = await store.tip(CHAIN)
+        for number in numbers:
+            while (swapped := await _swapped(store, tip, f"swap-{callers}-{number}")) is None:
+                tip = await store.tip(CHAIN)
+            tip = swapped
+
+    started = time.perf_counter()
+    await asyncio.gather(*(caller() for _ in range(callers)))
+    return SWAPS / (time.perf_counter() - started)
+
+
+async def _swapped(store: CosmosChainStore, tip: Tip, name: str) -> Tip | None:
+    previous = tip.hash or genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
+    record = sealed(event_draft("editor@plant", event(1)), tip.sequence + 1, rfc3339(now()), previous, name)
+    try:
+        return await store.append(CHAIN, [record], tip)
+    except TipMovedError:
+        return None

@@ -1,0 +1,224 @@
+"""The chain store in Cosmos DB: create-only records, one head a segment, both replaced in one transactional batch.
+
+Tested with the genuine SDK against a test server at the wire; nothing here has been run against Cosmos DB.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from http import HTTPStatus
+from typing import Any, Final
+
+from azure.core.exceptions import AzureError
+from azure.cosmos.aio import ContainerProxy
+from azure.cosmos.exceptions import CosmosHttpResponseError
+
+from shared.backends.azure import cosmos_items as items
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_faults import of_batch, reading, throttled_seconds
+from shared.backends.azure.cosmos_heads import changed_heads
+from shared.backends.azure.cosmos_items import Head
+from shared.backends.azure.cosmos_queries import MAX_PAGE, Query, of_filters
+from shared.backends.azure.cosmos_scan import Scan
+from shared.backends.azure.cosmos_segments import KNOWN_CHAINS, Segments
+from shared.backends.azure.cosmos_usage import CosmosUsage
+from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, Page, Target, Tip
+
+SEGMENT_BYTES: Final = 8_000_000_000
+"""A logical partition holds 20 GB with its index; what is counted here are the items alone."""
+
+THROTTLED_SECONDS: Final = 10.0
+_LEAST_WAIT_SECONDS: Final = 0.005
+_STORED_AS: Final = {Lookup.APPEND_ID: "c.append", Lookup.AMENDMENT_ID: "c.p.AmendmentID"}
+
+type Operation = tuple[str, tuple[Any, ...], dict[str, Any]]
+
+
+class CosmosChainStore:
+    """The ChainStore port over Cosmos DB.
+
+    Args:
+        account: where the containers are.
+        segment_bytes: bytes of a segment's items after which the next one begins.
+    """
+
+    max_batch_records = items.MAX_BATCH_RECORDS
+    max_batch_weight = items.MAX_BATCH_WEIGHT
+
+    def __init__(self, account: CosmosAccount, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self._account = account
+        self._segment_bytes = segment_bytes
+        self._segments = Segments(account.container, account.usage)
+        self._newest: dict[ChainKey, int] = {}
+
+    @property
+    def usage(self) -> CosmosUsage:
+        """Counters of what was used and met."""
+        return self._account.usage
+
+    def weight(self, canonical: bytes) -> int:
+        """Return the bytes in a batch: as escaped text, or as base64 where that is shorter."""
+        return items.weight(canonical)
+
+    async def provision(self, chain: ChainKey) -> None:
+        """Make sure that the account and the container can hold chains; they are made by the deployment."""
+        await self._account.container(chain.target)
+
+    async def tip(self, chain: ChainKey) -> Tip:
+        """Return what the newest head says: one point read, and one more for each segment that began meanwhile."""
+        segment = self._newest.get(chain, 1)
+        head = await self._head(chain, segment)
+        if head is None and segment > 1:
+            segment = 1
+            head = await self._head(chain, segment)
+        while head is not None and head.sealed:
+            following = await self._head(chain, head.segment + 1)
+            if following is None:
+                break
+            head = following
+        if head is None:
+            return Tip()
+        self._remember(chain, head.segment)
+        return head.as_tip()
+
+    async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
+        """Write records and head in one batch.
+
+        The batch that fills a segment seals its head, under If-Match; only after it is the next head created, together
+        with the records that follow, create-only. So nobody can append to two segments.
+        """
+        container = await self._account.container(chain.target)
+        before = Head.of_tip(expected)
+        head = self._following(before, records)
+        operations = (_head_operation(chain, before, head), *_create_operations(chain, head, records))
+        results = await self._sent(container, operations, items.partition(chain, head.segment))
+        self._remember(chain, head.segment)
+        written = Head(head.segment, head.tip, head.size, head.sealed, str(results[0]["eTag"]))
+        return written.as_tip()
+
+    async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> Page:
+        """Return records by ascending sequence."""
+        query = Query(low=max(after + 1, 1), page=min(limit + 1, MAX_PAGE))
+        return await Scan(0, limit, max_bytes).page(self._segments.parts(chain, query))
+
+    async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+        """Return the stored hashes alone."""
+        query = Query(low=max(after + 1, 1), fields="c.id, c.hash", page=min(limit, MAX_PAGE))
+        found: list[str] = []
+        async for partition, part in self._segments.parts(chain, query):
+            async with aclosing(partition.items(part)) as rows:
+                async for row in rows:
+                    found.append(str(row.get("hash", "")))
+                    if len(found) >= limit:
+                        return found
+        return found
+
+    async def scan(
+        self,
+        chain: ChainKey,
+        filters: Filters,
+        *,
+        newest_first: bool = True,
+        offset: int = 0,
+        limit: int,
+        max_bytes: int,
+    ) -> Page:
+        """Return the records that match."""
+        page = min(limit + 1, MAX_PAGE)
+        query = of_filters(filters, descending=newest_first, page=page, projected=items.projected)
+        return await Scan(offset, limit, max_bytes).page(self._segments.parts(chain, query))
+
+    async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
+        """Return the records with one of these append ids, or amendment ids."""
+        if not values:
+            return []
+        names = [f"@v{number}" for number in range(len(values))]
+        stored = values if by is Lookup.APPEND_ID else [items.projected(value) for value in values]
+        condition = f"{_STORED_AS[by]} IN ({', '.join(names)})"
+        query = Query(conditions=(condition,), parameters=tuple(zip(names, stored, strict=True)))
+        found: list[ChainRecord] = []
+        async for partition, part in self._segments.parts(chain, query):
+            async for item in partition.items(part):
+                record = items.record_of(item)
+                if record is not None:
+                    found.append(record)
+        return found
+
+    async def tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
+        """Give the chains that changed."""
+        for target in Target:
+            rolled: set[ChainKey] = set()
+            container = await self._account.container(target)
+            async for item in changed_heads(container, changed_from, self.usage):
+                chain, head = items.chain_of(target, item), Head.of_item(item)
+                if chain is None:
+                    continue
+                if not head.sealed and head.segment == 1:
+                    yield chain, head.as_tip()
+                elif chain not in rolled:
+                    # Its segments come in any order, and a new one may begin behind the page.
+                    rolled.add(chain)
+                    yield chain, await self.tip(chain)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._account.close()
+
+    def _following(self, before: Head | None, records: Sequence[ChainRecord]) -> Head:
+        """Return the head after an append; its ETag is not known yet."""
+        last = records[-1]
+        tip = Tip(last.sequence, last.hash, last.projection["Timestamp"])
+        segment, size = 1, 0
+        if before is not None:
+            segment, size = (before.segment + 1, 0) if before.sealed else (before.segment, before.size)
+        size += sum(map(items.stored_bytes, records))
+        return Head(segment, tip, size, size >= self._segment_bytes, "")
+
+    async def _sent(self, container: ContainerProxy, operations: Sequence[Operation], partition: str) -> Any:
+        """Send a batch once; again only after a refusal that says that nothing was written."""
+        deadline = time.monotonic() + THROTTLED_SECONDS
+        while True:
+            # The SDK takes the conditions out of what it is given: a second try with the same would have none.
+            fresh = [(kind, arguments, dict(options)) for kind, arguments, options in operations]
+            try:
+                return await container.execute_item_batch(
+                    fresh, partition, no_response=True, response_hook=self.usage.answered
+                )
+            except (AzureError, OSError, TimeoutError) as error:
+                wait = throttled_seconds(error)
+                if wait is None or time.monotonic() + wait > deadline:
+                    raise of_batch(error, self.usage) from error
+                self.usage.throttled += 1
+                self.usage.charged(getattr(error, "headers", None) or {})
+                await asyncio.sleep(max(wait, _LEAST_WAIT_SECONDS))
+
+    async def _head(self, chain: ChainKey, segment: int) -> Head | None:
+        container = await self._account.container(chain.target)
+        key = items.partition(chain, segment)
+        try:
+            item = await reading(
+                lambda: container.read_item(items.HEAD_ID, key, response_hook=self.usage.answered), self.usage
+            )
+        except CosmosHttpResponseError as error:
+            if error.status_code == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        return Head.of_item(item)
+
+    def _remember(self, chain: ChainKey, segment: int) -> None:
+        if len(self._newest) >= KNOWN_CHAINS and chain not in self._newest:
+            self._newest.clear()
+        self._newest[chain] = max(segment, self._newest.get(chain, 1))
+
+
+def _head_operation(chain: ChainKey, before: Head | None, head: Head) -> Operation:
+    item = items.head_item(chain, head)
+    if before is None or before.segment != head.segment:
+        return ("create", (item,), {})
+    return ("replace", (items.HEAD_ID, item), {"if_match_etag": before.etag})
+
+
+def _create_operations(chain: ChainKey, head: Head, records: Sequence[ChainRecord]) -> list[Operation]:
+    key = items.partition(chain, head.segment)
+    return [("create", (items.record_item(key, record),), {}) for record in records]

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import resource
 import sqlite3
 import subprocess
 import sys
@@ -15,8 +14,10 @@ from typing import Any
 
 import orjson
 
+from bench.chain_service import busy_figures, service_figures
 from bench.figures import Figure
 from shared.backends.embedded.provenance import SqliteAuditLog, SqliteChainStore
+from shared.backends.embedded.provenance_schema import ROW_COLUMNS
 from shared.backends.embedded.sqlite import connect
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.event_log import EventLog
@@ -30,13 +31,16 @@ CHAIN = ChainKey(Target.DOMAIN_EVENTS, "bench")
 CALLERS = 64
 APPENDS = 20_000
 ALONE = 300
-SHORT, LONG = 10_000, 1_000_000
+TURNS = 5
+WALK_TURNS = 3
+BRIEF, SHORT, LONG = 1_000, 10_000, 1_000_000
 KIBIBYTE = 1024
 
 
 def chain() -> Iterator[Figure]:
     """Append, verify and query chains of a file."""
     yield from _append_figures()
+    yield from service_figures()
     yield from _length_figures()
 
 
@@ -52,18 +56,20 @@ def event(number: int) -> dict[str, Any]:
 
 
 def _append_figures() -> Iterator[Figure]:
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        engine = asyncio.run(_engine_rate(Path(folder) / "engine.sqlite"))
-        records = asyncio.run(_stored(Path(folder) / "engine.sqlite"))
-        raw = _raw_rate(Path(folder) / "raw.sqlite", records)
-        alone = asyncio.run(_alone_rate(Path(folder) / "alone.sqlite"))
-    detail = {"appendsPerSecond": round(engine), "callers": CALLERS}
-    yield Figure(
-        "chain_append_vs_alone", engine / alone, "ratio", at_least=10, detail=detail | {"alonePerSecond": round(alone)}
-    )
-    yield Figure(
-        "chain_append_vs_raw", engine / raw, "ratio", at_least=0.3, detail=detail | {"rawPerSecond": round(raw)}
-    )
+    """Take turns, and compare the best of each: a busy neighbour slows whichever it meets."""
+    engine, raw, alone = [], [], []
+    with tempfile.TemporaryDirectory(prefix="bench-") as made:
+        folder = Path(made)
+        for turn in range(TURNS):
+            engine.append(asyncio.run(_engine_rate(folder / f"engine-{turn}.sqlite")))
+            records = asyncio.run(_stored(folder / f"engine-{turn}.sqlite"))
+            raw.append(_raw_rate(folder / f"raw-{turn}.sqlite", records))
+            alone.append(asyncio.run(_alone_rate(folder / f"alone-{turn}.sqlite")))
+    detail = {"appendsPerSecond": round(max(engine)), "callers": CALLERS, "bestOf": TURNS}
+    beside = {"alonePerSecond": round(max(alone)), "alone": "tip, seal, one record and head a commit, one caller"}
+    yield Figure("chain_append_vs_alone", max(engine) / max(alone), "ratio", at_least=10, detail=detail | beside)
+    beside = {"rawPerSecond": round(max(raw)), "raw": f"all bytes of the same rows, {CALLERS} rows a commit, no index"}
+    yield Figure("chain_append_vs_raw", max(engine) / max(raw), "ratio", at_least=0.3, detail=detail | beside)
 
 
 async def _workspace() -> str:
@@ -130,18 +136,28 @@ def _row(record: ChainRecord) -> tuple[Any, ...]:
 
 def _length_figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        files = {length: Path(folder) / f"{length}.sqlite" for length in (SHORT, LONG)}
+        files = {length: Path(folder) / f"{length}.sqlite" for length in (BRIEF, SHORT, LONG)}
         for length, file in files.items():
             asyncio.run(_fill(file, length))
-        seconds, floor = _apart("verify", files[LONG]), _apart("floor", files[LONG])
-        detail = {"records": LONG, "seconds": round(seconds[0], 2), "floorSeconds": round(floor[0], 2)}
-        yield Figure("chain_verify_vs_floor", floor[0] / seconds[0], "ratio", at_least=0.6, detail=detail)
+        turns = [{what: _apart(what, files[LONG]) for what in WALKS} for _ in range(WALK_TURNS)]
+        best = {what: min(turn[what][0] for turn in turns) for what in WALKS}
+        seconds = turns[0]["verify"]
+        detail = {
+            "records": LONG,
+            "seconds": {what: round(spent, 2) for what, spent in best.items()},
+            "floor": "read every column that verify reads, in chain order, parse, SHA-256 and compare",
+            "toLeastFloor": round(best["least"] / best["verify"], 3),
+            "leastFloor": "the same, reading content and Hash alone",
+            "bestOf": WALK_TURNS,
+        }
+        yield Figure("chain_verify_vs_floor", best["floor"] / best["verify"], "ratio", at_least=0.6, detail=detail)
         short = _apart("verify", files[SHORT])
         memory = {"megabytes": {SHORT: round(short[1]), LONG: round(seconds[1])}}
         yield Figure("chain_verify_memory", seconds[1] / short[1], "ratio", at_most=1.3, detail=memory)
+        yield from busy_figures(files[LONG], LONG)
         times = {length: asyncio.run(_query_seconds(file)) * 1000 for length, file in files.items()}
         spent_on = {"milliseconds": {length: round(spent, 3) for length, spent in times.items()}}
-        yield Figure("chain_query_newest", times[LONG] - times[SHORT], "ms", at_most=5, detail=spent_on)
+        yield Figure("chain_query_newest", times[LONG] - times[BRIEF], "ms", at_most=5, detail=spent_on)
 
 
 async def _fill(file: Path, length: int) -> None:
@@ -165,6 +181,12 @@ def _apart(what: str, file: Path) -> tuple[float, float]:
     return float(seconds), float(megabytes)
 
 
+def _peak_megabytes() -> float:
+    """Return the peak of this program alone; getrusage counts that of the parent in, which was forked."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / KIBIBYTE
+
+
 async def _verify(file: Path) -> None:
     log = SqliteAuditLog(file, _workspace)
     verdict = await Verifier(log.store, _workspace).verify(CHAIN)
@@ -173,14 +195,19 @@ async def _verify(file: Path) -> None:
         raise RuntimeError(verdict.reason)
 
 
-async def _floor(file: Path) -> None:
+async def _floor(file: Path, columns: str = ROW_COLUMNS) -> None:
     """Read, parse, SHA-256 of the same bytes."""
     connection = sqlite3.connect(file)
-    for canonical, stored in connection.execute("SELECT canonical, hash FROM records ORDER BY sequence"):
+    sql = f"SELECT {columns} FROM records WHERE chain = 1 ORDER BY sequence"  # noqa: S608  column names
+    for _, canonical, stored, *_ in connection.execute(sql):
         orjson.loads(canonical)
         if hashlib.sha256(canonical).hexdigest() != stored:
             raise RuntimeError("the floor found a wrong hash")
     connection.close()
+
+
+async def _least(file: Path) -> None:
+    await _floor(file, "1, canonical, hash")
 
 
 async def _query_seconds(file: Path) -> float:
@@ -194,8 +221,9 @@ async def _query_seconds(file: Path) -> float:
     return sorted(spent)[len(spent) // 2]
 
 
+WALKS: dict[str, Callable[[Path], Coroutine[None, None, None]]] = {"verify": _verify, "floor": _floor, "least": _least}
+
 if __name__ == "__main__":
-    WALKS: dict[str, Callable[[Path], Coroutine[None, None, None]]] = {"verify": _verify, "floor": _floor}
     begun = time.perf_counter()
     asyncio.run(WALKS[sys.argv[1]](Path(sys.argv[2])))
-    print(time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIBIBYTE)
+    print(time.perf_counter() - begun, _peak_megabytes())

@@ -9,7 +9,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,12 +39,13 @@ class Running:
 
 
 @contextmanager
-def service(settings: Mapping[str, str] | None = None) -> Iterator[Running]:
-    """Run a service over a fresh data directory, with further settings."""
-    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+def service(settings: Mapping[str, str] | None = None, folder: Path | None = None) -> Iterator[Running]:
+    """Run a service over a fresh data directory, or the one given, with further settings."""
+    with ExitStack() as stack:
+        directory = str(folder) if folder else stack.enter_context(_temporary())
         environment = {
             **{name: value for name, value in os.environ.items() if name != "KUSTO_URI"},
-            "DATA_DIR": folder,
+            "DATA_DIR": directory,
             "PORT": "0",
             "WORKSPACE_FILE": str(WORKSPACE),
             "LOG_LEVEL": "WARNING",
@@ -55,9 +56,13 @@ def service(settings: Mapping[str, str] | None = None) -> Iterator[Running]:
             try:
                 assert process.stdout is not None  # noqa: S101  it is a pipe
                 url = process.stdout.readline().removeprefix("ready ").strip()
-                yield Running(url, _token(url, Path(folder)))
+                yield Running(url, _token(url, Path(directory)))
             finally:
                 process.terminate()
+
+
+def _temporary() -> AbstractContextManager[str]:
+    return tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)
 
 
 def requests_per_second(url: str, headers: dict[str, str], *, connections: int, seconds: float) -> float:

@@ -11,13 +11,14 @@ from shared.provenance.ports import Filters
 from shared.timestamps import rfc3339
 
 IGNORED = "x-provenance-ignored"
-_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
+_FAR = 2**62
 
 
 def _sequence(text: str) -> int:
     if not _WHOLE.fullmatch(text):
         raise ValueError("a whole number is expected")
-    return int(text)
+    return _near(text)
 
 
 Sequence = Annotated[int | None, BeforeValidator(_sequence)]
@@ -42,6 +43,11 @@ class SequenceQuery(WindowQuery):
     offset: str | None = Field(None, description="Records to skip; not stable while records are appended.")
 
 
+def _near(text: str) -> int:
+    """Return a whole number, one that no chain reaches cut to where stores can still compare it."""
+    return max(-_FAR, min(int(text), _FAR))
+
+
 @dataclass(slots=True)
 class Lenient:
     """Reads what falls back to its default, and keeps the names of what did.
@@ -57,7 +63,7 @@ class Lenient:
         if text is None:
             return default
         if _WHOLE.fullmatch(text) and int(text) >= least:
-            return int(text)
+            return _near(text)
         self.ignored.append(name)
         return default
 

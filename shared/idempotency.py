@@ -55,8 +55,8 @@ class IdempotencyKeys:
         Raises:
             WorkspaceError: INVALID naming ``Idempotency-Key``; UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED``.
         """
-        if len(key) > MAX_KEY_LENGTH or not key.isprintable():
-            raise invalid("Idempotency-Key", f"up to {MAX_KEY_LENGTH} printable characters are expected")
+        if not key.strip() or len(key) > MAX_KEY_LENGTH or not key.isprintable():
+            raise invalid("Idempotency-Key", f"1 to {MAX_KEY_LENGTH} printable characters are expected")
         fingerprint = hashlib.sha256(request).hexdigest()
         name = hashlib.sha256(f"{caller}\n{operation}\n{key}".encode()).hexdigest()
         at = now()

@@ -28,7 +28,7 @@ def problem_reply(error: WorkspaceError, trace_id: str) -> Reply:
     """Return the reply that tells a caller of an error."""
     status = STATUS[error.kind]
     document = {
-        **error.members,
+        **{name: value for name, value in error.members.items() if value is not None or name != "retryAfter"},
         "type": TYPE_BASE + error.code.lower().replace("_", "-"),
         "title": status.phrase,
         "status": int(status),
@@ -47,6 +47,7 @@ def _headers(error: WorkspaceError) -> dict[str, str]:
             allow = error.members.get("allow")
             return {"Allow": ", ".join(allow) if isinstance(allow, list) else ""}
         case Kind.THROTTLED | Kind.UNAVAILABLE:
-            return {"Retry-After": str(error.members.get("retryAfter", DEFAULT_RETRY_AFTER))}
+            seconds = error.members.get("retryAfter", DEFAULT_RETRY_AFTER)
+            return {} if seconds is None else {"Retry-After": str(seconds)}
         case _:
             return {}

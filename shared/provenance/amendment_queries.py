@@ -6,7 +6,16 @@ from typing import Final
 
 from shared.provenance.amendments import Status, amendment_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Lookup
-from shared.provenance.queries import DEFAULT_LIMIT, MAX_LIMIT, Answer, collect, pages, query
+from shared.provenance.queries import (
+    DEFAULT_LIMIT,
+    MAX_BODY_BYTES,
+    MAX_LIMIT,
+    Answer,
+    collect,
+    json_weight,
+    pages,
+    query,
+)
 
 MAX_CHAIN: Final = 1_000
 """Most entries of an entity's corrections."""
@@ -69,7 +78,7 @@ async def entity_chain(store: ChainStore, chain: ChainKey, entity_id: str) -> An
 
 async def _pending(store: ChainStore, chain: ChainKey, filters: Filters, limit: int, offset: int) -> Answer:
     undecided: list[ChainRecord] = []
-    scanned = skipped = 0
+    scanned = skipped = size = 0
     async for page, read, _ in pages(store, chain, filters, newest_first=True, most=max(limit, DEFAULT_LIMIT)):
         scanned += read
         decided = await _decided(store, chain, page)
@@ -78,9 +87,21 @@ async def _pending(store: ChainStore, chain: ChainKey, filters: Filters, limit: 
         skip = min(offset - skipped, len(still))
         skipped += skip
         undecided += still[skip:]
-        if len(undecided) > limit:
+        size += sum(map(json_weight, still[skip:]))
+        if len(undecided) > limit or size > MAX_BODY_BYTES:
             break
-    return Answer(undecided[:limit], scanned, has_more=len(undecided) > limit)
+    fitting = _fitting(undecided[:limit])
+    return Answer(fitting, scanned, has_more=len(undecided) > len(fitting))
+
+
+def _fitting(records: Sequence[ChainRecord]) -> Sequence[ChainRecord]:
+    """Return as many records from the start as one reply holds, one at least."""
+    size = 0
+    for position, record in enumerate(records):
+        size += json_weight(record)
+        if position and size > MAX_BODY_BYTES:
+            return records[:position]
+    return records
 
 
 async def _decided(store: ChainStore, chain: ChainKey, records: Sequence[ChainRecord]) -> set[str]:

@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared import logs
 from shared.errors import Kind, WorkspaceError
@@ -33,8 +33,7 @@ type Check = Callable[[], Awaitable[None]]
 type Tips = OrderedDict[ChainKey, Tip]
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """What came of an append.
 
     Attributes:
@@ -165,7 +164,7 @@ class Appender:
             self.waiting.popleft()
             if entry.gone:
                 continue
-            claims = entry.claims
+            claims = entry.claims if entry.look_up or entry.exclusive else ()
             if claimed.isdisjoint(claims):
                 claimed.update(claims)
                 batch.append(entry)

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import orjson
@@ -14,7 +14,7 @@ from shared.provenance.hash_rule import SAFE_INTEGER, json_integer
 MAX_DEPTH: Final = 128
 """Levels of nesting that every reader of a record is expected to manage."""
 
-_STRICT: Final = (
+STRICT: Final = (
     orjson.OPT_SORT_KEYS
     | orjson.OPT_STRICT_INTEGER
     | orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -23,6 +23,7 @@ _STRICT: Final = (
 )
 _SMALLEST_PLAIN: Final = 1e-5
 _LARGEST_PLAIN: Final = 1e15
+_CONSTANTS: Final = frozenset((bool, type(None)))
 
 
 def fast_jcs(value: Any) -> bytes:
@@ -34,7 +35,7 @@ def fast_jcs(value: Any) -> bytes:
         RecursionError: nested too deeply to be walked.
     """
     text = _sorted_json(value)
-    if text and _writes_alike(value, MAX_DEPTH):
+    if text and _writes_alike(value, text):
         return text
     return rfc8785.dumps(value)
 
@@ -67,7 +68,7 @@ def reparsed(canonical: bytes) -> Any:
         ValueError: it is not JSON.
     """
     value = orjson.loads(canonical)
-    if _writes_alike(value, MAX_DEPTH):
+    if _sorted_json(value) and plain((value,), MAX_DEPTH):
         return value
     return json.loads(canonical, parse_int=json_integer)
 
@@ -76,8 +77,17 @@ def parsed_if_canonical(canonical: bytes) -> Any:
     """Return the value that bytes are the RFC 8785 form of; None when they are of none (or of ``null``)."""
     try:
         value = orjson.loads(canonical)
-        if _sorted_json(value) == canonical and _writes_alike(value, MAX_DEPTH):
+        if orjson.dumps(value, None, STRICT) == canonical and _writes_alike(value, canonical):
             return value
+    except TypeError:
+        pass  # an integer beyond ±(2^53-1) stands for a double
+    except ValueError:
+        return None
+    return _parsed_by_the_rule(canonical)
+
+
+def _parsed_by_the_rule(canonical: bytes) -> Any:
+    try:
         value = json.loads(canonical, parse_int=json_integer)
         return value if rfc8785.dumps(value) == canonical else None
     except (TypeError, ValueError, RecursionError):
@@ -87,7 +97,7 @@ def parsed_if_canonical(canonical: bytes) -> Any:
 def _sorted_json(value: Any) -> bytes:
     """Return what orjson writes with sorted keys; nothing for what is not to be stored or no JSON."""
     try:
-        return orjson.dumps(value, option=_STRICT)
+        return orjson.dumps(value, option=STRICT)
     except TypeError:
         return b""
 
@@ -97,33 +107,46 @@ def is_canonical(canonical: bytes) -> bool:
     return parsed_if_canonical(canonical) is not None
 
 
-def _writes_alike(value: Any, depth: int) -> bool:
-    """Tell whether orjson with sorted keys writes what RFC 8785 asks for (a lone surrogate makes it raise).
+def _writes_alike(value: Any, text: bytes) -> bool:
+    """Tell whether what orjson wrote with sorted keys, ``text``, is what RFC 8785 asks for.
 
-    orjson sorts by code points, RFC 8785 by UTF-16 units: the same for ASCII keys. Its floats differ from ECMAScript's
-    where they are whole numbers, below 1e-5 or above 1e15. Enumerations and other subclasses are left to rfc8785.
+    orjson sorts by code points, RFC 8785 by UTF-16 units: the same where all is ASCII, or the keys are. It refused
+    integers beyond ±(2^53-1).
     """
-    kind = type(value)
-    if kind is str or kind is bool or value is None:
-        return True
-    if kind is int:
-        return abs(int(value)) <= SAFE_INTEGER
-    if kind is dict:
-        return depth > 0 and _members_alike(value, depth - 1)
-    if kind is list:
-        return depth > 0 and all(_writes_alike(item, depth - 1) for item in value)
-    return kind is float and _plain(value)
+    return plain((value,), MAX_DEPTH) and (text.isascii() or _ascii_keys((value,)))
 
 
-def _plain(number: float) -> bool:
-    return _SMALLEST_PLAIN <= abs(number) <= _LARGEST_PLAIN and not number.is_integer()
+def plain(values: Iterable[Any], depth: int) -> bool:
+    """Tell whether values are JSON without the floats that orjson writes differently from ECMAScript.
 
-
-def _members_alike(members: dict[Any, Any], depth: int) -> bool:
-    for name, value in members.items():
-        if type(name) is not str or not name.isascii():
+    These are whole numbers, and what is below 1e-5 or above 1e15. Walks of millions of records run through here.
+    """
+    for value in values:
+        kind = type(value)
+        if kind is str or kind is int:
+            continue
+        if kind is float:
+            sound = value % 1.0 and (
+                _SMALLEST_PLAIN <= value <= _LARGEST_PLAIN or -_LARGEST_PLAIN <= value <= -_SMALLEST_PLAIN
+            )
+        elif kind is dict:
+            sound = depth and plain(value.values(), depth - 1)
+        elif kind is list:
+            sound = depth and plain(value, depth - 1)
+        else:
+            sound = kind in _CONSTANTS
+        if not sound:
             return False
-        if type(value) is not str and not _writes_alike(value, depth):
+    return True
+
+
+def _ascii_keys(values: Iterable[Any]) -> bool:
+    """Tell whether all keys are ASCII; the depth was bounded before."""
+    for value in values:
+        if type(value) is dict:
+            if not all(map(str.isascii, value)) or not _ascii_keys(value.values()):
+                return False
+        elif type(value) is list and not _ascii_keys(value):
             return False
     return True
 

@@ -12,10 +12,18 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from shared import logs
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.growth import grown, tree_of
+from shared.provenance.growth import Trees, grown
 from shared.provenance.hash_rule import RECORD_ID_DIGITS
 from shared.provenance.merkle import CompactRange
-from shared.provenance.notes import Checkpoint, VerifierKey, key_name, opened_checkpoint, origin_of, signed_note
+from shared.provenance.notes import (
+    Checkpoint,
+    NoteError,
+    VerifierKey,
+    key_name,
+    opened_checkpoint,
+    origin_of,
+    signed_note,
+)
 from shared.provenance.ports import ChainKey, ChainStore, CheckpointStore, NoteSigner, StoredCheckpoint, Tip
 from shared.timestamps import now, rfc3339
 
@@ -91,10 +99,14 @@ class Checkpoints:
         """Return what a stored checkpoint says.
 
         Raises:
-            NoteError: it is not signed by this workspace's key, or belongs to another chain.
+            NoteError: it is not signed by this workspace's key, belongs to another chain, or stands under the name of
+                another size: a copy under a later name would hide every checkpoint after it.
         """
         origin = origin_of(await self._workspace(), chain.target, chain.scope_key)
-        return opened_checkpoint(stored.note, await self.verifier_key(), origin)
+        checkpoint = opened_checkpoint(stored.note, await self.verifier_key(), origin)
+        if stored.name != name_of(chain, checkpoint.size):
+            raise NoteError(f"it counts {checkpoint.size} records and stands under another size's name")
+        return checkpoint
 
     async def current(self, chain: ChainKey) -> CurrentCheckpoint:
         """Return the newest checkpoint of a chain.
@@ -158,7 +170,7 @@ class Checkpoints:
         tree = _tree_in(state) if state else None
         if tree is not None and (tree.size, tree.root()) == (last.size, last.root):
             return tree
-        tree = await tree_of(self._store, chain, last.size)
+        tree = await Trees(self._store).of(chain, 0, last.size)
         if (tree.size, tree.root()) != (last.size, last.root):
             detail = "The chain is not the one that its last checkpoint was signed for."
             raise WorkspaceError(Kind.INTERNAL, "CHECKPOINT_REFUSED", detail)

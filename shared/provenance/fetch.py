@@ -53,7 +53,10 @@ def _records(url: str, token: str, target: str, scope_key: str) -> Iterator[Any]
         # A page that was cut short for its size is newest first: what is missing are its oldest records.
         page = _get(url, token, window | ({"scopeKey": scope_key} if scope_key else {}))
         if not page:
-            return
+            # An empty window is the end only if nothing stands beyond it; a gap is for the verifier to find.
+            page = _beyond(url, token, target, scope_key, last)
+            if not page:
+                return
         while _first(page) > last + 1:
             earlier = {**window, "toSequence": _first(page) - 1} | ({"scopeKey": scope_key} if scope_key else {})
             more = _get(url, token, earlier)
@@ -62,6 +65,11 @@ def _records(url: str, token: str, target: str, scope_key: str) -> Iterator[Any]
             page += more
         yield from reversed(page)
         last = _sequence(page[0])
+
+
+def _beyond(url: str, token: str, target: str, scope_key: str, last: int) -> list[Any]:
+    query = {"target": target, "fromSequence": last + 1, "limit": PAGE}
+    return _get(url, token, query | ({"scopeKey": scope_key} if scope_key else {}))
 
 
 def _first(page: list[Any]) -> int:

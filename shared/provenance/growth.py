@@ -1,7 +1,7 @@
 """The Merkle tree of a chain: made from its hashes, and grown by records that are verified."""
 
 import asyncio
-from collections.abc import Sequence
+from collections import OrderedDict
 from typing import Final
 
 from shared.errors import Kind, WorkspaceError
@@ -9,34 +9,63 @@ from shared.provenance.hash_rule import genesis_hash
 from shared.provenance.merkle import CompactRange
 from shared.provenance.ports import ChainKey, ChainStore, Tip
 from shared.provenance.walk import Walk
+from shared.provenance.walking import walk_on
 
 HASHES_PAGE: Final = 10_000
-RECORDS_PAGE: Final = 1_000
-PAGE_BYTES: Final = 8_000_000
+SUBTREE_LEAVES: Final = 4_096
+KNOWN_SUBTREES: Final = 50_000
+"""Roots that a process keeps: 200 million records' worth, in about 10 MB."""
 
 
-async def tree_of(store: ChainStore, chain: ChainKey, size: int) -> CompactRange:
-    """Return the tree of a chain's first records, smaller when it has fewer."""
-    (tree,) = await trees_of(store, chain, [(0, size)])
-    return tree
+class Trees:
+    """Makes trees from the stored hashes; roots of complete subtrees are kept, since a chain only grows.
 
-
-async def trees_of(store: ChainStore, chain: ChainKey, ranges: Sequence[tuple[int, int]]) -> list[CompactRange]:
-    """Return the tree of each range of leaves, from one pass over the stored hashes.
+    Should somebody change the stored hashes, trees of kept roots agree with the signed checkpoints, new ones do not.
 
     Args:
-        store: keeps the chain.
-        chain: which chain.
-        ranges: first leaf (from 0) and the one after the last; they do not overlap.
+        store: keeps the chains.
     """
-    trees = {bounds: CompactRange() for bounds in ranges}
-    for first, last in sorted(ranges):
-        while (have := first + trees[first, last].size) < last:
-            page = await store.hashes(chain, have, limit=min(HASHES_PAGE, last - have))
-            if not page:
+
+    def __init__(self, store: ChainStore) -> None:
+        self._store = store
+        self._roots: OrderedDict[tuple[ChainKey, int], bytes] = OrderedDict()
+
+    async def of(self, chain: ChainKey, first: int, last: int) -> CompactRange:
+        """Return the tree of a range of leaves, smaller when the chain has fewer.
+
+        Args:
+            chain: which chain.
+            first: first leaf, from 0.
+            last: the one after the last leaf.
+        """
+        tree = CompactRange()
+        while first % SUBTREE_LEAVES == 0 and first + tree.size + SUBTREE_LEAVES <= last:
+            root = await self._subtree(chain, first + tree.size)
+            if root is None:
                 break
-            await asyncio.to_thread(trees[first, last].append, map(bytes.fromhex, page))
-    return [trees[bounds] for bounds in ranges]
+            tree.append_subtree(root, SUBTREE_LEAVES)
+        await self._grow(chain, first, last, tree)
+        return tree
+
+    async def _subtree(self, chain: ChainKey, first: int) -> bytes | None:
+        root = self._roots.get((chain, first))
+        if root is None:
+            tree = CompactRange()
+            await self._grow(chain, first, first + SUBTREE_LEAVES, tree)
+            if tree.size < SUBTREE_LEAVES:
+                return None
+            root = self._roots[chain, first] = tree.root()
+        self._roots.move_to_end((chain, first))
+        while len(self._roots) > KNOWN_SUBTREES:
+            self._roots.popitem(last=False)
+        return root
+
+    async def _grow(self, chain: ChainKey, first: int, last: int, tree: CompactRange) -> None:
+        while (have := first + tree.size) < last:
+            page = await self._store.hashes(chain, have, limit=min(HASHES_PAGE, last - have))
+            if not page:
+                return
+            await asyncio.to_thread(tree.append, map(bytes.fromhex, page))
 
 
 async def grown(store: ChainStore, chain: ChainKey, workspace: str, tree: CompactRange, tip: Tip) -> CompactRange:
@@ -50,11 +79,10 @@ async def grown(store: ChainStore, chain: ChainKey, workspace: str, tree: Compac
         last = await store.hashes(chain, tree.size - 1, limit=1)
         walk.last_hash = last[0] if last else ""
     while walk.fault is None and walk.sequence < tip.sequence:
-        limit = min(RECORDS_PAGE, tip.sequence - walk.sequence)
-        page = await store.read(chain, walk.sequence, limit=limit, max_bytes=PAGE_BYTES)
-        if not page.records:
+        before = walk.sequence
+        await walk_on(store, chain, walk, tip.sequence)
+        if walk.sequence == before:
             break
-        await asyncio.to_thread(walk.over, page.records)
     if walk.fault or walk.fork or walk.sequence != tip.sequence or walk.last_hash != tip.hash:
         fault = walk.fault or walk.fork
         reason = fault.reason if fault else "records and head item disagree"

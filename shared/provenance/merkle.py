@@ -39,6 +39,20 @@ class CompactRange:
             nodes.append(node)
             self.size += 1
 
+    def append_subtree(self, node: bytes, leaves: int) -> None:
+        """Grow by the root of a complete subtree.
+
+        Args:
+            node: the root.
+            leaves: of the subtree; a power of two that divides ``size``.
+        """
+        places = self.size // leaves
+        while places & 1:
+            node = node_hash(self.nodes.pop(), node)
+            places >>= 1
+        self.nodes.append(node)
+        self.size += leaves
+
     def root(self) -> bytes:
         """Return the tree's root, MTH in RFC 6962."""
         if not self.nodes:

@@ -34,7 +34,7 @@ class EventBody(Body):
 class AmendmentBody(Body):
     """A correction."""
 
-    scope_key: str = Field("", alias="ScopeKey", description="Required.")
+    scope_key: str | None = Field(None, alias="ScopeKey", description="Required.")
     entity_type: Text = Field(alias="EntityType")
     entity_id: Text = Field(alias="EntityID")
     original_record: dict[str, Any] = Field(alias="OriginalRecord")

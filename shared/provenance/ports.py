@@ -1,9 +1,9 @@
 """What other domains need of the audit log, and what the audit log needs of its stores."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 
 class Target(StrEnum):
@@ -261,6 +261,29 @@ class ChainStore(Protocol):
 
     async def close(self) -> None:
         """Finish what runs and let go of connections."""
+        ...
+
+
+type Row = tuple[Any, ...]
+"""A record without its append id: sequence, canonical, hash, then the value of each of :data:`PROJECTED` or None."""
+
+
+@runtime_checkable
+class RowStreams(Protocol):
+    """What a chain store may have besides: rows for walks, without a record made of each."""
+
+    async def stream(self, chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
+        """Hand the rows of a window to a function, which runs off the event loop and may stop early.
+
+        Args:
+            chain: which chain; one never written gives no rows.
+            first: lowest sequence, inclusive.
+            last: highest sequence, inclusive; the window is read as one, in constant memory.
+            work: takes the rows by ascending sequence, exactly as they are stored.
+
+        Raises:
+            WorkspaceError: as the methods of :class:`ChainStore`.
+        """
         ...
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shared.errors import invalid
-from shared.provenance.growth import trees_of
+from shared.provenance.growth import Trees
 from shared.provenance.merkle import consistency_ranges, inclusion_ranges
 from shared.provenance.ports import ChainKey, ChainStore
 
@@ -44,6 +44,7 @@ class Proofs:
 
     def __init__(self, store: ChainStore) -> None:
         self._store = store
+        self._trees = Trees(store)
 
     async def inclusion(self, chain: ChainKey, sequence: int, size: int) -> InclusionProof:
         """Return the proof that the record of a sequence is in the tree of a size.
@@ -74,4 +75,4 @@ class Proofs:
             raise invalid(field, f"must be 1 to the length of the chain, {length}")
 
     async def _roots(self, chain: ChainKey, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        return [tree.root() for tree in await trees_of(self._store, chain, ranges)]
+        return [(await self._trees.of(chain, first, last)).root() for first, last in ranges]

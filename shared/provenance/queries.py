@@ -1,6 +1,6 @@
 """Queries and exports of a chain, page by page."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -53,20 +53,41 @@ async def query(
     return await collect(store, chain, filters, newest_first=True, limit=min(limit, MAX_LIMIT), offset=offset)
 
 
-async def export(store: ChainStore, chain: ChainKey, filters: Filters, *, limit: int = DEFAULT_EXPORT_LIMIT) -> Answer:
-    """Return the oldest records that match, oldest first, up to 64 MiB of JSON.
+async def export(
+    store: ChainStore,
+    chain: ChainKey,
+    filters: Filters,
+    *,
+    limit: int = DEFAULT_EXPORT_LIMIT,
+    weigh: Callable[[ChainRecord], int] | None = None,
+) -> Answer:
+    """Return the oldest records that match, oldest first, up to 64 MiB of body.
 
     Args:
         store: keeps the chain.
         chain: which chain; one never written gives nothing.
         filters: what to match.
         limit: most records, clamped to :data:`MAX_EXPORT_LIMIT`.
+        weigh: gives the bytes that a record takes in the body; left out: as JSON.
     """
-    return await collect(store, chain, filters, newest_first=False, limit=min(limit, MAX_EXPORT_LIMIT))
+    most = min(limit, MAX_EXPORT_LIMIT)
+    return await collect(store, chain, filters, newest_first=False, limit=most, weigh=weigh or json_weight)
+
+
+def json_weight(record: ChainRecord) -> int:
+    """Return how many bytes a record takes in a JSON array."""
+    return len(record.canonical) + len(record.hash) + len(',"Hash":"",')
 
 
 async def collect(
-    store: ChainStore, chain: ChainKey, filters: Filters, *, newest_first: bool, limit: int, offset: int = 0
+    store: ChainStore,
+    chain: ChainKey,
+    filters: Filters,
+    *,
+    newest_first: bool,
+    limit: int,
+    offset: int = 0,
+    weigh: Callable[[ChainRecord], int] = json_weight,
 ) -> Answer:
     """Return the first ``limit`` matches after ``offset`` in an order, or fewer when the body is full."""
     records: list[ChainRecord] = []
@@ -76,7 +97,7 @@ async def collect(
     ):
         scanned, more = scanned + read, following
         for position, record in enumerate(page):
-            size += len(record.canonical) + len(record.hash) + len(',"Hash":"",')
+            size += weigh(record)
             if records and (len(records) >= limit or size > MAX_BODY_BYTES):
                 return Answer(records, scanned, has_more=True)
             records.append(record)

@@ -1,8 +1,7 @@
 """Audit records: what they are made of, how they are linked, and how they are read back."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -50,12 +49,12 @@ MAX_RECORD_BYTES: Final = 1_500_000
 _ACTORS: Final = ("UserID", "AmendedBy", "ApprovedBy", "RejectedBy")
 _TIMES: Final = ("Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt")
 _ALIKE: Final = ("ActionType", "EntityType", "EntityID", "ReasonCategory", "Status", "AmendmentID")
+_OF_EVENTS: Final = ("UserID", "ActionType", "EntityType", "EntityID")
 _LINKS_BYTES: Final = 400
 _SHORT: Final = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """What is to become a record: all but its place, its time and its links.
 
     Attributes:
@@ -71,12 +70,13 @@ class Draft:
     size: int
 
 
-def draft(body: Mapping[str, Any], time_field: str = "Timestamp") -> Draft:
+def draft(body: Mapping[str, Any], time_field: str = "Timestamp", projected: Mapping[str, str] | None = None) -> Draft:
     """Return a draft whose values are canonical already, so that sealing cannot fail.
 
     Args:
         body: the record without RecordID, its time, PreviousHash and Hash; names are ASCII.
         time_field: the member that receives the time of the append.
+        projected: what :func:`projection` gives for the body, where that is known.
 
     Raises:
         WorkspaceError: INVALID naming the member without canonical form; TOO_LARGE ``RECORD_TOO_LARGE``.
@@ -96,7 +96,7 @@ def draft(body: Mapping[str, Any], time_field: str = "Timestamp") -> Draft:
     if size > MAX_RECORD_BYTES:
         detail = f"The record takes {size} bytes in canonical form; at most {MAX_RECORD_BYTES} are taken."
         raise WorkspaceError(Kind.TOO_LARGE, "RECORD_TOO_LARGE", detail)
-    return Draft(members, time_field, projection(body), size)
+    return Draft(members, time_field, projection(body) if projected is None else projected, size)
 
 
 def event_draft(user_id: str, event: Mapping[str, Any]) -> Draft:
@@ -109,7 +109,8 @@ def event_draft(user_id: str, event: Mapping[str, Any]) -> Draft:
     Raises:
         WorkspaceError: as :func:`draft`.
     """
-    return draft({"UserID": user_id, **_event_members(event)})
+    body = {"UserID": user_id, **_event_members(event)}
+    return draft(body, projected={name: body[name] for name in _OF_EVENTS if name in body})
 
 
 def sealed(draft: Draft, sequence: int, timestamp: str, previous_hash: str, append_id: str) -> ChainRecord:

@@ -5,6 +5,7 @@ from typing import Final
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.provenance.ports import ChainKey, Target
 
+MAX_SCOPE_CHARACTERS: Final = 1_024
 WORKSPACE_TARGETS: Final = frozenset({Target.PLATFORM_CONFIG, Target.ACCESS_CONTROL})
 
 
@@ -56,9 +57,13 @@ def amendments_chain(scope_key: str | None) -> ChainKey:
 def not_provisioned() -> WorkspaceError:
     """Return the error of every provenance route of a workspace without the provenance policy."""
     detail = "Provenance is not provisioned for this workspace."
-    return WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_NOT_PROVISIONED", detail)
+    # No Retry-After: it does not come by waiting.
+    return WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_NOT_PROVISIONED", detail, retryAfter=None)
 
 
 def _refuse_empty(scope_key: str) -> None:
     if not scope_key:
         raise invalid("scopeKey", "must be given and not be empty", code="SCOPE_KEY_REQUIRED")
+    if len(scope_key) > MAX_SCOPE_CHARACTERS:
+        # A longer one could be written but fit no query string.
+        raise invalid("scopeKey", f"must have at most {MAX_SCOPE_CHARACTERS} characters")

@@ -12,6 +12,7 @@ from shared.provenance.notes import Checkpoint, NoteError
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, StoredCheckpoint, Tip
 from shared.provenance.records import opened
 from shared.provenance.walk import Fault, Walk, claims_of, fork_at
+from shared.provenance.walking import walk_on
 
 VERIFY_SECONDS: Final = 200.0
 PAGE_RECORDS: Final = 1_000
@@ -143,16 +144,11 @@ class Verifier:
 
     async def _walk(self, chain: ChainKey, walk: Walk, tip: Tip) -> None:
         """Walk up to the tip that was read at first; what is appended meanwhile is left out."""
-        after = 0
-        while after < tip.sequence and walk.fault is None:
-            limit = min(PAGE_RECORDS, tip.sequence - after)
-            page = await self._store.read(chain, after, limit=limit, max_bytes=PAGE_BYTES)
-            records = [record for record in page.records if record.sequence <= tip.sequence]
-            if not records:
+        while walk.sequence < tip.sequence and walk.fault is None:
+            before = walk.sequence
+            await walk_on(self._store, chain, walk, tip.sequence)
+            if walk.sequence == before:
                 return
-            # Off the loop: the service answers others meanwhile.
-            await asyncio.to_thread(walk.over, records)
-            after = records[-1].sequence
 
     async def _link_fault(self, chain: ChainKey, walk: Walk) -> Fault | None:
         """Return what the walk found; a record that does not link may be the start of another branch."""

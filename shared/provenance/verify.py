@@ -34,7 +34,7 @@ def _verify(options: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         return _untold(str(error))
     try:
-        records = load(Path(options.export).read_text(encoding="utf-8"))
+        records = load(Path(options.export).read_text(encoding="utf-8-sig"))
         count = verify(records, options.workspace, options.target, options.scope, checkpoint)
     except BrokenError as error:
         return _broken(error.broken_at, str(error))
@@ -42,7 +42,7 @@ def _verify(options: argparse.Namespace) -> int:
         return _untold(str(error))
     against = f", checkpoint of {checkpoint.size} agrees" if checkpoint else ", compared with no checkpoint"
     _say(f"sound: {count} records{against}" if count else f"empty: nothing was checked{against}")
-    return SOUND
+    return SOUND if count else UNTOLD
 
 
 def _checkpoint(options: argparse.Namespace) -> Checkpoint | None:

@@ -1,13 +1,14 @@
-"""Walks a chain link by link: pure computation over pages of stored records."""
+"""Walks a chain link by link: pure computation over stored rows."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from shared.provenance.canonical import parsed_if_canonical
+from shared.provenance.event_run import EventRun
 from shared.provenance.hash_rule import digest, record_id
 from shared.provenance.merkle import CompactRange
-from shared.provenance.ports import ChainRecord
+from shared.provenance.ports import PROJECTED, ChainRecord, Row
 from shared.provenance.records import projection
 
 
@@ -55,21 +56,32 @@ class Walk:
     def __post_init__(self) -> None:
         self.last_hash = self.genesis
 
-    def over(self, records: Iterable[ChainRecord]) -> None:
-        """Walk on over the next records, until something is wrong."""
-        hashes: list[str] = []
-        for record in records:
-            value = parsed_if_canonical(record.canonical)
-            if self._sound(record, value):
-                self.sequence, self.last_hash, self.claimed = record.sequence, record.hash, value["PreviousHash"]
-                hashes.append(record.hash)
-            elif self._beside(record, value):
-                self.fork = self.fork or Fault(record.hash, _forked(record.sequence))
-            else:
-                self.fault = self._fault(record, value)
+    def over(self, rows: Iterable[Row]) -> None:
+        """Walk on over the next rows, until something is wrong."""
+        rows = iter(rows)
+        run = EventRun(self.sequence, self.last_hash, self.claimed, [])
+        while (row := run.over(rows, self.leaves)) is not None:
+            # Not a plain event, or not a sound one: looked at closely.
+            self.sequence, self.last_hash, self.claimed = run.sequence, run.last_hash, run.claimed
+            if not self._closely(_record_of(row), run.hashes):
                 break
+            run.sequence, run.last_hash, run.claimed = self.sequence, self.last_hash, self.claimed
+        self.sequence, self.last_hash, self.claimed = run.sequence, run.last_hash, run.claimed
         wanted = max(0, self.leaves - self.tree.size)
-        self.tree.append(bytes.fromhex(text) for text in hashes[:wanted])
+        self.tree.append(bytes.fromhex(text) for text in run.hashes[:wanted])
+
+    def _closely(self, record: ChainRecord, hashes: list[str]) -> bool:
+        """Walk over one record of any kind; False when something is wrong."""
+        value = parsed_if_canonical(record.canonical)
+        if self._sound(record, value):
+            self.sequence, self.last_hash, self.claimed = record.sequence, record.hash, value["PreviousHash"]
+            hashes.append(record.hash)
+        elif self._beside(record, value):
+            self.fork = self.fork or Fault(record.hash, _forked(record.sequence))
+        else:
+            self.fault = self._fault(record, value)
+            return False
+        return True
 
     def _sound(self, record: ChainRecord, value: Any) -> bool:
         sequence = self.sequence + 1
@@ -118,6 +130,13 @@ class Walk:
         return Fault(here, f"the filter fields of {here} differ from its content: {', '.join(differing)}")
 
 
+def rows_of(records: Iterable[ChainRecord]) -> Iterable[Row]:
+    """Give records as rows."""
+    for record in records:
+        get = record.projection.get
+        yield (record.sequence, record.canonical, record.hash, *map(get, PROJECTED))
+
+
 def claims_of(records: Sequence[ChainRecord], claimed: str) -> int | None:
     """Return the sequence of the first record whose PreviousHash is the claimed one, None without."""
     for record in records:
@@ -135,3 +154,10 @@ def fork_at(fault: Fault, other: int) -> Fault:
 
 def _forked(sequence: int) -> str:
     return f"fork: a second record claims the predecessor of {record_id(sequence)}"
+
+
+def _record_of(row: Row) -> ChainRecord:
+    """Return a row as a record; content of another type than bytes is no canonical form, but has a digest."""
+    fields = {name: value for name, value in zip(PROJECTED, row[3:], strict=True) if value is not None}
+    canonical = row[1] if isinstance(row[1], bytes) else str(row[1]).encode("utf-8", "surrogatepass")
+    return ChainRecord(row[0], canonical, row[2], "", fields)

@@ -419,3 +419,51 @@ def test_the_receipt_leads_to_the_checkpoint(service: Service) -> None:
     reply = write(service.caller("editor@t"), "receipt /ü")
     where = urlencode({"target": "DomainEvents", "scopeKey": "receipt /ü"})
     assert reply.headers["link"] == f'</oi-api/provenance/checkpoint?{where}>; rel="checkpoint"'
+
+
+def test_a_blank_idempotency_key_is_refused(service: Service) -> None:
+    """An unset variable in a caller's script must not make different events one."""
+    editor = service.caller("editor@t")
+    reply = editor.post(EVENTS, json={**EVENT, "ScopeKey": "blank"}, headers={"Idempotency-Key": ""})
+    assert failing_fields(reply) == ["Idempotency-Key"]
+    assert query(editor, scopeKey="blank") == []
+
+
+def test_a_refused_request_does_not_use_its_key_up(service: Service) -> None:
+    """After a 400 the corrected request goes through under the same key."""
+    editor, headers = service.caller("editor@t"), {"Idempotency-Key": "mended"}
+    body = {**EVENT, "ScopeKey": "mended", "AfterState": {"x": 2**60}}
+    assert editor.post(EVENTS, json=body, headers=headers).status_code == 400
+    assert editor.post(EVENTS, json={**body, "AfterState": {"x": 1}}, headers=headers).status_code == 201
+
+
+def test_a_scope_too_long_to_be_asked_for_is_refused(service: Service) -> None:
+    """What could be written but never queried is a 400."""
+    assert failing_fields(write(service.caller("editor@t"), "x" * 1025)) == ["scopeKey"]
+    reply = write(service.caller("editor@t"), "\u20ac" * 1000)
+    assert reply.status_code == 201
+    assert "link" not in reply.headers
+
+
+def test_numbers_beyond_any_chain_are_numbers(service: Service, ten: list[dict[str, Any]]) -> None:
+    """Huge sequences are integers, and a huge limit is clamped, not ignored."""
+    huge = "9" * 30
+    parameters = {"scopeKey": "ten", "toSequence": huge, "fromSequence": f"-{huge}", "limit": huge}
+    reply = service.caller("viewer@t").get(f"{EVENTS}/query", params=parameters)
+    assert (len(reply.json()), "x-provenance-ignored" in reply.headers) == (10, False)
+
+
+def test_a_checkpoint_under_another_name_is_found_out(own_service: Service) -> None:
+    """A copy of an old checkpoint under a later name breaks verification, instead of hiding what came between."""
+    own_service._environment["CHECKPOINT_SCHEDULE"] = "*/1 * * * * *"
+    service = own_service.start()
+    editor = service.caller("editor@t")
+    write(editor, "copied")
+    address = "/oi-api/provenance/checkpoint?scopeKey=copied"
+    eventually(lambda: editor.get(address).status_code, lambda status: status == 200)
+    [note] = (service.data_dir / "checkpoints" / "DomainEvents").rglob("*000000000001")
+    (note.parent / "000000000099").write_bytes(note.read_bytes())
+    verdict = editor.post(f"{EVENTS}/verify", json={"ScopeKey": "copied"}).json()
+    assert verdict["ChainValid"] is False
+    assert verdict["BrokenAt"].endswith("000000000099")
+    problem(editor.get(address), 500, "CHECKPOINT_REFUSED")

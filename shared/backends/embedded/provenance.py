@@ -2,7 +2,8 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from shared.backends.embedded.faults import answering
 from shared.backends.embedded.provenance_scan import count, matching, page_of
 from shared.backends.embedded.provenance_schema import (
     RECORD_COLUMNS,
+    ROW_COLUMNS,
     SCHEMA,
     chain_number,
     insert,
@@ -29,6 +31,7 @@ from shared.provenance.ports import (
     Lookup,
     OutcomeUnknownError,
     Page,
+    Row,
     Target,
     Tip,
     TipMovedError,
@@ -54,6 +57,8 @@ class SqliteChainStore:
     def __init__(self, path: Path) -> None:
         self._writing = Database(path, SCHEMA)
         self._reading = Database(path, SCHEMA)
+        # Of its own, so that queries do not wait for walks.
+        self._walking = Database(path, SCHEMA)
 
     def weight(self, canonical: bytes) -> int:
         """Return the length, since nothing is escaped."""
@@ -97,6 +102,17 @@ class SqliteChainStore:
             return page_of(rows, limit, max_bytes, whole_sequences=True)
 
         return await self._read(work)
+
+    async def stream(self, chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
+        """Hand the rows of a window to a function."""
+        sql = f"SELECT {ROW_COLUMNS} FROM records WHERE chain = ? AND sequence BETWEEN ? AND ? ORDER BY sequence"  # noqa: S608  column names
+
+        def read(connection: sqlite3.Connection) -> None:
+            with closing(connection.execute(sql, (chain_number(connection, chain), first, last))) as rows:
+                work(rows)
+
+        with answering(CODE, "the audit log"):
+            await self._walking.read(read)
 
     async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         """Return the stored hashes alone."""
@@ -159,7 +175,7 @@ class SqliteChainStore:
 
     async def close(self) -> None:
         """Finish what runs and close the file."""
-        await asyncio.gather(self._writing.close(), self._reading.close())
+        await asyncio.gather(self._writing.close(), self._reading.close(), self._walking.close())
 
     async def _read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
         with answering(CODE, "the audit log"):

@@ -14,13 +14,15 @@ from shared.timestamps import rfc3339
 
 _READ_ONLY: Final = 0o444
 _SIZE_DIGITS: Final = 12
+_MILLIONS, _THOUSANDS = 6, 9
 
 
 class FileCheckpointStore:
     """The CheckpointStore port over a folder.
 
     Args:
-        folder: made on first use; each chain has a folder of its own in it.
+        folder: made on first use; each chain has a folder of its own in it, and in that one a folder for each million
+            and thousand of sizes: the newest of many is found without listing them all.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -28,7 +30,7 @@ class FileCheckpointStore:
 
     async def create(self, name: str, note: bytes) -> bool:
         """Store a note under a new name."""
-        return await _answering(lambda: _create(self._folder / name, note))
+        return await _answering(lambda: _create(self._path(name), note, self._folder))
 
     async def newest(self, prefix: str) -> StoredCheckpoint | None:
         """Return the note with the last name in the prefix's folder."""
@@ -47,15 +49,20 @@ class FileCheckpointStore:
         return await _answering(lambda: _bytes(self._folder / f"{name}.state"))
 
     def _newest(self, prefix: str) -> StoredCheckpoint | None:
-        folder = self._folder / prefix
-        try:
-            names = [name for name in os.listdir(folder) if len(name) == _SIZE_DIGITS and name.isdigit()]  # noqa: PTH208  names alone, of many
-        except FileNotFoundError:
-            return None
-        return self._get(f"{prefix}{max(names)}") if names else None
+        chain = self._folder / prefix
+        for millions in _descending(chain, _MILLIONS):
+            for thousands in _descending(chain / millions, _THOUSANDS - _MILLIONS):
+                # A folder may be empty: a crash came between it and its first file.
+                for name in _descending(chain / millions / thousands, _SIZE_DIGITS):
+                    return self._get(f"{prefix}{name}")
+        return None
+
+    def _path(self, name: str) -> Path:
+        prefix, _, size = name.rpartition("/")
+        return self._folder / prefix / size[:_MILLIONS] / size[_MILLIONS:_THOUSANDS] / size
 
     def _get(self, name: str) -> StoredCheckpoint | None:
-        path = self._folder / name
+        path = self._path(name)
         note = _bytes(path)
         if note is None:
             return None
@@ -70,7 +77,16 @@ async def _answering[T](work: Callable[[], T]) -> T:
         raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail) from error
 
 
-def _create(path: Path, content: bytes) -> bool:
+def _descending(folder: Path, digits: int) -> list[str]:
+    """Return the names of so many digits, the highest first."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208  names alone
+    except FileNotFoundError:
+        return []
+    return sorted((name for name in names if len(name) == digits and name.isdigit()), reverse=True)
+
+
+def _create(path: Path, content: bytes, top: Path) -> bool:
     draft = _draft(path, content, _READ_ONLY)
     try:
         # A link is created or refused as one step; what is linked is on disk already.
@@ -79,7 +95,10 @@ def _create(path: Path, content: bytes) -> bool:
         return False
     finally:
         draft.unlink()
-    _sync_folder(path.parent)
+    for folder in path.parents:
+        _sync_folder(folder)
+        if folder == top:
+            break
     return True
 
 

@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS records (
   timestamp TEXT, user_id TEXT, action_type TEXT, entity_type TEXT, entity_id TEXT,
   reason_category TEXT, status TEXT, amendment_id TEXT,
   PRIMARY KEY (chain, sequence)
-);
+) WITHOUT ROWID;
 CREATE UNIQUE INDEX IF NOT EXISTS by_append_id ON records (append_id, chain);
 -- Events are not asked for by entity, corrections are; an index over all would touch a page for each record.
 CREATE INDEX IF NOT EXISTS by_user ON records (chain, user_id, sequence);
@@ -41,6 +41,7 @@ CREATE INDEX IF NOT EXISTS by_status ON records (chain, status, sequence) WHERE 
 CREATE UNIQUE INDEX IF NOT EXISTS by_amendment ON records (chain, amendment_id) WHERE amendment_id IS NOT NULL;
 """
 
+ROW_COLUMNS: Final = "sequence, canonical, hash, " + ", ".join(COLUMNS[name] for name in PROJECTED)
 RECORD_COLUMNS: Final = "sequence, canonical, hash, append_id, " + ", ".join(COLUMNS[name] for name in PROJECTED)
 _MARKS: Final = ", ".join("?" * (5 + len(PROJECTED)))
 _INSERT: Final = f"INSERT INTO records (chain, {RECORD_COLUMNS}) VALUES ({_MARKS})"  # noqa: S608  column names
@@ -86,12 +87,5 @@ def insert(connection: sqlite3.Connection, key: ChainKey, records: Sequence[Chai
 
 
 def _row(chain: int, record: ChainRecord) -> tuple[Any, ...]:
-    fields = record.projection
-    return (
-        chain,
-        record.sequence,
-        record.canonical,
-        record.hash,
-        record.append_id,
-        *(fields.get(name) for name in PROJECTED),
-    )
+    fields = map(record.projection.get, PROJECTED)
+    return (chain, record.sequence, record.canonical, record.hash, record.append_id, *fields)

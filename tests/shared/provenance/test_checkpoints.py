@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
 from shared.errors import WorkspaceError
+from shared.provenance import growth
 from shared.provenance.checkpoints import name_of, prefix_of
 from shared.provenance.merkle import CompactRange, consistent, included
 from shared.provenance.notes import NoteError, VerifierKey, opened_checkpoint, origin_of, verified
@@ -31,6 +32,28 @@ async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
 async def leaves(plant: Ledger, chain: ChainKey) -> list[bytes]:
     """Return the leaf data of a chain."""
     return [bytes.fromhex(record.hash) for record in await plant.records(chain)]
+
+
+def notes_in(folder: Path) -> list[Path]:
+    """Return the files of notes under a folder."""
+    return [file for file in folder.rglob("*") if file.is_file() and file.name.isdigit()]
+
+
+async def test_the_newest_of_many_is_found(tmp_path: Path) -> None:
+    """Sizes far apart lie in folders of their own; one left empty by a crash does not hide what came before."""
+    store = FileCheckpointStore(tmp_path)
+    for size in (9, 999, 1_000, 1_000_000, 999_999_999):
+        assert await store.create(name_of(PLATFORM, size), str(size).encode())
+        newest = await store.newest(prefix_of(PLATFORM))
+        assert newest is not None
+        assert (newest.name, newest.note) == (name_of(PLATFORM, size), str(size).encode())
+    for file in notes_in(tmp_path):
+        assert len(file.relative_to(tmp_path / prefix_of(PLATFORM)).parts) == 3
+    await store.save_state(f"{prefix_of(PLATFORM)}tree", b"")
+    (tmp_path / prefix_of(PLATFORM) / "001000" / "000").mkdir(parents=True)
+    newest = await store.newest(prefix_of(PLATFORM))
+    assert newest is not None
+    assert newest.note == b"999999999"
 
 
 async def test_a_checkpoint_is_a_signed_note(plant: Ledger) -> None:
@@ -143,6 +166,31 @@ async def test_proofs_hold_against_the_signed_roots(plant: Ledger) -> None:
     assert consistent(old.size, new.size, old.root, new.root, between.hashes)
 
 
+async def test_proofs_read_what_they_read_before_no_more(plant: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Roots of complete subtrees are kept: a second proof reads the rest alone, and is the same as before."""
+    monkeypatch.setattr(growth, "SUBTREE_LEAVES", 4)
+    await plant.fill(PLATFORM, 30)
+    proofs, reads = Proofs(plant.store), []
+    read = plant.store.hashes
+
+    async def counted(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+        reads.append(limit)
+        return await read(chain, after, limit=limit)
+
+    monkeypatch.setattr(plant.store, "hashes", counted)
+    first = await proofs.inclusion(PLATFORM, 3, 37)
+    before = sum(reads)
+    reads.clear()
+    assert await proofs.inclusion(PLATFORM, 3, 37) == first
+    assert (before, sum(reads)) == (36, 4)
+    tree = CompactRange()
+    tree.append(await leaves(plant, PLATFORM))
+    for sequence in (1, 4, 5, 32, 33, 37):
+        proof = await proofs.inclusion(PLATFORM, sequence, 37)
+        leaf = (await leaves(plant, PLATFORM))[sequence - 1]
+        assert included(leaf, sequence - 1, 37, proof.hashes, tree.root())
+
+
 @pytest.mark.parametrize(("sequence", "size"), [(0, 5), (6, 5), (1, 0), (1, 8), (-1, -1)])
 async def test_proofs_beyond_the_chain_are_refused(plant: Ledger, sequence: int, size: int) -> None:
     """Sizes and places that the chain does not have are the caller's error."""
@@ -162,5 +210,6 @@ async def test_notes_are_created_once(tmp_path: Path) -> None:
     stored = await store.newest(name[:-12])
     assert stored is not None
     assert (stored.name, stored.note) == (name, b"first")
-    assert (tmp_path / name).stat().st_mode & 0o222 == 0
+    (file,) = notes_in(tmp_path)
+    assert file.stat().st_mode & 0o222 == 0
     assert await store.newest("DomainEvents/none/") is None

@@ -97,7 +97,7 @@ class _Service(BaseHTTPRequestHandler):
         if self.headers["Authorization"] != f"Bearer {TOKEN}":
             self.send_error(401)
             return
-        window = range(int(query["fromSequence"]), int(query["toSequence"]) + 1)
+        window = range(int(query["fromSequence"]), int(query.get("toSequence", "1000000")) + 1)
         found = [record for record in self.records if int(record["RecordID"]) in window]
         # Two records a page, as when a page is cut short for its size.
         body = json.dumps(found[::-1][:2]).encode()

@@ -1,0 +1,87 @@
+"""The audit chain over HTTP: appends beside a trivial request, and /healthz while a long chain is worked on."""
+
+import json
+import shutil
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from bench.figures import Figure
+from bench.running import Running, call, post_all, service
+
+EVENTS = "/oi-api/provenance/events"
+REQUESTS = 1_500
+CONNECTIONS = 32
+TURNS = 3
+PROBE_SECONDS = 0.005
+TRIVIAL = "verify of a scope without records: identity, rights and body like an append's, nothing stored"
+
+
+def service_figures() -> Iterator[Figure]:
+    """Append and verify nothing in turn over the same connections."""
+    event = {"ActionType": "Update", "EntityType": "Batch", "EntityID": "B-1", "ScopeKey": "bench"}
+    bodies = {EVENTS: json.dumps({**event, "AfterState": {"ph": 7.3}}), f"{EVENTS}/verify": '{"ScopeKey":"none"}'}
+    rates: dict[str, list[float]] = {path: [] for path in bodies}
+    with service() as running:
+        for _ in range(TURNS):
+            for path, body in bodies.items():
+                url = running.url + path + "?target=DomainEvents"
+                seconds = post_all(url, running.headers, [body.encode()] * REQUESTS, CONNECTIONS)
+                rates[path].append(REQUESTS / seconds)
+    append, trivial = (max(rate) for rate in rates.values())
+    detail = {"appendsPerSecond": round(append), "trivialPerSecond": round(trivial), "connections": CONNECTIONS}
+    more = {"trivial": TRIVIAL, "bestOf": TURNS}
+    yield Figure("chain_http_append", append / trivial, "ratio", at_least=0.6, detail=detail | more)
+
+
+def busy_figures(file: Path, length: int) -> Iterator[Figure]:
+    """Verify, export and query a long chain while /healthz is asked."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as made:
+        shutil.copy(file, Path(made) / "provenance.sqlite")
+        with service(folder=Path(made)) as running:
+            ends = threading.Event()
+            spent: list[float] = []
+            probe = threading.Thread(target=_probe, args=(running.url, ends, spent))
+            probe.start()
+            try:
+                seconds = {name: _timed(running, *work) for name, work in _work(length).items()}
+            finally:
+                ends.set()
+                probe.join()
+    spent.sort()
+    detail = {"records": length, "seconds": seconds, "probes": len(spent), "slowestMs": round(spent[-1] * 1000, 1)}
+    yield Figure("chain_busy_healthz_p99", spent[len(spent) * 99 // 100] * 1000, "ms", at_most=100, detail=detail)
+
+
+def _work(length: int) -> dict[str, tuple[str, object, int]]:
+    """Return path, body and least number of reply bytes of each request."""
+    chain = {"target": "DomainEvents", "scopeKey": "bench"}
+    filtered = {**chain, "actionType": "Delete", "entityType": "Batch", "fromSequence": str(length // 2)}
+    verify = f"{EVENTS}/verify?target=DomainEvents"
+    return {
+        "verify": (verify, {"ScopeKey": "bench"}, 10),
+        "export100k": (f"{EVENTS}/export?{urlencode({**chain, 'limit': '100000'})}", None, 1_000_000),
+        "filteredQuery": (f"{EVENTS}/query?{urlencode({**filtered, 'limit': '1000'})}", None, 100_000),
+        "absentQuery": (f"{EVENTS}/query?{urlencode({**chain, 'userId': 'nobody'})}", None, 2),
+    }
+
+
+def _timed(running: Running, path: str, body: object, least: int) -> float:
+    started = time.perf_counter()
+    reply: Any = call(running, path, body)
+    if len(json.dumps(reply)) < least or ("verify" in path and not reply["ChainValid"]):
+        raise RuntimeError(f"{path} gave {str(reply)[:200]}")
+    return round(time.perf_counter() - started, 2)
+
+
+def _probe(url: str, ends: threading.Event, spent: list[float]) -> None:
+    while not ends.wait(PROBE_SECONDS):
+        started = time.perf_counter()
+        with urllib.request.urlopen(f"{url}/healthz", timeout=60) as reply:  # noqa: S310  our own
+            reply.read()
+        spent.append(time.perf_counter() - started)

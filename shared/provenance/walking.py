@@ -1,0 +1,34 @@
+"""Brings stored records to a walk, a window at a time, off the event loop."""
+
+import asyncio
+from typing import Final
+
+from shared.provenance.ports import ChainKey, ChainStore, RowStreams
+from shared.provenance.walk import Walk, rows_of
+
+WINDOW_RECORDS: Final = 5_000
+PAGE_RECORDS: Final = 1_000
+PAGE_BYTES: Final = 8_000_000
+
+
+async def walk_on(store: ChainStore, chain: ChainKey, walk: Walk, last: int) -> None:
+    """Walk over some next records of a chain; the walk's sequence stays the same when there are none.
+
+    Args:
+        store: keeps the chain; one that streams rows is walked without a record made of each.
+        chain: which chain.
+        walk: goes on after its sequence.
+        last: highest sequence to walk over.
+
+    Raises:
+        WorkspaceError: the store's UNAVAILABLE.
+    """
+    before = walk.sequence
+    if isinstance(store, RowStreams):
+        await store.stream(chain, before + 1, min(last, before + WINDOW_RECORDS), walk.over)
+        if walk.sequence > before or walk.fault is not None:
+            return
+    # Also when a window is empty: a gap may be longer than it.
+    page = await store.read(chain, before, limit=min(PAGE_RECORDS, last - before), max_bytes=PAGE_BYTES)
+    records = [record for record in page.records if record.sequence <= last]
+    await asyncio.to_thread(walk.over, rows_of(records))

@@ -1,0 +1,42 @@
+"""What the door gets to see of a request of the host."""
+
+import azure.functions as func
+import pytest
+
+from functions import GROUPS
+from functions.http_blueprint import _request, catch_all_blueprint, http_blueprint
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "path", "query"),
+    [
+        ("http://h:1/a%2Fb/?c=%20&d", "h:1", "/a%2Fb/", "c=%20&d"),
+        ("http://h/", "h", "/", ""),
+        ("http://h", "h", "/", ""),
+        ("http://h?a/b", "h", "/", "a/b"),
+        ("http://h//a", "h", "//a", ""),
+        ("https://other/a?b", "h", "/a", "b"),
+        ("https://hh/a", "h", "/a", ""),
+        ("http://h/a", "", "/a", ""),
+        ("http://h/a#f?x", "h", "/a", ""),
+        ("http://h/keys?x/healthz", "h/keys?x", "/healthz", ""),
+        ("http://h?x/healthz", "h?x", "/healthz", ""),
+        ("http://h#/healthz", "h#", "/healthz", ""),
+        ("http://h/a://b/c", "h", "/a://b/c", ""),
+    ],
+)
+def test_path_and_query_are_the_targets(url: str, host: str, path: str, query: str) -> None:
+    """Path and query are cut out as they came, and no Host header reaches into them."""
+    seen = _request(func.HttpRequest("get", url, headers={"Host": host}, body=b""))
+    assert (seen.method, seen.path, seen.query) == ("GET", path, query)
+
+
+def test_every_route_takes_all_methods() -> None:
+    """No HTTP trigger lists methods, so that the door answers the wrong one."""
+    app = func.FunctionApp()
+    for blueprint in (*(http_blueprint(group) for group in GROUPS), catch_all_blueprint()):
+        app.register_functions(blueprint)
+    bindings = [binding for function in app.get_functions() for binding in function.get_bindings_dict()["bindings"]]
+    triggers = [binding for binding in bindings if binding["type"] == "httpTrigger"]
+    assert triggers
+    assert [trigger["route"] for trigger in triggers if trigger.get("methods")] == []

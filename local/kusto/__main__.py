@@ -4,24 +4,36 @@ import argparse
 import logging
 import os
 import re
-import sys
 from pathlib import Path
 
 import duckdb
 
 from local.kusto.process import Arguments, serve
 from local.kusto.tables import UnusableFolderError
+from shared.logs import configure
+
+_LOGGER = logging.getLogger("local.kusto")
+"""The parent of this package's loggers."""
 
 
 def main() -> None:
     """Parse the command line and serve."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    arguments = _arguments()
+    level = os.environ.get("LOG_LEVEL") or "INFO"
+    configure(level)
+    _LOGGER.setLevel(level)
+    code = 0
     try:
-        serve(_arguments())
+        serve(arguments)
     except (duckdb.Error, UnusableFolderError, OSError) as error:
-        sys.exit(f"cannot serve: {error}")
+        _LOGGER.error("cannot serve: %s", error)  # noqa: TRY400  the text says it all
+        code = 1
+    except Exception:
+        _LOGGER.exception("the endpoint broke")
+        code = 1
     logging.shutdown()
-    os._exit(0)  # a query that does not end must not keep the process, whose threads Python would wait for
+    # A query that does not end must not keep the process, whose threads Python would wait for.
+    os._exit(code)
 
 
 def _arguments() -> Arguments:

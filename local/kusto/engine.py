@@ -6,15 +6,19 @@ import random
 import time
 from collections.abc import Awaitable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import duckdb
+import orjson
 
-from local.kusto.errors import QueryError, internal_error, throttled, timed_out, too_complex
+from local.kusto.discovery import MOST_COLUMNS, Rows
+from local.kusto.errors import QueryError, internal_error, out_of_memory, throttled, timed_out, too_complex
 from local.kusto.execution import Execution
 from local.kusto.frames import Answer
 from local.kusto.options import RequestOptions
 from local.kusto.parameters import bind
+from local.kusto.statements import Statements
 from local.kusto.translate import Translation
 from local.kusto.translator import Translator
 
@@ -42,6 +46,7 @@ class Engine:
     def __init__(self, connection: duckdb.DuckDBPyConnection, translator: Translator) -> None:
         self._connection = connection
         self._translator = translator
+        self._statements = Statements()
         self._threads = ThreadPoolExecutor(MAX_RUNNING, thread_name_prefix="query")
         self._slots = asyncio.Semaphore(MAX_RUNNING)
         self._stopping: set[asyncio.Task[None]] = set()
@@ -84,11 +89,10 @@ class Engine:
         if len(text) > MAX_CHARACTERS:
             raise too_complex(f"the query is longer than {MAX_CHARACTERS} characters")
         deadline = time.monotonic() + options.timeout_seconds
-        translation = await _before(deadline, self._translator.translate(text))
-        bound = bind(translation.declarations, translation.slots, parameters)
+        translation, bound = await self._translated(text, parameters, options, deadline)
         for attempt in range(_MEMORY_ATTEMPTS):
             try:
-                return await self._turn(translation, bound, options, deadline)
+                return await self._turn(text, translation, bound, options, deadline)
             except QueryError as error:
                 # Memory is shared: what failed beside others may well pass once they are gone.
                 crowded = self.running > 0 and attempt + 1 < _MEMORY_ATTEMPTS
@@ -97,14 +101,33 @@ class Engine:
             await asyncio.sleep(random.uniform(0.05, 0.2) * 2**attempt)  # noqa: S311  spreads load, keeps no secret
         raise internal_error()
 
+    async def _translated(
+        self, text: str, parameters: Mapping[str, Any], options: RequestOptions, deadline: float
+    ) -> tuple[Translation, Mapping[str, Any]]:
+        """Return the translation of a text and its bound parameters, after any probes that it needs."""
+        probing = replace(options, take_records=None, max_records=MOST_COLUMNS)
+        found: list[Rows] = []
+        while True:
+            translation = await _before(deadline, self._translator.translate(text, found))
+            bound = bind(translation.declarations, translation.slots, parameters)
+            if not translation.probe:
+                return translation, bound
+            answer = await self._turn(text, translation, bound, probing, deadline)
+            found.append(orjson.loads(b"[" + answer.rows + b"]"))
+
     async def _turn(
-        self, translation: Translation, bound: Mapping[str, Any], options: RequestOptions, deadline: float
+        self,
+        text: str,
+        translation: Translation,
+        bound: Mapping[str, Any],
+        options: RequestOptions,
+        deadline: float,
     ) -> Answer:
         await _before(deadline, self._slots.acquire())
         self.running += 1
         try:
-            execution = Execution(self._connection.cursor(), translation.sql, bound, options)
-            work = asyncio.get_running_loop().run_in_executor(self._threads, execution.run)
+            execution = Execution(self._connection.cursor(), self._statements, text, translation.sql, bound, options)
+            work = self._begin(execution)
         except BaseException:
             self._leave()
             raise
@@ -118,6 +141,13 @@ class Engine:
             await asyncio.wait({work}, timeout=_STOP_SECONDS)
             raise timed_out()
         return work.result()
+
+    def _begin(self, execution: Execution) -> "asyncio.Future[Answer]":
+        try:
+            return asyncio.get_running_loop().run_in_executor(self._threads, execution.run)
+        except RuntimeError as error:  # no memory for one more thread; another thread may still take the run up
+            execution.stop()
+            raise out_of_memory() from error
 
     def _leave(self, work: "asyncio.Future[Answer] | None" = None) -> None:
         self.running -= 1

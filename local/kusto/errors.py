@@ -7,6 +7,7 @@ and, for failures after execution has begun, "Partial query failures".
 from typing import Any
 
 _TYPES = "Kusto.Data.Exceptions."
+_OK = 200
 _INVALID = "Request is invalid and cannot be executed."
 
 
@@ -18,10 +19,11 @@ class QueryError(Exception):
         code: the error document's ``code``.
         type_name: the exception's name in ``Kusto.Data.Exceptions``.
         message: the sentence for a person.
+        heading: what stands before the sentence; the place, where there is one, stands behind it.
         inner: a short stable code of what exactly was wrong (``SEM0100``, ``EMB0002``).
         permanent: false where trying again may help.
-        partial: the failure is reported inside a 200, as Data Explorer does once execution has begun.
         position: line and column in the query text, both from 1.
+        subject: the name that the error is about, ``name()`` for a call; with it the position can be found.
     """
 
     def __init__(
@@ -31,25 +33,43 @@ class QueryError(Exception):
         code: str,
         type_name: str,
         message: str,
+        heading: str = "",
         inner: str = "",
         permanent: bool = True,
-        partial: bool = False,
         position: tuple[int, int] | None = None,
+        subject: str = "",
     ) -> None:
-        super().__init__(message)
+        where = f" [line:position={position[0]}:{position[1]}]" if position else ""
+        super().__init__(f"{heading}{message}{where}")
         self.status = status
         self.code = code
         self.type_name = type_name
-        self.message = message
+        self.sentence = message
+        self.heading = heading
         self.inner = inner
         self.permanent = permanent
-        self.partial = partial
         self.position = position
+        self.subject = subject
+
+    @property
+    def message(self) -> str:
+        """Heading, sentence and place."""
+        return str(self)
+
+    @property
+    def partial(self) -> bool:
+        """Whether the failure is reported inside a 200, as Data Explorer does once execution has begun."""
+        return self.status == _OK
 
     def arguments(self) -> dict[str, Any]:
         """Return what makes the same error again, in JSON's types."""
-        names = ("status", "code", "type_name", "message", "inner", "permanent", "partial", "position")
-        return {name: getattr(self, name) for name in names}
+        names = ("status", "code", "type_name", "heading", "inner", "permanent", "position", "subject")
+        return {"message": self.sentence, **{name: getattr(self, name) for name in names}}
+
+    def at(self, position: tuple[int, int], operator: str = "") -> "QueryError":
+        """Return the error with its place: line and column from 1, and the tabular operator where one is known."""
+        sentence = f"'{operator}' operator: {self.sentence}" if operator else self.sentence
+        return QueryError(**{**self.arguments(), "message": sentence, "position": position})
 
     def document(self) -> dict[str, Any]:
         """Return the error document, without its request context."""
@@ -73,41 +93,67 @@ class QueryError(Exception):
 
 def syntax_error(message: str, position: tuple[int, int] | None = None) -> QueryError:
     """The query text does not parse; ``position`` is line and column from 1."""
-    where = f" [line:position={position[0]}:{position[1]}]" if position else ""
     return QueryError(
         status=400,
         code="BadRequest_SyntaxError",
         type_name="SyntaxException",
-        message=f"Syntax error: Query could not be parsed: {message}{where}",
+        heading="Syntax error: Query could not be parsed: ",
+        message=message,
         inner="SYN0002",
         position=position,
     )
 
 
-def semantic_error(message: str, *, inner: str = "SEM0100", position: tuple[int, int] | None = None) -> QueryError:
+def semantic_error(
+    message: str, *, inner: str = "SEM0100", position: tuple[int, int] | None = None, subject: str = ""
+) -> QueryError:
     """The query parses but does not bind: unknown table, column or parameter, wrong type."""
-    where = f" [line:position={position[0]}:{position[1]}]" if position else ""
     return QueryError(
         status=400,
         code="General_BadRequest",
         type_name="SemanticException",
-        message=f"Semantic error: {inner}: {message}{where}",
+        heading=f"Semantic error: {inner}: ",
+        message=message,
         inner=inner,
         position=position,
+        subject=subject,
     )
 
 
-def unsupported(construct: str, reason: str = "", position: tuple[int, int] | None = None) -> QueryError:
-    """Data Explorer knows the construct, this endpoint does not: refused by name, never guessed at."""
+def unresolved(name: str) -> QueryError:
+    """A name in an expression is no column, no variable and no parameter."""
+    return semantic_error(f"Failed to resolve scalar expression named '{name[:200]}'", subject=name)
+
+
+def unsupported(
+    construct: str, reason: str = "", position: tuple[int, int] | None = None, subject: str = ""
+) -> QueryError:
+    """Data Explorer knows the construct, this endpoint does not: refused by name, never guessed at.
+
+    Without a ``subject`` the first word of the construct is what its place is looked up by.
+    """
     because = f" ({reason})" if reason else ""
-    where = f" [line:position={position[0]}:{position[1]}]" if position else ""
     return QueryError(
         status=400,
         code="BadRequest_NotSupported",
         type_name="CslNotSupportedException",
-        message=f"Semantic error: EMB0001: '{construct}' is not supported by the embedded query engine{because}{where}",
+        heading="Semantic error: EMB0001: ",
+        message=f"'{construct}' is not supported by the embedded query engine{because}",
         inner="EMB0001",
         position=position,
+        subject=subject or construct.split(" ", 1)[0],
+    )
+
+
+def untranslatable() -> QueryError:
+    """The translator fails on the text in a way that it does not tell; the log has the details."""
+    return QueryError(
+        status=400,
+        code="General_BadRequest",
+        type_name="SemanticException",
+        heading="Semantic error: EMB0005: ",
+        message="the embedded query engine cannot translate this query",
+        inner="EMB0005",
     )
 
 
@@ -117,7 +163,8 @@ def not_read_only(position: tuple[int, int] | None = None) -> QueryError:
         status=400,
         code="BadRequest_NotReadOnly",
         type_name="KustoBadRequestException",
-        message="Bad request: EMB0002: control commands are not accepted here; this endpoint answers queries only.",
+        heading="Bad request: EMB0002: ",
+        message="control commands are not accepted here; this endpoint answers queries only.",
         inner="EMB0002",
         position=position,
     )
@@ -129,7 +176,8 @@ def too_complex(message: str) -> QueryError:
         status=400,
         code="General_BadRequest",
         type_name="QueryCslTreeExceedsDepthsLimitsException",
-        message=f"Semantic error: EMB0003: {message}",
+        heading="Semantic error: EMB0003: ",
+        message=message,
         inner="EMB0003",
     )
 
@@ -159,7 +207,6 @@ def result_too_large(message: str) -> QueryError:
         type_name="KustoServicePartialQueryFailureLimitsExceededException",
         message=f"Query execution has exceeded the allowed limits (80DA0003): {message}, so not all records were "
         "returned (E_QUERY_RESULT_SET_TOO_LARGE, 0x80DA0003).",
-        partial=True,
     )
 
 
@@ -171,7 +218,6 @@ def out_of_memory() -> QueryError:
         type_name="KustoServicePartialQueryFailureLimitsExceededException",
         message="Query execution has exceeded the allowed limits (80DA0001): the query has exceeded the memory budget "
         "during evaluation (E_RUNAWAY_QUERY).",
-        partial=True,
     )
 
 
@@ -204,7 +250,8 @@ def execution_failed(message: str) -> QueryError:
         status=400,
         code="General_BadRequest",
         type_name="KustoBadRequestException",
-        message=f"Query execution failed: {message}",
+        heading="Query execution failed: ",
+        message=message,
         inner="EMB0004",
     )
 

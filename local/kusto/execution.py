@@ -1,7 +1,5 @@
 """One query on DuckDB, from bound SQL to encoded rows; runs in a thread and can be told to stop."""
 
-import logging
-import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -10,26 +8,16 @@ from typing import Any
 
 import duckdb
 
-from local.kusto.errors import (
-    QueryError,
-    execution_failed,
-    internal_error,
-    out_of_memory,
-    result_too_large,
-    semantic_error,
-    timed_out,
-    too_complex,
-)
+from local.kusto.engine_errors import reworded
+from local.kusto.errors import execution_failed, out_of_memory, result_too_large, timed_out
 from local.kusto.frames import Answer, columns_of, encode_rows
 from local.kusto.options import RequestOptions
-from local.kusto.sandbox import abandon
-
-_LOGGER = logging.getLogger(__name__)
+from local.kusto.positions import placed
+from local.kusto.statements import Statements
 
 _FIRST_ROWS = 16
 _MOST_ROWS = 2000
 _CHUNK_BYTES = 1024 * 1024
-_UNKNOWN_COLUMN = re.compile(r'Referenced column "(?P<name>[^"]*)" not found')
 
 
 @dataclass(slots=True)
@@ -38,6 +26,8 @@ class Execution:
 
     Attributes:
         cursor: a cursor for this run alone; closed when it ends.
+        statements: keeps what is parsed.
+        text: the query as it was asked, where errors have their place.
         sql: one SELECT.
         bound: values of its placeholders.
         options: limits of the result.
@@ -45,6 +35,8 @@ class Execution:
     """
 
     cursor: duckdb.DuckDBPyConnection
+    statements: Statements
+    text: str
     sql: str
     bound: Mapping[str, Any]
     options: RequestOptions
@@ -60,7 +52,7 @@ class Execution:
         try:
             columns, rows = self._answer()
         except duckdb.Error as error:
-            raise _error(error) from error
+            raise placed(reworded(error), self.text) from error
         except MemoryError:
             raise out_of_memory() from None
         except (OverflowError, ValueError) as error:
@@ -76,12 +68,10 @@ class Execution:
 
     def _answer(self) -> tuple[tuple[tuple[str, str], ...], bytes]:
         limited = f"SELECT * FROM ({self.sql}) LIMIT {self._limit()}"  # noqa: S608  the translator's own SQL
-        statements = self.cursor.extract_statements(limited)
-        if len(statements) != 1 or statements[0].type is not duckdb.StatementType.SELECT:
-            raise internal_error()
+        statement = self.statements.select(self.cursor, limited)
         if self.stopped.is_set():
             raise timed_out()
-        self.cursor.execute(statements[0], dict(self.bound) or None)
+        self.cursor.execute(statement, dict(self.bound) or None)
         columns = columns_of(self.cursor.description or ())
         return columns, b",".join(self._chunks(columns))
 
@@ -110,31 +100,3 @@ class Execution:
             yield chunk
             # A row can be megabytes: as many at once as the rows so far suggest, so that the limit is met in time.
             at_once = min(_MOST_ROWS, max(1, _CHUNK_BYTES * records // max(1, size)))
-
-
-def _error(error: duckdb.Error) -> QueryError:
-    text = str(error).split("\n", 1)[0]
-    detail = (text.partition(": ")[2] or text)[:300]
-    match error:
-        case duckdb.InterruptException():
-            return timed_out()
-        case duckdb.OutOfMemoryException():
-            return out_of_memory()
-        case duckdb.FatalException():
-            abandon(error)
-        case duckdb.InternalException():
-            _LOGGER.error("the query engine failed: %s", error)
-        case duckdb.BinderException() | duckdb.CatalogException() | duckdb.ParserException():
-            return _not_bound(detail)
-        case _:
-            return execution_failed(detail)
-    return internal_error()
-
-
-def _not_bound(detail: str) -> QueryError:
-    if "expression depth" in detail:
-        return too_complex("the query is nested too deeply")
-    unknown = _UNKNOWN_COLUMN.search(detail)
-    if unknown:
-        return semantic_error(f"Failed to resolve scalar expression named '{unknown['name'][:200]}'")
-    return semantic_error(detail, inner="SEM0001")

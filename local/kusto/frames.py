@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 from duckdb_kql.types import kusto_type
 
+from local.kusto.decimals import decimal_text
 from local.kusto.errors import QueryError
 from local.kusto.timespans import timespan_text
 
@@ -25,6 +26,7 @@ _HEADER = {
     "IsFragmented": False,
     "ErrorReportingPlacement": "InData",
 }
+_VISUALIZATION = [[1, "Visualization", '{"Visualization":null,"Title":null}']]
 _PROPERTIES = {
     "FrameType": "DataTable",
     "TableId": 0,
@@ -35,7 +37,7 @@ _PROPERTIES = {
         {"ColumnName": "Key", "ColumnType": "string"},
         {"ColumnName": "Value", "ColumnType": "dynamic"},
     ],
-    "Rows": [[1, "Visualization", '{"Visualization":null,"Title":null}']],
+    "Rows": _VISUALIZATION,
 }
 _COMPLETION_COLUMNS = [
     {"ColumnName": name, "ColumnType": kind}
@@ -56,6 +58,19 @@ _COMPLETION_COLUMNS = [
 ]
 _ROW_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z
 _LONG = range(-(2**63), 2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an answer out of the results cache comes from.
+
+    Attributes:
+        request_id: of the request that it was computed for.
+        started_at: when that began, in UTC.
+    """
+
+    request_id: str
+    started_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +109,12 @@ def encode_rows(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]
         raise OverflowError(f"a value has no JSON form: {error}") from error
 
 
-def data_set(answer: Answer, request_id: str) -> bytes:
-    """Return the frames of an answered query."""
+def data_set(answer: Answer, request_id: str, origin: Origin | None = None) -> bytes:
+    """Return the frames of an answered query; ``origin`` says that the answer is one of an earlier request."""
     primary = _primary(answer.columns, answer.rows)
-    return _frames(primary, _completion(request_id, answer.seconds), {"HasErrors": False, "Cancelled": False})
+    seconds = answer.seconds if origin is None else 0.0
+    last = {"HasErrors": False, "Cancelled": False}
+    return _frames(primary, _completion(request_id, seconds), last, _properties(origin))
 
 
 def failed_data_set(error: QueryError, request_id: str) -> bytes:
@@ -119,10 +136,22 @@ def error_document(error: QueryError, request_id: str) -> bytes:
     return orjson.dumps(document)
 
 
-def _frames(primary: bytes, completion: Mapping[str, Any], last: Mapping[str, Any]) -> bytes:
+def _properties(origin: Origin | None) -> Mapping[str, Any]:
+    if origin is None:
+        return _PROPERTIES
+    value = {"OriginalClientRequestId": origin.request_id, "OriginalStartedOn": _instant(origin.started_at)}
+    return {**_PROPERTIES, "Rows": [*_VISUALIZATION, [1, "ServerCache", orjson.dumps(value).decode()]]}
+
+
+def _frames(
+    primary: bytes,
+    completion: Mapping[str, Any],
+    last: Mapping[str, Any],
+    properties: Mapping[str, Any] | None = None,
+) -> bytes:
     frames = (
         orjson.dumps(_HEADER),
-        orjson.dumps(_PROPERTIES),
+        orjson.dumps(properties or _PROPERTIES),
         primary,
         orjson.dumps(completion),
         orjson.dumps({"FrameType": "DataSetCompletion", **last}),
@@ -156,7 +185,11 @@ def _completion(request_id: str, seconds: float) -> dict[str, Any]:
 def _instant(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
-    return f"{value.isoformat()}T00:00:00Z" if isinstance(value, date) else value
+    if isinstance(value, date):
+        return f"{value.isoformat()}T00:00:00Z"
+    if value is None:
+        return None
+    raise OverflowError("an instant lies outside the years 1 to 9999")  # DuckDB gives such as texts
 
 
 def _timespan(value: Any) -> Any:
@@ -191,6 +224,10 @@ def _optional_text(value: Any) -> Any:
     return None if value is None else str(value)
 
 
+def _decimal(value: Any) -> Any:
+    return decimal_text(value) if isinstance(value, Decimal) else _optional_text(value)
+
+
 def _long(value: Any) -> Any:
     if value is None or value in _LONG:
         return value
@@ -202,7 +239,9 @@ def _other(value: Any) -> Any:
         return timespan_text(value)
     if isinstance(value, bytes | bytearray):
         return value.hex()
-    if isinstance(value, Decimal | int):
+    if isinstance(value, Decimal):
+        return orjson.Fragment(decimal_text(value))
+    if isinstance(value, int):
         return orjson.Fragment(str(value))
     return str(value)
 
@@ -213,7 +252,7 @@ _WRITERS: Mapping[str, Callable[[Any], Any]] = {
     "dynamic": _dynamic,
     "real": _real,
     "string": _string,
-    "decimal": _optional_text,
+    "decimal": _decimal,
     "guid": _optional_text,
     "long": _long,
 }

@@ -58,7 +58,9 @@ class _Walk:
         if source.database is not None or source.cluster is not None:
             raise _elsewhere(source.name)
         if source.name not in self._tables and source.name not in scope:
-            raise semantic_error(f"Failed to resolve table or column expression named '{source.name}'")
+            raise semantic_error(
+                f"Failed to resolve table or column expression named '{source.name}'", subject=source.name
+            )
 
     def node(self, node: Any, scope: frozenset[str]) -> None:
         stack = [node]

@@ -131,6 +131,7 @@ class Ingest:
             if _replaced(reader, partition, before):
                 _LOGGER.warning("the hub begins anew; partition %s is read from its start", partition)
                 offsets[partition] = Offset(0, before.newest)
+                self._behind_since[partition] = datetime.now(UTC)
             return 0
         self._behind_since[partition] = events[0].enqueued_at
         newest = max(before.newest, *(_naive(event.enqueued_at) for event in events))

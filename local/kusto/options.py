@@ -45,12 +45,16 @@ class RequestOptions:
         take_records: ``query_take_max_records``: the result ends here, silently; None for no such limit.
         max_records: ``truncationmaxrecords``: more than these is a failure.
         max_bytes: ``truncationmaxsize``: a result of more bytes is a failure.
+        cached_seconds: ``query_results_cache_max_age``: a result of an earlier request may be so old; 0 for none.
+        refresh_cache: ``query_results_cache_force_refresh``: the result is computed and replaces the kept one.
     """
 
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
     take_records: int | None = None
     max_records: int = DEFAULT_MAX_RECORDS
     max_bytes: int = DEFAULT_MAX_BYTES
+    cached_seconds: float = 0.0
+    refresh_cache: bool = False
 
 
 def read_options(options: Mapping[str, Any]) -> RequestOptions:
@@ -72,6 +76,8 @@ def read_options(options: Mapping[str, Any]) -> RequestOptions:
         take_records=None if take is None else _count("query_take_max_records", take),
         max_records=_bounded(named, "truncationmaxrecords", DEFAULT_MAX_RECORDS),
         max_bytes=_bounded(named, "truncationmaxsize", DEFAULT_MAX_BYTES),
+        cached_seconds=_seconds(named, "query_results_cache_max_age") or 0.0,
+        refresh_cache=named.get("query_results_cache_force_refresh") in (True, "true"),
     )
 
 
@@ -89,18 +95,20 @@ def _count(name: str, value: Any) -> int:
 
 
 def _timeout(named: Mapping[str, Any]) -> float:
-    value = named.get("servertimeout")
-    if value is None:
+    seconds = _seconds(named, "servertimeout")
+    if seconds is None:
         return MAX_TIMEOUT_SECONDS if named.get("norequesttimeout") in (True, "true") else DEFAULT_TIMEOUT_SECONDS
-    seconds = _seconds(value)
     if not 0 < seconds <= MAX_TIMEOUT_SECONDS:
         raise bad_request("request option servertimeout: above zero and at most one hour is expected")
     return seconds
 
 
-def _seconds(value: Any) -> float:
+def _seconds(named: Mapping[str, Any], name: str) -> float | None:
+    value = named.get(name)
+    if value is None:
+        return None
     match = _TIMESPAN.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
-        raise bad_request("request option servertimeout: a timespan such as 00:01:00 is expected")
+        raise bad_request(f"request option {name}: a timespan such as 00:01:00 is expected")
     days, hours, minutes = (int(match[unit] or 0) for unit in ("days", "hours", "minutes"))
     return ((days * 24 + hours) * 60 + minutes) * 60 + float(match["seconds"])

@@ -9,13 +9,13 @@ import re
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from duckdb_kql.params import parse_timespan
-
-from local.kusto.errors import QueryError, semantic_error
+from local.kusto.decimals import FRACTION_DIGITS, WHOLE_DIGITS, fits
+from local.kusto.errors import QueryError, semantic_error, unsupported
+from local.kusto.timespans import TimespanRangeError, read_timespan
 
 _WRAPPED = re.compile(r"\s*(?P<type>[A-Za-z]\w*)\s*\((?P<value>.*)\)\s*", re.DOTALL)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16}")
@@ -99,6 +99,8 @@ def read(value: Any, kind: str, name: str) -> Any:
         return None if inner == "null" else _READERS[kind](inner)
     except (ValueError, OverflowError, InvalidOperation, RecursionError) as error:
         raise _mismatch(name, kind) from error
+    except TimespanRangeError as error:
+        raise unsupported(f"the value of the query parameter '{name}'", str(error)) from error
 
 
 def _mismatch(name: str, kind: str) -> QueryError:
@@ -149,6 +151,9 @@ def _decimal(text: str) -> Decimal:
     value = Decimal(text)
     if not value.is_finite():
         raise ValueError("a finite number is expected")
+    if not fits(value):
+        digits = f"a decimal has at most {WHOLE_DIGITS} digits before the point and {FRACTION_DIGITS} behind it"
+        raise unsupported("this decimal", digits)
     return value
 
 
@@ -161,13 +166,6 @@ def _bool(text: str) -> bool:
 def _datetime(text: str) -> datetime:
     value = datetime.fromisoformat(text)
     return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
-
-
-def _timespan(text: str) -> timedelta:
-    value = parse_timespan(text)
-    if value is None:
-        raise ValueError("a timespan is expected")
-    return value
 
 
 def _dynamic(text: str) -> str:
@@ -186,7 +184,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "real": _real,
     "decimal": _decimal,
     "datetime": _datetime,
-    "timespan": _timespan,
+    "timespan": read_timespan,
     "guid": uuid.UUID,
     "dynamic": _dynamic,
 }

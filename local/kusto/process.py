@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,10 +19,11 @@ from local.kusto.engine import Engine
 from local.kusto.extensions import EXTENSIONS
 from local.kusto.figures import Figures
 from local.kusto.ingest import Ingest
+from local.kusto.loading import load
 from local.kusto.sandbox import close_sandbox, limit_memory, open_database
 from local.kusto.server import Application
 from local.kusto.store import TABLE, TelemetryStore
-from local.kusto.tables import columns_of, create_views
+from local.kusto.tables import columns_of, create_views, text_columns
 from local.kusto.translator import Translator
 
 DATABASE_FILE = "telemetry.duckdb"
@@ -70,7 +70,7 @@ def serve(arguments: Arguments) -> None:
 async def _serve(
     arguments: Arguments, connection: duckdb.DuckDBPyConnection, tables: tuple[str, ...], listener: socket.socket
 ) -> None:
-    translator = Translator(columns_of(connection, tables))
+    translator = Translator(columns_of(connection, tables), text_columns(connection, tables))
     engine = Engine(connection, translator)
     ingest = Ingest(connection, arguments.hub) if arguments.hub else None
     figures = Figures(connection, tables, engine, translator, ingest)
@@ -103,6 +103,7 @@ def _opened(arguments: Arguments) -> Iterator[tuple[duckdb.DuckDBPyConnection, t
             TelemetryStore.create(connection)
         else:
             files = create_views(connection, arguments.data)
+            load(connection, files, arguments.memory_bytes)
             tables = tuple(file.stem for file in files)
         for extension in EXTENSIONS:
             for macro in extension.macros:
@@ -157,7 +158,8 @@ class _Server(uvicorn.Server):
 
 def _end_with_input(server: uvicorn.Server) -> None:
     """Wait for standard input to end, then end the process, gently first."""
-    while sys.stdin.buffer.read(4096):
+    # Not sys.stdin: its lock, held by this thread, breaks the interpreter's end.
+    while os.read(0, 4096):
         pass
     _LOGGER.warning("the parent process is gone; ending")
     server.should_exit = True

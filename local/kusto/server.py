@@ -4,14 +4,16 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 import orjson
 
 from local.kusto.engine import Engine
 from local.kusto.errors import QueryError, bad_request, internal_error, not_read_only, unknown_database
-from local.kusto.frames import data_set, error_document, failed_data_set
-from local.kusto.options import read_options
+from local.kusto.frames import Origin, data_set, error_document, failed_data_set
+from local.kusto.options import RequestOptions, read_options
+from local.kusto.results_cache import KeptAnswer, ResultsCache
 
 type Scope = MutableMapping[str, Any]
 type Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -63,6 +65,7 @@ class Application:
         self._engine = engine
         self._database = database
         self._figures = figures
+        self._results = ResultsCache()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request (ASGI 3)."""
@@ -111,8 +114,23 @@ class Application:
             raise unknown_database(str(database))
         properties = _properties(request.get("properties"))
         options = read_options(_mapping(properties, "Options"))
-        asked = self._engine.query(text, _mapping(properties, "Parameters"), options)
-        return data_set(await _unless_gone(receive, asyncio.ensure_future(asked)), request_id)
+        return await self._answered(receive, text, _mapping(properties, "Parameters"), options, request_id)
+
+    async def _answered(
+        self, receive: Receive, text: str, parameters: Mapping[str, Any], options: RequestOptions, request_id: str
+    ) -> bytes:
+        """Return the frames of the query's answer, which may be one of an earlier request that is young enough."""
+        origin = Origin(request_id, datetime.now(UTC))
+        key = self._results.key(text, parameters, options) if options.cached_seconds else None
+        if key is not None and not options.refresh_cache:
+            kept = self._results.find(key, timedelta(seconds=options.cached_seconds))
+            if kept is not None:
+                return data_set(kept.answer, request_id, kept.origin)
+        asked = self._engine.query(text, parameters, options)
+        answer = await _unless_gone(receive, asyncio.ensure_future(asked))
+        if key is not None:
+            self._results.keep(key, KeptAnswer(answer, origin))
+        return data_set(answer, request_id)
 
 
 def _refuse_browsers(headers: Mapping[str, str]) -> None:

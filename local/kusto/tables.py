@@ -1,12 +1,15 @@
 """A folder of Parquet files as tables: the file's name is the table's name."""
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import duckdb
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ .-]*[A-Za-z0-9_])?")
+"""What Data Explorer takes as a table's name; other than letters, digits and underscores, it is written ``['...']``."""
+_LOGGER = logging.getLogger(__name__)
 _SAMPLE_ROWS = 1000
 
 
@@ -18,18 +21,16 @@ def create_views(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Pa
     """Define a view over each ``*.parquet`` of a folder and return the files.
 
     A text column whose values all are JSON objects or arrays becomes ``dynamic``; an instant with a zone becomes
-    UTC.
+    UTC. A file whose name is no table name is left out, with a warning in the log.
 
     Raises:
-        UnusableFolderError: there is no such file, or a name is no table name or clashes with another.
+        UnusableFolderError: there is no such file, or two names differ in case alone.
     """
-    files = sorted(folder.glob("*.parquet"))
+    files = [file for file in sorted(folder.glob("*.parquet")) if _is_named(file)]
     if not files:
-        raise UnusableFolderError(f"{folder} holds no .parquet file")
+        raise UnusableFolderError(f"{folder} holds no .parquet file that can be a table")
     seen: dict[str, Path] = {}
     for file in files:
-        if _NAME.fullmatch(file.stem) is None:
-            raise UnusableFolderError(f"{file.name}: a table's name is letters, digits and underscores")
         if file.stem.casefold() in seen:
             raise UnusableFolderError(f"{file.name} and {seen[file.stem.casefold()].name} differ in case alone")
         seen[file.stem.casefold()] = file
@@ -37,9 +38,26 @@ def create_views(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Pa
     return [file.resolve() for file in files]
 
 
+def _is_named(file: Path) -> bool:
+    if _NAME.fullmatch(file.stem):
+        return True
+    _LOGGER.warning(
+        "%r is not served: a table's name is letters, digits, underscores, spaces, dots and dashes", file.name
+    )
+    return False
+
+
 def columns_of(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """Return the columns of each table, in order."""
-    return {table: [name for name, _ in _described(connection, f'"{table}"')] for table in tables}
+    return {table: [name for name, _ in _described(connection, _quoted(table))] for table in tables}
+
+
+
+def text_columns(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Sequence[str]:
+    """Return the names of columns that hold texts in each of the tables that has such a column."""
+    described = [column for table in tables for column in _described(connection, f'"{table}"')]
+    others = {name for name, kind in described if kind != "VARCHAR"}
+    return sorted({name for name, _ in described} - others)
 
 
 def _create_view(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
@@ -54,7 +72,7 @@ def _create_view(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
         if kind == "TIMESTAMP WITH TIME ZONE"
     ]
     replaced = f" REPLACE ({', '.join(casts)})" if casts else ""
-    view = f'CREATE VIEW "{file.stem}" AS SELECT *{replaced} FROM {source}'  # noqa: S608  names are checked, quoted
+    view = f"CREATE VIEW {_quoted(file.stem)} AS SELECT *{replaced} FROM {source}"  # noqa: S608  names are checked, quoted
     connection.execute(view)
 
 

@@ -1,6 +1,6 @@
 """KQL to SQL: one query text becomes one SELECT, or an error that says what is wrong with the text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,19 +8,21 @@ from typing import Any
 from antlr4 import InputStream, Token  # type: ignore[import-untyped]  # its stubs are no part of this project
 from duckdb_kql._antlr.KqlLexer import KqlLexer
 from duckdb_kql.control import is_control_command
-from duckdb_kql.errors import KqlError, KqlSchemaError, KqlSyntaxError, KqlUnsupportedError, SourceSpan
+from duckdb_kql.errors import KqlError, KqlSyntaxError
 from duckdb_kql.lower import lower
 from duckdb_kql.params import ParameterDeclaration
 from duckdb_kql.translate import clock, to_sql
 
-from local.kusto.errors import QueryError, not_read_only, semantic_error, syntax_error, too_complex, unsupported
+from local.kusto.discovery import Rows, known, undiscovered
+from local.kusto.errors import QueryError, not_read_only, too_complex, unsupported
 from local.kusto.expansion import check_length
+from local.kusto.extensions.text_columns import known_texts
 from local.kusto.gates import check_sources
 from local.kusto.parameters import Declaration
+from local.kusto.positions import placed
 from local.kusto.refusals import check_meaning, check_tokens
 from local.kusto.timespans import timespan_text
-
-_DETAIL = 300
+from local.kusto.translator_errors import reworded
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +33,18 @@ class Translation:
         sql: one SELECT.
         slots: the placeholders in it, each filled by a query parameter.
         declarations: the query parameters.
+        probe: its rows must be known before the text can be translated; see ``local.kusto.discovery``.
     """
 
     sql: str
     slots: frozenset[str]
     declarations: tuple[Declaration, ...]
+    probe: bool = False
 
 
-def translate(text: str, schema: Mapping[str, Sequence[str]]) -> Translation:
+def translate(
+    text: str, schema: Mapping[str, Sequence[str]], found: Sequence[Rows] = (), texts: Collection[str] = ()
+) -> Translation:
     """Return the SQL of a query.
 
     Time and memory grow without bound for some short texts, so this belongs in a process that may be killed.
@@ -46,6 +52,8 @@ def translate(text: str, schema: Mapping[str, Sequence[str]]) -> Translation:
     Args:
         text: KQL.
         schema: the tables that the query may read, with their columns in order.
+        found: the rows of the probes so far.
+        texts: columns that hold texts in each table that has them.
 
     Raises:
         QueryError: the text does not parse, does not bind, is no query, or uses what is not supported.
@@ -53,25 +61,33 @@ def translate(text: str, schema: Mapping[str, Sequence[str]]) -> Translation:
     if is_control_command(text):
         raise not_read_only((1, 1))
     try:
-        return _translate(text, schema)
+        return _translate(text, schema, found, texts)
     except RecursionError:
         raise too_complex("the query is nested too deeply") from None
+    except QueryError as error:
+        raise placed(error, text) from error
     except KqlError as error:
-        raise _error(error, text) from error
+        command = _control_command(_tokens(text)) if isinstance(error, KqlSyntaxError) else None
+        raise not_read_only(command) if command else placed(reworded(error, text), text) from error
 
 
-def _translate(text: str, schema: Mapping[str, Sequence[str]]) -> Translation:
+def _translate(
+    text: str, schema: Mapping[str, Sequence[str]], found: Sequence[Rows], texts: Collection[str]
+) -> Translation:
     # A `set query_now` in the text pins this clock while the text is lowered.
     with clock(None) as pinned:
+        check_tokens(_tokens(text))
         query = lower(text)
         if pinned.moment is not None:
             raise unsupported("set query_now")
-        check_tokens(_tokens(text))
         check_sources(query, schema)
         check_meaning(query)
-        sql = to_sql(query, {table: list(columns) for table, columns in schema.items()})
+        probe = undiscovered(query, found)
+        with known(query, found), known_texts(query, texts):
+            sql = to_sql(probe or query, {table: list(columns) for table, columns in schema.items()})
     check_length(sql)
-    return Translation(str(sql), sql.slots, tuple(_declaration(each) for each in query.parameters))
+    declarations = tuple(_declaration(each) for each in query.parameters)
+    return Translation(str(sql), sql.slots, declarations, probe is not None)
 
 
 def _declaration(declared: ParameterDeclaration) -> Declaration:
@@ -87,30 +103,6 @@ def _wire_text(default: Any) -> str | None:
     if isinstance(default, timedelta):
         return timespan_text(default)
     return str(default)
-
-
-def _error(error: KqlError, text: str) -> QueryError:
-    if isinstance(error, KqlSyntaxError):
-        return _syntax(error, text)
-    if isinstance(error, KqlUnsupportedError):
-        return unsupported(error.construct[:_DETAIL], (error.hint or "")[:_DETAIL], _position(error.span))
-    if isinstance(error, KqlSchemaError):
-        return semantic_error(f"{error.name}: {error.hint}"[:_DETAIL] if error.hint else error.name[:_DETAIL])
-    return semantic_error(str(error)[:_DETAIL])
-
-
-def _syntax(error: KqlSyntaxError, text: str) -> QueryError:
-    command = _control_command(_tokens(text))
-    if command is not None:
-        return not_read_only(command)
-    if not error.diagnostics:
-        return syntax_error(str(error)[:_DETAIL])
-    first = error.diagnostics[0]
-    return syntax_error(first.message[:_DETAIL], _position(first.span))
-
-
-def _position(span: SourceSpan | None) -> tuple[int, int] | None:
-    return None if span is None else (span.line, span.column + 1)
 
 
 def _tokens(text: str) -> list[Token]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from local.kusto.discovery import Rows
 from local.kusto.errors import QueryError, internal_error, too_complex
 from local.kusto.parameters import Declaration
 from local.kusto.translate import Translation
@@ -22,6 +23,8 @@ SHORT_CHARACTERS = 8 * 1024
 CACHED = 1024
 CACHED_CHARACTERS = 16_000_000
 
+_ATTEMPTS = 2
+"""The process may have died before the query came, of which the second attempt knows nothing."""
 _LENGTH = struct.Struct(">I")
 _MAX_REPLY = 8 * 1024 * 1024
 _LOGGER = logging.getLogger(__name__)
@@ -32,10 +35,12 @@ class Translator:
 
     Args:
         schema: the tables that queries may read, with their columns in order.
+        texts: columns that hold texts in each table that has them.
     """
 
-    def __init__(self, schema: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, schema: Mapping[str, Sequence[str]], texts: Sequence[str]) -> None:
         self._schema = schema
+        self._texts = texts
         self._cache: OrderedDict[str, Translation] = OrderedDict()
         self._cached_characters = 0
         self._short = _Process()
@@ -53,35 +58,42 @@ class Translator:
         await self._short.end()
         await self._long.end()
 
-    async def translate(self, text: str) -> Translation:
+    async def translate(self, text: str, found: Sequence[Rows] = ()) -> Translation:
         """Return the translation of a query text.
 
         A cancelled call costs the process that works for it, which is replaced.
 
+        Args:
+            text: KQL.
+            found: the rows of the probes so far.
+
         Raises:
             QueryError: what is wrong with the text.
         """
-        cached = self._cache.get(text)
+        key = text if not found else f"{text}\0{orjson.dumps(found).decode()}"
+        cached = self._cache.get(key)
         if cached is not None:
-            self._cache.move_to_end(text)
+            self._cache.move_to_end(key)
             self.hits += 1
             return cached
         self.misses += 1
-        translation = await self._fresh(text)
-        self._keep(text, translation)
+        translation = await self._fresh(text, found)
+        self._keep(key, translation)
         return translation
 
-    async def _fresh(self, text: str) -> Translation:
+    async def _fresh(self, text: str, found: Sequence[Rows]) -> Translation:
         process = self._short if len(text) <= SHORT_CHARACTERS else self._long
+        request = {"text": text, "schema": self._schema, "found": found, "texts": self._texts}
         async with process.turn:
-            try:
-                async with asyncio.timeout(MAX_SECONDS):
-                    reply = await process.ask({"text": text, "schema": self._schema})
-            except TimeoutError:
-                raise too_complex("the query takes too long to translate") from None
-            except (OSError, asyncio.IncompleteReadError):
-                raise too_complex("the query could not be translated within its memory and time") from None
-        return _translation(reply)
+            for _ in range(_ATTEMPTS):
+                try:
+                    async with asyncio.timeout(MAX_SECONDS):
+                        return _translation(await process.ask(request))
+                except TimeoutError:
+                    raise too_complex("the query takes too long to translate") from None
+                except (OSError, asyncio.IncompleteReadError):
+                    _LOGGER.warning("a translator process died")
+        raise too_complex("the query could not be translated within its memory and time")
 
     def _keep(self, text: str, translation: Translation) -> None:
         self._cached_characters += _cost(text, translation) - _cost(text, self._cache.pop(text, None))
@@ -142,7 +154,7 @@ def _translation(reply: Mapping[str, Any]) -> Translation:
     if "sql" not in reply:
         raise internal_error()
     declarations = tuple(Declaration(**declaration) for declaration in reply["declarations"])
-    return Translation(reply["sql"], frozenset(reply["slots"]), declarations)
+    return Translation(reply["sql"], frozenset(reply["slots"]), declarations, reply["probe"])
 
 
 def _cost(text: str, translation: Translation | None) -> int:

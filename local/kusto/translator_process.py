@@ -3,8 +3,8 @@
 A text of 150 bytes can expand to gigabytes of SQL, and a parse cannot be interrupted from another thread. So each
 translator reads requests from standard input, answers on standard output, and dies of what it cannot afford.
 
-Frames are a 4-byte big-endian length and a JSON document: ``{"text", "schema"}`` in, ``{"sql", "slots",
-"declarations"}`` or ``{"error": {...}}`` out.
+Frames are a 4-byte big-endian length and a JSON document: ``{"text", "schema", "found", "texts"}`` in, ``{"sql",
+"slots", "declarations", "probe"}`` or ``{"error": {...}}`` out.
 """
 
 import dataclasses
@@ -17,7 +17,9 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from local.kusto.errors import QueryError, internal_error, too_complex
+from local.kusto.corrections import correct_reading
+from local.kusto.discovery import Rows
+from local.kusto.errors import QueryError, too_complex, untranslatable
 from local.kusto.expansion import bound_expansion
 from local.kusto.extensions import EXTENSIONS
 from local.kusto.translate import Translation, translate
@@ -50,6 +52,7 @@ def main() -> None:
     sys.setrecursionlimit(_RECURSION_LIMIT)
     signal.signal(signal.SIGVTALRM, _out_of_time)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the engine ends this process, Ctrl-C is not for it
+    correct_reading()
     bound_expansion()
     for extension in EXTENSIONS:
         extension.install()
@@ -57,7 +60,7 @@ def main() -> None:
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
     while request := _receive(requests):
         signal.alarm(ORPHAN_SECONDS)
-        reply, afford = _answer(request["text"], request["schema"])
+        reply, afford = _answer(request["text"], request["schema"], request["found"], request["texts"])
         signal.alarm(0)
         replies.write(_LENGTH.pack(len(reply)) + reply)
         replies.flush()
@@ -77,10 +80,10 @@ def _receive(stream: BinaryIO) -> dict[str, Any] | None:
     return document
 
 
-def _answer(text: str, schema: dict[str, list[str]]) -> tuple[bytes, bool]:
+def _answer(text: str, schema: dict[str, list[str]], found: list[Rows], texts: list[str]) -> tuple[bytes, bool]:
     """Return the reply, and whether this process can go on."""
     try:
-        return _rendered(_timed(text, schema)), True
+        return _rendered(_timed(text, schema, found, texts)), True
     except _OutOfTimeError:
         return _failure(too_complex("the query takes too long to translate")), True
     except QueryError as error:
@@ -89,13 +92,13 @@ def _answer(text: str, schema: dict[str, list[str]]) -> tuple[bytes, bool]:
         return _failure(too_complex("the query expands beyond what can be translated")), False
     except Exception:  # the translator is a large library fed with hostile text; its defect ends one query
         _LOGGER.exception("a query could not be translated")
-        return _failure(internal_error()), True
+        return _failure(untranslatable()), True
 
 
-def _timed(text: str, schema: dict[str, list[str]]) -> Translation:
+def _timed(text: str, schema: dict[str, list[str]], found: list[Rows], texts: list[str]) -> Translation:
     signal.setitimer(signal.ITIMER_VIRTUAL, CPU_SECONDS)
     try:
-        return translate(text, schema)
+        return translate(text, schema, found, texts)
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
@@ -106,6 +109,7 @@ def _rendered(translation: Translation) -> bytes:
             "sql": translation.sql,
             "slots": sorted(translation.slots),
             "declarations": [dataclasses.asdict(declaration) for declaration in translation.declarations],
+            "probe": translation.probe,
         }
     )
 

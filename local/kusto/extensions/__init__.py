@@ -3,19 +3,87 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from local.kusto.extensions import (
+    addresses,
+    aggregates,
+    aliases,
+    bag_unpack,
+    columns,
+    conversions,
+    datetimes,
+    dynamics,
+    filters,
+    functions,
+    geo,
+    grammar,
+    mv_apply,
+    names,
+    ordering,
+    outputs,
+    parse_kv,
+    partition,
+    pipeline,
+    pivoting,
+    plugins,
+    scan,
+    search,
+    serialized,
+    series,
+    strings,
+    subpipeline,
+    tabular,
+    text_columns,
+    top_nested,
+    values,
+    windows,
+)
+
 
 class Extension(Protocol):
-    """An operator family.
+    """An operator family."""
 
-    Attributes:
-        macros: SQL statements that define what its SQL calls; run once, before the sandbox closes.
-    """
-
-    macros: Sequence[str]
+    @property
+    def macros(self) -> Sequence[str]:
+        """SQL statements that define what the family's SQL calls; run once, before the sandbox closes."""
+        ...
 
     def install(self) -> None:
         """Teach the translator the family's functions and operators; called once in each translator process."""
         ...
 
 
-EXTENSIONS: tuple[Extension, ...] = ()
+# In this order: operators before what looks at every operator, values before the macros that call them.
+EXTENSIONS: tuple[Extension, ...] = (
+    pipeline,
+    tabular,
+    names,
+    functions,
+    ordering,
+    values,
+    aggregates,
+    outputs,
+    datetimes,
+    dynamics,
+    strings,
+    conversions,
+    geo,
+    addresses,
+    columns,
+    grammar,
+    windows,
+    serialized,
+    subpipeline,
+    mv_apply,
+    partition,
+    top_nested,
+    series,
+    scan,
+    pivoting,
+    search,
+    text_columns,
+    parse_kv,
+    aliases,
+    filters,
+    plugins,
+    bag_unpack,
+)

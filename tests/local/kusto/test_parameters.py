@@ -94,6 +94,42 @@ def test_ill_typed_values_are_refused(kind: str, wire: Any) -> None:
         read(wire, kind, "p")
 
 
+@pytest.mark.parametrize(
+    ("kind", "wire"),
+    [
+        ("decimal", "1.1234567891"),
+        ("decimal", "decimal(1.123456789012345678901234567890)"),
+        ("decimal", "123456789012345678901234567890"),
+        ("decimal", "1e40"),
+        ("timespan", "1tick"),
+        ("timespan", "time(00:00:00.0000001)"),
+        ("timespan", "-0.0000001s"),
+        ("timespan", "10675200d"),
+        ("timespan", "-10675199.02:48:05.4775808"),
+    ],
+)
+def test_values_that_would_lose_digits_are_refused_by_name(kind: str, wire: str) -> None:
+    """A decimal or timespan that the engine cannot hold in full is an error, never rounded."""
+    with pytest.raises(QueryError, match=r"EMB0001: .* is not supported"):
+        read(wire, kind, "p")
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=9, min_value=-(10**28), max_value=10**28))
+def test_decimals_of_nine_places_arrive_in_full(value: Decimal) -> None:
+    """A decimal within what the engine holds is the value that was sent."""
+    assert read(f"decimal({value:f})", "decimal", "p") == value
+
+
+@given(st.integers(-(2**63) // 10 + 1, 2**63 // 10))
+def test_timespans_of_whole_microseconds_arrive_in_full(microseconds: int) -> None:
+    """A timespan of Kusto's whole range is read to the microsecond."""
+    days, rest = divmod(abs(microseconds), 86_400_000_000)
+    seconds, fraction = divmod(rest, 1_000_000)
+    clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{fraction:06d}"
+    text = f"{'-' if microseconds < 0 else ''}{days}.{clock}"
+    assert read(f"time({text})", "timespan", "p") == timedelta(microseconds=microseconds)
+
+
 @given(TEXTS, st.sampled_from(["bool", "int", "long", "real", "decimal", "datetime", "timespan", "guid", "dynamic"]))
 def test_any_text_is_a_value_or_an_error(text: str, kind: str) -> None:
     """No text makes the reader fail in another way than its own error."""

@@ -12,7 +12,7 @@ import pytest
 
 from local.kusto.sandbox import open_database
 from local.kusto.tables import UnusableFolderError, columns_of, create_views
-from tests.local.kusto.endpoints import start
+from tests.local.kusto.endpoints import end, start
 
 
 @pytest.fixture
@@ -68,13 +68,36 @@ def test_quotes_in_folder_and_column_names_are_data(tmp_path: Path, connection: 
     assert columns_of(connection, ["T"]) == {"T": ['a"b']}
 
 
-@pytest.mark.parametrize("names", [[], ["a b"], ['x"y'], ["T", "t"], ["1a"]])
+@pytest.mark.parametrize("names", [[], ['x"y'], ["T", "t"]])
 def test_unusable_folders(tmp_path: Path, connection: duckdb.DuckDBPyConnection, names: list[str]) -> None:
-    """An empty folder and names that are no table names, or clash, are refused when the endpoint starts."""
+    """A folder without a table, and names that differ in case alone, are refused when the endpoint starts."""
     for name in names:
         write(tmp_path / f"{name}.parquet", a=[1])
     with pytest.raises(UnusableFolderError):
         create_views(connection, tmp_path)
+
+
+def test_a_file_whose_name_is_no_table_name_is_left_out(
+    tmp_path: Path, connection: duckdb.DuckDBPyConnection, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Letters, digits, underscores, spaces, dots and dashes make a table's name; other files are skipped and logged."""
+    for name in ("T", "my table-1.0", "2026", "x'y", 'x"y', "caf\u00e9"):
+        write(tmp_path / f"{name}.parquet", a=[1])
+    files = create_views(connection, tmp_path)
+    assert {file.stem for file in files} == {"T", "my table-1.0", "2026"}
+    assert caplog.text.count("is not served") == 3
+
+
+def test_a_table_with_spaces_in_its_name_is_asked_in_brackets(tmp_path: Path) -> None:
+    """The endpoint starts beside a file that it cannot serve and answers from one whose name needs brackets."""
+    for name in ("my table-1.0", "x'y"):
+        write(tmp_path / f"{name}.parquet", a=[1, 2])
+    running = start(tmp_path / "stderr", "--data", str(tmp_path))
+    try:
+        assert running.rows("['my table-1.0'] | where a > 1 | count") == [[1]]
+        assert running.stats()["rows"] == {"my table-1.0": 2}
+    finally:
+        end(running.process)
 
 
 def test_the_process_says_why_it_cannot_serve(tmp_path: Path) -> None:

@@ -52,7 +52,11 @@ def test_a_count_must_be_a_whole_number(value: Any) -> None:
         ("datetime", date(2026, 1, 2), "2026-01-02T00:00:00Z"),
         ("timespan", time(1, 2, 3, 500_000), "01:02:03.5000000"),
         ("timespan", timedelta(days=-1, hours=-2), "-1.02:00:00"),
-        ("decimal", Decimal("1.50"), "1.50"),
+        ("decimal", Decimal("1.500000000"), "1.5"),
+        ("decimal", Decimal("100.000000000"), "100"),
+        ("decimal", Decimal("-0.000000000"), "0"),
+        ("decimal", Decimal("1E-9"), "0.000000001"),
+        ("decimal", Decimal("12345678901234567890123456789.123456789"), "12345678901234567890123456789.123456789"),
         ("guid", UUID(int=1), "00000000-0000-0000-0000-000000000001"),
         ("real", float("-inf"), "-Infinity"),
         ("long", 2**63 - 1, 2**63 - 1),
@@ -70,6 +74,12 @@ def test_a_count_must_be_a_whole_number(value: Any) -> None:
 def test_values_on_the_wire(kind: str, value: Any, wire: Any) -> None:
     """Each value has the form that Data Explorer gives it, and null stays null except for strings."""
     assert json.loads(b"[" + encode_rows([("c", kind)], [[value]]) + b"]") == [[wire]]
+
+
+def test_an_instant_that_kusto_has_not_is_no_datetime() -> None:
+    """DuckDB gives instants beyond the years 1 to 9999 as texts; they fail instead of passing for instants."""
+    with pytest.raises(OverflowError):
+        encode_rows([("c", "datetime")], [["10000-12-30 00:00:00"]])
 
 
 def test_an_integer_beyond_64_bits_is_no_long() -> None:

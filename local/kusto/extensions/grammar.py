@@ -1,0 +1,73 @@
+"""What Kusto's grammar has and the translator's lacks: completed token by token, so that positions stay the text's."""
+
+from collections import deque
+from typing import Any
+
+from antlr4 import Token  # type: ignore[import-untyped]  # its stubs are no part of this project
+from duckdb_kql import parser
+from duckdb_kql._antlr.KqlLexer import KqlLexer
+
+from local.kusto.extensions.library import replace
+
+NOTHING = "\N{SYMBOL FOR NULL}"
+"""Stands for the expressions of a bare ``serialize`` and for the star of an output schema; no query can spell it."""
+
+macros: tuple[str, ...] = ()
+_ENDS = frozenset({KqlLexer.BAR, KqlLexer.CLOSEPAREN, KqlLexer.CLOSEBRACE, KqlLexer.SEMICOLON, Token.EOF})
+_PROPERTIES = frozenset({"regex", "quote", "escape", "greedy"})
+_BEGINS = frozenset({KqlLexer.BAR, KqlLexer.OPENPAREN})
+
+
+class CompletingLexer(KqlLexer):
+    """Gives a bare ``serialize``, ``parse-kv`` and the star of a schema the forms that the grammar insists on."""
+
+    def __init__(self, text: Any) -> None:
+        super().__init__(text)
+        self._ahead: deque[Token] = deque()
+        self._before = Token.INVALID_TYPE
+        self._earlier = Token.INVALID_TYPE
+        self._in_parse_kv = False
+
+    def nextToken(self) -> Token:  # noqa: N802  the runtime's interface
+        """Return the next token, hidden ones included."""
+        token = self._ahead.popleft() if self._ahead else super().nextToken()
+        if token.channel != Token.DEFAULT_CHANNEL:
+            return token
+        if token.type == KqlLexer.SERIALIZE and self._before in _BEGINS:
+            self._complete(token)
+        elif token.type == KqlLexer.PARSEKV and self._before in _BEGINS:
+            self._in_parse_kv = True
+        elif self._in_parse_kv and token.type in (KqlLexer.AS, KqlLexer.BAR):
+            if token.type == KqlLexer.AS:
+                token.channel = Token.HIDDEN_CHANNEL
+                return token
+            self._in_parse_kv = False
+        elif self._in_parse_kv and token.text in _PROPERTIES:
+            token.type = KqlLexer.IDENTIFIER
+        elif token.type == KqlLexer.ASTERISK and (self._earlier, self._before) == (KqlLexer.COLON, KqlLexer.OPENPAREN):
+            self._ahead.extendleft([_instead(token, KqlLexer.LONG, "long"), _instead(token, KqlLexer.COLON, ":")])
+            token = _instead(token, KqlLexer.IDENTIFIER, NOTHING)
+        self._earlier, self._before = self._before, token.type
+        return token
+
+    def _complete(self, serialize: Token) -> None:
+        ahead = []
+        while True:
+            ahead.append(super().nextToken())
+            if ahead[-1].channel == Token.DEFAULT_CHANNEL:
+                break
+        if ahead[-1].type in _ENDS and not (self._before == KqlLexer.OPENPAREN and ahead[-1].type != KqlLexer.BAR):
+            ahead.insert(0, _instead(serialize, KqlLexer.IDENTIFIER, NOTHING))
+        self._ahead.extend(ahead)
+
+
+def _instead(token: Token, kind: int, text: str) -> Token:
+    """Return a token that stands where another does."""
+    standing = token.clone()
+    standing.type, standing.text = kind, text
+    return standing
+
+
+def install() -> None:
+    """Make the translator read its texts through the completing lexer."""
+    replace(parser, "KqlLexer", lambda _: CompletingLexer)

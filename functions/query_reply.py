@@ -50,6 +50,8 @@ def _document(run: QueryRun) -> dict[str, Any]:
 
 def _governance_headers(run: QueryRun) -> dict[str, str]:
     headers = {"x-query-executed-at": rfc3339(run.executed_at), "x-query-truncated": str(run.truncated).lower()}
+    if run.from_cache is not None:
+        headers["x-query-from-cache"] = str(run.from_cache).lower()
     if run.approval is not None:
         # A header holds ASCII; a name beyond it is percent-encoded.
         headers["x-query-approved-by"] = quote(run.approval.approved_by, safe="@ !#$&'()*+,/:;=?[]")

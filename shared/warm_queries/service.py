@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from shared.catalog.models import QueryParameter, WarmQuery
@@ -118,7 +118,7 @@ class WarmQueries:
         if time_range is not None:
             kql_text.check_time_range_holds(query.kql)
             declarations += [f"{_FROM}:datetime", f"{_TO}:datetime"]
-            bound = {**bound, **_window(_window_end(at, query.cache_seconds), time_range)}
+            bound = {**bound, **_window(at, time_range)}
             statements = _WINDOW
         composed = kql_text.compose(query.kql, ", ".join(declarations), statements)
         return EngineQuery(
@@ -126,7 +126,8 @@ class WarmQueries:
             parameters=bound,
             max_records=limit + 1,
             timeout_seconds=self._timeout_seconds,
-            cache_seconds=query.cache_seconds,
+            # The engine finds its own kept answers by text and parameters; a window that ends now is never the same.
+            cache_seconds=0 if time_range is not None else query.cache_seconds,
             lines_before=composed.lines_before,
         )
 
@@ -162,13 +163,6 @@ def bind(parameters: Sequence[QueryParameter], arguments: Mapping[str, Any]) -> 
     if errors:
         raise invalid_fields(errors)
     return bound
-
-
-def _window_end(at: datetime, cache_seconds: int) -> datetime:
-    # The engine keeps answers by text and parameters; a window that moved with each call would never be found again.
-    if not cache_seconds:
-        return at
-    return datetime.fromtimestamp(at.timestamp() // cache_seconds * cache_seconds, UTC)
 
 
 def _window(end: datetime, time_range: timedelta) -> dict[str, str]:

@@ -145,8 +145,10 @@ async def test_a_query_that_allows_it_is_worked_out_once() -> None:
     assert (first.from_cache, again.from_cache, other.from_cache) == (False, True, False)
     assert (again.executed_at, again.rows) == (first.executed_at, first.rows)
     assert len(engine.asked) == 2
-    assert engine.asked[0].cache_seconds == 60
-    assert int(parse_rfc3339(engine.asked[0].parameters["_oi_to"][9:-1]).timestamp()) % 60 == 0
+    assert parse_rfc3339(engine.asked[0].parameters["_oi_to"][9:-1]) == first.executed_at
+    plain = await warm.execute("kept", None, 10, {"n": 1})
+    assert plain.from_cache is False
+    assert [asked.cache_seconds for asked in engine.asked] == [0, 0, 60]
 
 
 async def test_a_changed_query_does_not_give_its_old_answer() -> None:

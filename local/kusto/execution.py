@@ -1,5 +1,6 @@
 """One query on DuckDB, from bound SQL to encoded rows; runs in a thread and can be told to stop."""
 
+import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ from local.kusto.options import RequestOptions
 from local.kusto.positions import placed
 from local.kusto.statements import Statements
 
+_LOGGER = logging.getLogger(__name__)
 _FIRST_ROWS = 16
 _MOST_ROWS = 2000
 _CHUNK_BYTES = 1024 * 1024
@@ -71,9 +73,15 @@ class Execution:
         statement = self.statements.select(self.cursor, limited)
         if self.stopped.is_set():
             raise timed_out()
+        if _LOGGER.isEnabledFor(logging.DEBUG):
+            self._log_plan(limited)
         self.cursor.execute(statement, dict(self.bound) or None)
         columns = columns_of(self.cursor.description or ())
         return columns, b",".join(self._chunks(columns))
+
+    def _log_plan(self, sql: str) -> None:
+        (_, plan), *_ = self.cursor.execute(f"EXPLAIN {sql}", dict(self.bound) or None).fetchall()
+        _LOGGER.debug("the plan of a query:\n%s", plan)
 
     def _limit(self) -> int:
         take = self.options.take_records

@@ -52,7 +52,6 @@ def columns_of(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> 
     return {table: [name for name, _ in _described(connection, _quoted(table))] for table in tables}
 
 
-
 def text_columns(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Sequence[str]:
     """Return the names of columns that hold texts in each of the tables that has such a column."""
     described = [column for table in tables for column in _described(connection, f'"{table}"')]

@@ -34,7 +34,8 @@ def _json_integer(kind: str, bits: int) -> str:
         f"CREATE OR REPLACE MACRO kql_json_{kind.lower()}(j) AS coalesce(CASE WHEN {plain} THEN TRY_CAST(j::VARCHAR AS "
         f"{kind}) END, CASE json_type(j) WHEN 'DOUBLE' THEN {writer.integer_from_real('CAST(j AS DOUBLE)', bits)} "
         f"WHEN 'VARCHAR' THEN {writer.integer_from_text("(j ->> '$')", kind)} "
-        f"WHEN 'BOOLEAN' THEN CAST(CAST(j AS BOOLEAN) AS {kind}) WHEN 'BIGINT' THEN {long} WHEN 'UBIGINT' THEN {long} END)"
+        f"WHEN 'BOOLEAN' THEN CAST(CAST(j AS BOOLEAN) AS {kind}) WHEN 'BIGINT' THEN {long} "
+        f"WHEN 'UBIGINT' THEN {long} END)"
     )
 
 

@@ -1,8 +1,8 @@
 """Filters as DuckDB can use them while it reads.
 
-Kusto's ``==`` is false for a null where SQL's is null, and the translator writes that out. A ``where`` drops the row either
-way, so the comparisons that stand at its top do without: these DuckDB compares with the smallest and largest values of
-whole row groups.
+Kusto's ``==`` is false for a null where SQL's is null, and the translator writes that out. A ``where`` drops the row
+either way, so the comparisons that stand at its top do without: these DuckDB compares with the smallest and largest
+values of whole row groups.
 """
 
 import collections

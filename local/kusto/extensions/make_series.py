@@ -24,16 +24,15 @@ SUPPORTED: tuple[str, ...] = (
     "make-series in range(start, stop, step)",
 )
 AGGREGATES = frozenset(
-    ("avg avgif count countif dcount dcountif max maxif min minif percentile stdev stdevif sum sumif take_any variance"
-     " varianceif").split()
+    {"avg", "count", "dcount", "max", "min", "stdev", "sum", "variance", "percentile", "take_any"}
+    | {"avgif", "countif", "dcountif", "maxif", "minif", "stdevif", "sumif", "varianceif"}
 )
 """What the documentation lists; others do not return numbers."""
 
-_NUMERIC = "('DOUBLE[]', 'BIGINT[]', 'INTEGER[]', 'HUGEINT[]', 'FLOAT[]')"
-
 macros: tuple[str, ...] = (
-    f"""CREATE OR REPLACE MACRO kql_array(numbers) AS list_transform([numbers], lambda _l:
-        CASE WHEN typeof(_l) IN {_NUMERIC} OR typeof(_l) LIKE 'DECIMAL%' THEN kql_series(_l)
+    """CREATE OR REPLACE MACRO kql_array(numbers) AS list_transform([numbers], lambda _l:
+        CASE WHEN typeof(_l) IN ('DOUBLE[]', 'BIGINT[]', 'INTEGER[]', 'HUGEINT[]', 'FLOAT[]')
+        OR typeof(_l) LIKE 'DECIMAL%' THEN kql_series(_l)
         ELSE error('make-series of values that are no numbers is not supported') END)[1]""",
     # Instants and timespans of a dynamic, from their microseconds, as texts.
     """CREATE OR REPLACE MACRO kql_instants(microseconds) AS to_json(list_transform(microseconds,
@@ -107,10 +106,7 @@ class MakeSeries(PipelineOperator):
         if any(writer.referenced_columns(expr) for expr in bounds):
             raise unsupported("make-series bounds that read columns")
         start, stop = (None if expr is None else render(expr) for expr in (self.start, self.stop))
-        temporal = any(
-            writer.is_timespan_expr(expr) or writer.is_datetime_expr(expr)
-            for expr in bounds
-        )
+        temporal = any(writer.is_timespan_expr(expr) or writer.is_datetime_expr(expr) for expr in bounds)
         return Axis(
             name, render(self.axis.expr), start, stop, render(self.step), temporal=temporal, through=self.through
         )
@@ -133,9 +129,8 @@ def _default(expr: ir.Expr) -> str:
 def _make_series(node: Any) -> MakeSeries:
     parameters = [each for each in node.Parameters if _is_parameter(each)]
     swallowed = node.Parameters[len(parameters) :]
-    aggregates, defaults = zip(
-        *(_aggregate(each, swallowed if index == 0 else ()) for index, each in enumerate(node.Aggregations)), strict=True
-    )
+    written = enumerate(node.Aggregations)
+    aggregates, defaults = zip(*(_aggregate(each, () if index else swallowed) for index, each in written), strict=True)
     between = node.InRangeClause or node.FromToStepClause
     by = [] if node.ByClause is None else children(node.ByClause)
     series = MakeSeries(
@@ -159,7 +154,8 @@ def _bound(node: Any) -> ir.Expr | None:
 
 
 def _aggregate(node: Any, swallowed: Sequence[Any]) -> tuple[ir.NamedExpr, ir.Expr]:
-    named: ir.NamedExpr = _reread(swallowed[0], node.Expression) if swallowed else reader.lower_named(node.Expression)
+    last = node.Expression
+    named: ir.NamedExpr = _reread(swallowed[0], last) if swallowed else reader.lower_named(last)
     call = named.expr
     if not isinstance(call, ir.FunctionCall) or call.name.lower() not in AGGREGATES:
         name = f"{call.name}()" if isinstance(call, ir.FunctionCall) else "an expression"
@@ -170,7 +166,7 @@ def _aggregate(node: Any, swallowed: Sequence[Any]) -> tuple[ir.NamedExpr, ir.Ex
 
 
 def _reread(first: Any, last: Any) -> ir.NamedExpr:
-    """Return ``name = f(x)``, which the grammar reads as the parameter ``name = f`` before an expression in brackets."""
+    """Return ``name = f(x)``, which the grammar reads as the parameter ``name = f`` before ``(x)``."""
     text = first.start.getInputStream().getText(first.start.start, last.stop.stop)
     (written,) = find(parse(f"print {text}").tree, "PrintOperator")
     (named,) = children(written)

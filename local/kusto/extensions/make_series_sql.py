@@ -66,7 +66,9 @@ class Axis:
         if not self.temporal:
             return f"CAST(floor(CAST({offset} AS DOUBLE) / {step}) AS BIGINT)"
         # No row lies before the start; without one, nothing in Kusto's calendar lies before the origin.
-        return f"({offset} // {step})" if self.start else f"(({offset} - ({offset} % {step} + {step}) % {step}) // {step})"
+        return (
+            f"({offset} // {step})" if self.start else f"(({offset} - ({offset} % {step} + {step}) % {step}) // {step})"
+        )
 
     def inside(self) -> str:
         """Return the condition on a row: comparisons of the column, by which parts of a table can be left out."""
@@ -74,7 +76,8 @@ class Axis:
         if self.start is not None:
             conditions.append(f"({self.value}) >= {self.start}")
         if self.stop is not None:
-            conditions.append(f"{self.bin()} <= (SELECT n FROM _p)" if self.through else f"({self.value}) < {self.stop}")
+            last = f"{self.bin()} <= (SELECT n FROM _p)"  # noqa: S608
+            conditions.append(last if self.through else f"({self.value}) < {self.stop}")
         return " AND ".join(conditions)
 
     def last(self) -> str:
@@ -102,9 +105,9 @@ def series_sql(
         "_p AS MATERIALIZED": _parameters(prev, axis),
         "_b AS MATERIALIZED": _bins(prev, keys, series, axis),
         "_g AS MATERIALIZED": _nonempty_group() if nonempty else _groups(by, axis),
-        "_e AS": f"SELECT {', '.join([*by, 'first', 'last'])}, unnest(range(first, last + 1)) AS i FROM _g",
+        "_e AS": f"SELECT {', '.join([*by, 'first', 'last'])}, unnest(range(first, last + 1)) AS i FROM _g",  # noqa: S608
         "_s AS": _arrays(by, series),
-        "_a AS": f"SELECT first, last, {_axis_array(axis)} AS a FROM (SELECT DISTINCT first, last FROM _g), _p",
+        "_a AS": f"SELECT first, last, {_axis_array(axis)} AS a FROM (SELECT DISTINCT first, last FROM _g), _p",  # noqa: S608
     }
     columns = [f"{key} AS {_quoted(name)}" for key, (name, _) in zip(by, keys, strict=True)]
     columns += [f"kql_array(v{index}) AS {_quoted(each.name)}" for index, each in enumerate(series)]

@@ -1,8 +1,8 @@
 """Additive decomposition: ``series_decompose`` with a given period, or without seasonality.
 
-In the documented order: the seasonal series is the median of the points of each phase; the trend comes out of what is left;
-the baseline is both together and the residual is the rest. Detection of the period is not reproduced, nor are the functions
-that build on it or on the undocumented scores of ``series_outliers``: they are refused by name.
+In the documented order: the seasonal series is the median of the points of each phase; the trend comes out of what is
+left; the baseline is both together and the residual is the rest. Detection of the period is not reproduced, nor are the
+functions that build on it or on the undocumented scores of ``series_outliers``: they are refused by name.
 """
 
 from collections.abc import Callable

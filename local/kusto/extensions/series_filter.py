@@ -11,16 +11,16 @@ from local.kusto.extensions.sql import render
 
 SUPPORTED: tuple[str, ...] = ("series_fir", "series_iir")
 
-# The weighted window of each element, zeros on both sides making every window whole. (A slice of the captured list would
-# copy the list for every element.)
+# The weighted window of each element, zeros on both sides making every window whole. (A slice of the captured list
+# would copy the list for every element.)
 _TERMS = "list_transform(_w.f, lambda _e, _k: _e * _w.z[_i + _w.o + len(_w.f) - _k])"
 _WINDOWS = f"list_transform(range(1, len(_w.x) + 1), lambda _i: list_sum({_TERMS}))"
 _SLOW_WINDOWS = f"""list_transform(range(1, len(_w.x) + 1), lambda _i: list_transform([{_TERMS}],
     lambda _s: CASE WHEN list_count(_s) = len(_s) THEN list_sum(_s) END)[1])"""
 # y(i) = c y(i-1) + u(i) by doubling: after each pass an element holds twice as many terms.
 _FIRST_ORDER = """list_reduce(list_transform(range(0, CAST(ceil(log2(len(_u.u) + 1)) AS BIGINT)),
-    lambda _s: [CAST(1 << _s AS DOUBLE)]), lambda _y, _s: list_transform(_y, lambda _e, _i: CASE WHEN _i <= _s[1] THEN _e
-    ELSE _e + pow(_u.c, _s[1]) * _y[_i - CAST(_s[1] AS BIGINT)] END), _u.u)"""
+    lambda _s: [CAST(1 << _s AS DOUBLE)]), lambda _y, _s: list_transform(_y, lambda _e, _i:
+    CASE WHEN _i <= _s[1] THEN _e ELSE _e + pow(_u.c, _s[1]) * _y[_i - CAST(_s[1] AS BIGINT)] END), _u.u)"""
 _ANY_ORDER = """list_reduce(list_transform(_u.u, lambda _e: [_e]), lambda _y, _e: list_append(_y,
     _e[1] - list_sum(list_transform(_u.r, lambda _c, _k: _c * coalesce(_y[len(_y) + 1 - _k],
     CASE WHEN len(_y) < _k THEN 0 END)))), CAST([] AS DOUBLE[]))"""

@@ -18,7 +18,8 @@ macros: tuple[str, ...] = (
         [numbers], lambda _y: struct_pack(y := _y, n := len(_y), v := list_avg(_y), x := (len(_y) - 1) / 2.0)),
         lambda _m: struct_pack(m := _m, b := list_sum(list_transform(_m.y, lambda _e, _i:
             (_i - 1 - _m.x) * (_e - _m.v))) / (_m.n * (_m.n * _m.n - 1) / 12.0))),
-        lambda _l: CASE WHEN _l.m.n > 1 THEN struct_pack(slope := _l.b, interception := _l.m.v - _l.b * _l.m.x) END)[1]""",
+        lambda _l: CASE WHEN _l.m.n > 1
+            THEN struct_pack(slope := _l.b, interception := _l.m.v - _l.b * _l.m.x) END)[1]""",
     """CREATE OR REPLACE MACRO kql_series_fit_line(series) AS list_transform(list_transform(list_transform(
         [kql_numbers(series)], lambda _y: struct_pack(y := _y, l :=
             CASE WHEN len(list_filter(_y, lambda _e: isfinite(_e))) = len(_y) THEN kql_line(_y) END)),

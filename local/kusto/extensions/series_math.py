@@ -90,10 +90,11 @@ macros: tuple[str, ...] = (
     *(_unary_macro(name, element) for name, element in _UNARY.items()),
     *(_kind_keeping_macro(name, element) for name, element in _KIND_KEEPING.items()),
     _pair_macro("kql_series_dot_product", "list_sum(" + _pairwise("_e[1] * _e[2]") + ")"),
-    "CREATE OR REPLACE MACRO kql_series_magnitude(series) AS "
-    "sqrt(list_sum(list_transform(kql_numbers(series), lambda _e: _e * _e)))",
+    """CREATE OR REPLACE MACRO kql_series_magnitude(series) AS
+        sqrt(list_sum(list_transform(kql_numbers(series), lambda _e: _e * _e)))""",
     """CREATE OR REPLACE MACRO kql_series_cosine_similarity(one, other) AS list_transform(
-        [struct_pack(one := TRY_CAST(one AS JSON), other := TRY_CAST(other AS JSON))], lambda _c: kql_series_dot_product(_c.one, _c.other)
+        [struct_pack(one := TRY_CAST(one AS JSON), other := TRY_CAST(other AS JSON))],
+        lambda _c: kql_series_dot_product(_c.one, _c.other)
         / (kql_series_magnitude(_c.one) * kql_series_magnitude(_c.other)))[1]""",
     # Pairs without a null: the correlation of any other series is null.
     """CREATE OR REPLACE MACRO kql_series_pearson_correlation(one, other) AS list_transform([kql_operands(one, other)],

@@ -1,6 +1,6 @@
 """Series functions of several results: ``(a, b) = f(x)`` in ``extend``, ``project`` and ``print``.
 
-Without names the columns are called ``f_x_result``. ``extend`` adds as many columns as it names, ``project`` all of them.
+Without names the columns are called ``f_x_result``. ``extend`` adds as many columns as it names, ``project`` all.
 """
 
 import dataclasses
@@ -11,7 +11,7 @@ from duckdb_kql import ir, lower
 
 from local.kusto.errors import unsupported
 from local.kusto.extensions.library import replace
-from local.kusto.extensions.names import TUPLES, NamesExpr
+from local.kusto.extensions.names import TUPLES
 
 _FUNCTIONS: dict[str, "_Function"] = {}
 
@@ -99,9 +99,7 @@ def _expanded(expressions: Sequence[ir.NamedExpr], *, every: bool) -> Iterator[i
             yield named
 
 
-def _completed(
-    named: Iterator["OutputExpr"], *, every: bool, call: ir.FunctionCall | None
-) -> Iterator[ir.NamedExpr]:
+def _completed(named: Iterator["OutputExpr"], *, every: bool, call: ir.FunctionCall | None) -> Iterator[ir.NamedExpr]:
     bag, last = None, -1
     for each in named:
         bag, last = each.bag, each.last
@@ -143,4 +141,3 @@ def _value(bag: ir.FunctionCall, output: Output) -> ir.Expr:
     """Return one property; the node of the bag is the same for each, by which the translator computes it once."""
     value = ir.PathAccess(bag, (ir.PathStep(output.name),))
     return ir.FunctionCall(output.conversion, (value,)) if output.conversion else value
-

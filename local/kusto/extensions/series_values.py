@@ -1,8 +1,8 @@
 """Series as values: numeric arrays in a ``dynamic``, read into DuckDB lists and written back.
 
-Each SQL macro names each of its parameters once and binds it through a list of one element. A macro writes an argument out
-as often as it names the parameter, so nested calls would multiply; and no name inside an argument can meet a name of the
-macro that way.
+Each SQL macro names each of its parameters once and binds it through a list of one element. A macro writes an argument
+out as often as it names the parameter, so nested calls would multiply; and no name inside an argument can meet a name
+of the macro that way.
 """
 
 _NUMBERS = "('DOUBLE', 'BIGINT', 'UBIGINT')"
@@ -34,7 +34,7 @@ macros: tuple[str, ...] = (
     """CREATE OR REPLACE MACRO kql_same_kind(numbers, whole) AS list_transform(
         [struct_pack(n := numbers, w := whole)], lambda _k: CASE
         WHEN _k.w THEN to_json(CAST(_k.n AS BIGINT[])) ELSE kql_series(_k.n) END)[1]""",
-    # Two operands of an element-wise function, and whether both are integers; a number beside an array is as long as it.
+    # Two operands of an element-wise function, and whether both are integers; a number is as long as the array.
     """CREATE OR REPLACE MACRO kql_operands(one, other) AS list_transform(list_transform(
         [struct_pack(one := TRY_CAST(one AS JSON), other := TRY_CAST(other AS JSON))],
         lambda _a: struct_pack(a := kql_numbers(_a.one), b := kql_numbers(_a.other), x := kql_number(_a.one),
@@ -43,7 +43,6 @@ macros: tuple[str, ...] = (
             a := CASE WHEN _o.x IS NULL THEN _o.a ELSE list_resize([_o.x], len(_o.b), _o.x) END,
             b := CASE WHEN _o.y IS NULL THEN _o.b ELSE list_resize([_o.y], len(_o.a), _o.y) END, w := _o.w))[1]""",
 )
-
 
 
 def install() -> None:

@@ -7,7 +7,7 @@ from duckdb_kql import ir, translate
 from duckdb_kql.translate import naming
 
 from local.kusto.errors import unsupported
-from local.kusto.extensions.library import reader
+from local.kusto.extensions.library import reader, writer
 from local.kusto.extensions.pipeline import Substitute, add_operator
 from local.kusto.extensions.serialized import Serializing, Unserializing
 from local.kusto.extensions.sql import render
@@ -86,12 +86,16 @@ class _Tree:
         self._names = [translate.quote_ident(name) for name in operator.columns(cols)]
         self._prev = prev
         self._p = free_prefix(cols)
+        weighed = writer.referenced_columns(tuple(level.by.expr for level in operator.levels))
+        self._read = [name for name in cols if name in weighed]
         self._ctes: list[str] = []
 
     def sql(self) -> str:
         p = self._p
         values = ", ".join(f"{render(level.of.expr)} AS {p}k{i}" for i, level in enumerate(self._levels))
-        records = self._cte("r", f"SELECT *, {values}, false AS {p}o FROM {self._prev}")  # noqa: S608  generated names
+        # The levels read the records repeatedly, so these are kept: without the columns that nothing looks at.
+        read = [*map(translate.quote_ident, self._read), values, f"false AS {p}o"]
+        records = self._cte("r", f"SELECT {', '.join(read)} FROM {self._prev}")  # noqa: S608  rendered expressions
         weights = []
         for index, level in enumerate(self._levels):
             top = self._cte(f"t{index}", self._top(index, level, records))

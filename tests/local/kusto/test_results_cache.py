@@ -20,16 +20,19 @@ MINUTE = timedelta(minutes=1)
 def asked(endpoint: Endpoint, text: str = NOW, request_id: str = "", n: int | None = None, **options: Any) -> Any:
     """Return the answer's value and the value of the row ServerCache, None where there is none."""
     properties = ClientRequestProperties()
-    properties.client_request_id = request_id or None
+    if request_id:
+        properties.client_request_id = request_id
     for name, option in options.items():
         properties.set_option(name, option)
     if n is not None:
-        properties.set_parameter("n", n)
+        properties.set_parameter("n", str(n))
     with KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client:
         answer = client.execute_query("Telemetry", text, properties)
     extended = {row["Key"]: row["Value"] for row in answer.tables[0]}
     cached = extended.get("ServerCache")
-    return answer.primary_results[0].raw_rows[0][0], cached if cached is None else json.loads(str(cached).replace("'", '"'))
+    return answer.primary_results[0].raw_rows[0][0], cached if cached is None else json.loads(
+        str(cached).replace("'", '"')
+    )
 
 
 def test_a_young_result_is_given_again(endpoint: Endpoint) -> None:
@@ -67,7 +70,7 @@ def test_a_failure_is_not_kept(endpoint: Endpoint) -> None:
     """A failed query fails again."""
     text = "print toscalar(range i from 1 to 3 step 1 | where error_(i))"
     for _ in range(2):
-        assert endpoint.error(text, query_results_cache_max_age="00:05:00")
+        assert endpoint.code(text, query_results_cache_max_age="00:05:00")
 
 
 @pytest.mark.parametrize("age", ["soon", 5, "-00:00:01"])

@@ -4,7 +4,10 @@ import pytest
 
 from tests.local.kusto.endpoints import Endpoint
 
-ROWS = "datatable(i:long, n:long, s:string, d:dynamic)[1,5,'a',dynamic('a'), 2,long(null),'b',dynamic('b'), 3,7,'',dynamic(1)]"
+ROWS = (
+    "datatable(i:long, n:long, s:string, d:dynamic)"
+    "[1,5,'a',dynamic('a'), 2,long(null),'b',dynamic('b'), 3,7,'',dynamic(1)]"
+)
 
 
 @pytest.mark.parametrize(
@@ -33,13 +36,25 @@ def test_nulls_in_filters(endpoint: Endpoint, condition: str, found: list[int]) 
     ("query", "row"),
     [
         ("extend DeviceId = Payload.tags[0] | where DeviceId == 't1' | project DeviceId", ["t1"]),
-        ("project DeviceId = Payload.tags[0] | where DeviceId has 't1' | extend x = tostring(DeviceId) | project x", ["t1"]),
+        (
+            "project DeviceId = Payload.tags[0] | where DeviceId has 't1' | extend x = tostring(DeviceId) | project x",
+            ["t1"],
+        ),
         ("mv-expand DeviceId = Payload.tags | where DeviceId == 't1' | project tostring(DeviceId)", ["t1"]),
         ("project-rename Old = DeviceId | extend DeviceId = Payload | project strlen(tostring(DeviceId.tags[0]))", [2]),
         ("project-away DeviceId | project-rename DeviceId = Payload | where DeviceId has 't1' | project Number", [1]),
-        ("where DeviceId == 'dev-01' and DeviceId has 'dev' | project strlen(DeviceId), tostring(DeviceId)", [6, "dev-01"]),
-        ("summarize DeviceId = make_list(DeviceId) | where DeviceId has 'dev-01' | project x = DeviceId[0]", ["dev-01"]),
-        ("join kind=inner (Devices | project DeviceId) on DeviceId | where DeviceId1 == 'dev-01' | project Number", [1]),
+        (
+            "where DeviceId == 'dev-01' and DeviceId has 'dev' | project strlen(DeviceId), tostring(DeviceId)",
+            [6, "dev-01"],
+        ),
+        (
+            "summarize DeviceId = make_list(DeviceId) | where DeviceId has 'dev-01' | project x = DeviceId[0]",
+            ["dev-01"],
+        ),
+        (
+            "join kind=inner (Devices | project DeviceId) on DeviceId | where DeviceId1 == 'dev-01' | project Number",
+            [1],
+        ),
         ("as T | extend DeviceId = Payload | where DeviceId has 't1' | project Number", [1]),
     ],
 )

@@ -86,7 +86,9 @@ def test_bounds_may_be_parameters_and_scalars(endpoint: Endpoint) -> None:
 
 def test_a_series_expands_into_typed_rows(endpoint: Endpoint) -> None:
     """``mv-expand`` with types turns arrays back into rows."""
-    query = f"{HOURS} | make-series s=sum(v) default=0.0 on t step 1h | mv-expand t to typeof(datetime), s to typeof(real)"
+    query = (
+        f"{HOURS} | make-series s=sum(v) default=0.0 on t step 1h | mv-expand t to typeof(datetime), s to typeof(real)"
+    )
     table = endpoint.table(query)
     assert [each.column_type for each in table.columns] == ["real", "datetime"]
     assert table.raw_rows[3] == [2.0, "2026-01-01T03:00:00.000000Z"]

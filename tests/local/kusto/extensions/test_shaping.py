@@ -126,6 +126,8 @@ def test_probes_see_query_parameters(endpoint: Endpoint) -> None:
         ("search in (Devices) * | count", 5),
         ('search in (Devices) Model:"a" | count', 3),
         ('search kind=case_sensitive in (Devices) Model:"a" | count', 0),
+        ('search kind=case_sensitive in (Devices) Model has "a" | count', 0),
+        ('search in (Devices) Model has "a" | count', 3),
         ('Devices | search "dev*" and not("dev-03") | count', 4),
         ('Devices | search "*03" or Model == "A" | count', 4),
         ('Devices | search "*v-0*" | count', 5),

@@ -1,4 +1,4 @@
-"""One endpoint over a small folder of Parquet files, for every test that leaves it as it was."""
+"""An endpoint over a small folder of Parquet files, for tests that leave it as it was."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -36,9 +36,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """One endpoint over the folder, for every test that leaves it as it was."""
+    """One endpoint over the folder, for the tests of a module.
+
+    The allocator keeps address space after a query of gigabytes, and the engine's is bounded: tests that ask for so
+    much would add up.
+    """
     running = start(tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB")
     yield running
     assert end(running.process) == 0, running.log()

@@ -1,0 +1,52 @@
+"""The one place that joins domains and adapters; everything is made on first use."""
+
+import asyncio
+from functools import cache
+
+from shared.provenance.selection import not_provisioned
+from shared.settings import settings
+from shared.wiring.access import AccessServices
+from shared.wiring.queries import QueryServices
+from shared.wiring.telemetry import TelemetryServices
+
+PROVENANCE = "provenance"
+"""The feature that every provenance route needs."""
+
+_CLOSED_IN_ORDER = ("sender", "engine", "connection_states", "audit_log", "chain_store", "_workspace_file")
+
+
+class Services(AccessServices, QueryServices, TelemetryServices):
+    """Every service of the app, wired for one set of settings."""
+
+    async def check(self) -> None:
+        """Return when stores and query engine answer, and take writes where that costs little to try.
+
+        Raises:
+            Exception: one of them does not.
+        """
+        await asyncio.gather(self._workspace_file.check(), self.engine.ping(), self.catalog.current())
+
+    async def require_feature(self, feature: str) -> None:
+        """Return when the workspace has a feature.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``PROVENANCE_NOT_PROVISIONED``.
+        """
+        if feature == PROVENANCE and not await self.has_feature(feature):
+            raise not_provisioned()
+
+    async def has_feature(self, feature: str) -> bool:
+        """Return whether the workspace has a feature."""
+        return feature == PROVENANCE and (await self.catalog.current()).policies.provenance is not None
+
+    async def close(self) -> None:
+        """Finish what runs and close whatever was opened; for short-lived processes and clean stops."""
+        for name in _CLOSED_IN_ORDER:
+            if name in self.__dict__:
+                await self.__dict__[name].close()
+
+
+@cache
+def services() -> Services:
+    """Return the services of this process."""
+    return Services(settings())

@@ -1,0 +1,35 @@
+"""The catalog as it is read."""
+
+from functools import cached_property
+
+from shared.catalog.ports import CatalogStore
+from shared.catalog.reader import CatalogReader
+from shared.errors import Kind, WorkspaceError
+from shared.wiring.base import Base
+
+MAX_STALE_CREDENTIALS_SECONDS = 15.0
+"""A revocation, and the disabling of a member, are in force within this time also while the store does not answer."""
+
+
+class CatalogServices(Base):
+    """Reads the catalog."""
+
+    @cached_property
+    def catalog_store(self) -> CatalogStore:
+        """Where the catalog is kept."""
+        from shared.backends.embedded.catalog import SqliteCatalogStore  # noqa: PLC0415
+
+        return SqliteCatalogStore(self._workspace_file)
+
+    @cached_property
+    def catalog(self) -> CatalogReader:
+        """The catalog as this process knows it."""
+        return CatalogReader(
+            self.catalog_store, self.settings.refresh_seconds, max_stale_seconds=MAX_STALE_CREDENTIALS_SECONDS
+        )
+
+    async def _workspace_id(self) -> str:
+        workspace = (await self.catalog.current()).workspace
+        if workspace is None:
+            raise WorkspaceError(Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", "No workspace document was applied yet.")
+        return workspace.id

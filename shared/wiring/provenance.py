@@ -1,0 +1,85 @@
+"""The audit chains, and the changes that are entered in them."""
+
+from functools import cached_property
+
+from shared.catalog.apply import CatalogService
+from shared.idempotency import IdempotencyKeys
+from shared.provenance.amendments import Amendments
+from shared.provenance.chain_log import ChainLog
+from shared.provenance.checkpoints import Checkpoints
+from shared.provenance.event_log import EventLog
+from shared.provenance.ports import ChainStore
+from shared.provenance.proofs import Proofs
+from shared.provenance.verification import Verifier
+from shared.wiring.catalog import CatalogServices
+
+
+class ProvenanceServices(CatalogServices):
+    """Appends to, verifies and proves the audit chains."""
+
+    @cached_property
+    def chain_store(self) -> ChainStore:
+        """Keeps the audit chains."""
+        if self.on_azure:
+            from shared.backends.azure.cosmos_account import CosmosAccount  # noqa: PLC0415
+            from shared.backends.azure.cosmos_chain import CosmosChainStore  # noqa: PLC0415
+
+            configured = self.settings
+            return CosmosChainStore(
+                CosmosAccount(
+                    configured.cosmos_endpoint,
+                    configured.cosmos_database,
+                    client_id=configured.managed_identity_client_id,
+                )
+            )
+        from shared.backends.embedded.provenance import SqliteChainStore  # noqa: PLC0415
+
+        return SqliteChainStore(self.settings.data_dir / "provenance.sqlite")
+
+    @cached_property
+    def chain_log(self) -> ChainLog:
+        """Appends to the audit chains."""
+        return ChainLog(self.chain_store, self._workspace_id)
+
+    @cached_property
+    def audit_log(self) -> EventLog:
+        """Appends audit events."""
+        return EventLog(self.chain_log)
+
+    @cached_property
+    def catalog_service(self) -> CatalogService:
+        """Applies workspace documents."""
+        return CatalogService(self.catalog_store, self.audit_log, changed=self.catalog.invalidate)
+
+    @cached_property
+    def amendments(self) -> Amendments:
+        """Creates and decides corrections."""
+        return Amendments(self.chain_log, self.chain_store)
+
+    @cached_property
+    def checkpoints(self) -> Checkpoints:
+        """Makes and reads signed checkpoints."""
+        self._embedded("checkpoints")
+        from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore  # noqa: PLC0415
+        from shared.backends.embedded.provenance_key import FileNoteSigner  # noqa: PLC0415
+
+        folder = self.settings.data_dir
+        notes = FileCheckpointStore(folder / "checkpoints")
+        return Checkpoints(self.chain_store, notes, FileNoteSigner(folder / "checkpoint-key.pem"), self._workspace_id)
+
+    @cached_property
+    def proofs(self) -> Proofs:
+        """Proves what checkpoints cover."""
+        return Proofs(self.chain_store)
+
+    @cached_property
+    def verifier(self) -> Verifier:
+        """Verifies audit chains."""
+        return Verifier(self.chain_store, self._workspace_id, self.checkpoints)
+
+    @cached_property
+    def idempotency(self) -> IdempotencyKeys:
+        """Remembers idempotency keys."""
+        from shared.backends.embedded.idempotency import SqliteIdempotencyStore  # noqa: PLC0415
+
+        return IdempotencyKeys(SqliteIdempotencyStore(self._workspace_file))

@@ -1,0 +1,1 @@
+"""Cold data: telemetry kept as Parquet blobs, by connection and hour."""

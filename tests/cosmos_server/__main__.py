@@ -6,8 +6,10 @@ import sys
 import threading
 
 from tests.cosmos_server.account import AccountOptions, Consistency
-from tests.cosmos_server.faults import chaos
+from tests.cosmos_server.faults import chaos, read_chaos
 from tests.cosmos_server.server import DEFAULT_KEY, CosmosServer
+
+READS = ("query", "read_item")
 
 
 def main() -> None:
@@ -23,8 +25,15 @@ def main() -> None:
         latency=options.latency_ms / 1000,
         port=options.port,
     )
+    delay = options.delay_ms / 1000
     if options.chaos:
-        server.faults.add(*chaos(options.chaos, options.seed, lambda request: request.operation in options.operations))
+        server.faults.add(
+            *chaos(options.chaos, options.seed, lambda it: it.operation in options.operations, seconds=delay)
+        )
+    if options.read_chaos:
+        server.faults.add(
+            *read_chaos(options.read_chaos, options.seed + 1_000, lambda it: it.operation in READS, seconds=delay)
+        )
     with server:
         sys.stdout.write(f"ready {server.endpoint}\n")
         sys.stdout.flush()
@@ -41,6 +50,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--chaos", type=float, default=0.0, help="how likely a fault of any kind strikes a request")
     parser.add_argument("--seed", type=int, default=0, help="seeds the faults")
     parser.add_argument("--operations", nargs="*", default=["batch"], help="the operations that --chaos strikes")
+    parser.add_argument("--read-chaos", type=float, default=0.0, help="how likely a fault strikes a read")
+    parser.add_argument("--delay-ms", type=float, default=20.0, help="how long the delays of both are")
     return parser.parse_args()
 
 

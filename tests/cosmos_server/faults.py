@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from http import HTTPStatus
 from threading import Lock
 
 from tests.cosmos_server.wire import Request
@@ -101,13 +102,16 @@ class Faults:
             return next((fault for fault in self._faults if fault.strikes(request)), None)
 
 
-def chaos(probability: float, seed: int, match: Callable[[Request], bool] = _every) -> list[Fault]:
+def chaos(
+    probability: float, seed: int, match: Callable[[Request], bool] = _every, *, seconds: float = 0.02
+) -> list[Fault]:
     """Gives one fault of every kind that a sound client survives, each as likely as the others.
 
     Args:
         probability: How likely any of them strikes a matching request.
         seed: Seeds the draws.
         match: Which requests they may strike.
+        seconds: The length of delays; longer than a client's patience makes outcomes unknown, and commits late.
     """
     shapes: list[Fault] = [
         Fault(FaultKind.DROP_BEFORE_COMMIT),
@@ -126,10 +130,21 @@ def chaos(probability: float, seed: int, match: Callable[[Request], bool] = _eve
         Fault(FaultKind.STATUS_AFTER_COMMIT, status=500),
         Fault(FaultKind.STATUS, status=503),
         Fault(FaultKind.STATUS_AFTER_COMMIT, status=503),
-        Fault(FaultKind.DELAY, seconds=0.02),
+        Fault(FaultKind.DELAY, seconds=seconds),
         Fault(FaultKind.PARTIAL_PAGE, page_size=1),
+        Fault(FaultKind.DELAY_AFTER_COMMIT, seconds=seconds),
+        Fault(FaultKind.PARTIAL_PAGE, page_size=0),
+        Fault(FaultKind.BATCH_STATUS, status=449, retry_after_ms=5),
     ]
     share = 1 - (1 - probability) ** (1 / len(shapes))
     for index, fault in enumerate(shapes):
         fault.match, fault.probability, fault._random = match, share, random.Random(seed + index)
     return shapes
+
+
+def read_chaos(
+    probability: float, seed: int, match: Callable[[Request], bool] = _every, *, seconds: float = 0.02
+) -> list[Fault]:
+    """Gives the faults of :func:`chaos` that a read can meet: it has no condition that could fail."""
+    every = chaos(probability, seed, match, seconds=seconds)
+    return [fault for fault in every if fault.status != HTTPStatus.PRECONDITION_FAILED]

@@ -5,15 +5,15 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST_WORKERS ?= 2
 
-.PHONY: help run test soak check bench services format clean
+.PHONY: help run test soak check bench services assets format clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-run: $(VENV)/local.installed ## Start the service on HOST and PORT (127.0.0.1:7071), state under DATA_DIR (.data)
+run: $(VENV)/local.installed assets ## Start the service on HOST and PORT (127.0.0.1:7071), state under DATA_DIR (.data)
 	@exec $(PYTHON) -m local
 
-test: $(VENV)/dev.installed ## Run every test
+test: $(VENV)/dev.installed assets ## Run every test
 	$(PYTHON) -m pytest -n $(PYTEST_WORKERS) -m "not soak" $(ARGS)
 
 soak: $(VENV)/dev.installed ## Run what takes over a minute: load, fuzz, fault storms
@@ -31,6 +31,15 @@ bench: $(VENV)/dev.installed .venv-bench/installed ## Run the benchmarks, one JS
 
 services: $(VENV)/local.installed ## Start what the local host otherwise carries, for Core Tools (embedded Kusto on 8088)
 	@exec $(PYTHON) -m local.kusto --data $${DATA_DIR:-.data}/kusto --port 8088 --hub $${DATA_DIR:-.data}/hub.sqlite
+
+assets: ## Build the browser pages into static/, with npm; where npm is missing the pages say so and the API works
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory static/built \
+		|| echo "the browser pages could not be built; everything else works" >&2; \
+	else echo "npm is not here: the browser pages are left out (install Node.js 20 or later, then: make assets)" >&2; fi
+
+static/built: web/package-lock.json web/build.mjs $(wildcard web/explorer/*)
+	@cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null && npm run --silent build
+	@touch $@
 
 format: $(VENV)/dev.installed ## Format and mend what can be mended
 	$(PYTHON) -m ruff check --fix .

@@ -5,6 +5,8 @@ from functions import (
     checkpoints,
     health,
     ingest,
+    openapi,
+    pages,
     provenance_events,
     simulators,
     telemetry,
@@ -22,6 +24,8 @@ GROUPS = (
     telemetry.GROUP,
     provenance_events.GROUP,
     amendments.GROUP,
+    openapi.GROUP,
+    pages.GROUP,
 )
 BLUEPRINTS = (
     *(http_blueprint(group) for group in GROUPS),

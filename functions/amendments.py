@@ -9,6 +9,7 @@ from functions.audit_report import HTML, report_reply
 from functions.idempotency import append_id
 from functions.provenance_events import created, listed
 from functions.provenance_queries import Lenient, SequenceQuery
+from functions.replies import amendments as replies
 from shared.auth.rights import AccessRight
 from shared.errors import invalid
 from shared.http.messages import JSON, Reply, json_reply
@@ -55,6 +56,7 @@ class AmendmentsQuery(SequenceQuery):
     identity=True,
     feature=PROVENANCE,
     body=AmendmentBody,
+    docs=replies.CREATED,
 )
 async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     """Append a correction; it is pending where the workspace asks for approval."""
@@ -71,6 +73,7 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     right=AccessRight.AMENDMENT_READ,
     feature=PROVENANCE,
     query=AmendmentsQuery,
+    docs=replies.QUERIED,
 )
 async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
     """Return corrections and decisions that match, newest first."""
@@ -100,6 +103,7 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
     right=AccessRight.AMENDMENT_READ,
     feature=PROVENANCE,
     query=ChainQuery,
+    docs=replies.CHAIN,
 )
 async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     """Return everything that was corrected about an entity, oldest first; as a printable page for who prefers HTML."""
@@ -113,7 +117,13 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     return reply
 
 
-@GROUP.endpoint("GET", "oi-api/provenance/reason-categories", right=AccessRight.AMENDMENT_READ, feature=PROVENANCE)
+@GROUP.endpoint(
+    "GET",
+    "oi-api/provenance/reason-categories",
+    right=AccessRight.AMENDMENT_READ,
+    feature=PROVENANCE,
+    docs=replies.CATEGORIES,
+)
 async def reason_categories(_: Call) -> Reply:
     """Return the reasons that a correction may name."""
     return json_reply({"categories": list((await _policy()).reason_categories)})
@@ -126,6 +136,7 @@ async def reason_categories(_: Call) -> Reply:
     identity=True,
     feature=PROVENANCE,
     query=ScopeQuery,
+    docs=replies.APPROVED,
 )
 async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
     """Approve somebody else's correction."""
@@ -143,6 +154,7 @@ async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
     feature=PROVENANCE,
     query=ScopeQuery,
     body=RejectionBody,
+    docs=replies.REJECTED,
 )
 async def reject_amendment(call: Call[ScopeQuery, RejectionBody]) -> Reply:
     """Reject somebody else's correction."""

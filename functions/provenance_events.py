@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictStr
 from functions.idempotency import append_id
 from functions.provenance_queries import Lenient, SequenceQuery, WindowQuery, present
 from functions.provenance_queries import Sequence as SequenceNumber
+from functions.replies import provenance as replies
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import JSON, Reply, json_reply
@@ -99,6 +100,7 @@ class ProofQuery(CheckpointQuery):
     feature=PROVENANCE,
     query=TargetQuery,
     body=EventBody,
+    docs=replies.WRITTEN,
 )
 async def write_audit_event(call: Call[TargetQuery, EventBody]) -> Reply:
     """Append an audit event."""
@@ -115,6 +117,7 @@ async def write_audit_event(call: Call[TargetQuery, EventBody]) -> Reply:
     right=AccessRight.PROVENANCE_READ,
     feature=PROVENANCE,
     query=EventsQuery,
+    docs=replies.QUERIED,
 )
 async def query_audit_events(call: Call[EventsQuery]) -> Reply:
     """Return audit events that match, newest first."""
@@ -138,6 +141,7 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
     feature=PROVENANCE,
     query=TargetQuery,
     body=VerifyBody,
+    docs=replies.VERIFIED,
 )
 async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
     """Verify a chain from its first record to its last, and one record's digest when it is named."""
@@ -153,6 +157,7 @@ async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
     right=AccessRight.PROVENANCE_EXPORT,
     feature=PROVENANCE,
     query=ExportQuery,
+    docs=replies.EXPORTED,
 )
 async def export_audit_events(call: Call[ExportQuery]) -> Reply:
     """Download audit events that match, oldest first."""
@@ -178,6 +183,7 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
     right=AccessRight.PROVENANCE_READ,
     feature=PROVENANCE,
     query=CheckpointQuery,
+    docs=replies.CHECKPOINT,
 )
 async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
     """Return the newest signed checkpoint of a chain."""
@@ -200,7 +206,12 @@ async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
 
 
 @GROUP.endpoint(
-    "GET", "oi-api/provenance/proof", right=AccessRight.PROVENANCE_READ, feature=PROVENANCE, query=ProofQuery
+    "GET",
+    "oi-api/provenance/proof",
+    right=AccessRight.PROVENANCE_READ,
+    feature=PROVENANCE,
+    query=ProofQuery,
+    docs=replies.PROOF,
 )
 async def prove(call: Call[ProofQuery]) -> Reply:
     """Prove that a record is in a checkpoint, or that a checkpoint grew from an earlier one."""
@@ -217,7 +228,9 @@ async def prove(call: Call[ProofQuery]) -> Reply:
     return json_reply({"from": growth.old, "size": growth.size, "hashes": _base64(growth.hashes)})
 
 
-@GROUP.endpoint("GET", ".well-known/oi-checkpoint-key", access=Access.PUBLIC, feature=PROVENANCE)
+@GROUP.endpoint(
+    "GET", ".well-known/oi-checkpoint-key", access=Access.PUBLIC, feature=PROVENANCE, docs=replies.VERIFIER_KEY
+)
 async def checkpoint_key(_: Call) -> Reply:
     """Publish the key that verifies checkpoints."""
     key = await services().checkpoints.verifier_key()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from functions.replies import telemetry as replies
 from shared.auth.rights import AccessRight
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group
@@ -10,7 +11,7 @@ from shared.wiring import services
 GROUP = Group("telemetry")
 
 
-@GROUP.endpoint("POST", "oi-api/telemetry/{lookup}", right=AccessRight.TELEMETRY_WRITE, body=Any)
+@GROUP.endpoint("POST", "oi-api/telemetry/{lookup}", right=AccessRight.TELEMETRY_WRITE, body=Any, docs=replies.ACCEPTED)
 async def accept_telemetry(call: Call[Any, Any]) -> Reply:
     """Take one message, or an array of up to 500, for a connection."""
     return json_reply({"accepted": await services().telemetry.accept(call.path["lookup"], call.body)}, 202)

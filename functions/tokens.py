@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StringConstraints
 
+from functions.replies import keys as replies
 from shared.auth.issuer import MAX_MINUTES
 from shared.auth.ports import ApiKey
 from shared.auth.principals import Principal
@@ -52,14 +53,14 @@ class NewKeyBody(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     name: Annotated[
-        str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=256, pattern=r"^\P{Cc}*$")
+        str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")
     ]
     principal: Annotated[str, StringConstraints(strict=True)] | None = None
     rights: list[AccessRight] | None = None
     expires_in_days: StrictInt | None = Field(None, alias="expiresInDays", ge=1, le=3650)
 
 
-@GROUP.endpoint("GET", "workspace/api/keys/jwt", access=Access.KEYS, query=MintQuery)
+@GROUP.endpoint("GET", "workspace/api/keys/jwt", access=Access.KEYS, query=MintQuery, docs=replies.MINTED)
 async def mint_token(call: Call[MintQuery]) -> Reply:
     """Issue a token that carries the caller's access rights, or some of them."""
     minted = await services().token_issuer.mint(call.principal, call.query.minutes, call.query.scopes)
@@ -68,14 +69,14 @@ async def mint_token(call: Call[MintQuery]) -> Reply:
     )
 
 
-@GROUP.endpoint("DELETE", "workspace/api/keys/jwt/{jti}", access=Access.KEYS)
+@GROUP.endpoint("DELETE", "workspace/api/keys/jwt/{jti}", access=Access.KEYS, docs=replies.REVOKED_TOKEN)
 async def revoke_token(call: Call) -> Reply:
     """Revoke a token by its id."""
     await services().token_issuer.revoke(call.principal, call.path["jti"])
     return Reply(204)
 
 
-@GROUP.endpoint("POST", "workspace/api/keys", access=Access.KEYS, body=NewKeyBody)
+@GROUP.endpoint("POST", "workspace/api/keys", access=Access.KEYS, body=NewKeyBody, docs=replies.CREATED)
 async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
     """Make an API key; its secret is shown this once."""
     wanted = call.body
@@ -91,27 +92,27 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
     return json_reply({"apiKey": issued.api_key, **{name: shown[name] for name in made}}, 201)
 
 
-@GROUP.endpoint("GET", "workspace/api/keys", access=Access.KEYS)
+@GROUP.endpoint("GET", "workspace/api/keys", access=Access.KEYS, docs=replies.LISTED)
 async def list_keys(call: Call) -> Reply:
     """List the caller's API keys, or everybody's with the right to manage keys."""
     return json_reply({"keys": [await _shown(key) for key in await services().api_keys.visible(call.principal)]})
 
 
-@GROUP.endpoint("DELETE", "workspace/api/keys/{keyId}", access=Access.KEYS)
+@GROUP.endpoint("DELETE", "workspace/api/keys/{keyId}", access=Access.KEYS, docs=replies.REVOKED_KEY)
 async def revoke_key(call: Call) -> Reply:
     """Revoke an API key."""
     await services().api_keys.revoke(call.principal, call.path["keyId"])
     return Reply(204)
 
 
-@GROUP.endpoint("GET", "workspace/api/keys/whoami", access=Access.KEYS)
+@GROUP.endpoint("GET", "workspace/api/keys/whoami", access=Access.KEYS, docs=replies.WHO)
 async def whoami(call: Call) -> Reply:
     """Say who the caller is and what it may do."""
     workspace = (await services().catalog.current()).workspace
     return json_reply({**_identity(call.principal), "workspace": workspace.id if workspace else None})
 
 
-@GROUP.endpoint("GET", ".well-known/jwks.json", access=Access.PUBLIC)
+@GROUP.endpoint("GET", ".well-known/jwks.json", access=Access.PUBLIC, docs=replies.KEY_SET)
 async def jwks(_: Call) -> Reply:
     """Publish the keys that verify tokens."""
     keys = [dict(key) for key in await services().signing_key.public_keys()]

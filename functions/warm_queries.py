@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
 
 from functions.query_reply import query_reply
+from functions.replies import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.parameters import parse_duration
 from shared.errors import FieldError, invalid_fields
@@ -67,7 +68,13 @@ class AdHocBody(BaseModel):
     limit: Limit = Field(DEFAULT_LIMIT, description="As on a warm query.")
 
 
-@GROUP.endpoint("GET", "oi-api/warm-queries/{*lookup}", right=AccessRight.WARM_QUERY_EXECUTE, query=ExecuteQuery)
+@GROUP.endpoint(
+    "GET",
+    "oi-api/warm-queries/{*lookup}",
+    right=AccessRight.WARM_QUERY_EXECUTE,
+    query=ExecuteQuery,
+    docs=replies.EXECUTED,
+)
 async def execute_warm_query(call: Call[ExecuteQuery]) -> Reply:
     """Run an approved query by its lookup key or API path."""
     return await _execute(call, call.path["lookup"])
@@ -78,13 +85,14 @@ async def execute_warm_query(call: Call[ExecuteQuery]) -> Reply:
     "api/workspaces/explorer/warm-queries/{queryId}",
     right=AccessRight.WARM_QUERY_EXECUTE,
     query=ExecuteQuery,
+    docs=replies.EXECUTED,
 )
 async def execute_warm_query_by_id(call: Call[ExecuteQuery]) -> Reply:
     """Run an approved query at the address that it got when it was made."""
     return await _execute(call, call.path["queryId"])
 
 
-@GROUP.endpoint("POST", "oi-api/warm-queries", right=AccessRight.WARM_QUERY_AD_HOC, body=AdHocBody)
+@GROUP.endpoint("POST", "oi-api/warm-queries", right=AccessRight.WARM_QUERY_AD_HOC, body=AdHocBody, docs=replies.AD_HOC)
 async def execute_ad_hoc(call: Call[Any, AdHocBody]) -> Reply:
     """Run the caller's own query."""
     wanted = call.body

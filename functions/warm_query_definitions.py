@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
+from functions.replies import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.models import LOOKUP_PATTERN, ApiPath, Kql, Lookup, QueryParameter, Text, WarmQuery
 from shared.catalog.snapshot import Stored
@@ -38,7 +39,7 @@ class QueryBody(BaseModel):
     cache_seconds: StrictInt = Field(0, alias="cacheSeconds", ge=0, le=86400)
 
 
-@GROUP.endpoint("GET", "oi-api/warm-queries", right=AccessRight.CATALOG_READ)
+@GROUP.endpoint("GET", "oi-api/warm-queries", right=AccessRight.CATALOG_READ, docs=replies.LISTED)
 async def list_warm_queries(_: Call) -> Reply:
     """List the workspace's warm queries, drafts too."""
     queries = (await services().catalog.current()).queries.values()
@@ -46,7 +47,9 @@ async def list_warm_queries(_: Call) -> Reply:
     return json_reply({"warmQueries": sorted(shown, key=lambda query: str(query["lookup"]))})
 
 
-@GROUP.endpoint("PUT", "oi-api/warm-queries/{lookup}", right=AccessRight.WARM_QUERY_MANAGE, body=QueryBody)
+@GROUP.endpoint(
+    "PUT", "oi-api/warm-queries/{lookup}", right=AccessRight.WARM_QUERY_MANAGE, body=QueryBody, docs=replies.PUT
+)
 async def put_warm_query(call: Call[Any, QueryBody]) -> Reply:
     """Write a query; it is a draft until somebody else approves it."""
     lookup, body = call.path["lookup"], call.body
@@ -66,14 +69,20 @@ async def put_warm_query(call: Call[Any, QueryBody]) -> Reply:
     return json_reply(await _shown(stored), 201 if created else 200)
 
 
-@GROUP.endpoint("DELETE", "oi-api/warm-queries/{lookup}", right=AccessRight.WARM_QUERY_MANAGE)
+@GROUP.endpoint("DELETE", "oi-api/warm-queries/{lookup}", right=AccessRight.WARM_QUERY_MANAGE, docs=replies.DELETED)
 async def delete_warm_query(call: Call) -> Reply:
     """Remove a query."""
     await services().query_definitions.delete(call.principal, call.path["lookup"])
     return Reply(204)
 
 
-@GROUP.endpoint("POST", "oi-api/warm-queries/{lookup}/approve", right=AccessRight.WARM_QUERY_APPROVE, identity=True)
+@GROUP.endpoint(
+    "POST",
+    "oi-api/warm-queries/{lookup}/approve",
+    right=AccessRight.WARM_QUERY_APPROVE,
+    identity=True,
+    docs=replies.APPROVED,
+)
 async def approve_warm_query(call: Call) -> Reply:
     """Release somebody else's draft for use."""
     stored = await services().query_definitions.approve(call.principal.member_id, call.path["lookup"])

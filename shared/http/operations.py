@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from shared.auth.principals import Principal, Via
 from shared.auth.rights import AccessRight
+from shared.http.answers import UNDOCUMENTED, Docs
 from shared.http.messages import Reply, Request
 
 MIB = 1024 * 1024
@@ -73,6 +74,7 @@ class Operation:
         body: model of the JSON body; ``NoBody`` where none is read.
         body_limit: largest body in bytes.
         summary: one line, from the handler's docstring.
+        docs: what the OpenAPI document says beyond that.
     """
 
     group: str
@@ -87,6 +89,7 @@ class Operation:
     body: Any
     body_limit: int
     summary: str
+    docs: Docs
     handler: Handler = field(repr=False, compare=False)
 
 
@@ -109,6 +112,7 @@ class Group:
         query: type[Q] = NoQuery,  # type: ignore[assignment]  # mypy checks a default against every Q
         body: type[B] = NoBody,  # type: ignore[assignment]  # the same
         body_limit: int = MIB,
+        docs: Docs = UNDOCUMENTED,
     ) -> Callable[[Callable[[Call[Q, B]], Awaitable[Reply]]], Callable[[Call[Q, B]], Awaitable[Reply]]]:
         """Record the decorated handler as the operation at a method and route."""
 
@@ -127,6 +131,7 @@ class Group:
                     body=body,
                     body_limit=body_limit,
                     summary=(handler.__doc__ or "").strip().partition("\n")[0],
+                    docs=docs,
                     handler=handler,
                 )
             )

@@ -1,0 +1,124 @@
+"""Replies about corrections."""
+
+from datetime import datetime
+from typing import Any, Final, Literal, NotRequired, TypedDict
+
+from functions.replies.provenance import RECEIPT, SCANNED
+from shared.http.answers import TEXT_FORM, Answer, Docs
+
+
+class Amendment(TypedDict):
+    """A stored correction."""
+
+    RecordID: str
+    ScopeKey: str
+    EntityType: str
+    EntityID: str
+    OriginalRecord: dict[str, Any]
+    AmendedRecord: dict[str, Any]
+    ChangedFields: list[str]
+    ReasonCategory: str
+    ReasonText: str
+    AmendedBy: str
+    AmendedAt: datetime
+    Status: Literal["pending", "approved"]
+    PreviousHash: str
+    Hash: str
+
+
+class Transition(TypedDict):
+    """A stored decision on a correction."""
+
+    RecordID: str
+    ScopeKey: str
+    EntityType: str
+    EntityID: str
+    AmendmentID: str
+    Status: Literal["approved", "rejected"]
+    ApprovedBy: NotRequired[str]
+    ApprovedAt: NotRequired[datetime]
+    RejectedBy: NotRequired[str]
+    RejectedAt: NotRequired[datetime]
+    RejectionReason: NotRequired[str]
+    Meaning: Literal["approval", "rejection"]
+    PreviousHash: str
+    Hash: str
+
+
+class ReasonCategories(TypedDict):
+    """What a correction may name as its reason."""
+
+    categories: list[str]
+
+
+_AT = "2026-01-05T08:00:00.000000Z"
+_HASH = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+_WHERE = {"ScopeKey": "line-1", "EntityType": "Batch", "EntityID": "B-7"}
+_LINK = {"PreviousHash": _HASH, "Hash": _HASH}
+_WRITTEN: Final[dict[str, Any]] = {
+    **_WHERE,
+    "OriginalRecord": {"yield": 91},
+    "AmendedRecord": {"yield": 19},
+    "ChangedFields": ["yield"],
+    "ReasonCategory": "other",
+    "ReasonText": "Digits were swapped.",
+}
+_PENDING = {
+    **_WRITTEN,
+    "RecordID": "000000000001",
+    "AmendedBy": "editor@plant-a.example",
+    "AmendedAt": _AT,
+    "Status": "pending",
+    **_LINK,
+}
+_APPROVED = {
+    "RecordID": "000000000002",
+    **_WHERE,
+    "AmendmentID": "000000000001",
+    "Status": "approved",
+    "ApprovedBy": "admin@plant-a.example",
+    "ApprovedAt": _AT,
+    "Meaning": "approval",
+    **_LINK,
+}
+_REJECTED = {
+    "RecordID": "000000000002",
+    **_WHERE,
+    "AmendmentID": "000000000001",
+    "Status": "rejected",
+    "RejectedBy": "admin@plant-a.example",
+    "RejectedAt": _AT,
+    "RejectionReason": "The reading was right.",
+    "Meaning": "rejection",
+    **_LINK,
+}
+
+CREATED = Docs(
+    (Answer(201, "The stored correction.", Amendment, _PENDING, headers=RECEIPT),), refusals=(422,), example=_WRITTEN
+)
+QUERIED = Docs(
+    (
+        Answer(
+            200, "Corrections and decisions, newest first.", list[Amendment | Transition], [_PENDING], headers=SCANNED
+        ),
+    )
+)
+CHAIN = Docs(
+    (
+        Answer(
+            200,
+            "All that was corrected about the entity, oldest first.",
+            list[Amendment | Transition],
+            [_PENDING, _APPROVED],
+            {"text/html": TEXT_FORM},
+            SCANNED,
+        ),
+    )
+)
+CATEGORIES = Docs((Answer(200, "The categories.", ReasonCategories, {"categories": ["sensor-drift", "other"]}),))
+APPROVED = Docs((Answer(200, "The decision.", Transition, _APPROVED, headers=RECEIPT),), refusals=(409, 422))
+REJECTED = Docs(
+    (Answer(200, "The decision.", Transition, _REJECTED, headers=RECEIPT),),
+    refusals=(409, 422),
+    example={"ScopeKey": "line-1", "RejectionReason": "The reading was right."},
+)

@@ -1,0 +1,21 @@
+"""Replies of liveness and readiness."""
+
+from typing import Literal, TypedDict
+
+from shared.http.answers import Answer, Docs
+
+
+class Alive(TypedDict):
+    """The process runs."""
+
+    status: Literal["alive"]
+
+
+class Ready(TypedDict):
+    """The stores and the query engine answer."""
+
+    status: Literal["ready"]
+
+
+ALIVE = Docs((Answer(200, "The process runs.", Alive, {"status": "alive"}),))
+READY = Docs((Answer(200, "Stores and query engine answer.", Ready, {"status": "ready"}),), refusals=(503,))

@@ -1,0 +1,114 @@
+"""Replies about API keys and tokens."""
+
+from datetime import datetime
+from typing import Any, Literal, TypedDict
+
+from shared.auth.rights import AccessRight
+from shared.http.answers import NO_CONTENT, Answer, Docs
+
+
+class MintedToken(TypedDict):
+    """A token, shown this once."""
+
+    Token: str
+    ExpiresAt: datetime
+    AccessRights: list[AccessRight]
+
+
+class NewKey(TypedDict):
+    """An API key with its secret, shown this once."""
+
+    keyId: str
+    apiKey: str
+    name: str
+    principal: str
+    accessRights: list[AccessRight]
+    createdAt: datetime
+    expiresAt: datetime | None
+
+
+class KnownKey(TypedDict):
+    """An API key without its secret."""
+
+    keyId: str
+    name: str
+    principal: str
+    accessRights: list[AccessRight]
+    createdAt: datetime
+    expiresAt: datetime | None
+    lastUsedAt: datetime | None
+    revokedAt: datetime | None
+
+
+class KeyList(TypedDict):
+    """API keys."""
+
+    keys: list[KnownKey]
+
+
+class Identity(TypedDict):
+    """Who the caller is."""
+
+    principal: str | None
+    name: str
+    workspace: str | None
+    accessRights: list[AccessRight]
+    via: Literal["apiKey", "jwt", "entra"]
+    expiresAt: datetime | None
+
+
+class KeySet(TypedDict):
+    """A JSON Web Key Set (RFC 7517)."""
+
+    keys: list[dict[str, Any]]
+
+
+_RIGHTS = ["Workspace.Catalog.Read", "Workspace.WarmQuery.Execute"]
+_KEY = {
+    "keyId": "abcd2345",
+    "name": "dashboard",
+    "principal": "viewer@plant-a.example",
+    "accessRights": _RIGHTS,
+    "createdAt": "2026-01-05T08:00:00.000000Z",
+    "expiresAt": None,
+}
+_TOKEN = {
+    "Token": "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJvaSJ9.c2lnbmF0dXJl",
+    "ExpiresAt": "2026-01-05T09:00:00.000000Z",
+    "AccessRights": _RIGHTS,
+}
+_IDENTITY = {
+    "principal": "viewer@plant-a.example",
+    "name": "Auditor",
+    "workspace": "plant-a",
+    "accessRights": _RIGHTS,
+    "via": "jwt",
+    "expiresAt": "2026-01-05T09:00:00.000000Z",
+}
+_NEW_KEY = {**_KEY, "apiKey": "oik_abcd2345_43-characters-of-base64url"}
+_LISTED = {"keys": [{**_KEY, "lastUsedAt": None, "revokedAt": None}]}
+
+MINTED = Docs((Answer(200, "The token.", MintedToken, _TOKEN),))
+REVOKED_TOKEN = Docs((NO_CONTENT,))
+CREATED = Docs(
+    (Answer(201, "The key with its secret.", NewKey, _NEW_KEY),),
+    refusals=(404, 409, 422),
+    example={"name": "dashboard", "rights": _RIGHTS, "expiresInDays": 90},
+)
+LISTED = Docs((Answer(200, "The keys, without secrets.", KeyList, _LISTED),))
+REVOKED_KEY = Docs((NO_CONTENT,))
+WHO = Docs((Answer(200, "The caller.", Identity, _IDENTITY),))
+KEY_SET = Docs(
+    (
+        Answer(
+            200,
+            "The public keys.",
+            KeySet,
+            {
+                "keys": [
+                    {"kty": "EC", "crv": "P-256", "kid": "k1", "use": "sig", "alg": "ES256", "x": "...", "y": "..."}
+                ]
+            },
+        ),
+    )
+)

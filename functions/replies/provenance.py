@@ -1,0 +1,138 @@
+"""Replies about audit events and their chains."""
+
+from datetime import datetime
+from typing import Any, Final, NotRequired, TypedDict
+
+from shared.http.answers import TEXT_FORM, Answer, Docs
+
+
+class AuditEvent(TypedDict):
+    """A stored audit event."""
+
+    RecordID: str
+    Timestamp: datetime
+    UserID: str
+    ActionType: str
+    EntityType: str
+    EntityID: str
+    NodeID: NotRequired[str]
+    BeforeState: NotRequired[dict[str, Any]]
+    AfterState: NotRequired[dict[str, Any]]
+    Name: NotRequired[str]
+    Description: NotRequired[str]
+    PreviousHash: str
+    Hash: str
+
+
+class Verdict(TypedDict):
+    """What a verification found."""
+
+    Valid: bool | None
+    ChainValid: bool
+    Empty: bool
+    Record: dict[str, Any] | None
+    RecomputedHash: str | None
+    BrokenAt: str | None
+    ForkDetected: bool
+    Reason: str | None
+    Target: str
+
+
+class Checkpoint(TypedDict):
+    """A signed checkpoint of a chain (C2SP tlog-checkpoint)."""
+
+    origin: str
+    size: int
+    rootHash: str
+    lastHash: str
+    timestamp: datetime
+    signedNote: str
+
+
+class InclusionProof(TypedDict):
+    """Proves that a record is covered by a checkpoint (RFC 6962)."""
+
+    leafIndex: int
+    size: int
+    hashes: list[str]
+
+
+ConsistencyProof = TypedDict("ConsistencyProof", {"from": int, "size": int, "hashes": list[str]})
+"""Proves that a checkpoint only grew (RFC 6962)."""
+
+_AT = "2026-01-05T08:00:00.000000Z"
+_HASH = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+_WRITTEN: Final[dict[str, Any]] = {
+    "ActionType": "SetpointChanged",
+    "EntityType": "Pump",
+    "EntityID": "rig-1",
+    "BeforeState": {"setpoint": 4.0},
+    "AfterState": {"setpoint": 4.2},
+}
+EVENT_EXAMPLE = {
+    **_WRITTEN,
+    "RecordID": "000000000001",
+    "Timestamp": _AT,
+    "UserID": "editor@plant-a.example",
+    "PreviousHash": _HASH,
+    "Hash": _HASH,
+}
+_VERDICT = {
+    "Valid": None,
+    "ChainValid": True,
+    "Empty": False,
+    "Record": None,
+    "RecomputedHash": None,
+    "BrokenAt": None,
+    "ForkDetected": False,
+    "Reason": "The chain is sound: 42 records verified.",
+    "Target": "PlatformConfig",
+}
+_CHECKPOINT = {
+    "origin": "oi-provenance/plant-a/PlatformConfig",
+    "size": 42,
+    "rootHash": "n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=",
+    "lastHash": _HASH,
+    "timestamp": _AT,
+    "signedNote": "oi-provenance/plant-a/PlatformConfig\n42\nn4bQ...\n\n\u2014 oi-provenance/plant-a c2ln...\n",
+}
+SCANNED = {
+    "x-provenance-scanned": "Records read to answer.",
+    "x-provenance-has-more": "`true` when the result is a prefix.",
+    "x-provenance-target": "The container that answered.",
+}
+RECEIPT = {"Link": "Where the checkpoint that will cover the record is found."}
+
+WRITTEN = Docs(
+    (Answer(201, "The stored record.", AuditEvent, EVENT_EXAMPLE, headers=RECEIPT),),
+    refusals=(422,),
+    example={**_WRITTEN, "ScopeKey": "line-1"},
+)
+# Through target=DomainAmendments the same routes give corrections, so a record is not always an event.
+QUERIED = Docs((Answer(200, "Records, newest first.", list[dict[str, Any]], [EVENT_EXAMPLE], headers=SCANNED),))
+VERIFIED = Docs((Answer(200, "The verdict.", Verdict, _VERDICT),), refusals=(404, 504), example={"ScopeKey": "line-1"})
+EXPORTED = Docs(
+    (
+        Answer(
+            200,
+            "Records, oldest first, as a file.",
+            list[dict[str, Any]],
+            [EVENT_EXAMPLE],
+            {"text/csv": TEXT_FORM},
+            {**SCANNED, "Content-Disposition": "The file's name."},
+        ),
+    )
+)
+CHECKPOINT = Docs((Answer(200, "The newest checkpoint.", Checkpoint, _CHECKPOINT),), refusals=(404,))
+PROOF = Docs(
+    (
+        Answer(
+            200,
+            "The proof.",
+            InclusionProof | ConsistencyProof,
+            {"leafIndex": 0, "size": 42, "hashes": ["n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="]},
+        ),
+    ),
+    refusals=(404,),
+)
+VERIFIER_KEY = Docs((Answer(200, "The key, as a line of text.", forms={"text/plain": TEXT_FORM}),), refusals=(503,))

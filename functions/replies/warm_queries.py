@@ -1,0 +1,138 @@
+"""Replies about warm queries: answers and definitions."""
+
+from datetime import datetime
+from typing import Any, Final, NotRequired, TypedDict
+
+from shared.catalog.models import ParameterType
+from shared.http.answers import BYTES_FORM, ETAG, NO_CONTENT, NOT_MODIFIED, TEXT_FORM, Answer, Docs
+
+
+class Governance(TypedDict):
+    """Who approved the query and when; null for an ad-hoc query."""
+
+    queryApprovedBy: str | None
+    queryApprovedAt: datetime | None
+
+
+class QueryColumn(TypedDict):
+    """A column, with the Kusto name of its type."""
+
+    name: str
+    type: str
+
+
+class QueryAnswer(TypedDict):
+    """The rows of a query."""
+
+    query: str
+    executedAt: datetime
+    results: list[dict[str, Any]]
+    governance: Governance
+    columns: list[QueryColumn]
+    rowCount: int
+    truncated: bool
+    executionTimeMs: float
+    fromCache: NotRequired[bool]
+    asOf: NotRequired[datetime]
+
+
+class QuerySchema(TypedDict):
+    """The columns that a query gives."""
+
+    columns: list[QueryColumn]
+
+
+class DeclaredParameter(TypedDict):
+    """A parameter; without a default it is required."""
+
+    name: str
+    type: ParameterType
+    default: NotRequired[Any]
+
+
+class QueryApproval(TypedDict):
+    """Who released the query, and when."""
+
+    approvedBy: str
+    approvedAt: datetime
+
+
+class QueryDefinition(TypedDict):
+    """A warm query; without approval it is a draft."""
+
+    lookup: str
+    apiPath: str | None
+    name: str
+    description: str | None
+    surface: str
+    kql: str
+    parameters: list[DeclaredParameter]
+    cacheSeconds: int
+    schema: QuerySchema | None
+    createdAt: datetime
+    updatedAt: datetime
+    approval: QueryApproval | None
+
+
+class QueryList(TypedDict):
+    """Warm queries."""
+
+    warmQueries: list[QueryDefinition]
+
+
+_AT = "2026-01-05T08:00:00.000000Z"
+_COLUMNS = [{"name": "Timestamp", "type": "datetime"}, {"name": "avgPressure", "type": "real"}]
+ANSWER_EXAMPLE: Final[dict[str, Any]] = {
+    "query": "Pressure per five minutes",
+    "executedAt": _AT,
+    "results": [{"Timestamp": _AT, "avgPressure": 4.2}],
+    "governance": {"queryApprovedBy": "admin@plant-a.example", "queryApprovedAt": _AT},
+    "columns": _COLUMNS,
+    "rowCount": 1,
+    "truncated": False,
+    "executionTimeMs": 4.2,
+}
+_KQL = "Telemetry | summarize avgPressure = avg(todouble(Payload.Pressure)) by bin(Timestamp, 5m)"
+_WRITTEN = {"name": "Pressure per five minutes", "surface": "cooling", "kql": _KQL}
+_DEFINITION = {
+    **_WRITTEN,
+    "lookup": "pressure-5m",
+    "apiPath": "cooling/pressure",
+    "description": None,
+    "parameters": [{"name": "device", "type": "string", "default": ""}],
+    "cacheSeconds": 0,
+    "schema": {"columns": _COLUMNS},
+    "createdAt": _AT,
+    "updatedAt": _AT,
+    "approval": {"approvedBy": "admin@plant-a.example", "approvedAt": _AT},
+}
+_FORMS = {"text/csv": TEXT_FORM, "application/vnd.apache.parquet": BYTES_FORM}
+_ROWS = Answer(200, "The rows, in the form that Accept prefers.", QueryAnswer, ANSWER_EXAMPLE, _FORMS, ETAG)
+ENGINE_REFUSALS = (503, 504)
+
+EXECUTED = Docs((_ROWS, NOT_MODIFIED), refusals=(400, 403, 404, *ENGINE_REFUSALS))
+AD_HOC = Docs(
+    (
+        Answer(
+            200,
+            "The rows, in the form that Accept prefers.",
+            QueryAnswer,
+            {**ANSWER_EXAMPLE, "query": "ad-hoc", "governance": {"queryApprovedBy": None, "queryApprovedAt": None}},
+            _FORMS,
+            ETAG,
+        ),
+    ),
+    refusals=ENGINE_REFUSALS,
+    example={"query": "Telemetry | take 10", "timeRange": "PT1H", "limit": 10},
+)
+LISTED = Docs((Answer(200, "The queries, drafts too.", QueryList, {"warmQueries": [_DEFINITION]}),))
+PUT = Docs(
+    (
+        Answer(200, "The changed query, a draft again.", QueryDefinition, {**_DEFINITION, "approval": None}),
+        Answer(201, "The new query, a draft.", QueryDefinition, {**_DEFINITION, "approval": None}),
+    ),
+    refusals=(409, *ENGINE_REFUSALS),
+    example=_WRITTEN,
+)
+DELETED = Docs((NO_CONTENT,), refusals=(409,))
+APPROVED = Docs((Answer(200, "The query, approved.", QueryDefinition, _DEFINITION),), refusals=(409, *ENGINE_REFUSALS))

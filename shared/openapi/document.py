@@ -1,0 +1,100 @@
+"""The whole document for one caller."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from shared.auth.principals import Principal
+from shared.http.operations import Access, Operation
+from shared.openapi.paths import (
+    BEARER,
+    name_of,
+    operation_object,
+    path_of,
+    problem_object,
+)
+from shared.openapi.schemas import Schema, Schemas
+
+VERSION = "3.1.1"
+API_VERSION = "1.0.0"
+
+
+_PROBLEM: Schema = {
+    "title": "Problem",
+    "description": "An error as RFC 9457 has it; further members say more, as the code defines.",
+    "type": "object",
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        "detail": {"type": "string"},
+        "code": {"type": "string", "pattern": "^[A-Z][A-Z0-9_]*$"},
+        "traceId": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"field": {"type": "string"}, "message": {"type": "string"}},
+                "required": ["field", "message"],
+            },
+        },
+    },
+    "required": ["type", "title", "status", "detail", "code", "traceId"],
+}
+
+
+def usable(operation: Operation, principal: Principal, features: Collection[str]) -> bool:
+    """Return whether a caller can use an operation: credential, right, identity and feature are there."""
+    if operation.feature and operation.feature not in features:
+        return False
+    if operation.access is Access.PUBLIC:
+        return True
+    if operation.identity and principal.identity is None:
+        return False
+    return principal.via in operation.access.value and (operation.right is None or operation.right in principal.rights)
+
+
+def build(
+    operations: Iterable[Operation],
+    title: str,
+    description: str,
+    concrete: Mapping[str, Mapping[str, Schema]],
+    schemas: Schemas,
+) -> dict[str, Any]:
+    """Return the document.
+
+    Args:
+        operations: those that the caller may use.
+        title: name of the workspace's API.
+        description: what it is, Markdown.
+        concrete: further Path Items by path and lower-case method, with their problem documents as references.
+        schemas: the named schemas of the concrete paths.
+    """
+    paths: dict[str, dict[str, Schema]] = {}
+    for operation in operations:
+        if operation.docs.listed:
+            made = operation_object(operation, schemas)
+            paths.setdefault(path_of(operation), {})[operation.method.lower()] = made
+    for path, methods in concrete.items():
+        paths.setdefault(path, {}).update(methods)
+    return {
+        "openapi": VERSION,
+        "info": {"title": title, "version": API_VERSION, "description": description},
+        "servers": [{"url": "/"}],
+        "tags": [{"name": name} for name in sorted(set(_tags(paths)))],
+        "paths": {path: paths[path] for path in sorted(paths)},
+        "components": {
+            "securitySchemes": {BEARER: {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+            "schemas": {**dict(sorted(schemas.named.items())), "Problem": _PROBLEM},
+            "responses": {name_of(status): problem_object(status) for status in _statuses(paths)},
+        },
+    }
+
+
+def _tags(paths: Mapping[str, Mapping[str, Schema]]) -> Iterable[str]:
+    return (tag for methods in paths.values() for made in methods.values() for tag in made["tags"])
+
+
+def _statuses(paths: Mapping[str, Mapping[str, Schema]]) -> list[int]:
+    """Return the statuses that stand in the paths as references to shared problem documents."""
+    responses = (made["responses"] for methods in paths.values() for made in methods.values())
+    return sorted({int(status) for each in responses for status, body in each.items() if "$ref" in body})

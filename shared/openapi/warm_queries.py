@@ -1,0 +1,102 @@
+"""Approved warm queries as operations of their own: concrete path, declared parameters, known columns."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from shared.catalog.models import ParameterType, QueryParameter, WarmQuery
+from shared.catalog.snapshot import Stored
+from shared.http.operations import Operation
+from shared.openapi.paths import operation_object
+from shared.openapi.schemas import Schema, Schemas
+from shared.timestamps import rfc3339
+from shared.warm_queries.ports import Column
+
+PARAMETER_PREFIX: Final = "p."
+_TYPES: Final[dict[str, Schema]] = {
+    "bool": {"type": "boolean"},
+    "int": {"type": "integer", "format": "int32"},
+    "long": {"type": "integer", "format": "int64"},
+    "real": {"type": "number", "format": "double"},
+    "decimal": {"type": ["number", "string"]},
+    "string": {"type": "string"},
+    "datetime": {"type": "string", "format": "date-time"},
+    "timespan": {"type": "string"},
+    "guid": {"type": "string", "format": "uuid"},
+}
+_PARAMETERS: Final[dict[ParameterType, Schema]] = {
+    ParameterType.BOOL: {"type": "boolean"},
+    ParameterType.INT: {"type": "integer", "format": "int32"},
+    ParameterType.LONG: {"type": "integer", "format": "int64"},
+    ParameterType.REAL: {"type": "number", "format": "double"},
+    ParameterType.DECIMAL: {"type": "number"},
+    ParameterType.DATETIME: {"type": "string", "format": "date-time"},
+    ParameterType.GUID: {"type": "string", "format": "uuid"},
+}
+
+
+def query_path(query: WarmQuery) -> str:
+    """Return the address of a query."""
+    return f"/oi-api/warm-queries/{query.lookup}"
+
+
+def query_operation(
+    execute: Operation, stored: Stored[WarmQuery], columns: Sequence[Column] | None, schemas: Schemas
+) -> Schema:
+    """Return the Operation Object of an approved query.
+
+    Args:
+        execute: the operation that runs any query.
+        stored: the query.
+        columns: its columns, None while the engine cannot tell them.
+        schemas: takes the named schemas.
+    """
+    query = stored.value
+    made = operation_object(execute, schemas)
+    general = [parameter for parameter in made["parameters"] if parameter["in"] == "query"]
+    made["operationId"] = f"warmQuery_{re.sub(r'[^A-Za-z0-9]', '_', query.lookup)}"
+    made["summary"] = query.name
+    made["description"] = _description(query)
+    made["parameters"] = [*general, *map(_parameter, query.parameters)]
+    if columns is not None:
+        made["responses"]["200"]["content"]["application/json"] = _typed(made, columns)
+    return made
+
+
+def _description(query: WarmQuery) -> str:
+    told = [query.description] if query.description else []
+    approval = query.approval
+    if approval is not None:
+        told.append(f"Approved by {approval.approved_by} at {rfc3339(approval.approved_at)}.")
+    return "\n\n".join(told)
+
+
+def _parameter(parameter: QueryParameter) -> Schema:
+    schema = dict(_PARAMETERS.get(parameter.type, {"type": "string"}))
+    if not parameter.required and parameter.default is not None:
+        schema["default"] = parameter.default
+    return {
+        "name": f"{PARAMETER_PREFIX}{parameter.name}",
+        "in": "query",
+        "required": parameter.required,
+        "description": f"Kusto type `{parameter.type}`.",
+        "schema": schema,
+    }
+
+
+def _typed(made: Schema, columns: Sequence[Column]) -> Schema:
+    """Return the JSON form of the answer with the rows' own columns."""
+    form: dict[str, Any] = made["responses"]["200"]["content"]["application/json"]
+    row = {"type": "object", "properties": {column.name: _column(column) for column in columns}}
+    rows = {"type": "object", "properties": {"results": {"type": "array", "items": row}}}
+    return {"schema": {"allOf": [form["schema"], rows]}, "example": _example(form["example"], columns)}
+
+
+def _column(column: Column) -> Schema:
+    schema = _TYPES.get(column.type)
+    return {} if schema is None else {"anyOf": [schema, {"type": "null"}]}
+
+
+def _example(example: dict[str, Any], columns: Sequence[Column]) -> dict[str, Any]:
+    named = [{"name": column.name, "type": column.type} for column in columns]
+    return {**example, "results": [], "rowCount": 0, "columns": named}

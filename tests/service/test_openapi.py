@@ -1,0 +1,99 @@
+"""The OpenAPI document over HTTP: valid, filtered by rights, and true."""
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+from openapi_spec_validator import validate
+
+from functions import GROUPS
+from shared.auth.rights import AccessRight
+from shared.http.operations import Access, Operation
+from shared.openapi.paths import path_of
+from tests.service.running import Service
+
+GUARDED = [one for group in GROUPS for one in group.operations if one.access is Access.TOKEN]
+
+
+def described(caller: httpx.Client) -> dict[str, Any]:
+    """Return the document that a caller is given."""
+    reply = caller.get("/oi-api/openapi")
+    assert reply.status_code == 200, reply.text
+    document: dict[str, Any] = reply.json()
+    return document
+
+
+def operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return a document's operations by method and path."""
+    return {(method.upper(), path): made for path, item in document["paths"].items() for method, made in item.items()}
+
+
+def test_document_is_valid(service: Service) -> None:
+    """The document follows the schema of OpenAPI 3.1, and its operation ids are unique."""
+    document = described(service.caller("admin@t"))
+    assert document["openapi"].startswith("3.1")
+    validate(document)
+    names = [made["operationId"] for made in operations(document).values()]
+    assert len(names) == len(set(names))
+
+
+def test_approved_queries_are_operations_of_their_own(service: Service) -> None:
+    """An approved query has a path, its parameters and its columns; a draft has none of it."""
+    document = described(service.caller("viewer@t"))
+    listed = service.caller("viewer@t").get("/oi-api/warm-queries").json()["warmQueries"]
+    for query in listed:
+        path = f"/oi-api/warm-queries/{query['lookup']}"
+        assert (path in document["paths"]) is (query["approval"] is not None)
+        if query["approval"] is not None:
+            made = document["paths"][path]["get"]
+            names = {parameter["name"] for parameter in made["parameters"]}
+            assert names == {"timeRange", "limit", *(f"p.{one['name']}" for one in query["parameters"])}
+
+
+def test_every_json_body_has_an_example(service: Service) -> None:
+    """Each JSON body, asked or answered, is shown by an example."""
+    for key, made in operations(described(service.caller("admin@t"))).items():
+        bodies = [reply.get("content", {}) for reply in made["responses"].values()]
+        bodies.append(made.get("requestBody", {}).get("content", {}))
+        for body in bodies:
+            if "application/json" in body:
+                assert "example" in body["application/json"], key
+
+
+@pytest.mark.parametrize("right", [None, *AccessRight])
+def test_document_shows_what_the_token_may_call(service: Service, right: AccessRight | None) -> None:
+    """A token of one right is shown the operations of that right; every other one answers it 403."""
+    held = right or AccessRight.CATALOG_READ
+    caller = service.caller("admin@t", scopes=str(held))
+    shown = operations(described(caller))
+    for operation in GUARDED:
+        if operation.right in (held, None):
+            assert not operation.docs.listed or (operation.method, path_of(operation)) in shown
+        else:
+            assert (operation.method, path_of(operation)) not in shown
+            assert _called(caller, operation).status_code == 403, operation.name
+
+
+def test_unchanged_document_is_not_sent_again(service: Service) -> None:
+    """The document has a validator, and a caller that knows it gets 304."""
+    caller = service.caller("viewer@t")
+    first = caller.get("/oi-api/openapi")
+    again = caller.get("/oi-api/openapi", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_explorer_is_public_and_closed_to_other_origins(service: Service) -> None:
+    """The page needs no token, and its policy lets it load and call nothing but its own origin."""
+    anonymous = service.anonymous()
+    page = anonymous.get("/oi-api/explorer")
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+    policy = dict(part.strip().split(" ", 1) for part in page.headers["content-security-policy"].split(";"))
+    assert (policy["default-src"], policy["script-src"], policy["connect-src"]) == ("'none'", "'self'", "'self'")
+    for outside in ("..%2f..%2fpyproject.toml", "..%2findex.html", "nothing.js"):
+        assert anonymous.get(f"/oi-api/explorer/{outside}").status_code == 404
+
+
+def _called(caller: httpx.Client, operation: Operation) -> httpx.Response:
+    return caller.request(operation.method, re.sub(r"\{\*?[^{}]+\}", "some", f"/{operation.route}"))

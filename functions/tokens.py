@@ -53,7 +53,10 @@ class NewKeyBody(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     name: Annotated[
-        str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")
+        str,
+        StringConstraints(
+            strict=True, strip_whitespace=True, min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$"
+        ),
     ]
     principal: Annotated[str, StringConstraints(strict=True)] | None = None
     rights: list[AccessRight] | None = None

@@ -72,6 +72,7 @@ class Connection(HttpToolsProtocol):
         self._begun = self._heard = self.loop.time()
         self._timer: asyncio.TimerHandle | None = None
         self._refused = False
+        self._upgraded = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Take a connection, or refuse it when there are too many."""
@@ -94,7 +95,7 @@ class Connection(HttpToolsProtocol):
             return
         self._heard = self.loop.time()
         super().data_received(data)
-        if self._timer is None and not self.transport.is_closing():
+        if self._timer is None and not self._upgraded and not self.transport.is_closing():
             self._arm(self._limits.seconds)
 
     def on_message_begin(self) -> None:
@@ -115,6 +116,14 @@ class Connection(HttpToolsProtocol):
         """Note that the request is whole."""
         self._stage = _Stage.NOTHING
         super().on_message_complete()
+
+    def handle_websocket_upgrade(self) -> None:
+        """Leave the connection to the WebSocket protocol, whose limits are others."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._upgraded = True
+        super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP, unless that would be taken for the answer to an earlier request."""

@@ -11,6 +11,7 @@ from local.connections import Connection, LimitedConfig, Limits
 from local.errors import StartError
 from local.http import Message, Receive, Send
 from local.stopping import Stopping
+from local.web_pubsub.sockets import MOST_MESSAGE_BYTES, PING_SECONDS, FrameSocket
 
 _KEEP_ALIVE_SECONDS = 120
 _BACKLOG = 2048
@@ -21,9 +22,18 @@ type Application = Callable[[Message, Receive, Send], Awaitable[None]]
 class Server(uvicorn.Server):
     """A server that leaves signals to the host, and says when it listens."""
 
-    def __init__(self, app: Application, drain_seconds: int, limits: Limits | None = None) -> None:
-        """Take the application, how long requests in progress may take once the host stops, and callers' limits."""
-        super().__init__(_config(app, drain_seconds, limits or Limits()))
+    def __init__(
+        self, app: Application, drain_seconds: int, limits: Limits | None = None, *, web_sockets: bool = False
+    ) -> None:
+        """Take what is served.
+
+        Args:
+            app: the application.
+            drain_seconds: how long requests in progress may take once the host stops.
+            limits: of callers.
+            web_sockets: whether the application takes scopes of WebSocket clients, too.
+        """
+        super().__init__(_config(app, drain_seconds, limits or Limits(), web_sockets=web_sockets))
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -68,11 +78,15 @@ def address(host: str, listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
 
-def _config(app: Application, drain_seconds: int, limits: Limits) -> LimitedConfig:
+def _config(app: Application, drain_seconds: int, limits: Limits, *, web_sockets: bool) -> LimitedConfig:
     config = LimitedConfig(
         app,
         http=Connection,
-        ws="none",
+        ws=FrameSocket if web_sockets else "none",
+        ws_max_size=MOST_MESSAGE_BYTES,
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PING_SECONDS,
+        ws_per_message_deflate=False,
         lifespan="off",
         access_log=False,
         log_config=None,

@@ -1,0 +1,58 @@
+"""Access tokens: HS256 over the access key, with the address that they are for as audience."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import jwt
+
+from shared.auth.jws import header_of
+from shared.errors import Kind, WorkspaceError
+
+type Claims = Mapping[str, Any]
+
+_SCHEMES = frozenset({"http", "https", "ws", "wss"})
+
+
+def read_token(token: str, access_key: str, host: str, target: str) -> Claims:
+    """Return the claims of a token that is for an address.
+
+    Args:
+        token: as the caller sent it.
+        access_key: the key that it must be signed with.
+        host: the host and port that the caller used, in lower case.
+        target: path of the address as sent, with or without its query.
+
+    Raises:
+        WorkspaceError: UNAUTHENTICATED: the token is malformed, of another key, expired, or for another address.
+    """
+    try:
+        header_of(token)
+        claims: Claims = jwt.decode(
+            token, access_key, algorithms=["HS256"], options={"require": ["exp", "aud"], "verify_aud": False}
+        )
+    except (jwt.InvalidTokenError, ValueError):
+        raise _refused("The access token is malformed, expired, or not signed with the access key.") from None
+    audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
+    if not any(isinstance(audience, str) and _is_for(audience, host, target) for audience in audiences):
+        raise _refused("The access token is for another address.")
+    return claims
+
+
+def issue_token(
+    access_key: str, audience: str, issued_at: int, expires_at: int, claims: Mapping[str, str | Sequence[str] | None]
+) -> str:
+    """Return a token; claims that are empty are left out. Instants are seconds of Unix time."""
+    given = {name: value for name, value in claims.items() if value}
+    return jwt.encode({"aud": audience, "iat": issued_at, "exp": expires_at, **given}, access_key, algorithm="HS256")
+
+
+def _is_for(audience: str, host: str, target: str) -> bool:
+    parts = urlsplit(audience)
+    path = target.partition("?")[0]
+    meant = f"{parts.path}?{parts.query}" if parts.query else parts.path
+    return parts.scheme in _SCHEMES and parts.netloc.lower() == host and meant in {target, path}
+
+
+def _refused(detail: str) -> WorkspaceError:
+    return WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", detail)

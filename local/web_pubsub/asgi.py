@@ -1,0 +1,39 @@
+"""The shapes of ASGI 3, and the few things that are read from a scope."""
+
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+from urllib.parse import parse_qs
+
+type Message = MutableMapping[str, Any]
+type Receive = Callable[[], Awaitable[Message]]
+type Send = Callable[[Message], Awaitable[None]]
+type Application = Callable[[Message, Receive, Send], Awaitable[None]]
+type RawHeaders = Iterable[tuple[bytes, bytes]]
+
+
+def headers_of(scope: Message) -> dict[str, list[str]]:
+    """Return the headers of a request, each name with all its values."""
+    headers: dict[str, list[str]] = {}
+    for name, value in scope["headers"]:
+        headers.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
+    return headers
+
+
+def query_of(scope: Message) -> dict[str, list[str]]:
+    """Return the query parameters of a request, each name with all its values, empty ones too."""
+    return parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+
+
+def bearer_of(headers: dict[str, list[str]]) -> str | None:
+    """Return the token of the header Authorization, None when there is none of the scheme Bearer."""
+    for value in headers.get("authorization", ()):
+        scheme, _, token = value.partition(" ")
+        if scheme.lower() == "bearer":
+            return token.strip()
+    return None
+
+
+def origin_of(scope: Message, headers: dict[str, list[str]]) -> str:
+    """Return the host and port that the caller used, in lower case."""
+    host = headers.get("host", [""])[0] or "{}:{}".format(*scope["server"])
+    return host.lower()

@@ -1,0 +1,110 @@
+"""What one client still has to be sent: bounded, and never waited for by who sends."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+MOST_MESSAGES = 10_000
+MOST_BYTES = 4 * 1024 * 1024
+"""What a client may be behind by before it is given up."""
+
+_CHUNK_BYTES = 64 * 1024
+
+
+class Wire(Protocol):
+    """The socket of a client."""
+
+    def has_room(self) -> bool:
+        """Return whether more may be written for now."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Write whole frames."""
+        ...
+
+    def waiting(self) -> int:
+        """Return how many bytes were written and not yet taken by the network."""
+        ...
+
+    def call_on_room(self, call: Callable[[], None]) -> None:
+        """Have a function called each time there is room again, and when the socket is lost."""
+        ...
+
+    def end(self, code: int, reason: str) -> None:
+        """Close with a code; nothing can be written afterwards, and doing it twice does nothing."""
+        ...
+
+
+class Outbox:
+    """The queue of frames of one client.
+
+    Frames of one turn of the event loop leave in one write. What the socket does not take waits here, up to a bound.
+    """
+
+    def __init__(self, wire: Wire, overflowed: Callable[[], None]) -> None:
+        """Take the socket, and what to call when the client is too far behind."""
+        self._wire = wire
+        self._overflowed = overflowed
+        self._frames: deque[bytes] = deque()
+        self._bytes = 0
+        self._scheduled = False
+        self._closed = False
+        self._emptied: list[asyncio.Future[None]] = []
+        wire.call_on_room(self._flush)
+
+    def put(self, frame: bytes) -> None:
+        """Send a frame after those before it; a client that falls too far behind by it is given up."""
+        if self._closed:
+            return
+        self._frames.append(frame)
+        self._bytes += len(frame)
+        if len(self._frames) > MOST_MESSAGES or self._bytes + self._wire.waiting() > MOST_BYTES:
+            self.discard()
+            self._overflowed()
+        elif not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    async def put_paced(self, frame: bytes) -> bool:
+        """Send a frame once the client took everything before it; return False when the client is gone."""
+        while not self._closed and (self._frames or not self._wire.has_room()):
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._emptied.append(waiter)
+            await waiter
+        self.put(frame)
+        return not self._closed
+
+    def flush(self) -> None:
+        """Write what the socket takes at once, for what is said before an end."""
+        self._flush()
+
+    def discard(self) -> None:
+        """Forget what was not yet written, and take nothing more."""
+        self._closed = True
+        self._frames.clear()
+        self._bytes = 0
+        self._wake()
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        while self._frames and self._wire.has_room():
+            self._wire.write(self._chunk())
+        if not self._frames and self._wire.has_room():
+            self._wake()
+
+    def _chunk(self) -> bytes:
+        """Take frames off the queue: those that fit into one write, at least one."""
+        chunk = [self._frames.popleft()]
+        size = len(chunk[0])
+        while self._frames and size + len(self._frames[0]) <= _CHUNK_BYTES:
+            chunk.append(self._frames.popleft())
+            size += len(chunk[-1])
+        self._bytes -= size
+        return b"".join(chunk) if len(chunk) > 1 else chunk[0]
+
+    def _wake(self) -> None:
+        waiters, self._emptied = self._emptied, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)

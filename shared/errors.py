@@ -17,6 +17,7 @@ class Kind(StrEnum):
     PRECONDITION_FAILED = "precondition_failed"
     TOO_LARGE = "too_large"
     UNPROCESSABLE = "unprocessable"
+    UPGRADE_REQUIRED = "upgrade_required"
     THROTTLED = "throttled"
     TIMEOUT = "timeout"
     UNAVAILABLE = "unavailable"

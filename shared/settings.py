@@ -79,6 +79,31 @@ class Settings(BaseModel):
         alias="CHECKPOINT_SCHEDULE",
         description="NCRONTAB schedule (six fields) on which chains that grew get a signed checkpoint.",
     )
+    web_pubsub_endpoint: str = Field(
+        "",
+        alias="WEB_PUBSUB_ENDPOINT",
+        description="The Web PubSub service of the live stream; the local host sets its own.",
+    )
+    web_pubsub_access_key: str = Field(
+        "",
+        repr=False,
+        alias="WEB_PUBSUB_ACCESS_KEY",
+        description="Access key of that service; left out, the app signs in with its managed identity.",
+    )
+    web_pubsub_hub: str = Field("live", alias="WEB_PUBSUB_HUB", description="The hub there.")
+    web_pubsub_identity: str = Field(
+        "",
+        alias="WEB_PUBSUB_IDENTITY",
+        description="Object id of the service's own managed identity, with which it calls the event handler.",
+    )
+    web_pubsub_audience: str = Field(
+        "", alias="WEB_PUBSUB_AUDIENCE", description="`aud` of the tokens with which it calls the event handler."
+    )
+    live_schedule: str = Field(
+        "*/5 * * * * *",
+        alias="LIVE_SCHEDULE",
+        description="NCRONTAB schedule (six fields) on which streams whose token does not hold any more are closed.",
+    )
     managed_identity_client_id: str = Field(
         "", alias="AZURE_CLIENT_ID", description="Client id of the user-assigned identity, read by azure-identity."
     )

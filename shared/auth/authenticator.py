@@ -63,6 +63,32 @@ class Authenticator:
             raise unauthenticated("A token is not taken here.")
         return await self._by_token(credential)
 
+    async def resume(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:
+        """Return a caller who proved who they are before, with a token of this service, if they still may act.
+
+        Args:
+            member_id: the team member.
+            token_id: of the token; its rights are not known any more, the principal has the member's.
+            expires_at: when that token ends.
+
+        Raises:
+            WorkspaceError: UNAUTHENTICATED: the token has expired or was revoked, or the member is disabled.
+        """
+        if expires_at <= now():
+            raise unauthenticated("The token has expired.")
+        if token_id in (await self._credentials.current()).revoked_tokens:
+            raise unauthenticated("The token was revoked.")
+        member = _enabled(await self._directory.team(), member_id)
+        return Principal(
+            member_id=member.id,
+            identity=None if member.service else member.id,
+            name=member.name,
+            rights=member.access_rights,
+            via=Via.JWT,
+            credential_id=token_id,
+            expires_at=expires_at,
+        )
+
     async def _by_token(self, token: str) -> Principal:
         claims = await self._claims(token)
         credentials = await self._credentials.current()

@@ -87,7 +87,7 @@ class Door:
     async def _caller(self, operation: Operation, request: Request) -> Principal:
         if operation.access is Access.PUBLIC:
             return ANONYMOUS
-        caller = await self._authenticate(request.headers.get("authorization", ""), operation.access.value)
+        caller = await self._authenticate(operation.credential(request), operation.access.value)
         if operation.identity and caller.identity is None:
             raise unauthenticated("This records who acts, and the token of a service names nobody.")
         if operation.right is not None:

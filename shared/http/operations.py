@@ -54,6 +54,11 @@ class Call[Q = NoQuery, B = NoBody]:
     request: Request
 
 
+def authorization_header(request: Request) -> str:
+    """Return the request's Authorization header, empty where there is none."""
+    return request.headers.get("authorization", "")
+
+
 type Handler = Callable[[Call[Any, Any]], Awaitable[Reply]]
 
 
@@ -73,6 +78,7 @@ class Operation:
         query: model of the query parameters.
         body: model of the JSON body; ``NoBody`` where none is read.
         body_limit: largest body in bytes.
+        credential: gives what stands for the Authorization header.
         summary: one line, from the handler's docstring.
         docs: what the OpenAPI document says beyond that.
     """
@@ -88,6 +94,7 @@ class Operation:
     query: type[BaseModel]
     body: Any
     body_limit: int
+    credential: Callable[[Request], str]
     summary: str
     docs: Docs
     handler: Handler = field(repr=False, compare=False)
@@ -113,6 +120,7 @@ class Group:
         body: type[B] = NoBody,  # type: ignore[assignment]  # the same
         body_limit: int = MIB,
         docs: Docs = UNDOCUMENTED,
+        credential: Callable[[Request], str] = authorization_header,
     ) -> Callable[[Callable[[Call[Q, B]], Awaitable[Reply]]], Callable[[Call[Q, B]], Awaitable[Reply]]]:
         """Record the decorated handler as the operation at a method and route."""
 
@@ -130,6 +138,7 @@ class Group:
                     query=query,
                     body=body,
                     body_limit=body_limit,
+                    credential=credential,
                     summary=(handler.__doc__ or "").strip().partition("\n")[0],
                     docs=docs,
                     handler=handler,

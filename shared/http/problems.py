@@ -15,6 +15,7 @@ STATUS: dict[Kind, HTTPStatus] = {
     Kind.PRECONDITION_FAILED: HTTPStatus.PRECONDITION_FAILED,
     Kind.TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     Kind.UNPROCESSABLE: HTTPStatus.UNPROCESSABLE_ENTITY,
+    Kind.UPGRADE_REQUIRED: HTTPStatus.UPGRADE_REQUIRED,
     Kind.THROTTLED: HTTPStatus.TOO_MANY_REQUESTS,
     Kind.TIMEOUT: HTTPStatus.GATEWAY_TIMEOUT,
     Kind.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -43,6 +44,8 @@ def _headers(error: WorkspaceError) -> dict[str, str]:
     match error.kind:
         case Kind.UNAUTHENTICATED:
             return {"WWW-Authenticate": "Bearer"}
+        case Kind.UPGRADE_REQUIRED:
+            return {"Upgrade": "websocket"}
         case Kind.METHOD_NOT_ALLOWED:
             allow = error.members.get("allow")
             return {"Allow": ", ".join(allow) if isinstance(allow, list) else ""}

@@ -6,16 +6,25 @@ from functools import cache
 from shared.provenance.selection import not_provisioned
 from shared.settings import settings
 from shared.wiring.access import AccessServices
+from shared.wiring.live_stream import LiveStreamServices
 from shared.wiring.queries import QueryServices
 from shared.wiring.telemetry import TelemetryServices
 
 PROVENANCE = "provenance"
 """The feature that every provenance route needs."""
 
-_CLOSED_IN_ORDER = ("sender", "engine", "connection_states", "audit_log", "chain_store", "_workspace_file")
+_CLOSED_IN_ORDER = (
+    "sender",
+    "message_service",
+    "engine",
+    "connection_states",
+    "audit_log",
+    "chain_store",
+    "_workspace_file",
+)
 
 
-class Services(AccessServices, QueryServices, TelemetryServices):
+class Services(LiveStreamServices, AccessServices, QueryServices, TelemetryServices):
     """Every service of the app, wired for one set of settings."""
 
     async def check(self) -> None:

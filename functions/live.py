@@ -1,0 +1,38 @@
+"""The trigger that hands impulses to the live stream, and the timer that ends what must end."""
+
+import typing
+
+import azure.functions as func
+
+from functions.hub_events import hub_events
+from shared.telemetry.models import IMPULSES_HUB
+from shared.wiring import services
+
+blueprint = func.Blueprint()
+
+
+# What cannot be handed on soon is worth nothing later: after five attempts the next batch is taken.
+@blueprint.function_name("live")
+@blueprint.event_hub_message_trigger(
+    arg_name="events",
+    event_hub_name=IMPULSES_HUB,
+    connection="EventHubs",
+    consumer_group="live",
+    cardinality=func.Cardinality.MANY,
+    data_type=func.DataType.BINARY,
+)
+@blueprint.retry(
+    strategy="exponential_backoff", max_retry_count="5", minimum_interval="00:00:01", maximum_interval="00:00:20"
+)
+async def live(events: typing.List[func.EventHubEvent]) -> None:  # noqa: UP006  the worker reads this very form
+    """Hand a batch of impulses to those who listen."""
+    if services().settings.web_pubsub_endpoint:
+        await services().live_publisher.run(hub_events(events))
+
+
+@blueprint.function_name("live_streams")
+@blueprint.timer_trigger(arg_name="timer", schedule="%LIVE_SCHEDULE%", use_monitor=False)
+async def live_streams(timer: func.TimerRequest) -> None:  # noqa: ARG001  the worker gives it by name
+    """Close streams whose token does not hold any more."""
+    if services().settings.web_pubsub_endpoint:
+        await services().live_stream.end_lapsed()

@@ -1,0 +1,119 @@
+"""The live stream's HTTP side: links, the answer to those who do not upgrade, and the message service's questions."""
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from shared.auth.principals import Principal, Via
+from shared.auth.rights import AccessRight
+from shared.errors import Kind, WorkspaceError
+from shared.http.door import Door
+from shared.http.messages import Reply, Request, json_reply
+from shared.http.operations import Access, Call, Group
+from shared.live_stream.credentials import TOKEN_PARAMETER, Listener, moved, offered
+from shared.live_stream.filters import StreamFilters
+from shared.timestamps import rfc3339
+from shared.wiring import services
+
+GROUP = Group("live-stream")
+ROUTE = "oi-api/live-stream"
+_CONNECT = "azure.webpubsub.sys.connect"
+_ADMISSION = Group("live-stream-admission")
+
+
+class ConnectEvent(BaseModel):
+    """What the message service tells of somebody who wants to listen."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    claims: dict[str, list[str]] = {}
+    query: dict[str, list[str]] = {}
+    headers: dict[str, list[str]] = {}
+    subprotocols: list[str] = Field(default_factory=list)
+
+
+def _offered_token(request: Request) -> str:
+    tokens = [value for name, value in parse_qsl(request.query, max_num_fields=200) if name == TOKEN_PARAMETER]
+    subprotocols = [each.strip() for each in request.headers.get("sec-websocket-protocol", "").split(",")]
+    return offered(request.headers.get("authorization", ""), tokens, subprotocols).authorization
+
+
+@GROUP.endpoint("GET", ROUTE, right=AccessRight.LIVE_STREAM_READ, query=StreamFilters, credential=_offered_token)
+async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
+    """Listen to impulses as they come, over a WebSocket."""
+    live = services().live_stream
+    if call.request.headers.get("upgrade", "").lower() == "websocket":
+        link = await live.link(call.principal, call.query, _parameters(call.request))
+        return Reply(307, b"", {"Location": link.url})
+    await live.connections(call.query)
+    raise WorkspaceError(
+        Kind.UPGRADE_REQUIRED, "UPGRADE_REQUIRED", "This address speaks WebSocket; send Upgrade: websocket."
+    )
+
+
+@GROUP.endpoint("GET", f"{ROUTE}/negotiate", right=AccessRight.LIVE_STREAM_READ, query=StreamFilters)
+async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
+    """Give a WebSocket URL that needs no further credential, for browsers and for hosts that cannot upgrade."""
+    link = await services().live_stream.link(call.principal, call.query, _parameters(call.request))
+    return json_reply({"url": link.url, "expiresAt": rfc3339(link.expires_at)})
+
+
+@GROUP.endpoint("OPTIONS", f"{ROUTE}/events", access=Access.PUBLIC)
+async def probe_live_stream_events(_: Call) -> Reply:
+    """Tell the message service that its events are wanted here."""
+    return Reply(200, b"", {"WebHook-Allowed-Origin": services().live_events.origin()})
+
+
+@GROUP.endpoint("POST", f"{ROUTE}/events", access=Access.PUBLIC, body=ConnectEvent)
+async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
+    """Decide, for the message service, who may listen to what."""
+    headers = call.request.headers
+    await services().live_events.verify(headers)
+    if headers.get("ce-type", "") != _CONNECT:
+        return Reply(204)
+    return await _admission_door(call.body).serve(_as_request(call.body, headers))
+
+
+@_ADMISSION.endpoint("GET", ROUTE, right=AccessRight.LIVE_STREAM_READ, query=StreamFilters)
+async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
+    """Let a listener in."""
+    admission = await services().live_stream.admit(call.principal, call.query)
+    subprotocol = call.request.headers.get("sec-websocket-protocol", "")
+    answer = {"userId": admission.user, "groups": admission.groups}
+    state = {"expiresAt": rfc3339(Listener.of(call.principal).expires_at)}
+    return json_reply(
+        answer | ({"subprotocol": subprotocol} if subprotocol else {}),
+        headers={"ce-connectionState": base64.b64encode(json.dumps(state).encode()).decode()},
+    )
+
+
+def _admission_door(event: ConnectEvent) -> Door:
+    """Return a door for the listener's own request, so that all checks come in the order that every route has."""
+    users = event.claims.get("sub", [])
+
+    async def authenticate(authorization: str, accepted: frozenset[Via]) -> Principal:
+        if users:
+            return await services().live_stream.resumed(users[0])
+        return await services().authenticator(authorization, accepted)
+
+    return Door(_ADMISSION.operations, authenticate, services().require_feature)
+
+
+def _as_request(event: ConnectEvent, headers: Mapping[str, str]) -> Request:
+    """Return the listener's request as it stood before the message service took it."""
+    told = {name.lower(): ",".join(values) for name, values in event.headers.items()}
+    found = offered(moved(told), event.query.get(TOKEN_PARAMETER, []), event.subprotocols)
+    own = {"authorization": found.authorization, "sec-websocket-protocol": found.subprotocol}
+    request_id = told.get("x-request-id") or headers.get("x-request-id", "")
+    query = [(name, value) for name, values in event.query.items() for value in values if name != TOKEN_PARAMETER]
+    return Request("GET", f"/{ROUTE}", urlencode(query), own | {"x-request-id": request_id}, b"")
+
+
+def _parameters(request: Request) -> dict[str, str]:
+    """Return the parameters of a stream that a link to it repeats."""
+    names = {field.alias or name for name, field in StreamFilters.model_fields.items()}
+    return {name: value for name, value in request.query_pairs() if name in names}

@@ -1,0 +1,200 @@
+"""The message service over azure-messaging-webpubsubservice: Azure Web PubSub, or the stand-in on a desk.
+
+The stand-in speaks the same protocol; nothing here has been run against Azure.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any, Protocol, cast
+
+from shared.errors import Kind, WorkspaceError
+from shared.live_stream.ports import Reader
+from shared.logs import fields, logger
+from shared.timestamps import now
+
+_LOGGER = logger("web_pubsub")
+_SCOPE = "https://webpubsub.azure.com/.default"
+_TOKEN_SECONDS = 60.0
+_TOKEN_REUSED_SECONDS = 30.0
+_MOST_TOKENS = 1_000
+_TIMEOUT_SECONDS = 10.0
+_CONNECTIONS = 32
+_THROTTLED = 429
+_SERVER_ERROR = 500
+_GONE = 404
+
+
+class Client(Protocol):
+    """What is used of the SDK's client; it is made for one hub."""
+
+    async def send_to_group(self, group: str, message: Any, *, content_type: str) -> None:
+        """Send a message to a group."""
+        ...
+
+    async def group_exists(self, group: str) -> bool:
+        """Return whether a connection is in a group."""
+        ...
+
+    async def close_connection(self, connection_id: str, *, reason: str) -> None:
+        """Close a connection."""
+        ...
+
+    async def get_client_access_token(self, *, user_id: str, minutes_to_expire: int) -> dict[str, str]:
+        """Return a token and the URL that holds it."""
+        ...
+
+    def list_connections(self, *, group: str) -> AsyncIterator[Any]:
+        """Give the connections of a group."""
+        ...
+
+    async def close(self) -> None:
+        """Close the client."""
+        ...
+
+
+class WebPubSub:
+    """The MessageService port.
+
+    Args:
+        endpoint: of the service; empty where there is none.
+        hub: the hub's name.
+        access_key: signs calls; empty to sign in with the app's identity.
+        client_id: of the user-assigned identity; empty for the system-assigned one.
+    """
+
+    def __init__(self, endpoint: str, hub: str, access_key: str = "", client_id: str = "") -> None:
+        self._endpoint = endpoint
+        self._hub = hub
+        self._access_key = access_key
+        self._client_id = client_id
+        self._client: Client | None = None
+        self._closes: list[Any] = []
+
+    async def publish(self, group: str, text: bytes) -> None:
+        """Send one text message to a group."""
+        with _answering():
+            await self._soon(self._connected().send_to_group(group, text.decode(), content_type="text/plain"))
+
+    async def has_readers(self, group: str) -> bool:
+        """Return whether a connection is in a group."""
+        with _answering():
+            return await self._soon(self._connected().group_exists(group))
+
+    async def readers(self, group: str) -> AsyncIterator[Reader]:
+        """Give the connections in a group."""
+        with _answering():
+            async for member in self._connected().list_connections(group=group):
+                yield Reader(str(member.connection_id), str(member.user_id or ""))
+
+    async def disconnect(self, connection_id: str, reason: str) -> None:
+        """Close a connection."""
+        with _answering():
+            await self._soon(self._connected().close_connection(connection_id, reason=reason))
+
+    async def link(self, user: str, expires_at: datetime) -> str:
+        """Return a client URL; its token counts whole minutes."""
+        minutes = max(1, round((expires_at - now()) / timedelta(minutes=1)))
+        with _answering():
+            client = self._connected()
+            made = await self._soon(client.get_client_access_token(user_id=user, minutes_to_expire=minutes))
+        return made["url"]
+
+    async def close(self) -> None:
+        """Close the client, its connections and its credential."""
+        self._client, closes, self._closes = None, self._closes, []
+        for each in closes:
+            await each.close()
+
+    async def _soon[T](self, call: Awaitable[T]) -> T:
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
+            return await call
+
+    def _connected(self) -> Client:
+        if self._client is None:
+            if not self._endpoint:
+                raise _unavailable("The deployment has no live stream: WEB_PUBSUB_ENDPOINT is not set.")
+            self._client = self._connect()
+        return self._client
+
+    def _connect(self) -> Client:
+        # A deployment without listeners never needs these.
+        import aiohttp  # noqa: PLC0415
+        from azure.core.pipeline.policies import AsyncBearerTokenCredentialPolicy  # noqa: PLC0415
+        from azure.core.pipeline.transport import AioHttpTransport  # noqa: PLC0415
+        from azure.messaging.webpubsubservice.aio import WebPubSubServiceClient  # noqa: PLC0415
+
+        # The SDK's own session reads proxies and .netrc anew for each call, which costs more than the call.
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=_CONNECTIONS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
+        transport = AioHttpTransport(session=session, session_owner=False, use_env_settings=False)
+        credential, signing = self._signing()
+        # One retry loop is enough, and it is the publisher's; tracing and logging of each message would cost a third.
+        policies = [signing or AsyncBearerTokenCredentialPolicy(credential, _SCOPE)]
+        client = WebPubSubServiceClient(self._endpoint, self._hub, credential, policies=policies, transport=transport)
+        self._closes = [client, session, *([] if signing else [credential])]
+        return cast("Client", client)
+
+    def _signing(self) -> tuple[Any, Any]:
+        from azure.core.credentials import AzureKeyCredential  # noqa: PLC0415  see _connect
+
+        if self._access_key:
+            return AzureKeyCredential(self._access_key), _key_policy(self._access_key)
+        from azure.identity.aio import DefaultAzureCredential  # noqa: PLC0415  see _connect
+
+        return DefaultAzureCredential(managed_identity_client_id=self._client_id or None), None
+
+
+def _key_policy(access_key: str) -> Any:
+    """Return the policy that signs calls with an access key; a signature serves for half of its life."""
+    import jwt  # noqa: PLC0415  see _connect
+    from azure.core.pipeline import PipelineRequest  # noqa: PLC0415  see _connect
+    from azure.core.pipeline.policies import SansIOHTTPPolicy  # noqa: PLC0415  see _connect
+
+    class KeyPolicy(SansIOHTTPPolicy[Any, Any]):
+        """Adds ``Authorization`` with a token for the call's URL (HS256 over the key)."""
+
+        def __init__(self) -> None:
+            self._known: dict[str, tuple[float, str]] = {}
+
+        def on_request(self, request: PipelineRequest[Any]) -> None:
+            """Sign a call."""
+            url, moment = request.http_request.url, time.monotonic()
+            until, header = self._known.get(url, (0.0, ""))
+            if moment >= until:
+                token = jwt.encode({"aud": url, "exp": time.time() + _TOKEN_SECONDS}, access_key, algorithm="HS256")
+                until, header = moment + _TOKEN_REUSED_SECONDS, f"Bearer {token}"
+                if len(self._known) >= _MOST_TOKENS:
+                    self._known.clear()
+                self._known[url] = (until, header)
+            request.http_request.headers["Authorization"] = header
+
+    return KeyPolicy()
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Turn what the SDK raises into the port's errors."""
+    from azure.core.exceptions import AzureError, HttpResponseError  # noqa: PLC0415  see WebPubSub._connect
+
+    try:
+        yield
+    except HttpResponseError as error:
+        status = error.status_code or _SERVER_ERROR
+        if status == _GONE:
+            return
+        _LOGGER.warning("the message service refuses a call", extra=fields(status=status))
+        if status >= _SERVER_ERROR or status == _THROTTLED:
+            raise _unavailable("The message service does not answer.") from error
+        raise WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "The message service refuses this.") from error
+    except (AzureError, OSError, TimeoutError) as error:
+        raise _unavailable("The message service does not answer.") from error
+
+
+def _unavailable(detail: str) -> WorkspaceError:
+    return WorkspaceError(Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE", detail)

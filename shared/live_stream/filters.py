@@ -1,0 +1,75 @@
+"""What a listener asks for."""
+
+import re
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from shared.catalog.snapshot import Catalog
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.timestamps import parse_rfc3339
+
+MAX_WINDOW_SECONDS = 3600
+_DIGITS = re.compile(r"\d{1,4}", re.ASCII)
+
+
+def _instant(text: object) -> datetime:
+    return parse_rfc3339(str(text))
+
+
+def _seconds(text: object) -> int:
+    if not _DIGITS.fullmatch(str(text)):
+        raise ValueError(f"a whole number from 1 to {MAX_WINDOW_SECONDS} is expected")
+    return int(str(text))
+
+
+def _window(seconds: int) -> int:
+    if not 1 <= seconds <= MAX_WINDOW_SECONDS:
+        raise ValueError(f"a whole number from 1 to {MAX_WINDOW_SECONDS} is expected")
+    return seconds
+
+
+class StreamFilters(BaseModel):
+    """The query parameters of a stream; both lookups given, both must hold."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    connection: str | None = Field(None, description="Lookup of the one connection to listen to.")
+    surface: str | None = Field(None, description="Lookup of the surface whose connections to listen to.")
+    since: Annotated[datetime, BeforeValidator(_instant)] | None = Field(
+        None, description="RFC 3339; what was measured since then comes first."
+    )
+    window_seconds: Annotated[int, BeforeValidator(_seconds), AfterValidator(_window)] | None = Field(
+        None, alias="windowSec", description="1 to 3600; what was measured in the last so many seconds comes first."
+    )
+
+    def begins_at(self, now: datetime) -> datetime | None:
+        """Return the instant from which impulses are replayed, None for no replay.
+
+        Raises:
+            WorkspaceError: INVALID naming ``since`` and ``windowSec``, where both are given.
+        """
+        if self.window_seconds is None:
+            return self.since
+        if self.since is not None:
+            raise invalid("since", "cannot be given together with windowSec")
+        return now - timedelta(seconds=self.window_seconds)
+
+    def connections(self, catalog: Catalog) -> tuple[str, ...]:
+        """Return the lookups of the connections that the filters select, sorted; none where they exclude each other.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND`` or ``SURFACE_NOT_FOUND``.
+        """
+        if self.connection is not None and self.connection not in catalog.connections:
+            raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", "The workspace has no such connection.")
+        selected = set(catalog.connections)
+        if self.surface is not None:
+            surface = catalog.surfaces.get(self.surface)
+            if surface is None:
+                raise WorkspaceError(Kind.NOT_FOUND, "SURFACE_NOT_FOUND", "The workspace has no such surface.")
+            selected &= set(surface.value.connections)
+        if self.connection is not None:
+            selected &= {self.connection}
+        return tuple(sorted(selected))

@@ -1,0 +1,140 @@
+"""Hands impulses on to those who listen: once each, in order per connection, and only while they are fresh."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from shared.errors import Kind, WorkspaceError
+from shared.live_stream.audience import Audience
+from shared.live_stream.ports import MessageService, Sleep
+from shared.logs import fields, logger
+from shared.telemetry.models import UNROUTED, HubEvent
+from shared.timestamps import now
+
+FRESH_FOR = timedelta(minutes=1)
+"""What waited longer, because this host was down or the service was, is no live data any more."""
+
+ATTEMPTS = 3
+FIRST_PAUSE_SECONDS = 0.1
+AT_ONCE = 16
+"""Connections that are served at a time; the messages of one go one after the other."""
+
+_LOGGER = logger("live")
+
+
+@dataclass(slots=True)
+class Counters:
+    """What became of impulses since the process began.
+
+    Attributes:
+        published: handed to the service.
+        unheard: not sent, since nobody listens.
+        stale: not sent, since they are older than a minute.
+        refused: the service will never take them.
+        failures: batches that could not be handed on whole.
+    """
+
+    published: int = 0
+    unheard: int = 0
+    stale: int = 0
+    refused: int = 0
+    failures: int = 0
+
+
+class LivePublisher:
+    """Publishes batches of the hub of impulses.
+
+    Args:
+        service: hands messages on.
+        audience: knows where nobody listens; None where that cannot be known.
+        sleep: waits so many seconds.
+    """
+
+    def __init__(self, service: MessageService, audience: Audience | None, sleep: Sleep = asyncio.sleep) -> None:
+        self._service = service
+        self._audience = audience
+        self._sleep = sleep
+        self._limit = asyncio.Semaphore(AT_ONCE)
+        self._done: dict[str, set[int]] = {}
+        self.counters = Counters()
+
+    async def run(self, events: Sequence[HubEvent], at: datetime | None = None) -> None:
+        """Publish a batch; given again after a failure, what was published before is left out.
+
+        Args:
+            events: of one partition, ascending; each an impulse as JSON text, its partition key the connection.
+            at: now.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``: part of the batch is not published.
+        """
+        if not events:
+            return
+        partition = events[0].partition
+        done = self._done.setdefault(partition, set())
+        done &= {event.sequence_number for event in events}
+        waiting = self._waiting(events, done, at or now())
+        tasks = [self._publish_all(group, batch, done) for group, batch in waiting.items()]
+        failed = [error for error in await asyncio.gather(*tasks, return_exceptions=True) if error is not None]
+        if failed:
+            self._report(partition, len(events), failed[0])
+            raise failed[0]
+        done.clear()
+
+    def _waiting(self, events: Sequence[HubEvent], done: set[int], at: datetime) -> dict[str, list[HubEvent]]:
+        oldest = at - FRESH_FOR
+        waiting: dict[str, list[HubEvent]] = {}
+        stale = 0
+        for event in events:
+            if event.enqueued_at < oldest:
+                stale += 1
+            elif event.partition_key not in ("", UNROUTED) and event.sequence_number not in done:
+                waiting.setdefault(event.partition_key, []).append(event)
+        if stale:
+            self.counters.stale += stale
+            _LOGGER.info("impulses too old for the live stream are left out", extra=fields(count=stale))
+        return waiting
+
+    async def _publish_all(self, group: str, events: list[HubEvent], done: set[int]) -> None:
+        async with self._limit:
+            if not await self._heard(group):
+                self.counters.unheard += len(events)
+                done.update(event.sequence_number for event in events)
+                return
+            for event in events:
+                await self._publish(group, event)
+                done.add(event.sequence_number)
+
+    async def _heard(self, group: str) -> bool:
+        """Return whether somebody may listen; in doubt yes, since sending says for itself when the service is down."""
+        try:
+            return self._audience is None or await self._audience.may_listen(group)
+        except WorkspaceError:
+            return True
+
+    async def _publish(self, group: str, event: HubEvent) -> None:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                await self._service.publish(group, event.body)
+            except WorkspaceError as error:
+                if error.kind is not Kind.UNAVAILABLE:
+                    self.counters.refused += 1
+                    _LOGGER.warning("the service refuses a message", extra=fields(group=group, code=error.code))
+                    return
+                if attempt == ATTEMPTS:
+                    raise
+            else:
+                self.counters.published += 1
+                return
+            await self._sleep(FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1))  # noqa: S311  no secret
+
+    def _report(self, partition: str, events: int, error: BaseException) -> None:
+        self.counters.failures += 1
+        _LOGGER.warning(
+            "impulses could not be handed to the live stream",
+            extra=fields(
+                partition=partition, events=events, failures=self.counters.failures, reason=type(error).__name__
+            ),
+        )

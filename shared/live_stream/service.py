@@ -1,0 +1,129 @@
+"""Lets listeners in, hands out links, and ends streams whose token does not hold any more."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from urllib.parse import urlencode
+
+from shared.auth.principals import Principal
+from shared.auth.rights import AccessRight
+from shared.errors import Kind, WorkspaceError
+from shared.live_stream.audience import Audience
+from shared.live_stream.credentials import Listener
+from shared.live_stream.filters import StreamFilters
+from shared.live_stream.ports import ALL_STREAMS, MessageService, Reader, Resume
+from shared.logs import fields, logger
+from shared.telemetry.ports import CurrentCatalog
+from shared.timestamps import now
+
+LINK_LIVES = timedelta(hours=1)
+_LOGGER = logger("live")
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What the message service is told of a listener that may come in.
+
+    Attributes:
+        user: the listener's name.
+        groups: the groups that the stream joins.
+    """
+
+    user: str
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A WebSocket URL that opens a stream without a further credential, until it expires."""
+
+    url: str
+    expires_at: datetime
+
+
+class LiveStream:
+    """Decides who listens to what."""
+
+    def __init__(self, catalog: CurrentCatalog, service: MessageService, audience: Audience, resume: Resume) -> None:
+        self._catalog = catalog
+        self._service = service
+        self._audience = audience
+        self._resume = resume
+
+    async def connections(self, filters: StreamFilters) -> tuple[str, ...]:
+        """Return the connections that filters select, after checking all that they say.
+
+        Raises:
+            WorkspaceError: INVALID for ``since`` beside ``windowSec``; NOT_FOUND for a lookup.
+        """
+        filters.begins_at(now())
+        return filters.connections(await self._catalog())
+
+    async def admit(self, principal: Principal, filters: StreamFilters) -> Admission:
+        """Let a listener in.
+
+        Raises:
+            WorkspaceError: as ``connections``.
+        """
+        groups = await self.connections(filters)
+        self._audience.expect(groups)
+        return Admission(Listener.of(principal).name, (ALL_STREAMS, *groups))
+
+    async def resumed(self, user: str) -> Principal:
+        """Return the caller that a link was made for, if it still may listen.
+
+        Raises:
+            WorkspaceError: UNAUTHENTICATED; FORBIDDEN.
+        """
+        listener = Listener.named(user)
+        principal = await self._resume(listener.member_id, listener.token_id, listener.expires_at)
+        principal.require(AccessRight.LIVE_STREAM_READ)
+        return principal
+
+    async def link(self, principal: Principal, filters: StreamFilters, parameters: Mapping[str, str]) -> Link:
+        """Return a link that opens the caller's stream; it ends with the caller's token, at the latest in an hour.
+
+        Args:
+            principal: the caller.
+            filters: what the link is for.
+            parameters: the same as query parameters.
+
+        Raises:
+            WorkspaceError: as ``connections``; UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``.
+        """
+        await self.connections(filters)
+        listener = Listener.of(principal)
+        moment = now()
+        minutes = max(1, math.floor((min(listener.expires_at, moment + LINK_LIVES) - moment) / timedelta(minutes=1)))
+        expires_at = min(moment + timedelta(minutes=minutes), listener.expires_at)
+        url = await self._service.link(listener.name, moment + timedelta(minutes=minutes))
+        return Link(f"{url}&{urlencode(parameters)}" if parameters else url, expires_at)
+
+    async def end_lapsed(self) -> int:
+        """Close the streams whose token has expired or was revoked, or whose member may not listen any more.
+
+        Returns:
+            How many were closed.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE: the service, or the store of credentials, does not answer.
+        """
+        ended = 0
+        async for reader in self._service.readers(ALL_STREAMS):
+            reason = await self._lapsed(reader)
+            if reason:
+                await self._service.disconnect(reader.connection_id, reason)
+                ended += 1
+        if ended:
+            _LOGGER.info("streams whose token does not hold any more are closed", extra=fields(count=ended))
+        return ended
+
+    async def _lapsed(self, reader: Reader) -> str:
+        try:
+            await self.resumed(reader.user)
+        except WorkspaceError as error:
+            if error.kind in (Kind.UNAUTHENTICATED, Kind.FORBIDDEN):
+                return error.detail
+            raise
+        return ""

@@ -1,0 +1,57 @@
+"""The live stream."""
+
+from functools import cached_property
+
+from shared.auth.entra import EntraTokens
+from shared.live_stream.audience import Audience
+from shared.live_stream.callers import IdentifiedEvents, SignedEvents
+from shared.live_stream.ports import EventSource, MessageService
+from shared.live_stream.publishing import LivePublisher
+from shared.live_stream.service import LiveStream
+from shared.wiring.access import AccessServices
+
+
+class LiveStreamServices(AccessServices):
+    """Hands impulses to those who listen."""
+
+    @cached_property
+    def message_service(self) -> MessageService:
+        """Hands messages on."""
+        from shared.backends.azure.web_pubsub import WebPubSub  # noqa: PLC0415
+
+        configured = self.settings
+        return WebPubSub(
+            configured.web_pubsub_endpoint,
+            configured.web_pubsub_hub,
+            configured.web_pubsub_access_key,
+            configured.managed_identity_client_id,
+        )
+
+    @cached_property
+    def live_audience(self) -> Audience:
+        """Knows where nobody listens."""
+        return Audience(self.message_service)
+
+    @cached_property
+    def live_stream(self) -> LiveStream:
+        """Decides who listens to what."""
+        return LiveStream(self.catalog.current, self.message_service, self.live_audience, self.authenticator.resume)
+
+    @cached_property
+    def live_publisher(self) -> LivePublisher:
+        """Publishes impulses."""
+        # In the cloud listeners may be let in by another instance, so every group may have some.
+        return LivePublisher(self.message_service, None if self.on_azure else self.live_audience)
+
+    @cached_property
+    def live_events(self) -> EventSource:
+        """Tells the message service's own calls from others."""
+        configured = self.settings
+        if configured.web_pubsub_access_key:
+            return SignedEvents(configured.web_pubsub_access_key)
+        from shared.backends.open_id import HttpOpenIdProvider  # noqa: PLC0415
+
+        address = f"{configured.entra_authority.rstrip('/')}/{configured.entra_tenant_id}/v2.0"
+        provider = HttpOpenIdProvider(f"{address}/.well-known/openid-configuration")
+        tokens = EntraTokens(provider, configured.entra_tenant_id, configured.web_pubsub_audience)
+        return IdentifiedEvents(configured.web_pubsub_endpoint, tokens, configured.web_pubsub_identity)

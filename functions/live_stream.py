@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from functions.replies import live_stream as replies
 from shared.auth.principals import Principal, Via
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
@@ -42,7 +43,14 @@ def _offered_token(request: Request) -> str:
     return offered(request.headers.get("authorization", ""), tokens, subprotocols).authorization
 
 
-@GROUP.endpoint("GET", ROUTE, right=AccessRight.LIVE_STREAM_READ, query=StreamFilters, credential=_offered_token)
+@GROUP.endpoint(
+    "GET",
+    ROUTE,
+    right=AccessRight.LIVE_STREAM_READ,
+    query=StreamFilters,
+    credential=_offered_token,
+    docs=replies.STREAM,
+)
 async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
     """Listen to impulses as they come, over a WebSocket."""
     live = services().live_stream
@@ -55,20 +63,22 @@ async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
     )
 
 
-@GROUP.endpoint("GET", f"{ROUTE}/negotiate", right=AccessRight.LIVE_STREAM_READ, query=StreamFilters)
+@GROUP.endpoint(
+    "GET", f"{ROUTE}/negotiate", right=AccessRight.LIVE_STREAM_READ, query=StreamFilters, docs=replies.NEGOTIATED
+)
 async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
     """Give a WebSocket URL that needs no further credential, for browsers and for hosts that cannot upgrade."""
     link = await services().live_stream.link(call.principal, call.query, _parameters(call.request))
     return json_reply({"url": link.url, "expiresAt": rfc3339(link.expires_at)})
 
 
-@GROUP.endpoint("OPTIONS", f"{ROUTE}/events", access=Access.PUBLIC)
+@GROUP.endpoint("OPTIONS", f"{ROUTE}/events", access=Access.PUBLIC, docs=replies.EVENTS)
 async def probe_live_stream_events(_: Call) -> Reply:
     """Tell the message service that its events are wanted here."""
     return Reply(200, b"", {"WebHook-Allowed-Origin": services().live_events.origin()})
 
 
-@GROUP.endpoint("POST", f"{ROUTE}/events", access=Access.PUBLIC, body=ConnectEvent)
+@GROUP.endpoint("POST", f"{ROUTE}/events", access=Access.PUBLIC, body=ConnectEvent, docs=replies.EVENTS)
 async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
     """Decide, for the message service, who may listen to what."""
     headers = call.request.headers

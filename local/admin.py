@@ -24,7 +24,7 @@ class Admin:
         Raises:
             WorkspaceError: ADMINISTRATION_IS_LOCAL; ROUTE_NOT_FOUND; INVALID_REQUEST.
         """
-        if not _from_this_machine(scope):
+        if not from_this_machine(scope):
             detail = "The administration answers callers on this machine only."
             raise WorkspaceError(Kind.FORBIDDEN, "ADMINISTRATION_IS_LOCAL", detail)
         name = raw_path.removeprefix(_FUNCTIONS)
@@ -37,7 +37,7 @@ class Admin:
         self._timers[name]()
 
 
-def _from_this_machine(scope: MutableMapping[str, Any]) -> bool:
+def from_this_machine(scope: Mapping[str, Any]) -> bool:
     """Tell callers on this machine from others, and from web pages that a browser on this machine shows."""
     if any(name == b"origin" for name, _ in scope["headers"]):
         return False

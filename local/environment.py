@@ -3,10 +3,12 @@
 import json
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from local.durable.settings import DurableSettings
 from local.errors import StartError
 
 _REFERENCE = re.compile(r"%([^%]+)%")
@@ -21,10 +23,12 @@ class HostJson:
     Attributes:
         route_prefix: stands before every route; ``api`` where host.json is silent.
         max_event_batch_size: most events that one Event Hub batch holds; 100 where host.json is silent.
+        durable: how Durable Functions run.
     """
 
     route_prefix: str
     max_event_batch_size: int
+    durable: DurableSettings = field(default_factory=DurableSettings)
 
 
 def read_host_json(folder: Path) -> HostJson:
@@ -37,7 +41,20 @@ def read_host_json(folder: Path) -> HostJson:
     return HostJson(
         route_prefix=str(extensions.get("http", {}).get("routePrefix", _DEFAULT_PREFIX)),
         max_event_batch_size=int(extensions.get("eventHubs", {}).get("maxEventBatchSize", _DEFAULT_BATCH)),
+        durable=_durable(extensions.get("durableTask", {})),
     )
+
+
+def _durable(section: Mapping[str, Any]) -> DurableSettings:
+    default = DurableSettings()
+    settings = DurableSettings(
+        hub=resolved(str(section.get("hubName", default.hub))),
+        max_activities=int(section.get("maxConcurrentActivityFunctions", default.max_activities)),
+        max_orchestrators=int(section.get("maxConcurrentOrchestratorFunctions", default.max_orchestrators)),
+    )
+    if min(settings.max_activities, settings.max_orchestrators) < 1:
+        raise StartError("host.json: at least one activity and one orchestrator must be allowed to run at once")
+    return settings
 
 
 def load_local_settings(folder: Path) -> None:

@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from local import worker
 from local.admin import Admin
 from local.children import KustoChild
+from local.durable.extension import Durable, needed
 from local.environment import HostJson, read_host_json
 from local.errors import StartError
 from local.event_hubs import PartitionLoop
@@ -109,13 +110,32 @@ class Host:
     async def _start(self, listener: socket.socket, stack: AsyncExitStack) -> None:
         await self._start_kusto(stack)
         host_json = read_host_json(self._options.app)
-        triggers = sort(await worker.index(self._options.app), host_json)
+        functions = await worker.index(self._options.app)
+        durable = self._durable(functions, listener, host_json, stack)
+        triggers = sort(map(durable.bound, functions) if durable else functions, host_json)
         if self._options.workspace_file is not None:
             await _seed(self._options.workspace_file)
         timers = self._start_timers(triggers)
         self._start_event_hubs(triggers, host_json, stack)
         admin = Admin(triggers.functions, {name: timer.run_now for name, timer in timers.items()})
-        await self._start_http(HttpApp(triggers.routes, admin), listener)
+        if durable:
+            self._spawn(durable.run())
+        await self._start_http(HttpApp(triggers.routes, admin, durable.webhooks if durable else None), listener)
+
+    def _durable(
+        self,
+        functions: Collection[worker.LoadedFunction],
+        listener: socket.socket,
+        host_json: HostJson,
+        stack: AsyncExitStack,
+    ) -> Durable | None:
+        """Return the Durable Task stand-in, None for an app that does not use it."""
+        if not needed(functions):
+            return None
+        origin = address(_reachable(self._options.host), listener)
+        durable = Durable(functions, self._options.data_dir, origin, host_json.durable, self._stopping)
+        stack.push_async_callback(durable.close)
+        return durable
 
     async def _start_kusto(self, stack: AsyncExitStack) -> None:
         if os.environ.get("KUSTO_URI"):
@@ -186,6 +206,11 @@ class Host:
         if late:
             _LOGGER.warning("%d parts of the host did not end in time and are cancelled", len(late))
             await asyncio.wait(late, timeout=_CANCEL_SECONDS)
+
+
+def _reachable(host: str) -> str:
+    """Return where a host that listens everywhere is reached from this machine."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  told apart, not bound
 
 
 async def _seed(workspace_file: Path) -> None:

@@ -1,6 +1,7 @@
 """The ASGI application: turns HTTP requests into invocations and their answers into responses."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
@@ -8,6 +9,8 @@ from urllib.parse import parse_qsl
 from local import cookies
 from local.admin import Admin
 from local.authority import check_host, check_target
+from local.durable.links import PREFIX
+from local.durable.webhooks import Answered, Webhooks
 from local.protos import RpcHttp, TypedData
 from local.refusals import refusal, request_id
 from local.routes import Match, RouteTable
@@ -36,9 +39,10 @@ class _Gone(Exception):  # noqa: N818  an event, not an error
 class HttpApp:
     """Serves the HTTP functions of an app, and the host's own administration under ``/admin``."""
 
-    def __init__(self, routes: RouteTable, admin: Admin) -> None:
+    def __init__(self, routes: RouteTable, admin: Admin, webhooks: Webhooks | None = None) -> None:
         self._routes = routes
         self._admin = admin
+        self._webhooks = webhooks
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
@@ -74,6 +78,8 @@ class HttpApp:
         if raw_path.startswith("/admin/"):
             self._admin.handle(scope, raw_path, body)
             return 202, [(b"x-request-id", given_id.encode())], b""
+        if self._webhooks is not None and raw_path.startswith(PREFIX):
+            return _webhook_answer(await self._webhooks.handle(scope, raw_path, body))
         match = self._match(raw_path, scope["method"])
         return await _invoked(match, _request(scope, raw_path, match, body), given_id)
 
@@ -101,6 +107,14 @@ async def _invoked(match: Match, request: RpcHttp, given_id: str) -> Answer:
     except Exception:
         _LOGGER.exception("a function's response cannot be sent", extra=fields(function=name, requestId=given_id))
     raise _failed("The function failed; the log has the reason.")
+
+
+def _webhook_answer(answered: Answered) -> Answer:
+    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in answered.headers.items()]
+    if answered.document is None:
+        return answered.status, headers, b""
+    body = json.dumps(answered.document).encode()
+    return answered.status, [*headers, (b"content-type", b"application/json; charset=utf-8")], body
 
 
 async def _body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> bytes:

@@ -182,7 +182,7 @@ class InvocationRequest:
     def __init__(self, function_id: str, invocation_id: str, trigger: ParameterBinding) -> None:
         self.function_id = function_id
         self.invocation_id = invocation_id
-        self.input_data = (trigger,)
+        self.input_data = [trigger]
         self.trigger_metadata: dict[str, TypedData] = {}
         self.trace_context = TraceContext("", "")
         self.retry_context = _FIRST_ATTEMPT

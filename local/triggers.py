@@ -53,6 +53,8 @@ def sort(functions: Iterable[LoadedFunction], host_json: HostJson) -> Triggers:
                 timers.append(_timer(function))
             case "eventHubTrigger":
                 hubs.append(_event_hub(function))
+            case "orchestrationTrigger" | "activityTrigger":
+                pass  # the Durable Task stand-in finds them by itself
             case kind:
                 _LOGGER.warning("the local host has no such trigger", extra=fields(function=function.name, kind=kind))
     return Triggers(by_name, routes, tuple(timers), tuple(hubs))

@@ -8,7 +8,7 @@ import sys
 import traceback
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,16 @@ class LoadedFunction:
         function_id: what the worker library calls it by.
         trigger: its trigger binding, as the decorators describe it.
         retry: its retry policy, None where it declares none.
+        clients: its durable client bindings: name, and the task hub it names or None.
+        inputs: what its input bindings receive with each call, by name.
     """
 
     name: str
     function_id: str
     trigger: Mapping[str, Any]
     retry: RetryPolicy | None
+    clients: Mapping[str, str | None] = field(default_factory=dict)
+    inputs: Mapping[str, TypedData] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
@@ -96,6 +100,7 @@ async def invoke(
     """
     call = InvocationRequest(function.function_id, str(uuid.uuid4()), ParameterBinding(function.trigger["name"], data))
     call.trace_context.trace_parent = _child_of(traceparent)
+    call.input_data.extend(ParameterBinding(name, given) for name, given in function.inputs.items())
     if metadata:
         call.trigger_metadata = dict(metadata)
     if retry is not None:
@@ -126,7 +131,8 @@ def _loaded(entry: Any) -> LoadedFunction:
     trigger = next((binding for binding in bindings if binding["type"].endswith("Trigger")), None)
     if trigger is None:
         raise StartError(f"the function {entry.name} has no trigger")
-    return LoadedFunction(entry.name, entry.function_id, trigger, policy_of(entry.retry_options))
+    clients = {binding["name"]: binding.get("taskHub") for binding in bindings if binding["type"] == "durableClient"}
+    return LoadedFunction(entry.name, entry.function_id, trigger, policy_of(entry.retry_options), clients)
 
 
 def _child_of(traceparent: str) -> str:

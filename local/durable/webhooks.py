@@ -1,0 +1,256 @@
+"""The HTTP API of the Durable Task extension, for clients on this machine that hold the system key."""
+
+import base64
+import binascii
+import hmac
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from local.admin import from_this_machine
+from local.durable import status
+from local.durable.links import PREFIX, Links
+from local.durable.management import Filter, Management
+from local.durable.records import Instance, NewInstance, Status, new_id
+from local.durable.turns import Names, unknown
+from shared.errors import Kind, WorkspaceError
+
+_PAGE = 100
+_MOST = 1_000
+_TOKEN = "x-ms-continuation-token"  # noqa: S105  the name of a header
+_NAMED_SEGMENTS, _EVENT_SEGMENTS = 3, 4
+_NO_REWIND = "The local host does not rewind orchestrations; restart the instance instead."
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer: status, a document or none, and headers."""
+
+    status: int
+    document: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request that holds the key.
+
+    Attributes:
+        method: the HTTP method.
+        segments: the decoded path below the API.
+        query: its parameters; of repeated ones the last.
+        headers: by lower-case name.
+        body: as sent.
+    """
+
+    method: str
+    segments: list[str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Webhooks:
+    """Answers the calls that ``DurableOrchestrationClient`` and the addresses in its answers make."""
+
+    def __init__(self, management: Management, links: Links, names: Names) -> None:
+        self._management = management
+        self._links = links
+        self._names = names
+
+    async def handle(self, scope: Mapping[str, Any], raw_path: str, body: bytes) -> Answered:
+        """Answer a request under the extension's path.
+
+        Raises:
+            WorkspaceError: ADMINISTRATION_IS_LOCAL; SYSTEM_KEY_MISSING.
+        """
+        if not from_this_machine(scope):
+            detail = "The Durable Task API answers callers on this machine only."
+            raise WorkspaceError(Kind.FORBIDDEN, "ADMINISTRATION_IS_LOCAL", detail)
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        rest = self._below_key(raw_path, query, headers)
+        segments = [unquote(segment) for segment in rest.strip("/").split("/")]
+        return await self._route(Call(scope["method"], segments, query, headers, body))
+
+    def _below_key(self, raw_path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> str:
+        given = query.get("code") or headers.get("x-functions-key") or ""
+        rpc = self._links.rpc_path().encode()
+        path = raw_path.encode("latin-1")
+        if len(path) >= len(rpc) and hmac.compare_digest(path[: len(rpc)], rpc):
+            return raw_path[len(rpc) :]
+        if hmac.compare_digest(given.encode(), self._links.key.encode()):
+            return raw_path.removeprefix(PREFIX)
+        raise WorkspaceError(Kind.UNAUTHENTICATED, "SYSTEM_KEY_MISSING", "The call holds no valid system key.")
+
+    async def _route(self, call: Call) -> Answered:
+        if call.segments[0] == "entities":
+            return Answered(501, {"Message": "The local host has no entities."})
+        raises = len(call.segments) == _EVENT_SEGMENTS and call.segments[2].lower() == "raiseevent"
+        handlers: dict[tuple[str, int, str], Callable[[Call], Awaitable[Answered]]] = {
+            ("orchestrators", 2, "POST"): self._start,
+            ("orchestrators", 3, "POST"): self._start,
+            ("instances", 1, "GET"): self._list,
+            ("instances", 1, "DELETE"): self._purge_all,
+            ("instances", 2, "GET"): self._status,
+            ("instances", 2, "DELETE"): self._purge,
+            ("instances", 3, "POST"): self._operate,
+        }
+        if raises and call.segments[0] == "instances" and call.method == "POST":
+            return await self._raise(call)
+        handler = handlers.get((call.segments[0], len(call.segments), call.method))
+        return await handler(call) if handler is not None else Answered(404)
+
+    async def _start(self, call: Call) -> Answered:
+        name = call.segments[1]
+        if name not in self._names.orchestrators:
+            said = unknown(name, "orchestrator")
+            return Answered(400, {"Message": said, "ExceptionMessage": said})
+        given = _json_text(call.body)
+        if given is None and call.body.strip():
+            return _no_json()
+        instance = call.segments[2] if len(call.segments) == _NAMED_SEGMENTS else new_id()
+        started = await self._management.start(NewInstance(instance, new_id(), name, call.query.get("version"), given))
+        if not started:
+            return Answered(409, {"Message": f"An Orchestration instance with the ID {instance} already exists."})
+        return self._accepted(instance)
+
+    def _accepted(self, instance: str) -> Answered:
+        links = self._links.management(instance)
+        del links["rewindPostUri"]
+        return Answered(202, links, {"Location": links["statusQueryGetUri"], "Retry-After": "10"})
+
+    async def _status(self, call: Call) -> Answered:
+        found = await self._management.find(call.segments[1])
+        if found is None:
+            return Answered(404)
+        document = await self._document(found, call)
+        if not found.status.ended:
+            location = self._links.management(call.segments[1])["statusQueryGetUri"]
+            return Answered(202, document, {"Location": location, "Retry-After": "5"})
+        failed = found.status is Status.FAILED and _true(call, "returnInternalServerErrorOnFailure")
+        return Answered(500 if failed else 200, document)
+
+    async def _document(self, found: Instance, call: Call) -> dict[str, Any]:
+        history = None
+        if _true(call, "showHistory"):
+            texts = await self._management.history(found.start.instance)
+            history = status.shown_history(texts, show_output=_true(call, "showHistoryOutput"))
+        return status.document(found, show_input=_show_input(call), history=history)
+
+    async def _list(self, call: Call) -> Answered:
+        top = call.query.get("top", "")
+        limit = min(int(top), _MOST) if top.isdecimal() and int(top) > 0 else _PAGE
+        after = _read_token(call.headers.get(_TOKEN, ""))
+        if after is None:
+            return Answered(400, {"Message": f"The {_TOKEN} is none that this host gave."})
+        found = await self._management.page(_filter(call), after, limit + 1)
+        shown = [status.document(instance, show_input=_show_input(call)) for instance in found[:limit]]
+        token = _token(found[limit - 1].start.instance) if len(found) > limit else ""
+        return Answered(200, shown, {_TOKEN: token} if token else {})
+
+    async def _operate(self, call: Call) -> Answered:
+        instance, reason = call.segments[1], call.query.get("reason")
+        operation = call.segments[2].lower()
+        if operation == "terminate":
+            output = None if reason is None else json.dumps(reason)
+            return _changed(await self._management.terminate(instance, output))
+        if operation == "suspend":
+            return _changed(await self._management.suspend(instance, reason))
+        if operation == "resume":
+            return _changed(await self._management.resume(instance, reason))
+        if operation == "restart":
+            return await self._restart(instance, new_instance=call.query.get("restartWithNewInstanceId") != "false")
+        return Answered(501, _NO_REWIND) if operation == "rewind" else Answered(404)
+
+    async def _restart(self, instance: str, *, new_instance: bool) -> Answered:
+        if await self._management.find(instance) is None:
+            return Answered(404)
+        begun = await self._management.restart(instance, new_instance=new_instance)
+        if begun is None:
+            return Answered(409, {"Message": "A non-terminal instance with this instance ID already exists."})
+        return self._accepted(begun)
+
+    async def _raise(self, call: Call) -> Answered:
+        if call.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return Answered(400, {"Message": "Only application/json request content is supported"})
+        data = _json_text(call.body)
+        if data is None:
+            return _no_json()
+        return _changed(await self._management.raise_event(call.segments[1], call.segments[3], data))
+
+    async def _purge(self, call: Call) -> Answered:
+        found = await self._management.purge(call.segments[1])
+        if found is None:
+            return Answered(404)
+        if not found.ended:
+            said = "Only orchestrations in a terminal state can be purged, but the orchestration with instance ID "
+            return Answered(412, f"{said}{call.segments[1]} has status {found}")
+        return Answered(200, {"instancesDeleted": 1})
+
+    async def _purge_all(self, call: Call) -> Answered:
+        which = _filter(call)
+        if which.created_from is None:
+            return Answered(400, "Please provide value for 'createdTimeFrom' parameter.")
+        deleted = await self._management.purge_all(which)
+        return Answered(200, {"instancesDeleted": deleted}) if deleted else Answered(404)
+
+
+def _changed(before: Status | None) -> Answered:
+    if before is None:
+        return Answered(404)
+    return Answered(410) if before.ended else Answered(202)
+
+
+def _no_json() -> Answered:
+    return Answered(400, {"Message": "Invalid JSON content", "ExceptionMessage": "Invalid JSON content"})
+
+
+def _json_text(body: bytes) -> str | None:
+    """Return a body as JSON text, None where it is none."""
+    try:
+        return json.dumps(json.loads(body))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _true(call: Call, name: str) -> bool:
+    return call.query.get(name, "").lower() == "true"
+
+
+def _show_input(call: Call) -> bool:
+    return call.query.get("showInput", "").lower() != "false"
+
+
+def _filter(call: Call) -> Filter:
+    """Return the conditions of a query; what does not parse is left out, as the extension does."""
+    named = {status.lower(): status for status in Status}
+    given = call.query.get("runtimeStatus", "").split(",")
+    return Filter(
+        created_from=_instant(call.query.get("createdTimeFrom", "")),
+        created_to=_instant(call.query.get("createdTimeTo", "")),
+        statuses=[named[name.strip().lower()] for name in given if name.strip().lower() in named],
+        prefix=call.query.get("instanceIdPrefix", ""),
+    )
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def _token(last: str) -> str:
+    return base64.urlsafe_b64encode(last.encode()).decode()
+
+
+def _read_token(token: str) -> str | None:
+    try:
+        return base64.urlsafe_b64decode(token).decode()
+    except (ValueError, binascii.Error):
+        return None

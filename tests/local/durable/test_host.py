@@ -1,0 +1,20 @@
+"""Durable Functions through a real host: the SDK's own client, the worker library, the HTTP API."""
+
+from typing import Any
+
+
+def test_chain_of_activities_completes(durable: Any) -> None:
+    """An orchestration that the SDK's client starts runs its activities in order and shows its output."""
+    status = durable.ended(durable.start("chain", 5))
+    assert status["runtimeStatus"] == "Completed", status
+    assert status["output"] == [40, {"got": {"text": "aé"}}]
+
+
+def test_fan_out_survives_a_crash(durable: Any) -> None:
+    """After kill -9 amid 50 activities the next host completes the fan-out, each result once and in its place."""
+    links = durable.start("fan_out", 50)
+    durable.host.until(lambda: len(durable.host.records()) >= 10)
+    durable.host.kill()
+    (durable.host.data_dir / "open").touch()
+    durable.begin()
+    assert durable.ended(links)["output"] == [number * number for number in range(50)]

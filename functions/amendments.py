@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from functions.audit_report import HTML, report_reply
-from functions.idempotency import append_id
+from functions.idempotency import appended_once
 from functions.provenance_events import created, listed
 from functions.provenance_queries import Lenient, SequenceQuery
 from functions.replies import amendments as replies
@@ -62,8 +62,10 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     """Append a correction; it is pending where the workspace asks for approval."""
     chain = amendments_chain(call.body.scope_key)
     policy = await _policy()
-    key = await append_id(call)
-    made = await services().amendments.create(chain, call.principal.member_id, call.body, policy, append_id=key)
+    async with appended_once(call) as append_id:
+        made = await services().amendments.create(
+            chain, call.principal.member_id, call.body, policy, append_id=append_id
+        )
     return created(chain, made.record)
 
 
@@ -141,8 +143,10 @@ async def reason_categories(_: Call) -> Reply:
 async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
     """Approve somebody else's correction."""
     chain = amendments_chain(call.query.scope_key)
-    key = await append_id(call)
-    made = await services().amendments.approve(chain, call.path["id"], call.principal.member_id, append_id=key)
+    async with appended_once(call) as append_id:
+        made = await services().amendments.approve(
+            chain, call.path["id"], call.principal.member_id, append_id=append_id
+        )
     return replace(created(chain, made.record), status=200)
 
 
@@ -162,10 +166,10 @@ async def reject_amendment(call: Call[ScopeQuery, RejectionBody]) -> Reply:
     if in_body and in_query and in_body != in_query:
         raise invalid("ScopeKey", "is not the scopeKey of the query string")
     chain = amendments_chain(in_query if in_body is None else in_body)
-    key = await append_id(call)
-    made = await services().amendments.reject(
-        chain, call.path["id"], call.principal.member_id, call.body.rejection_reason, append_id=key
-    )
+    async with appended_once(call) as append_id:
+        made = await services().amendments.reject(
+            chain, call.path["id"], call.principal.member_id, call.body.rejection_reason, append_id=append_id
+        )
     return replace(created(chain, made.record), status=200)
 
 

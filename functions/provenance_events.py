@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
-from functions.idempotency import append_id
+from functions.idempotency import appended_once
 from functions.provenance_queries import Lenient, SequenceQuery, WindowQuery, present
 from functions.provenance_queries import Sequence as SequenceNumber
 from functions.replies import provenance as replies
@@ -106,8 +106,8 @@ async def write_audit_event(call: Call[TargetQuery, EventBody]) -> Reply:
     """Append an audit event."""
     chain = chain_to_write(call.query.target, call.body.scope_key)
     draft = event_draft(call.principal.member_id, call.body.event())
-    # Only a request that is sound uses its key up.
-    written = await services().chain_log.append(chain, draft, append_id=await append_id(call))
+    async with appended_once(call) as append_id:
+        written = await services().chain_log.append(chain, draft, append_id=append_id)
     return created(chain, written.record)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StringConstraints
 
+from functions.idempotency import answered_once
 from functions.replies import keys as replies
 from shared.auth.issuer import MAX_MINUTES
 from shared.auth.ports import ApiKey
@@ -80,6 +81,7 @@ async def revoke_token(call: Call) -> Reply:
 
 
 @GROUP.endpoint("POST", "workspace/api/keys", access=Access.KEYS, body=NewKeyBody, docs=replies.CREATED)
+@answered_once
 async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
     """Make an API key; its secret is shown this once."""
     wanted = call.body
@@ -89,6 +91,7 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
         principal=wanted.principal,
         rights=wanted.rights,
         expires_in_days=wanted.expires_in_days,
+        same=call.append_id,
     )
     shown = await _shown(issued.key)
     made = ("keyId", "name", "principal", "accessRights", "createdAt", "expiresAt")

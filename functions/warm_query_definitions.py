@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
+from functions.idempotency import answered_once
 from functions.replies import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.models import LOOKUP_PATTERN, ApiPath, Kql, Lookup, QueryParameter, Text, WarmQuery
@@ -83,6 +84,7 @@ async def delete_warm_query(call: Call) -> Reply:
     identity=True,
     docs=replies.APPROVED,
 )
+@answered_once
 async def approve_warm_query(call: Call) -> Reply:
     """Release somebody else's draft for use."""
     stored = await services().query_definitions.approve(call.principal.member_id, call.path["lookup"])

@@ -36,6 +36,10 @@ class IdempotencyStore(Protocol):
         """
         ...
 
+    async def forget(self, key: str, append_id: str) -> None:
+        """Make a key free again, if it still stands for this append id."""
+        ...
+
 
 class IdempotencyKeys:
     """Turns a caller's key into an append id."""
@@ -55,13 +59,38 @@ class IdempotencyKeys:
         Raises:
             WorkspaceError: INVALID naming ``Idempotency-Key``; UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED``.
         """
-        if not key.strip() or len(key) > MAX_KEY_LENGTH or not key.isprintable():
-            raise invalid("Idempotency-Key", f"1 to {MAX_KEY_LENGTH} printable characters are expected")
-        fingerprint = hashlib.sha256(request).hexdigest()
-        name = hashlib.sha256(f"{caller}\n{operation}\n{key}".encode()).hexdigest()
-        at = now()
-        claim = await self._store.claim(name, Claim(fingerprint, uuid.uuid4().hex), at, at - REMEMBERED)
-        if claim.fingerprint != fingerprint:
-            detail = "This Idempotency-Key was used for another request."
-            raise WorkspaceError(Kind.UNPROCESSABLE, "IDEMPOTENCY_KEY_REUSED", detail)
+        name, wanted, at = stored_name(caller, operation, key), new_claim(request), now()
+        claim = await self._store.claim(name, wanted, at, at - REMEMBERED)
+        refuse_reuse(claim, wanted)
         return claim.append_id
+
+    async def forget(self, caller: str, operation: str, key: str, append_id: str) -> None:
+        """Make a key free again: what was asked for with it was refused, and nothing is appended under its id."""
+        await self._store.forget(stored_name(caller, operation, key), append_id)
+
+
+def stored_name(caller: str, operation: str, key: str) -> str:
+    """Return the name that a caller's key is remembered by; it tells nobody the key.
+
+    Raises:
+        WorkspaceError: INVALID naming ``Idempotency-Key``.
+    """
+    if not key.strip() or len(key) > MAX_KEY_LENGTH or not key.isprintable():
+        raise invalid("Idempotency-Key", f"1 to {MAX_KEY_LENGTH} printable characters are expected")
+    return hashlib.sha256(f"{caller}\n{operation}\n{key}".encode()).hexdigest()
+
+
+def new_claim(request: bytes) -> Claim:
+    """Return what a key is to stand for: a request, by everything that makes it what it is."""
+    return Claim(hashlib.sha256(request).hexdigest(), uuid.uuid4().hex)
+
+
+def refuse_reuse(claim: Claim, wanted: Claim) -> None:
+    """Return when a key stands for the request that comes with it.
+
+    Raises:
+        WorkspaceError: UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED``.
+    """
+    if claim.fingerprint != wanted.fingerprint:
+        detail = "This Idempotency-Key was used for another request."
+        raise WorkspaceError(Kind.UNPROCESSABLE, "IDEMPOTENCY_KEY_REUSED", detail)

@@ -8,6 +8,7 @@ import secrets
 from dataclasses import dataclass
 
 PREFIX = "oik_"
+_ID_BYTES = 5
 _FORM = re.compile(r"oik_([A-Z2-7]{8})_([A-Za-z0-9_-]{43})")
 
 
@@ -21,9 +22,10 @@ class NewKey:
     digest: bytes
 
 
-def generate() -> NewKey:
-    """Return a new key with 256 random bits."""
-    key_id = base64.b32encode(secrets.token_bytes(5)).decode("ascii")
+def generate(same: str = "") -> NewKey:
+    """Return a new key with 256 random bits; its id is random too, or the one that ``same`` stands for."""
+    identity = hashlib.sha256(same.encode()).digest()[:_ID_BYTES] if same else secrets.token_bytes(_ID_BYTES)
+    key_id = base64.b32encode(identity).decode("ascii")
     secret = secrets.token_urlsafe(32)
     salt = secrets.token_bytes(16)
     return NewKey(f"{PREFIX}{key_id}_{secret}", key_id, salt, digest(salt, secret))

@@ -45,10 +45,12 @@ class ApiKeys:
         principal: str | None = None,
         rights: Sequence[AccessRight] | None = None,
         expires_in_days: int | None = None,
+        same: str = "",
     ) -> IssuedKey:
         """Make a key for the caller or, with the right to manage keys, for another member.
 
-        A key never carries a right that its maker does not hold, so that no key lifts anybody above oneself.
+        A key never carries a right that its maker does not hold, so that no key lifts anybody above oneself. With the
+        same text in ``same`` again the key is made anew under the id that it has: nobody saw its secret.
 
         Raises:
             WorkspaceError: FORBIDDEN, or INVALID naming ``principal`` or ``rights``.
@@ -56,7 +58,9 @@ class ApiKeys:
         owner = await self._owner(caller, principal)
         chosen = _rights(caller, owner, rights)
         made_with = f"{caller.via} {caller.credential_id}"
-        return await self.issue(caller.member_id, owner.id, name, chosen, expires_in_days, made_with=made_with)
+        return await self.issue(
+            caller.member_id, owner.id, name, chosen, expires_in_days, made_with=made_with, same=same
+        )
 
     async def issue(
         self,
@@ -67,12 +71,13 @@ class ApiKeys:
         expires_in_days: int | None = None,
         *,
         made_with: str = "command",
+        same: str = "",
     ) -> IssuedKey:
         """Make a key without asking whether the actor may; for the deployment's own command.
 
-        ``made_with`` names the credential behind it in the audit event.
+        ``made_with`` names the credential behind it in the audit event; ``same`` as for :meth:`create`.
         """
-        made = api_keys.generate()
+        made = api_keys.generate(same)
         at = now()
         expires_at = None if expires_in_days is None else at + timedelta(days=expires_in_days)
         key = ApiKey(made.key_id, made.salt, made.digest, principal, name, rights, at, expires_at)

@@ -123,7 +123,7 @@ class CredentialStore(Protocol):
         ...
 
     async def add_key(self, key: ApiKey) -> None:
-        """Keep a new key."""
+        """Keep a new key; one of the same id, made before for the same principal and never used, is replaced."""
         ...
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:

@@ -45,6 +45,7 @@ class Call[Q = NoQuery, B = NoBody]:
         query: the query model.
         body: the body model.
         request: the request itself, for what no model covers.
+        append_id: the same when the work is done again for the same Idempotency-Key; empty without one.
     """
 
     principal: Principal
@@ -52,6 +53,7 @@ class Call[Q = NoQuery, B = NoBody]:
     query: Q
     body: B
     request: Request
+    append_id: str = ""
 
 
 def authorization_header(request: Request) -> str:

@@ -19,12 +19,11 @@ class Base:
     @cached_property
     def _workspace_file(self) -> "Database":
         self._embedded("workspace store")
-        from shared.backends.embedded import catalog, credentials, idempotency  # noqa: PLC0415
+        from shared.backends.embedded import answers, catalog, credentials, idempotency  # noqa: PLC0415
         from shared.backends.embedded.sqlite import Database  # noqa: PLC0415
 
-        return Database(
-            self.settings.data_dir / "workspace.sqlite", catalog.SCHEMA + credentials.SCHEMA + idempotency.SCHEMA
-        )
+        schemas = (catalog.SCHEMA, credentials.SCHEMA, idempotency.SCHEMA, answers.SCHEMA)
+        return Database(self.settings.data_dir / "workspace.sqlite", "".join(schemas))
 
     @property
     def on_azure(self) -> bool:

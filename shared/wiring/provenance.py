@@ -2,6 +2,7 @@
 
 from functools import cached_property
 
+from shared.answers import Answers
 from shared.catalog.apply import CatalogService
 from shared.idempotency import IdempotencyKeys
 from shared.provenance.amendments import Amendments
@@ -83,3 +84,10 @@ class ProvenanceServices(CatalogServices):
         from shared.backends.embedded.idempotency import SqliteIdempotencyStore  # noqa: PLC0415
 
         return IdempotencyKeys(SqliteIdempotencyStore(self._workspace_file))
+
+    @cached_property
+    def answers(self) -> Answers:
+        """Remembers the answers of requests with an idempotency key."""
+        from shared.backends.embedded.answers import SqliteAnswerStore  # noqa: PLC0415
+
+        return Answers(SqliteAnswerStore(self._workspace_file))

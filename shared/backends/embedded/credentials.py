@@ -35,6 +35,13 @@ UPDATE issued_tokens SET revoked_at = ? WHERE token_id IN (SELECT id FROM line) 
 """
 
 
+_REPLACED = (
+    "DELETE FROM api_keys WHERE key_id = ? AND principal = ? AND created_at < ? "
+    "AND last_used_at IS NULL AND revoked_at IS NULL"
+)
+_ADDED = "INSERT INTO api_keys VALUES (?,?,?,?,?,?,?,?,?,?)"
+
+
 class SqliteCredentialStore:
     """The CredentialStore port over SQLite; timestamps are fixed-width text, so that they compare as they sort."""
 
@@ -52,13 +59,13 @@ class SqliteCredentialStore:
             return await self._database.read(_load)
 
     async def add_key(self, key: ApiKey) -> None:
-        """Keep a key."""
+        """Keep a key, in place of one that nobody could have used."""
         rights = None if key.rights is None else json.dumps(sorted(key.rights))
         row = (
             *(key.key_id, key.salt, key.digest, key.principal, key.name, rights),
             *(_text(at) for at in (key.created_at, key.expires_at, key.last_used_at, key.revoked_at)),
         )
-        await self._change(("INSERT INTO api_keys VALUES (?,?,?,?,?,?,?,?,?,?)", row))
+        await self._change((_REPLACED, (key.key_id, key.principal, rfc3339(key.created_at))), (_ADDED, row))
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
         """Revoke a key and the tokens that descend from it."""

@@ -34,3 +34,9 @@ class SqliteIdempotencyStore:
 
         with answering("IDEMPOTENCY_UNAVAILABLE", "the store of idempotency keys"):
             return await self._database.write(work)
+
+    async def forget(self, key: str, append_id: str) -> None:
+        """Make a key free again."""
+        sql = "DELETE FROM idempotency_keys WHERE key = ? AND append_id = ?"
+        with answering("IDEMPOTENCY_UNAVAILABLE", "the store of idempotency keys"):
+            await self._database.write(lambda connection: connection.execute(sql, (key, append_id)))

@@ -175,3 +175,18 @@ async def test_every_scope_that_fails_is_named(workspace: Workspace) -> None:
     assert [failing["field"] for failing in listed] == ["scopes", "scopes"]
     assert "Nope" in listed[0]["message"]
     assert "Workspace.Keys.Manage" in listed[1]["message"]
+
+
+async def test_a_key_made_again_replaces_the_one_nobody_saw(workspace: Workspace) -> None:
+    """Work done again after a crash leaves one key and one event; a key in use, and a later one, stay."""
+    first = await workspace.api_keys.issue("admin@x", "editor@x", "n", same="work")
+    second = await workspace.api_keys.issue("admin@x", "editor@x", "n", same="work")
+    assert first.key.key_id == second.key.key_id
+    kept = (await workspace.store.load()).keys
+    assert list(kept.values()) == [second.key]
+    assert [event["ActionType"] for event in workspace.trail] == ["ApiKey.Created"]
+    with pytest.raises(WorkspaceError):
+        await workspace.store.add_key(first.key)
+    await workspace.store.touch_key(second.key.key_id, second.key.created_at)
+    with pytest.raises(WorkspaceError):
+        await workspace.api_keys.issue("admin@x", "editor@x", "n", same="work")

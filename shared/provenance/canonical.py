@@ -21,8 +21,8 @@ STRICT: Final = (
     | orjson.OPT_PASSTHROUGH_DATACLASS
     | orjson.OPT_PASSTHROUGH_DATETIME
 )
-_SMALLEST_PLAIN: Final = 1e-5
-_LARGEST_PLAIN: Final = 1e15
+SMALLEST_PLAIN: Final = 1e-5
+LARGEST_PLAIN: Final = 1e15
 _CONSTANTS: Final = frozenset((bool, type(None)))
 
 
@@ -127,7 +127,7 @@ def plain(values: Iterable[Any], depth: int) -> bool:
             continue
         if kind is float:
             sound = value % 1.0 and (
-                _SMALLEST_PLAIN <= value <= _LARGEST_PLAIN or -_LARGEST_PLAIN <= value <= -_SMALLEST_PLAIN
+                SMALLEST_PLAIN <= value <= LARGEST_PLAIN or -LARGEST_PLAIN <= value <= -SMALLEST_PLAIN
             )
         elif kind is dict:
             sound = depth and plain(value.values(), depth - 1)

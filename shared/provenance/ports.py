@@ -264,8 +264,11 @@ class ChainStore(Protocol):
         ...
 
 
-type Row = tuple[Any, ...]
-"""A record without its append id: sequence, canonical, hash, then the value of each of :data:`PROJECTED` or None."""
+type Row = tuple[int, Any, str, bytes]
+"""A record without its append id: sequence, canonical, hash, and the values of :data:`PROJECTED` as a JSON array.
+
+The array has no spaces, null for an absent value, and a number where something else than text is stored.
+"""
 
 
 @runtime_checkable

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from shared.provenance.canonical import parsed_if_canonical
 from shared.provenance.event_run import EventRun
 from shared.provenance.hash_rule import digest, record_id
@@ -63,16 +65,17 @@ class Walk:
         while (row := run.over(rows, self.leaves)) is not None:
             # Not a plain event, or not a sound one: looked at closely.
             self.sequence, self.last_hash, self.claimed = run.sequence, run.last_hash, run.claimed
-            if not self._closely(_record_of(row), run.hashes):
+            if not self._closely(row, run.hashes):
                 break
             run.sequence, run.last_hash, run.claimed = self.sequence, self.last_hash, self.claimed
         self.sequence, self.last_hash, self.claimed = run.sequence, run.last_hash, run.claimed
         wanted = max(0, self.leaves - self.tree.size)
         self.tree.append(bytes.fromhex(text) for text in run.hashes[:wanted])
 
-    def _closely(self, record: ChainRecord, hashes: list[str]) -> bool:
+    def _closely(self, row: Row, hashes: list[str]) -> bool:
         """Walk over one record of any kind; False when something is wrong."""
-        value = parsed_if_canonical(record.canonical)
+        record = _record_of(row)
+        value = parsed_if_canonical(record.canonical) if isinstance(row[1], bytes) else None
         if self._sound(record, value):
             self.sequence, self.last_hash, self.claimed = record.sequence, record.hash, value["PreviousHash"]
             hashes.append(record.hash)
@@ -133,8 +136,8 @@ class Walk:
 def rows_of(records: Iterable[ChainRecord]) -> Iterable[Row]:
     """Give records as rows."""
     for record in records:
-        get = record.projection.get
-        yield (record.sequence, record.canonical, record.hash, *map(get, PROJECTED))
+        fields = orjson.dumps(tuple(map(record.projection.get, PROJECTED)), default=_no_text)
+        yield (record.sequence, record.canonical, record.hash, fields)
 
 
 def claims_of(records: Sequence[ChainRecord], claimed: str) -> int | None:
@@ -158,6 +161,18 @@ def _forked(sequence: int) -> str:
 
 def _record_of(row: Row) -> ChainRecord:
     """Return a row as a record; content of another type than bytes is no canonical form, but has a digest."""
-    fields = {name: value for name, value in zip(PROJECTED, row[3:], strict=True) if value is not None}
     canonical = row[1] if isinstance(row[1], bytes) else str(row[1]).encode("utf-8", "surrogatepass")
-    return ChainRecord(row[0], canonical, row[2], "", fields)
+    return ChainRecord(row[0], canonical, row[2], "", _fields_of(row[3]))
+
+
+def _fields_of(array: bytes) -> dict[str, str]:
+    try:
+        values = orjson.loads(array)
+    except ValueError:
+        # Stored are characters that no text has: none of the fields is what the content says.
+        return dict.fromkeys(PROJECTED, "\ud800")
+    return {name: value for name, value in zip(PROJECTED, values, strict=True) if value is not None}
+
+
+def _no_text(_: object) -> int:
+    return 0

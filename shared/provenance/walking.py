@@ -6,7 +6,7 @@ from typing import Final
 from shared.provenance.ports import ChainKey, ChainStore, RowStreams
 from shared.provenance.walk import Walk, rows_of
 
-WINDOW_RECORDS: Final = 5_000
+WINDOW_RECORDS: Final = 20_000
 PAGE_RECORDS: Final = 1_000
 PAGE_BYTES: Final = 8_000_000
 

@@ -41,7 +41,16 @@ CREATE INDEX IF NOT EXISTS by_status ON records (chain, status, sequence) WHERE 
 CREATE UNIQUE INDEX IF NOT EXISTS by_amendment ON records (chain, amendment_id) WHERE amendment_id IS NOT NULL;
 """
 
-ROW_COLUMNS: Final = "sequence, canonical, hash, " + ", ".join(COLUMNS[name] for name in PROJECTED)
+_ROW_FIELDS: Final = tuple(COLUMNS[name] for name in PROJECTED)
+# JSON holds no bytes; whatever sorts behind text is bytes, and a number is as wrong.
+_ROW_ARRAY: Final = (
+    f"CASE WHEN {' OR '.join(f"{name} >= x''" for name in _ROW_FIELDS)} "
+    f"THEN json_array({', '.join(f"iif({name} >= x'', 0, {name})" for name in _ROW_FIELDS)}) "
+    f"ELSE json_array({', '.join(_ROW_FIELDS)}) END"
+)
+ROW_COLUMNS: Final = f"sequence, canonical, hash, CAST({_ROW_ARRAY} AS BLOB)"
+"""Columns of a :data:`~shared.provenance.ports.Row`; one text is read faster than eight."""
+
 RECORD_COLUMNS: Final = "sequence, canonical, hash, append_id, " + ", ".join(COLUMNS[name] for name in PROJECTED)
 _MARKS: Final = ", ".join("?" * (5 + len(PROJECTED)))
 _INSERT: Final = f"INSERT INTO records (chain, {RECORD_COLUMNS}) VALUES ({_MARKS})"  # noqa: S608  column names

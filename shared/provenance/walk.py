@@ -75,7 +75,7 @@ class Walk:
     def _closely(self, row: Row, hashes: list[str]) -> bool:
         """Walk over one record of any kind; False when something is wrong."""
         record = _record_of(row)
-        value = parsed_if_canonical(record.canonical) if isinstance(row[1], bytes) else None
+        value: Any = parsed_if_canonical(record.canonical) if isinstance(row[1], bytes) else None
         if self._sound(record, value):
             self.sequence, self.last_hash, self.claimed = record.sequence, record.hash, value["PreviousHash"]
             hashes.append(record.hash)

@@ -47,7 +47,7 @@ def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place
     """One byte of content, Hash or filter field replaced, or a filter field given where none is."""
     stored = value_of(folder, sequence, column)
     raw = bytearray(stored.encode() if isinstance(stored, str) else stored or b"")
-    if raw and raw[place % len(raw)] < 128:  # noqa: PLR2004  else it might be no text
+    if raw and raw[place % len(raw)] < 128:
         raw[place % len(raw)] = byte
     else:
         raw.append(byte)
@@ -74,7 +74,7 @@ def test_the_same_characters_of_another_type_are_found(folder: Path, sequence: i
 def value_of(folder: Path, sequence: int, column: str) -> Any:
     """Return what is stored."""
     with closing(sqlite3.connect(folder / "provenance.sqlite")) as connection:
-        sql = f"SELECT {column} FROM records WHERE sequence = ?"  # noqa: S608  a column name
+        sql = f"SELECT {column} FROM records WHERE sequence = ?"
         return connection.execute(sql, (sequence,)).fetchone()[0]
 
 
@@ -91,6 +91,6 @@ def verified(folder: Path, sequence: int, column: str, edited: Any) -> Verdict:
                 plant.tamper(lambda file: store(file, stored))
 
     def store(file: sqlite3.Connection, value: Any) -> None:
-        file.execute(f"UPDATE records SET {column} = ? WHERE sequence = ?", (value, sequence))  # noqa: S608  as above
+        file.execute(f"UPDATE records SET {column} = ? WHERE sequence = ?", (value, sequence))
 
     return asyncio.run(verify())

@@ -21,6 +21,7 @@ from local.durable.extension import Durable, needed
 from local.environment import HostJson, read_host_json
 from local.errors import StartError
 from local.event_hubs import PartitionLoop
+from local.files import Files
 from local.http import HttpApp
 from local.hub_access import HubAccess
 from local.server import Server, address, listen
@@ -28,6 +29,7 @@ from local.stopping import Stopping
 from local.timer_status import TimerStatusFile
 from local.timers import Timer
 from local.triggers import Triggers, sort
+from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.hub_file import PARTITIONS
 from shared.logs import logger
 
@@ -108,6 +110,8 @@ class Host:
         return False
 
     async def _start(self, listener: socket.socket, stack: AsyncExitStack) -> None:
+        # Only now is the port known; the app, which is imported next, makes links with it.
+        url = os.environ.setdefault("FILES_URL", address(_reachable(self._options.host), listener))
         await self._start_kusto(stack)
         host_json = read_host_json(self._options.app)
         functions = await worker.index(self._options.app)
@@ -120,7 +124,10 @@ class Host:
         admin = Admin(triggers.functions, {name: timer.run_now for name, timer in timers.items()})
         if durable:
             self._spawn(durable.run())
-        await self._start_http(HttpApp(triggers.routes, admin, durable.webhooks if durable else None), listener)
+        data_dir = self._options.data_dir
+        files = Files(data_dir / "blobs", FileLinks(url, data_dir / "files-key"))
+        http = HttpApp(triggers.routes, admin, files, durable.webhooks if durable else None)
+        await self._start_http(http, listener)
 
     def _durable(
         self,

@@ -11,10 +11,12 @@ from local.admin import Admin
 from local.authority import check_host, check_target
 from local.durable.links import PREFIX
 from local.durable.webhooks import Answered, Webhooks
+from local.files import Files
 from local.protos import RpcHttp, TypedData
 from local.refusals import refusal, request_id
 from local.routes import Match, RouteTable
 from local.worker import FunctionFailed, invoke
+from shared.backends.embedded.file_links import PATH as FILES
 from shared.errors import Kind, WorkspaceError
 from shared.logs import fields, logger
 
@@ -37,18 +39,24 @@ class _Gone(Exception):  # noqa: N818  an event, not an error
 
 
 class HttpApp:
-    """Serves the HTTP functions of an app, and the host's own administration under ``/admin``."""
+    """Serves the HTTP functions of an app, the host's own administration under ``/admin``, and stored files."""
 
-    def __init__(self, routes: RouteTable, admin: Admin, webhooks: Webhooks | None = None) -> None:
+    def __init__(self, routes: RouteTable, admin: Admin, files: Files, webhooks: Webhooks | None = None) -> None:
         self._routes = routes
         self._admin = admin
+        self._files = files
         self._webhooks = webhooks
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
         given_id = request_id(scope["headers"])
         try:
-            answer = await self._answer(scope, receive, given_id)
+            if scope["raw_path"].startswith(FILES.encode()):
+                answer = await self._file(scope, send, given_id)
+                if answer is None:
+                    return
+            else:
+                answer = await self._answer(scope, receive, given_id)
         except _Gone:
             return
         except asyncio.CancelledError:
@@ -59,6 +67,15 @@ class HttpApp:
             _LOGGER.exception("the host failed", extra=fields(requestId=given_id))
             answer = _refused(_failed("The host failed; its log has the reason."), given_id, close=True)
         await _reply(send, *answer)
+
+    async def _file(self, scope: Message, send: Send, given_id: str) -> Answer | None:
+        """Send a stored file and return None, or return the refusal."""
+        try:
+            check_host(scope["headers"], scope["http_version"])
+            await self._files.serve(scope, send, given_id)
+        except WorkspaceError as error:
+            return _refused(error, given_id, close=True)
+        return None
 
     async def _answer(self, scope: Message, receive: Receive, given_id: str) -> Answer:
         try:

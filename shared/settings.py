@@ -59,6 +59,17 @@ class Settings(BaseModel):
     cosmos_database: str = Field(
         "workspace", alias="COSMOS_DATABASE", description="The database there that holds the workspace's containers."
     )
+    blob_endpoint: str = Field(
+        "",
+        alias="BLOB_ENDPOINT",
+        description="The storage account's blob address, with the containers `cold` and `downloads`; unused with "
+        "embedded stores.",
+    )
+    files_url: str = Field(
+        "http://127.0.0.1:7071",
+        alias="FILES_URL",
+        description="Address that links to files of the embedded stores begin with; the local host sets it to its own.",
+    )
     event_hubs_namespace: str = Field(
         "",
         alias="EventHubs__fullyQualifiedNamespace",

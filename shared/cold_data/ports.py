@@ -44,6 +44,14 @@ class BlobStore(Protocol):
         """
         ...
 
+    async def read_end(self, name: str, size: int) -> bytes:
+        """Return the last ``size`` bytes of a blob, or all of a shorter one.
+
+        Raises:
+            FileNotFoundError: there is no such blob.
+        """
+        ...
+
     async def fetch(self, name: str, target: Path) -> None:
         """Write a blob's bytes to a file; streams, whatever the size.
 

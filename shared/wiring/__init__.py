@@ -6,6 +6,7 @@ from functools import cache
 from shared.provenance.selection import not_provisioned
 from shared.settings import settings
 from shared.wiring.access import AccessServices
+from shared.wiring.cold import ColdServices
 from shared.wiring.live_stream import LiveStreamServices
 from shared.wiring.queries import QueryServices
 from shared.wiring.telemetry import TelemetryServices
@@ -16,6 +17,8 @@ PROVENANCE = "provenance"
 _CLOSED_IN_ORDER = (
     "sender",
     "message_service",
+    "cold_blobs",
+    "download_blobs",
     "engine",
     "connection_states",
     "audit_log",
@@ -24,7 +27,7 @@ _CLOSED_IN_ORDER = (
 )
 
 
-class Services(LiveStreamServices, AccessServices, QueryServices, TelemetryServices):
+class Services(LiveStreamServices, AccessServices, QueryServices, TelemetryServices, ColdServices):
     """Every service of the app, wired for one set of settings."""
 
     async def check(self) -> None:

@@ -2,12 +2,12 @@
 
 import asyncio
 import os
-import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from shared.backends.embedded import durable_files
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import StoredCheckpoint
 from shared.timestamps import rfc3339
@@ -87,43 +87,11 @@ def _descending(folder: Path, digits: int) -> list[str]:
 
 
 def _create(path: Path, content: bytes, top: Path) -> bool:
-    draft = _draft(path, content, _READ_ONLY)
-    try:
-        # A link is created or refused as one step; what is linked is on disk already.
-        os.link(draft, path)
-    except FileExistsError:
-        return False
-    finally:
-        draft.unlink()
-    for folder in path.parents:
-        _sync_folder(folder)
-        if folder == top:
-            break
-    return True
+    return durable_files.create(path, durable_files.written(path, content, _READ_ONLY), top)
 
 
 def _replace(path: Path, content: bytes) -> None:
-    _draft(path, content, 0o644).replace(path)
-
-
-def _draft(path: Path, content: bytes, mode: int) -> Path:
-    """Write a file of its own beside a path, and wait until the disk has it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    return draft
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    durable_files.written(path, content).replace(path)
 
 
 def _bytes(path: Path) -> bytes | None:

@@ -3,8 +3,6 @@
 import asyncio
 import hashlib
 import json
-import os
-import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from shared.auth import jws
+from shared.backends.embedded import durable_files
 
 _COORDINATE = 32
 
@@ -62,20 +61,8 @@ def _create(path: Path) -> None:
     pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(pem)
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        # A link is created or refused as one step: of several processes one wins, and none reads half a file.
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()
+    # Of several processes one wins, and none reads half a file.
+    durable_files.create(path, durable_files.written(path, pem, 0o600), path.parent)
 
 
 def _required_members(key: ec.EllipticCurvePublicKey) -> dict[str, str]:

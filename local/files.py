@@ -1,0 +1,128 @@
+"""Files of the embedded stores under ``/files/``, for whoever has a signed link; nothing else of the data directory."""
+
+import asyncio
+import os
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import parse_qsl, unquote
+
+from shared.backends.embedded.blobs import blob_path
+from shared.backends.embedded.file_links import PATH, FileLinks, Linked
+from shared.cold_data.attachments import content_disposition
+from shared.errors import Kind, WorkspaceError
+from shared.timestamps import now
+
+_CHUNK = 256 * 1024
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What is sent of a file: bytes from ``first`` up to, not with, ``end``."""
+
+    status: int
+    first: int
+    end: int
+
+
+class Files:
+    """Serves links.
+
+    Args:
+        folder: of all containers.
+        links: knows which addresses were made here.
+    """
+
+    def __init__(self, folder: Path, links: FileLinks) -> None:
+        self._folder = folder
+        self._links = links
+
+    async def serve(self, scope: Scope, send: Send, request_id: str) -> None:
+        """Answer one request: GET or HEAD, whole or one range (RFC 9110 section 14), with a validator.
+
+        Raises:
+            WorkspaceError: METHOD_NOT_ALLOWED; LINK_INVALID; LINK_EXPIRED; FILE_NOT_FOUND; nothing is sent then.
+        """
+        if scope["method"] not in {"GET", "HEAD"}:
+            detail = "Files are read with GET or HEAD."
+            raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["GET", "HEAD"])
+        linked = await asyncio.to_thread(self._linked, scope)
+        try:
+            file = await asyncio.to_thread(blob_path(self._folder / linked.container, linked.name).open, "rb")
+        except (OSError, ValueError):
+            raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "The file is no longer there.") from None
+        with file:
+            await _send_file(scope, send, file, [*_named(linked), (b"x-request-id", request_id.encode())])
+
+    def _linked(self, scope: Scope) -> Linked:
+        path = scope["raw_path"].decode("latin-1").removeprefix(PATH)
+        container, _, name = path.partition("/")
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        linked = self._links.read(unquote(container), unquote(name), query)
+        if linked is None or "/" in linked.container or linked.container.startswith("."):
+            raise WorkspaceError(Kind.FORBIDDEN, "LINK_INVALID", "The link was not made here, or was changed.")
+        if linked.expires_at <= now():
+            raise WorkspaceError(Kind.FORBIDDEN, "LINK_EXPIRED", "The link is no longer valid; ask for a new one.")
+        return linked
+
+
+def _named(linked: Linked) -> list[tuple[bytes, bytes]]:
+    return [
+        (b"content-type", b"application/octet-stream"),
+        (b"content-disposition", content_disposition(linked.file_name).encode("ascii")),
+        (b"x-content-type-options", b"nosniff"),
+        (b"accept-ranges", b"bytes"),
+        (b"cache-control", b"private, no-store"),
+    ]
+
+
+async def _send_file(scope: Scope, send: Send, file: IO[bytes], headers: list[tuple[bytes, bytes]]) -> None:
+    found = os.fstat(file.fileno())
+    etag = f'"{found.st_mtime_ns:x}-{found.st_size:x}"'.encode()
+    given = dict(scope["headers"])
+    headers.append((b"etag", etag))
+    if etag in (each.strip() for each in given.get(b"if-none-match", b"").split(b",")):
+        await send({"type": "http.response.start", "status": 304, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+        return
+    wanted = given.get(b"range", b"") if given.get(b"if-range", etag) == etag else b""
+    part = _part(wanted.decode("latin-1"), found.st_size)
+    headers.append((b"content-length", str(part.end - part.first).encode()))
+    if part.status == 206:  # noqa: PLR2004  Partial Content
+        headers.append((b"content-range", f"bytes {part.first}-{part.end - 1}/{found.st_size}".encode()))
+    elif part.status == 416:  # noqa: PLR2004  Range Not Satisfiable
+        headers.append((b"content-range", f"bytes */{found.st_size}".encode()))
+    await send({"type": "http.response.start", "status": part.status, "headers": headers})
+    await _send_body(send, file, part if scope["method"] == "GET" else _Part(part.status, 0, 0))
+
+
+async def _send_body(send: Send, file: IO[bytes], part: _Part) -> None:
+    file.seek(part.first)
+    left = part.end - part.first
+    while left:
+        chunk = await asyncio.to_thread(file.read, min(left, _CHUNK))
+        if not chunk:
+            raise OSError("a file became shorter while it was sent")
+        left -= len(chunk)
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _part(wanted: str, size: int) -> _Part:
+    """Return what a Range header asks for; one that is not understood, or of several parts, asks for everything."""
+    found = _RANGE.fullmatch(wanted.replace(" ", ""))
+    if found is None or not (found[1] or found[2]):
+        return _Part(200, 0, size)
+    if found[1]:
+        first, end = int(found[1]), min(int(found[2]) + 1, size) if found[2] else size
+        if found[2] and int(found[2]) < int(found[1]):
+            return _Part(200, 0, size)
+    else:
+        first, end = max(0, size - int(found[2])), size
+    return _Part(206, first, end) if first < end else _Part(416, 0, 0)

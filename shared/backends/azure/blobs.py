@@ -1,0 +1,237 @@
+"""Blobs in Azure Blob Storage; tested against Azurite, which knows no managed identity and no user delegation key."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+from azure.core.exceptions import AzureError, ResourceExistsError, ResourceNotFoundError
+from azure.identity.aio import DefaultAzureCredential
+from azure.storage.blob import BlobSasPermissions, UserDelegationKey, generate_blob_sas
+from azure.storage.blob.aio import BlobClient, BlobServiceClient
+
+from shared.cold_data.attachments import content_disposition
+from shared.cold_data.ports import Blob
+from shared.errors import Kind, WorkspaceError
+from shared.logs import fields, logger
+from shared.timestamps import now
+
+CONNECT_SECONDS: Final = 5
+READ_SECONDS: Final = 30
+RETRIES: Final = 3
+BLOCK_BYTES: Final = 1024 * 1024
+"""A larger body would hold up the event loop while it is handed over."""
+_AT_ONCE: Final = 8
+_KEY_LIVES: Final = timedelta(days=2)
+_CLOCK_SKEW: Final = timedelta(minutes=15)
+_LOG = logger("blobs")
+
+
+class BlobAccount:
+    """A storage account, opened on first use, that signs links into it.
+
+    Args:
+        endpoint: the account's blob address.
+        client_id: of the user-assigned identity to sign in with; empty for the system-assigned one.
+        connection_string: with the account's key, for Azurite; empty to sign in with the identity.
+        retries: how often the SDK sends a request again.
+    """
+
+    def __init__(
+        self, endpoint: str, *, client_id: str = "", connection_string: str = "", retries: int = RETRIES
+    ) -> None:
+        self._endpoint = endpoint
+        self._client_id = client_id
+        self._connection_string = connection_string
+        self._retries = retries
+        self._client: BlobServiceClient | None = None
+        self._credential: DefaultAzureCredential | None = None
+        self._key: tuple[datetime, UserDelegationKey] | None = None
+
+    def client(self) -> BlobServiceClient:
+        """Return the account's client."""
+        if self._client is None:
+            options: dict[str, Any] = {
+                "connection_timeout": CONNECT_SECONDS,
+                "read_timeout": READ_SECONDS,
+                "retry_total": self._retries,
+                "max_single_put_size": BLOCK_BYTES,
+                "max_block_size": BLOCK_BYTES,
+            }
+            if self._connection_string:
+                self._client = BlobServiceClient.from_connection_string(self._connection_string, **options)
+            else:
+                self._credential = DefaultAzureCredential(managed_identity_client_id=self._client_id or None)
+                self._client = BlobServiceClient(self._endpoint, credential=self._credential, **options)
+        return self._client
+
+    async def signature(self, blob: BlobClient, file_name: str, expires_at: datetime) -> str:
+        """Return the query that lets anyone read a blob over the account's own protocol until a time."""
+        return generate_blob_sas(
+            str(blob.account_name),
+            blob.container_name,
+            blob.blob_name,
+            permission=BlobSasPermissions(read=True),
+            expiry=expires_at,
+            content_disposition=content_disposition(file_name),
+            **await self._signed_with(expires_at),
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        client, self._client = self._client, None
+        credential, self._credential = self._credential, None
+        if client is not None:
+            await client.close()
+        if credential is not None:
+            await credential.close()
+
+    async def _signed_with(self, expires_at: datetime) -> dict[str, Any]:
+        if self._connection_string:
+            return {"account_key": self.client().credential.account_key}
+        if self._key is None or self._key[0] < expires_at:
+            ends = max(now() + _KEY_LIVES, expires_at)
+            self._key = ends, await self.client().get_user_delegation_key(now() - _CLOCK_SKEW, ends)
+        return {"user_delegation_key": self._key[1]}
+
+
+class AzureBlobStore:
+    """The BlobStore port over a container.
+
+    Args:
+        account: where it is; closed with the store.
+        container: its name.
+    """
+
+    def __init__(self, account: BlobAccount, container: str) -> None:
+        self._account = account
+        self._name = container
+
+    async def create(self, name: str, content: bytes) -> bool:
+        """Store a blob unless one of that name is there; a first try whose reply was lost counts as there."""
+
+        async def work() -> bool:
+            try:
+                await self._blob(name).upload_blob(content, overwrite=False)  # with If-None-Match: *
+            except ResourceExistsError:
+                return False
+            return True
+
+        return await _answering(work)
+
+    async def upload(self, name: str, source: Path) -> None:
+        """Store a file's bytes under a name, in place of what was there."""
+
+        async def work() -> None:
+            with await asyncio.to_thread(source.open, "rb") as file:
+                stream = cast("IO[bytes]", _Reader(file))
+                size = (await asyncio.to_thread(source.stat)).st_size
+                await self._blob(name).upload_blob(stream, length=size, overwrite=True, max_concurrency=2)
+
+        await _answering(work)
+
+    async def read(self, name: str) -> bytes:
+        """Return a blob's bytes."""
+
+        async def work() -> bytes:
+            return await (await self._blob(name).download_blob()).readall()
+
+        return await _answering(work)
+
+    async def read_end(self, name: str, size: int) -> bytes:
+        """Return the last bytes of a blob."""
+
+        async def work() -> bytes:
+            whole = (await self._blob(name).get_blob_properties()).size
+            if whole == 0:
+                return b""
+            length = min(size, whole)
+            return await (await self._blob(name).download_blob(offset=whole - length, length=length)).readall()
+
+        return await _answering(work)
+
+    async def fetch(self, name: str, target: Path) -> None:
+        """Write a blob's bytes to a file."""
+
+        async def work() -> None:
+            found = await self._blob(name).download_blob()
+            with await asyncio.to_thread(target.open, "wb") as file:
+                async for chunk in found.chunks():
+                    await asyncio.to_thread(file.write, chunk)
+
+        await _answering(work)
+
+    async def list(self, prefix: str) -> AsyncIterator[Blob]:
+        """Yield the blobs whose names begin with a prefix, in order of their names."""
+        pages = self._container().list_blobs(name_starts_with=prefix).by_page()
+        while (page := await _answering(lambda: _next(pages))) is not None:
+            for blob in page:
+                yield blob
+
+    async def delete(self, names: Collection[str]) -> None:
+        """Remove blobs; one that is not there counts as removed."""
+        turns = asyncio.Semaphore(_AT_ONCE)
+
+        async def remove(name: str) -> None:
+            async with turns:
+                with contextlib.suppress(FileNotFoundError):
+                    await _answering(self._blob(name).delete_blob)
+
+        await asyncio.gather(*(remove(name) for name in names))
+
+    async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
+        """Return an address that gives the blob to anyone until a time: a shared access signature."""
+        blob = self._blob(name)
+        return f"{blob.url}?{await _answering(lambda: self._account.signature(blob, file_name, expires_at))}"
+
+    async def check(self) -> None:
+        """Return when the container answers."""
+        await _answering(self._container().get_container_properties)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._account.close()
+
+    def _container(self) -> Any:
+        return self._account.client().get_container_client(self._name)
+
+    def _blob(self, name: str) -> BlobClient:
+        return self._account.client().get_blob_client(self._name, name)
+
+
+class _Reader:
+    """A file that the SDK reads without holding up the event loop; it awaits what ``read`` returns."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    async def read(self, size: int = -1) -> bytes:
+        return await asyncio.to_thread(self._file.read, size)
+
+
+async def _next(pages: Any) -> "list[Blob] | None":
+    try:
+        page = await anext(pages)
+    except StopAsyncIteration:
+        return None
+    return [Blob(each.name, each.size, each.last_modified.astimezone(UTC)) async for each in page]
+
+
+async def _answering[T](work: Callable[[], Awaitable[T]]) -> T:
+    try:
+        return await work()
+    except ResourceNotFoundError as error:
+        if getattr(error, "error_code", None) == "BlobNotFound":  # the SDK sets it on what it raises
+            raise FileNotFoundError(error.message) from None
+        raise _unavailable(error) from error
+    except AzureError as error:
+        raise _unavailable(error) from error
+
+
+def _unavailable(error: AzureError) -> WorkspaceError:
+    # The error's own text may name a signed address.
+    _LOG.warning("the blob store does not answer", extra=fields(error=type(error).__name__))
+    detail = "the store of cold data does not answer at the moment; try again"
+    return WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail)

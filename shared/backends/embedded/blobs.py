@@ -1,0 +1,172 @@
+"""Blobs as files of a folder."""
+
+import asyncio
+import itertools
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from shared.backends.embedded import durable_files
+from shared.backends.embedded.file_links import FileLinks, Linked
+from shared.cold_data.ports import Blob
+from shared.errors import Kind, WorkspaceError
+
+DRAFTS = ".drafts"
+"""Folder of files that are being written; no blob's name begins with a full stop."""
+
+_LISTED_AT_ONCE = 1000
+_MAX_SEGMENT_BYTES = 255
+
+
+class FolderBlobStore:
+    """The BlobStore port over a folder; several processes may use one.
+
+    Args:
+        folder: of the container, made on first use; its name is the container's.
+        links: makes the addresses that the local host serves.
+    """
+
+    def __init__(self, folder: Path, links: FileLinks) -> None:
+        self._folder = folder
+        self._links = links
+
+    async def create(self, name: str, content: bytes) -> bool:
+        """Store a blob unless one of that name is there."""
+        path = blob_path(self._folder, name)
+        return await _answering(lambda: self._create(path, content))
+
+    async def upload(self, name: str, source: Path) -> None:
+        """Store a file's bytes under a name, in place of what was there."""
+        path = blob_path(self._folder, name)
+        await _answering(lambda: self._upload(path, source))
+
+    async def read(self, name: str) -> bytes:
+        """Return a blob's bytes."""
+        path = blob_path(self._folder, name)
+        return await _answering(path.read_bytes)
+
+    async def read_end(self, name: str, size: int) -> bytes:
+        """Return the last bytes of a blob."""
+        path = blob_path(self._folder, name)
+        return await _answering(lambda: _end(path, size))
+
+    async def fetch(self, name: str, target: Path) -> None:
+        """Write a blob's bytes to a file."""
+        path = blob_path(self._folder, name)
+        await _answering(lambda: shutil.copyfile(path, target))
+
+    async def list(self, prefix: str) -> AsyncIterator[Blob]:
+        """Yield the blobs whose names begin with a prefix, in order of their names."""
+        found = _blobs(self._folder, "", prefix)
+        while page := await _answering(lambda: list(itertools.islice(found, _LISTED_AT_ONCE))):
+            for blob in page:
+                yield blob
+
+    async def delete(self, names: Collection[str]) -> None:
+        """Remove blobs; one that is not there counts as removed."""
+        paths = [blob_path(self._folder, name) for name in names]
+        await _answering(lambda: _remove(paths))
+
+    async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
+        """Return an http address that gives the blob to anyone until a time."""
+        linked = Linked(self._folder.name, name, file_name, expires_at)
+        return await _answering(lambda: self._links.make(linked))
+
+    async def check(self) -> None:
+        """Return when the folder takes files."""
+
+        def attempt() -> None:
+            durable_files.written(self._draft("check"), b"").unlink()
+
+        await _answering(attempt)
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
+
+    def _create(self, path: Path, content: bytes) -> bool:
+        if path.exists():
+            return False
+        draft = durable_files.written(self._draft(path.name), content)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return durable_files.create(path, draft, self._folder)
+
+    def _upload(self, path: Path, source: Path) -> None:
+        draft = durable_files.written(self._draft(path.name), b"")
+        with draft.open("r+b") as file, source.open("rb") as content:
+            shutil.copyfileobj(content, file, 1024 * 1024)
+            file.flush()
+            os.fsync(file.fileno())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.replace(path)
+        durable_files.sync_folders(path, self._folder)
+
+    def _draft(self, name: str) -> Path:
+        # With the random end of a draft the name would be longer than a file system takes.
+        return self._folder / DRAFTS / name[-64:].lstrip(".")
+
+
+def blob_path(folder: Path, name: str) -> Path:
+    """Return the file of a blob, which always lies below the folder.
+
+    Raises:
+        ValueError: a name that no blob has: empty, absolute, with a segment that is empty, too long or begins with a
+            full stop, or with a character that file systems give a meaning of their own.
+    """
+    segments = name.split("/")
+    if not all(map(_is_segment, segments)):
+        raise ValueError(f"no blob is called {name!r}")
+    return folder.joinpath(*segments)
+
+
+def _is_segment(text: str) -> bool:
+    if not text or text.startswith(".") or "\\" in text or not text.isprintable():
+        return False
+    return len(text.encode(errors="replace")) <= _MAX_SEGMENT_BYTES
+
+
+def _blobs(folder: Path, above: str, prefix: str) -> Iterator[Blob]:
+    """Yield the blobs below a folder that match a prefix; a folder sorts as its name with a slash behind it."""
+    try:
+        with os.scandir(folder) as scanned:
+            entries = [(f"{above}{each.name}/" if each.is_dir() else f"{above}{each.name}", each) for each in scanned]
+    except FileNotFoundError:
+        return
+    for name, entry in sorted(entries, key=lambda pair: pair[0]):
+        if entry.name.startswith("."):
+            continue
+        if name.endswith("/"):
+            if name.startswith(prefix) or prefix.startswith(name):
+                yield from _blobs(folder / entry.name, name, prefix)
+        elif name.startswith(prefix):
+            yield from _blob(name, entry)
+
+
+def _blob(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
+    try:
+        found = entry.stat()
+    except FileNotFoundError:
+        return  # removed since the folder was read
+    yield Blob(name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+
+
+def _remove(paths: Collection[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def _end(path: Path, size: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+        return file.read()
+
+
+async def _answering[T](work: Callable[[], T]) -> T:
+    try:
+        return await asyncio.to_thread(work)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        detail = "the store of cold data does not answer at the moment; try again"
+        raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail) from error

@@ -1,0 +1,36 @@
+"""Cold data and the files made of it."""
+
+from functools import cached_property
+
+from shared.cold_data.ports import BlobStore
+from shared.wiring.base import Base
+
+COLD, DOWNLOADS = "cold", "downloads"
+
+
+class ColdServices(Base):
+    """Keeps telemetry as blobs."""
+
+    @cached_property
+    def cold_blobs(self) -> BlobStore:
+        """The archive of telemetry."""
+        return self._blobs(COLD)
+
+    @cached_property
+    def download_blobs(self) -> BlobStore:
+        """Files that callers download."""
+        return self._blobs(DOWNLOADS)
+
+    def _blobs(self, container: str) -> BlobStore:
+        configured = self.settings
+        if self.on_azure:
+            from shared.backends.azure.blobs import AzureBlobStore, BlobAccount  # noqa: PLC0415
+
+            account = BlobAccount(configured.blob_endpoint, client_id=configured.managed_identity_client_id)
+            return AzureBlobStore(account, container)
+        from shared.backends.embedded.blobs import FolderBlobStore  # noqa: PLC0415
+        from shared.backends.embedded.file_links import FileLinks  # noqa: PLC0415
+
+        folder = configured.data_dir
+        links = FileLinks(configured.files_url, folder / "files-key")
+        return FolderBlobStore(folder / "blobs" / container, links)

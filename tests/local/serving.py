@@ -1,0 +1,28 @@
+"""The local host's HTTP server over stored files, within the test's own process."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from local.admin import Admin
+from local.files import Files
+from local.http import HttpApp
+from local.routes import RouteTable
+from local.server import Server, address, listen
+from shared.backends.embedded.file_links import FileLinks
+
+
+@asynccontextmanager
+async def serving_files(data_dir: Path) -> AsyncIterator[FileLinks]:
+    """Serve the files of a data directory and give what makes links to them."""
+    listener = listen("127.0.0.1", 0)
+    links = FileLinks(address("127.0.0.1", listener), data_dir / "files-key")
+    server = Server(HttpApp(RouteTable(), Admin({}, {}), Files(data_dir / "blobs", links)), 1)
+    serving = asyncio.create_task(server.serve([listener]))
+    await server.listening.wait()
+    try:
+        yield links
+    finally:
+        server.should_exit = True
+        await serving

@@ -3,6 +3,7 @@
 from functions import (
     amendments,
     checkpoints,
+    graphql,
     health,
     ingest,
     live,
@@ -27,6 +28,7 @@ GROUPS = (
     live_stream.GROUP,
     provenance_events.GROUP,
     amendments.GROUP,
+    graphql.GROUP,
     openapi.GROUP,
     pages.GROUP,
 )

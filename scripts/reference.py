@@ -12,7 +12,12 @@ from shared.http.operations import Access, Operation  # noqa: E402
 from shared.settings import Settings  # noqa: E402
 
 TARGET = ROOT / "docs" / "reference.md"
-CREDENTIALS = {Access.PUBLIC: "none", Access.TOKEN: "token", Access.KEYS: "API key, token or Entra ID token"}
+CREDENTIALS = {
+    Access.PUBLIC: "none",
+    Access.TOKEN: "token",
+    Access.KEYS: "API key, token or Entra ID token",
+    Access.KEY_OR_TOKEN: "API key or token",
+}
 
 SETTINGS_NOTE = (
     "Read from the environment (app settings in the cloud, `local.settings.json` on a desk) on first use. An empty "

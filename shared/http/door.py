@@ -10,7 +10,7 @@ from shared import logs
 from shared.auth.principals import ANONYMOUS, Principal, Via, unauthenticated
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply, Request
-from shared.http.operations import Access, Call, Operation
+from shared.http.operations import Access, Call, Operation, Problems
 from shared.http.problems import problem_reply
 from shared.http.router import Router
 from shared.http.validation import read
@@ -67,20 +67,21 @@ class Door:
 
     async def _pass(self, request: Request, request_id: str, started: float) -> Reply:
         route, caller = "-", ANONYMOUS
+        problems: Problems = problem_reply
         try:
             match = self._router.match(request.method, request.path)
             operation = match.operation
-            route = operation.route
+            route, problems = operation.route, operation.problems
             caller = await self._caller(operation, request)
             if operation.feature:
                 await self._require_feature(operation.feature)
             query, body = read(operation, request)
             reply = await operation.handler(Call(caller, match.path, query, body, request))
         except WorkspaceError as error:
-            reply = problem_reply(error, request_id)
+            reply = problems(error, request_id)
         except Exception:  # noqa: BLE001  every failure ends here, and its message stays in the log
             _LOG.exception("unexpected failure", extra=logs.fields(route=route))
-            reply = problem_reply(_UNEXPECTED, request_id)
+            reply = problems(_UNEXPECTED, request_id)
         _log(request, route, caller, reply, started)
         return reply
 

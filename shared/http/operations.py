@@ -9,8 +9,10 @@ from pydantic import BaseModel, ConfigDict
 
 from shared.auth.principals import Principal, Via
 from shared.auth.rights import AccessRight
+from shared.errors import WorkspaceError
 from shared.http.answers import UNDOCUMENTED, Docs
 from shared.http.messages import Reply, Request
+from shared.http.problems import problem_reply
 
 MIB = 1024 * 1024
 
@@ -21,6 +23,7 @@ class Access(Enum):
     PUBLIC = frozenset[Via]()
     TOKEN = frozenset({Via.JWT})
     KEYS = frozenset({Via.API_KEY, Via.JWT, Via.ENTRA})
+    KEY_OR_TOKEN = frozenset({Via.API_KEY, Via.JWT})
 
 
 class NoQuery(BaseModel):
@@ -61,6 +64,9 @@ def authorization_header(request: Request) -> str:
     return request.headers.get("authorization", "")
 
 
+type Problems = Callable[[WorkspaceError, str], Reply]
+"""Makes the reply that tells of an error, given the request's id."""
+
 type Handler = Callable[[Call[Any, Any]], Awaitable[Reply]]
 
 
@@ -83,6 +89,7 @@ class Operation:
         credential: gives what stands for the Authorization header.
         summary: one line, from the handler's docstring.
         docs: what the OpenAPI document says beyond that.
+        problems: makes the replies that tell of errors.
     """
 
     group: str
@@ -99,14 +106,21 @@ class Operation:
     credential: Callable[[Request], str]
     summary: str
     docs: Docs
+    problems: Problems
     handler: Handler = field(repr=False, compare=False)
 
 
 class Group:
-    """An endpoint group: collects the operations that its module declares."""
+    """An endpoint group: collects the operations that its module declares.
 
-    def __init__(self, name: str) -> None:
+    Args:
+        name: a tag in OpenAPI.
+        problems: makes the replies that tell of errors; problem documents unless told.
+    """
+
+    def __init__(self, name: str, problems: Problems = problem_reply) -> None:
         self.name = name
+        self._problems = problems
         self.operations: list[Operation] = []
 
     def endpoint[Q: BaseModel, B](
@@ -143,6 +157,7 @@ class Group:
                     credential=credential,
                     summary=(handler.__doc__ or "").strip().partition("\n")[0],
                     docs=docs,
+                    problems=self._problems,
                     handler=handler,
                 )
             )

@@ -37,10 +37,11 @@ def problem_reply(error: WorkspaceError, trace_id: str) -> Reply:
         "code": error.code,
         "traceId": trace_id,
     }
-    return Reply(int(status), json_bytes(document), {"Content-Type": PROBLEM_JSON, **_headers(error)})
+    return Reply(int(status), json_bytes(document), {"Content-Type": PROBLEM_JSON, **headers_of(error)})
 
 
-def _headers(error: WorkspaceError) -> dict[str, str]:
+def headers_of(error: WorkspaceError) -> dict[str, str]:
+    """Return the headers that belong to an error whatever its body."""
     match error.kind:
         case Kind.UNAUTHENTICATED:
             return {"WWW-Authenticate": "Bearer"}

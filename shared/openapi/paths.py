@@ -49,6 +49,8 @@ def description_of(operation: Operation) -> str:
             return "Needs no credential."
         case Access.KEYS:
             return "Takes an API key, a token, or an Entra ID token where the deployment has one."
+        case Access.KEY_OR_TOKEN:
+            return "Takes an API key or a token."
         case Access.TOKEN:
             return f"Needs the access right `{operation.right}`." if operation.right else "Takes any valid token."
 
@@ -139,9 +141,9 @@ def _query_parameters(operation: Operation) -> list[Schema]:
 
 
 def _request_body(operation: Operation, schemas: Schemas) -> Schema:
-    if operation.body is NoBody:
-        return {}
     takes: Any = operation.docs.takes
+    if operation.body is NoBody and takes is None:
+        return {}
     schema = schemas.of(operation.body, "validation") if takes is None else dict(takes)
     example = {} if operation.docs.example is None else {"example": operation.docs.example}
     required = takes is not None or _needs_members(operation.body)

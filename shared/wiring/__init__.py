@@ -7,9 +7,8 @@ from shared.provenance.selection import not_provisioned
 from shared.settings import settings
 from shared.wiring.access import AccessServices
 from shared.wiring.cold import ColdServices
+from shared.wiring.graphql import GraphQLServices
 from shared.wiring.live_stream import LiveStreamServices
-from shared.wiring.queries import QueryServices
-from shared.wiring.telemetry import TelemetryServices
 
 PROVENANCE = "provenance"
 """The feature that every provenance route needs."""
@@ -27,7 +26,7 @@ _CLOSED_IN_ORDER = (
 )
 
 
-class Services(LiveStreamServices, AccessServices, QueryServices, TelemetryServices, ColdServices):
+class Services(LiveStreamServices, GraphQLServices, AccessServices, ColdServices):
     """Every service of the app, wired for one set of settings."""
 
     async def check(self) -> None:

@@ -1,0 +1,38 @@
+"""The GraphQL interface."""
+
+from functions.graphql_transport import answer, graphql_problem, read_parameters
+from functions.replies import graphql as replies
+from shared.errors import Kind, WorkspaceError
+from shared.http.messages import Reply
+from shared.http.operations import Access, Call, Group
+from shared.wiring import services
+
+GROUP = Group("graphql", graphql_problem)
+ROUTE = "v1/{workspaceId}/graphql"
+
+
+@GROUP.endpoint("POST", ROUTE, access=Access.KEY_OR_TOKEN, docs=replies.POSTED)
+async def graphql(call: Call) -> Reply:
+    """Run a GraphQL query or mutation."""
+    return await _run(call)
+
+
+@GROUP.endpoint("GET", ROUTE, access=Access.KEY_OR_TOKEN, docs=replies.ASKED)
+async def graphql_query(call: Call) -> Reply:
+    """Run a GraphQL query."""
+    return await _run(call)
+
+
+async def _run(call: Call) -> Reply:
+    workspace = (await services().catalog.current()).workspace
+    if workspace is None or call.path["workspaceId"] != workspace.id:
+        raise WorkspaceError(Kind.FORBIDDEN, "OTHER_WORKSPACE", "The credential is of another workspace.")
+    wanted = read_parameters(call.request)
+    outcome = await services().graphql.run(
+        call.principal,
+        wanted.query,
+        wanted.variables,
+        wanted.operation_name,
+        queries_only=call.request.method != "POST",
+    )
+    return answer(call.request, outcome.body, executed=outcome.executed)

@@ -1,0 +1,39 @@
+"""Replies of the GraphQL interface."""
+
+from typing import Any, Final, NotRequired, TypedDict
+
+from shared.http.answers import Answer, Docs
+
+
+class GraphQLError(TypedDict):
+    """An error; its code stands in the extensions."""
+
+    message: str
+    path: list[str | int]
+    locations: NotRequired[list[dict[str, int]]]
+    extensions: dict[str, Any]
+
+
+class GraphQLReply(TypedDict):
+    """The outcome of a request."""
+
+    data: NotRequired[dict[str, Any] | None]
+    errors: NotRequired[list[GraphQLError]]
+
+
+_EXAMPLE: Final = {"query": "{ workspace { id name stats { connectionCount } } }"}
+_TAKES: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["query"],
+    "properties": {
+        "query": {"type": "string", "minLength": 1},
+        "variables": {"type": ["object", "null"]},
+        "operationName": {"type": ["string", "null"]},
+        "extensions": {"type": ["object", "null"]},
+    },
+}
+_DATA = {"data": {"workspace": {"id": "plant-a", "name": "Plant A", "stats": {"connectionCount": 4}}}}
+_ANSWER = Answer(200, "Data, errors, or both.", GraphQLReply, _DATA)
+
+POSTED = Docs((_ANSWER,), refusals=(400, 403, 413), example=_EXAMPLE, takes=_TAKES)
+ASKED = Docs((_ANSWER,), refusals=(400, 403, 405), listed=False)

@@ -1,0 +1,1 @@
+"""The GraphQL interface: reads of the workspace, and the execution of its warm queries."""

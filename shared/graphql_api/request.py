@@ -1,0 +1,84 @@
+"""What the resolvers of one request share: the caller, one snapshot of the workspace, and loaders over the stores."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from aiodataloader import DataLoader
+
+from shared.auth.principals import Principal
+from shared.catalog.models import Connection, Surface, WarmQuery
+from shared.catalog.snapshot import Catalog, Stored
+from shared.telemetry.ports import ConnectionState
+from shared.warm_queries.columns import QueryColumns
+from shared.warm_queries.service import WarmQueries
+
+DISCONNECTED: Final = "DISCONNECTED"
+CONNECTING: Final = "CONNECTING"
+
+
+@dataclass
+class GraphQLRequest:
+    """The context of one execution.
+
+    Attributes:
+        principal: the caller.
+        catalog: the workspace as of the request's beginning, the same for every field.
+        states: of the connections, read once; empty when no field asks for them.
+        warm_queries: executes queries.
+        columns: loads the columns of queries, those of one tick together.
+    """
+
+    principal: Principal
+    catalog: Catalog
+    states: Mapping[str, ConnectionState]
+    warm_queries: WarmQueries
+    columns: "DataLoader[str, Any]" = field(repr=False)
+
+    @cached_property
+    def queries_by_surface(self) -> Mapping[str, list[Stored[WarmQuery]]]:
+        """The queries of each surface, in order of their lookup keys."""
+        grouped: dict[str, list[Stored[WarmQuery]]] = {}
+        for stored in in_order(self.catalog.queries):
+            grouped.setdefault(stored.value.surface, []).append(stored)
+        return grouped
+
+    def surfaces_of(self, connection: Connection) -> list[Stored[Surface]]:
+        """Return the surfaces that own a connection."""
+        return [self.catalog.surfaces[lookup] for lookup in self.catalog.surfaces_of(connection.lookup)]
+
+    def connections_of(self, surface: Surface) -> list[Stored[Connection]]:
+        """Return the connections that a surface owns."""
+        known = self.catalog.connections
+        return [known[lookup] for lookup in surface.connections if lookup in known]
+
+    def find_query(self, name: str) -> Stored[WarmQuery] | None:
+        """Return the query of this name, else of this lookup key, else None."""
+        return self._queries_by_name.get(name) or self.catalog.queries.get(name)
+
+    def status_of(self, connection: Connection) -> str:
+        """Return a connection's status; a disabled one is disconnected, whatever was seen of it last."""
+        if not connection.enabled:
+            return DISCONNECTED
+        state = self.states.get(connection.lookup)
+        return CONNECTING if state is None else state.status
+
+    @cached_property
+    def _queries_by_name(self) -> Mapping[str, Stored[WarmQuery]]:
+        return {stored.value.name: stored for stored in self.catalog.queries.values()}
+
+
+def in_order[T](items: Mapping[str, Stored[T]]) -> list[Stored[T]]:
+    """Return catalog items in order of their lookup keys."""
+    return [items[lookup] for lookup in sorted(items)]
+
+
+def column_loader(columns: QueryColumns, catalog: Catalog) -> "DataLoader[str, Any]":
+    """Return the loader of a request: query lookup to columns, None while the engine cannot tell them."""
+
+    async def load(lookups: list[str]) -> list[Any]:
+        # One after the other: what is not remembered costs the engine a query each.
+        return [await columns.known(catalog.queries[lookup].value) for lookup in lookups]
+
+    return DataLoader(batch_load_fn=load)

@@ -1,0 +1,173 @@
+"""How each field gets its value. All but executeQuery and schema are plain functions over one snapshot."""
+
+from typing import Any, Final
+
+from ariadne import MutationType, ObjectType, QueryType
+from graphql import GraphQLResolveInfo
+
+from shared.auth.rights import AccessRight
+from shared.catalog.models import Connection, Surface, WarmQuery
+from shared.catalog.snapshot import Stored
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.graphql_api.paging import Page, PageRequest, cursor_of
+from shared.graphql_api.request import GraphQLRequest, in_order
+from shared.warm_queries.ports import Column
+from shared.warm_queries.run import QueryRun
+from shared.warm_queries.service import DEFAULT_LIMIT
+
+MAX_INT: Final = 2**31 - 1
+
+type Info = GraphQLResolveInfo[GraphQLRequest]
+
+QUERY = QueryType()
+MUTATION = MutationType()
+
+
+def _reader(info: Info) -> GraphQLRequest:
+    """Return the request after making sure that its caller may read the catalog."""
+    request: GraphQLRequest = info.context
+    request.principal.require(AccessRight.CATALOG_READ)
+    return request
+
+
+@QUERY.field("queries")
+def queries(_: Any, info: Info, surface: str | None = None, **paging: Any) -> Page:
+    """Return a page of warm queries, of one surface where it is named."""
+    request = _reader(info)
+    if surface is None:
+        return PageRequest(**paging).page(in_order(request.catalog.queries))
+    known = request.catalog.surfaces
+    lookup = surface if surface in known else next((key for key, one in known.items() if one.value.name == surface), "")
+    return PageRequest(**paging).page(request.queries_by_surface.get(lookup, []))
+
+
+@QUERY.field("query")
+def query(_: Any, info: Info, name: str) -> Stored[WarmQuery] | None:
+    """Return a warm query by name, else by lookup key."""
+    return _reader(info).find_query(name)
+
+
+@QUERY.field("connections")
+def connections(_: Any, info: Info, status: str | None = None, **paging: Any) -> Page:
+    """Return a page of connections, of one status where it is named."""
+    request = _reader(info)
+    ordered = in_order(request.catalog.connections)
+    if status is not None:
+        ordered = [stored for stored in ordered if request.status_of(stored.value) == status]
+    return PageRequest(**paging).page(ordered)
+
+
+@QUERY.field("connection")
+def connection(_: Any, info: Info, *, id: str) -> Stored[Connection] | None:  # noqa: A002  the interface's name
+    """Return a connection by id."""
+    return _reader(info).catalog.connections.get(id)
+
+
+@QUERY.field("surfaces")
+def surfaces(_: Any, info: Info, **paging: Any) -> Page:
+    """Return a page of surfaces."""
+    return PageRequest(**paging).page(in_order(_reader(info).catalog.surfaces))
+
+
+@QUERY.field("surface")
+def surface(_: Any, info: Info, *, id: str) -> Stored[Surface] | None:  # noqa: A002  the interface's name
+    """Return a surface by id."""
+    return _reader(info).catalog.surfaces.get(id)
+
+
+@QUERY.field("workspace")
+def workspace(_: Any, info: Info) -> dict[str, Any]:
+    """Return the workspace."""
+    catalog = _reader(info).catalog
+    if catalog.workspace is None:
+        raise WorkspaceError(Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", "No workspace document was applied yet.")
+    counts = {
+        "connectionCount": len(catalog.connections),
+        "surfaceCount": len(catalog.surfaces),
+        "queryCount": len(catalog.queries),
+    }
+    return {**catalog.workspace.model_dump(include={"id", "name", "description"}), "stats": counts}
+
+
+@MUTATION.field("executeQuery")
+async def execute_query(_: Any, info: Info, name: str, parameters: Any = None) -> dict[str, Any]:
+    """Run an approved query."""
+    request: GraphQLRequest = info.context
+    request.principal.require(AccessRight.WARM_QUERY_EXECUTE)
+    arguments = {} if parameters is None else parameters
+    if not isinstance(arguments, dict):
+        raise invalid("parameters", "an object of parameters by name is expected")
+    found = request.find_query(name)
+    lookup = found.value.lookup if found else name
+    return _result(await request.warm_queries.execute(lookup, None, DEFAULT_LIMIT, arguments))
+
+
+def _result(run: QueryRun) -> dict[str, Any]:
+    approval = run.approval
+    return {
+        "columns": run.columns,
+        "rows": run.rows,
+        "meta": {"rowCount": len(run.rows), "executionTime": round(run.execution_ms), "truncated": run.truncated},
+        "governance": {
+            "queryApprovedBy": approval and approval.approved_by,
+            "queryApprovedAt": approval and approval.approved_at,
+        },
+    }
+
+
+async def _columns_of(stored: Stored[WarmQuery], info: Info) -> dict[str, Any]:
+    known: tuple[Column, ...] | None = await info.context.columns.load(stored.value.lookup)
+    if known is None:
+        raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The engine cannot tell the columns now.")
+    return {"columns": known}
+
+
+def _stats(stored: Stored[Connection], info: Info) -> dict[str, Any]:
+    state = info.context.states.get(stored.value.lookup)
+    return {
+        "messagesReceived": 0 if state is None else min(state.messages_received, MAX_INT),
+        "lastMessage": None if state is None else state.last_message,
+    }
+
+
+def _edges(page: Page, _: Info) -> list[dict[str, Any]]:
+    return [{"node": node, "cursor": cursor_of(node)} for node in page.nodes]
+
+
+def _catalog_type(type_name: str, /, **fields: str) -> ObjectType:
+    """Return a type of catalog items: some fields are attributes of the value, its instants are the store's."""
+    made = ObjectType(type_name)
+    for own, attribute in fields.items():
+        made.set_field(own, lambda stored, _, attribute=attribute: getattr(stored.value, attribute))
+    made.set_field("createdAt", lambda stored, _: stored.created_at)
+    made.set_field("updatedAt", lambda stored, _: stored.updated_at)
+    return made
+
+
+def _page_type(name: str) -> ObjectType:
+    made = ObjectType(name)
+    made.set_field("edges", _edges)
+    made.set_field("totalCount", lambda page, _: page.total)
+    made.set_field("pageInfo", lambda page, _: {"hasNextPage": page.has_next, "endCursor": page.end_cursor})
+    return made
+
+
+WARM_QUERY = _catalog_type("WarmQuery", name="name", description="description", kql="kql")
+WARM_QUERY.set_field("surface", lambda stored, info: info.context.catalog.surfaces.get(stored.value.surface))
+WARM_QUERY.set_field("schema", _columns_of)
+CONNECTION = _catalog_type("Connection", id="lookup", name="name", type="type")
+CONNECTION.set_field("status", lambda stored, info: info.context.status_of(stored.value))
+CONNECTION.set_field("surfaces", lambda stored, info: info.context.surfaces_of(stored.value))
+CONNECTION.set_field("stats", _stats)
+SURFACE = _catalog_type("Surface", id="lookup", name="name", description="description")
+SURFACE.set_field("connections", lambda stored, info: info.context.connections_of(stored.value))
+SURFACE.set_field("queries", lambda stored, info: info.context.queries_by_surface.get(stored.value.lookup, []))
+
+TYPES = (
+    QUERY,
+    MUTATION,
+    WARM_QUERY,
+    CONNECTION,
+    SURFACE,
+    *(_page_type(name) for name in ("QueryConnection", "ConnectionConnection", "SurfaceConnection")),
+)

@@ -1,0 +1,149 @@
+"""Executes one request: document, limits, fields."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from inspect import isawaitable
+from pathlib import Path
+from typing import Any, Final
+
+from ariadne import load_schema_from_path, make_executable_schema
+from graphql import ExecutionResult, GraphQLSchema, OperationType, execute, get_operation_ast
+
+from shared.auth.principals import Principal
+from shared.catalog.snapshot import Catalog
+from shared.errors import Kind, WorkspaceError
+from shared.graphql_api.codes import VALIDATION_ERROR
+from shared.graphql_api.documents import Documents, Prepared
+from shared.graphql_api.errors import formatted
+from shared.graphql_api.limits import broken_limit
+from shared.graphql_api.request import GraphQLRequest, column_loader
+from shared.graphql_api.resolvers import TYPES
+from shared.graphql_api.scalars import DATE_TIME, JSON
+from shared.telemetry.ports import ConnectionStateStore
+from shared.warm_queries.columns import QueryColumns
+from shared.warm_queries.service import WarmQueries
+
+SCHEMA_FILE: Final = Path(__file__).with_name("schema.graphql")
+_STATE_FIELDS: Final = frozenset({"status", "stats", "connections"})
+
+
+@dataclass(frozen=True, slots=True)
+class GraphQLAnswer:
+    """What a request came to.
+
+    Attributes:
+        body: ``data`` and ``errors``, ready for JSON.
+        executed: False when the request was refused before anything ran.
+    """
+
+    body: dict[str, Any]
+    executed: bool
+
+
+class GraphQLService:
+    """The GraphQL interface of the workspace.
+
+    Args:
+        catalog: gives the workspace.
+        states: status and statistics of connections.
+        warm_queries: executes queries.
+        columns: knows which columns queries give.
+    """
+
+    def __init__(
+        self,
+        catalog: Callable[[], Awaitable[Catalog]],
+        states: ConnectionStateStore,
+        warm_queries: WarmQueries,
+        columns: QueryColumns,
+    ) -> None:
+        self._catalog = catalog
+        self._states = states
+        self._warm_queries = warm_queries
+        self._columns = columns
+
+    async def run(
+        self,
+        principal: Principal,
+        text: str,
+        variables: Mapping[str, Any],
+        operation_name: str | None,
+        *,
+        queries_only: bool = False,
+    ) -> GraphQLAnswer:
+        """Return the answer to a request.
+
+        Args:
+            principal: the caller.
+            text: the document.
+            variables: values of its variables.
+            operation_name: which of its operations; None where it has one.
+            queries_only: whether a mutation is refused, as for GET.
+
+        Raises:
+            WorkspaceError: METHOD_NOT_ALLOWED for a mutation where only queries are taken.
+        """
+        prepared = self._documents.prepare(text)
+        if prepared.document is None or prepared.errors:
+            return _refused([formatted(error) for error in prepared.errors])
+        operation = get_operation_ast(prepared.document, operation_name)
+        if operation is None:
+            return _refused([_refusal("operationName: names none of the document's operations")])
+        if queries_only and operation.operation is not OperationType.QUERY:
+            detail = "Only queries are answered to GET; POST runs a mutation."
+            raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["POST"])
+        broken = broken_limit(prepared.document, operation, variables)
+        if broken is not None:
+            return _refused([_refusal(broken)])
+        return await self._execute(principal, prepared, variables, operation_name)
+
+    async def _execute(
+        self,
+        principal: Principal,
+        prepared: Prepared,
+        variables: Mapping[str, Any],
+        operation_name: str | None,
+    ) -> GraphQLAnswer:
+        catalog = await self._catalog()
+        wanted = not _STATE_FIELDS.isdisjoint(prepared.fields)
+        context = GraphQLRequest(
+            principal,
+            catalog,
+            await self._states.states() if wanted else {},
+            self._warm_queries,
+            column_loader(self._columns, catalog),
+        )
+        assert prepared.document is not None  # noqa: S101  refused before
+        outcome = execute(
+            self._schema,
+            prepared.document,
+            context_value=context,
+            variable_values=dict(variables),
+            operation_name=operation_name,
+        )
+        result: ExecutionResult = await outcome if isawaitable(outcome) else outcome
+        return _answer(result)
+
+    @cached_property
+    def _schema(self) -> GraphQLSchema:
+        return make_executable_schema(load_schema_from_path(str(SCHEMA_FILE)), *TYPES, DATE_TIME, JSON)
+
+    @cached_property
+    def _documents(self) -> Documents:
+        return Documents(self._schema)
+
+
+def _answer(result: ExecutionResult) -> GraphQLAnswer:
+    errors = [formatted(error) for error in result.errors or ()]
+    if result.data is None and all(not error["path"] for error in errors):
+        return _refused(errors)
+    return GraphQLAnswer({"data": result.data, **({"errors": errors} if errors else {})}, executed=True)
+
+
+def _refused(errors: list[dict[str, Any]]) -> GraphQLAnswer:
+    return GraphQLAnswer({"errors": errors}, executed=False)
+
+
+def _refusal(message: str) -> dict[str, Any]:
+    return {"message": message, "path": [], "extensions": {"code": VALIDATION_ERROR}}

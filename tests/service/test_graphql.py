@@ -1,0 +1,217 @@
+"""The GraphQL interface over HTTP."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.service.running import Service
+
+ADDRESS = "/v1/plant-t/graphql"
+
+
+def asked(caller: httpx.Client, query: str, **variables: Any) -> dict[str, Any]:
+    """Return the JSON answer to a well-formed request."""
+    reply = caller.post(ADDRESS, json={"query": query, "variables": variables})
+    assert reply.status_code == 200, reply.text
+    body: dict[str, Any] = reply.json()
+    return body
+
+
+def data(caller: httpx.Client, query: str, **variables: Any) -> dict[str, Any]:
+    """Return the data of an answer without errors."""
+    body = asked(caller, query, **variables)
+    assert "errors" not in body, body
+    found: dict[str, Any] = body["data"]
+    return found
+
+
+def codes(body: dict[str, Any]) -> list[str]:
+    """Return the codes of an answer's errors; each error has message and path."""
+    assert all(error["message"] and isinstance(error["path"], list) for error in body["errors"])
+    return [error["extensions"]["code"] for error in body["errors"]]
+
+
+@pytest.fixture(scope="module")
+def reader(service: Service) -> httpx.Client:
+    """Return a caller who may read and execute."""
+    return service.caller("viewer@t")
+
+
+def test_api_key_and_token_are_taken(service: Service) -> None:
+    """An API key and a token open the interface; nothing and nonsense are refused with 401 and UNAUTHORIZED."""
+    for bearer in (service.key("viewer@t"),):
+        assert data(service.anonymous(bearer=bearer), "{ workspace { id } }") == {"workspace": {"id": "plant-t"}}
+    assert data(service.caller("viewer@t"), "{ workspace { id } }") == {"workspace": {"id": "plant-t"}}
+    for caller in (service.anonymous(), service.anonymous(bearer="oik_nonsense")):
+        reply = caller.post(ADDRESS, json={"query": "{ workspace { id } }"})
+        assert (reply.status_code, codes(reply.json()), reply.json()["errors"][0]["path"]) == (
+            401,
+            ["UNAUTHORIZED"],
+            [],
+        )
+        assert reply.headers["www-authenticate"] == "Bearer"
+
+
+def test_another_workspace_is_forbidden(reader: httpx.Client) -> None:
+    """The workspace in the address must be the one that the deployment serves."""
+    reply = reader.post("/v1/elsewhere/graphql", json={"query": "{ workspace { id } }"})
+    assert (reply.status_code, codes(reply.json())) == (403, ["FORBIDDEN"])
+
+
+def test_workspace_counts_what_it_has(reader: httpx.Client) -> None:
+    """The workspace tells how many connections, surfaces and queries it has."""
+    found = data(
+        reader,
+        "{ workspace { name stats { connectionCount surfaceCount queryCount } } "
+        "connections { totalCount } surfaces { totalCount } queries { totalCount } }",
+    )
+    assert found["workspace"]["stats"] == {
+        "connectionCount": found["connections"]["totalCount"],
+        "surfaceCount": found["surfaces"]["totalCount"],
+        "queryCount": found["queries"]["totalCount"],
+    }
+
+
+def test_items_are_found_by_their_names(reader: httpx.Client) -> None:
+    """A query is found by name, else by lookup; what is not there is null."""
+    listed = reader.get("/oi-api/warm-queries").json()["warmQueries"][0]
+    query = "query($n: String!) { query(name: $n) { name kql surface { id queries { name } } } }"
+    by_name = data(reader, query, n=listed["name"])["query"]
+    assert by_name["kql"] == listed["kql"]
+    assert by_name["surface"]["id"] == listed["surface"]
+    assert {"name": listed["name"]} in by_name["surface"]["queries"]
+    assert data(reader, query, n=listed["lookup"])["query"] == by_name
+    nothing = '{ query(name: "none") { name } connection(id: "none") { id } surface(id: "none") { id } }'
+    assert data(reader, nothing) == {"query": None, "connection": None, "surface": None}
+
+
+def test_lists_page_by_cursor_and_by_offset(reader: httpx.Client) -> None:
+    """Both styles of paging visit every connection once, in one order."""
+    whole = [node["id"] for node in data(reader, "{ connections { nodes { id } } }")["connections"]["nodes"]]
+    query = "query($a: String) { connections(first: 1, after: $a) { nodes { id } pageInfo { hasNextPage endCursor } } }"
+    seen, after, more = [], None, True
+    while more:
+        page = data(reader, query, a=after)["connections"]
+        seen += [node["id"] for node in page["nodes"]]
+        after, more = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
+    offset = "query($o: Int!) { connections(limit: 1, offset: $o) { nodes { id } } }"
+    by_offset = [node["id"] for o in range(len(whole)) for node in data(reader, offset, o=o)["connections"]["nodes"]]
+    assert whole == seen == by_offset
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "{ nope }",
+        "{",
+        "{ query(name: 5) { name } }",
+        "{ queries(first: 1, limit: 1) { totalCount } }",
+        "{ queries(first: 501) { totalCount } }",
+        "{ queries(limit: -1) { totalCount } }",
+        '{ queries(after: "nonsense") { totalCount } }',
+        "{ connections(status: BROKEN) { totalCount } }",
+        "{ " + " ".join(f"a{n}: workspace {{ id }}" for n in range(51)) + " }",
+        "{ queries(first: 500) { nodes { surface { connections { id name } } } } }",
+        "{ surfaces(first: 1) { nodes" + " { connections { surfaces" * 6 + " { id }" + " } }" * 6 + " } }",
+        "{ workspace { " + "id " * 5001 + "} }",
+    ],
+)
+def test_what_breaks_a_rule_is_a_validation_error(reader: httpx.Client, query: str) -> None:
+    """A query that does not parse, bind, or keep the limits is a VALIDATION_ERROR."""
+    assert set(codes(asked(reader, query))) == {"VALIDATION_ERROR"}
+
+
+def test_limits_are_named(reader: httpx.Client) -> None:
+    """The refusal of a costly request names the limit."""
+    costly = "{ queries(first: 500) { nodes { surface { connections { id name } } } } }"
+    assert "10000" in asked(reader, costly)["errors"][0]["message"]
+
+
+def test_missing_right_is_an_error_of_the_field(service: Service) -> None:
+    """Without the right the request is answered 200 with a FORBIDDEN error at the field."""
+    caller = service.caller("viewer@t", scopes="Workspace.WarmQuery.Execute")
+    body = asked(caller, '{ connection(id: "x") { id } }')
+    assert (codes(body), body["errors"][0]["path"], body["data"]) == (
+        ["FORBIDDEN"],
+        ["connection"],
+        {"connection": None},
+    )
+    refused = service.caller("viewer@t", scopes="Workspace.Catalog.Read")
+    assert codes(asked(refused, 'mutation { executeQuery(name: "x") { rows } }')) == ["FORBIDDEN"]
+
+
+def test_execute_query_runs_what_is_approved(service: Service) -> None:
+    """An approved query gives rows, columns and governance; a draft is FORBIDDEN, an unknown one not found."""
+    editor, admin, viewer = (service.caller(f"{who}@t") for who in ("editor", "admin", "viewer"))
+    body = {
+        "name": "Asked by GraphQL",
+        "surface": "hall",
+        "kql": "print answer = n * 2, at = datetime(2026-01-05)",
+        "parameters": [{"name": "n", "type": "long"}],
+    }
+    assert editor.put("/oi-api/warm-queries/by-graphql", json=body).status_code in {200, 201}
+    run = (
+        'mutation($p: JSON) { executeQuery(name: "Asked by GraphQL", parameters: $p) { rows columns { name type } '
+        "meta { rowCount executionTime truncated } governance { queryApprovedBy queryApprovedAt } } }"
+    )
+    assert codes(asked(viewer, run, p={"n": 21})) == ["FORBIDDEN"]
+    assert admin.post("/oi-api/warm-queries/by-graphql/approve").status_code == 200
+    made = data(viewer, run, p={"n": 21})["executeQuery"]
+    assert made["rows"][0]["answer"] == 42
+    assert made["columns"] == [{"name": "answer", "type": "long"}, {"name": "at", "type": "datetime"}]
+    assert (made["meta"]["rowCount"], made["meta"]["truncated"]) == (1, False)
+    assert made["governance"]["queryApprovedBy"] == "admin@t"
+    for wrong in ({}, {"n": "x"}, {"n": 1, "m": 2}, [1], "n"):
+        assert codes(asked(viewer, run, p=wrong)) == ["VALIDATION_ERROR"], wrong
+    unknown = 'mutation { executeQuery(name: "none") { rows } }'
+    assert codes(asked(viewer, unknown)) == ["RESOURCE_NOT_FOUND"]
+    assert editor.delete("/oi-api/warm-queries/by-graphql").status_code == 204
+
+
+def test_get_runs_queries_and_no_mutations(reader: httpx.Client) -> None:
+    """GET answers a query; a mutation by GET is 405 and names POST."""
+    assert reader.get(ADDRESS, params={"query": "{ workspace { id } }"}).json()["data"]["workspace"]["id"] == "plant-t"
+    refused = reader.get(ADDRESS, params={"query": 'mutation { executeQuery(name: "x") { rows } }'})
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
+    assert refused.json()["errors"]
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "status"),
+    [
+        (b"no json", "application/json", 400),
+        (b"[]", "application/json", 400),
+        (b"{}", "application/json", 400),
+        (b'{"query": 5}', "application/json", 400),
+        (b'{"query": "{ a }", "query": "{ b }"}', "application/json", 400),
+        (b'{"query": "{ workspace { id } }", "variables": []}', "application/json", 400),
+        (b"{ workspace { id } }", "application/graphql", 400),
+        (b'{"query": "' + b" " * 1_048_576 + b'"}', "application/json", 413),
+    ],
+)
+def test_malformed_request_is_refused_with_errors(
+    reader: httpx.Client, body: bytes, content_type: str, status: int
+) -> None:
+    """What is no GraphQL request gets its status and an errors array."""
+    reply = reader.post(ADDRESS, content=body, headers={"Content-Type": content_type})
+    assert (reply.status_code, codes(reply.json())) == (status, ["VALIDATION_ERROR"]), reply.text
+
+
+def test_newer_media_type_tells_by_status(reader: httpx.Client) -> None:
+    """Under application/graphql-response+json an invalid document is 400, and the reply is of that type."""
+    headers = {"Accept": "application/graphql-response+json"}
+    good = reader.post(ADDRESS, json={"query": "{ workspace { id } }"}, headers=headers)
+    bad = reader.post(ADDRESS, json={"query": "{ nope }"}, headers=headers)
+    assert (good.status_code, bad.status_code) == (200, 400)
+    assert good.headers["content-type"].startswith("application/graphql-response+json")
+    assert bad.headers["content-type"].startswith("application/graphql-response+json")
+
+
+def test_introspection_shows_the_schema(reader: httpx.Client) -> None:
+    """The standard introspection query of tools is answered in full."""
+    from graphql import build_client_schema, get_introspection_query, print_type  # noqa: PLC0415
+
+    schema = build_client_schema(data(reader, get_introspection_query()))  # type: ignore[arg-type]  # as it came
+    connection = schema.type_map["Connection"]
+    assert "stats: ConnectionStats\n" in print_type(connection)

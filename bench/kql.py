@@ -3,7 +3,7 @@
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from local.kusto.expansion import bound_expansion
 from local.kusto.extensions import EXTENSIONS
 from local.kusto.loading import load
 from local.kusto.sandbox import open_database
-from local.kusto.tables import columns_of, create_views, text_columns
+from local.kusto.tables import column_types, columns_of, create_views
 from local.kusto.translate import translate
 
 ROWS = 1_000_000
@@ -117,16 +117,16 @@ def kql() -> Iterator[Figure]:
     """Run each query in both languages, in turn, and compare the medians."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, open_database(None) as connection:
         _write(Path(folder) / "Telemetry.parquet")
-        schema, texts = _prepared(connection, Path(folder))
+        schema, types = _prepared(connection, Path(folder))
         for case in CASES:
-            translated = translate(case.kql, schema, (), texts).sql
+            translated = translate(case.kql, schema, (), types).sql
             ours, theirs = _medians(connection, translated, case.sql)
             detail = {"kqlMs": round(ours, 2), "sqlMs": round(theirs, 2), "rows": ROWS}
             yield Figure(f"kql_{case.name}", ours / theirs, "ratio", at_most=BOUND, detail=detail)
 
 
-def _prepared(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[dict[str, list[str]], list[str]]:
-    """Do what the endpoint and its translator do when they start; return the schema and the columns of texts."""
+def _prepared(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[dict[str, list[str]], Mapping[str, str]]:
+    """Do what the endpoint and its translator do when they start; return the schema and the columns' types."""
     load(connection, create_views(connection, folder), MEMORY_BYTES)
     bound_expansion()
     for extension in EXTENSIONS:
@@ -134,7 +134,7 @@ def _prepared(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[dict
         for macro in extension.macros:
             connection.execute(macro)
     schema = {table: list(columns) for table, columns in columns_of(connection, ["Telemetry"]).items()}
-    return schema, list(text_columns(connection, ["Telemetry"]))
+    return schema, column_types(connection, ["Telemetry"])
 
 
 def _medians(connection: duckdb.DuckDBPyConnection, ours: str, theirs: str) -> tuple[float, float]:

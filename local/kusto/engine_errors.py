@@ -9,6 +9,7 @@ from duckdb_kql.types import kusto_type
 from local.kusto.errors import (
     QueryError,
     execution_failed,
+    faulty,
     internal_error,
     out_of_memory,
     semantic_error,
@@ -19,6 +20,9 @@ from local.kusto.errors import (
 from local.kusto.sandbox import abandon
 
 _LOGGER = logging.getLogger(__name__)
+MARK = "kql:"
+"""Begins the message of an ``error()`` in the SQL that is a fault of the query; the code of the fault follows."""
+_MARKED_FAULT = re.compile(r"Invalid Input Error: kql:(?P<code>SEM\d{4}|EMB\d{4}):(?P<message>[^\n]*)")
 _DETAIL = 300
 _UNKNOWN_COLUMN = tuple(
     re.compile(pattern)
@@ -63,6 +67,9 @@ def reworded(error: duckdb.Error) -> QueryError:
 
     A database that DuckDB has given up ends the process.
     """
+    fault = _MARKED_FAULT.match(str(error))
+    if fault is not None:
+        return faulty(fault["code"], fault["message"])
     text = str(error).split("\n", 1)[0]
     detail = text.partition(": ")[2] or text
     match error:

@@ -145,6 +145,19 @@ def unsupported(
     )
 
 
+def faulty(code: str, message: str) -> QueryError:
+    """A fault of the query that shows when its types are known; ``code`` is that of the translator's own errors."""
+    refused = code == "EMB0001"
+    return QueryError(
+        status=400,
+        code="BadRequest_NotSupported" if refused else "General_BadRequest",
+        type_name="CslNotSupportedException" if refused else "SemanticException",
+        heading=f"Semantic error: {code}: ",
+        message=message,
+        inner=code,
+    )
+
+
 def untranslatable() -> QueryError:
     """The translator fails on the text in a way that it does not tell; the log has the details."""
     return QueryError(

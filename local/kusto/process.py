@@ -23,7 +23,7 @@ from local.kusto.loading import load
 from local.kusto.sandbox import close_sandbox, limit_memory, open_database
 from local.kusto.server import Application
 from local.kusto.store import TABLE, TelemetryStore
-from local.kusto.tables import columns_of, create_views, text_columns
+from local.kusto.tables import column_types, columns_of, create_views
 from local.kusto.translator import Translator
 
 DATABASE_FILE = "telemetry.duckdb"
@@ -70,7 +70,7 @@ def serve(arguments: Arguments) -> None:
 async def _serve(
     arguments: Arguments, connection: duckdb.DuckDBPyConnection, tables: tuple[str, ...], listener: socket.socket
 ) -> None:
-    translator = Translator(columns_of(connection, tables), text_columns(connection, tables))
+    translator = Translator(columns_of(connection, tables), column_types(connection, tables))
     engine = Engine(connection, translator)
     ingest = Ingest(connection, arguments.hub) if arguments.hub else None
     figures = Figures(connection, tables, engine, translator, ingest)

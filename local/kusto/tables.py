@@ -52,11 +52,13 @@ def columns_of(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> 
     return {table: [name for name, _ in _described(connection, _quoted(table))] for table in tables}
 
 
-def text_columns(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Sequence[str]:
-    """Return the names of columns that hold texts in each of the tables that has such a column."""
-    described = [column for table in tables for column in _described(connection, f'"{table}"')]
-    others = {name for name, kind in described if kind != "VARCHAR"}
-    return sorted({name for name, _ in described} - others)
+def column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, str]:
+    """Return DuckDB's type of each column that is of one type in every table that has it, by name."""
+    types: dict[str, set[str]] = {}
+    for table in tables:
+        for name, kind in _described(connection, _quoted(table)):
+            types.setdefault(name, set()).add(kind)
+    return {name: kinds.pop() for name, kinds in sorted(types.items()) if len(kinds) == 1}
 
 
 def _create_view(connection: duckdb.DuckDBPyConnection, file: Path) -> None:

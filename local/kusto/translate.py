@@ -1,6 +1,6 @@
 """KQL to SQL: one query text becomes one SELECT, or an error that says what is wrong with the text."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from duckdb_kql.translate import clock, to_sql
 from local.kusto.discovery import Rows, known, undiscovered
 from local.kusto.errors import QueryError, not_read_only, too_complex, unsupported
 from local.kusto.expansion import check_length
-from local.kusto.extensions.text_columns import known_texts
+from local.kusto.extensions.known_types import known_types
 from local.kusto.gates import check_sources
 from local.kusto.parameters import Declaration
 from local.kusto.positions import placed
@@ -43,7 +43,7 @@ class Translation:
 
 
 def translate(
-    text: str, schema: Mapping[str, Sequence[str]], found: Sequence[Rows] = (), texts: Collection[str] = ()
+    text: str, schema: Mapping[str, Sequence[str]], found: Sequence[Rows] = (), types: Mapping[str, str] | None = None
 ) -> Translation:
     """Return the SQL of a query.
 
@@ -53,7 +53,7 @@ def translate(
         text: KQL.
         schema: the tables that the query may read, with their columns in order.
         found: the rows of the probes so far.
-        texts: columns that hold texts in each table that has them.
+        types: DuckDB's type of each column that is of one type in every table that has it.
 
     Raises:
         QueryError: the text does not parse, does not bind, is no query, or uses what is not supported.
@@ -61,7 +61,7 @@ def translate(
     if is_control_command(text):
         raise not_read_only((1, 1))
     try:
-        return _translate(text, schema, found, texts)
+        return _translate(text, schema, found, types or {})
     except RecursionError:
         raise too_complex("the query is nested too deeply") from None
     except QueryError as error:
@@ -72,7 +72,7 @@ def translate(
 
 
 def _translate(
-    text: str, schema: Mapping[str, Sequence[str]], found: Sequence[Rows], texts: Collection[str]
+    text: str, schema: Mapping[str, Sequence[str]], found: Sequence[Rows], types: Mapping[str, str]
 ) -> Translation:
     # A `set query_now` in the text pins this clock while the text is lowered.
     with clock(None) as pinned:
@@ -83,7 +83,7 @@ def _translate(
         check_sources(query, schema)
         check_meaning(query)
         probe = undiscovered(query, found)
-        with known(query, found), known_texts(query, texts):
+        with known(query, found), known_types(query, types):
             sql = to_sql(probe or query, {table: list(columns) for table, columns in schema.items()})
     check_length(sql)
     declarations = tuple(_declaration(each) for each in query.parameters)

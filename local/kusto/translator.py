@@ -35,12 +35,12 @@ class Translator:
 
     Args:
         schema: the tables that queries may read, with their columns in order.
-        texts: columns that hold texts in each table that has them.
+        types: DuckDB's type of each column that is of one type in every table that has it.
     """
 
-    def __init__(self, schema: Mapping[str, Sequence[str]], texts: Sequence[str]) -> None:
+    def __init__(self, schema: Mapping[str, Sequence[str]], types: Mapping[str, str]) -> None:
         self._schema = schema
-        self._texts = texts
+        self._types = types
         self._cache: OrderedDict[str, Translation] = OrderedDict()
         self._cached_characters = 0
         self._short = _Process()
@@ -83,7 +83,7 @@ class Translator:
 
     async def _fresh(self, text: str, found: Sequence[Rows]) -> Translation:
         process = self._short if len(text) <= SHORT_CHARACTERS else self._long
-        request = {"text": text, "schema": self._schema, "found": found, "texts": self._texts}
+        request = {"text": text, "schema": self._schema, "found": found, "types": self._types}
         async with process.turn:
             for _ in range(_ATTEMPTS):
                 try:

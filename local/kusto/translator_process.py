@@ -3,7 +3,7 @@
 A text of 150 bytes can expand to gigabytes of SQL, and a parse cannot be interrupted from another thread. So each
 translator reads requests from standard input, answers on standard output, and dies of what it cannot afford.
 
-Frames are a 4-byte big-endian length and a JSON document: ``{"text", "schema", "found", "texts"}`` in, ``{"sql",
+Frames are a 4-byte big-endian length and a JSON document: ``{"text", "schema", "found", "types"}`` in, ``{"sql",
 "slots", "declarations", "probe"}`` or ``{"error": {...}}`` out.
 """
 
@@ -60,7 +60,7 @@ def main() -> None:
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
     while request := _receive(requests):
         signal.alarm(ORPHAN_SECONDS)
-        reply, afford = _answer(request["text"], request["schema"], request["found"], request["texts"])
+        reply, afford = _answer(request["text"], request["schema"], request["found"], request["types"])
         signal.alarm(0)
         replies.write(_LENGTH.pack(len(reply)) + reply)
         replies.flush()
@@ -80,10 +80,10 @@ def _receive(stream: BinaryIO) -> dict[str, Any] | None:
     return document
 
 
-def _answer(text: str, schema: dict[str, list[str]], found: list[Rows], texts: list[str]) -> tuple[bytes, bool]:
+def _answer(text: str, schema: dict[str, list[str]], found: list[Rows], types: dict[str, str]) -> tuple[bytes, bool]:
     """Return the reply, and whether this process can go on."""
     try:
-        return _rendered(_timed(text, schema, found, texts)), True
+        return _rendered(_timed(text, schema, found, types)), True
     except _OutOfTimeError:
         return _failure(too_complex("the query takes too long to translate")), True
     except QueryError as error:
@@ -95,10 +95,10 @@ def _answer(text: str, schema: dict[str, list[str]], found: list[Rows], texts: l
         return _failure(untranslatable()), True
 
 
-def _timed(text: str, schema: dict[str, list[str]], found: list[Rows], texts: list[str]) -> Translation:
+def _timed(text: str, schema: dict[str, list[str]], found: list[Rows], types: dict[str, str]) -> Translation:
     signal.setitimer(signal.ITIMER_VIRTUAL, CPU_SECONDS)
     try:
-        return translate(text, schema, found, texts)
+        return translate(text, schema, found, types)
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 

@@ -54,8 +54,6 @@ _PLAIN = (
         ),
         2,
     ),
-    ("minif", "min({0}) FILTER (WHERE {1})", 2),
-    ("maxif", "max({0}) FILTER (WHERE {1})", 2),
     ("stdevp", "coalesce(stddev_pop({0}), 0.0)", 1),
     ("stdevpif", "coalesce(stddev_pop({0}) FILTER (WHERE {1}), 0.0)", 2),
     ("variancep", "coalesce(var_pop({0}), 0.0)", 1),
@@ -76,6 +74,8 @@ _NAMED_LIKE_ARGUMENT = (
 
 SUPPORTED: tuple[str, ...] = (
     *(name for name, _, _ in (*_PLAIN, *_NAMED_LIKE_ARGUMENT)),
+    "minif",
+    "maxif",
     "anyif",
     "make_list and make_set with a maximum size, in the order of a sorted input",
     "make_list_if",

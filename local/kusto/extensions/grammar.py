@@ -15,6 +15,7 @@ NOTHING = "\N{SYMBOL FOR NULL}"
 macros: tuple[str, ...] = ()
 _ENDS = frozenset({KqlLexer.BAR, KqlLexer.CLOSEPAREN, KqlLexer.CLOSEBRACE, KqlLexer.SEMICOLON, Token.EOF})
 _PROPERTIES = frozenset({"regex", "quote", "escape", "greedy"})
+_RANGES = frozenset({KqlLexer.BETWEEN, KqlLexer.NOT_BETWEEN})
 _BEGINS = frozenset({KqlLexer.BAR, KqlLexer.OPENPAREN})
 
 
@@ -27,6 +28,8 @@ class CompletingLexer(KqlLexer):
         self._before = Token.INVALID_TYPE
         self._earlier = Token.INVALID_TYPE
         self._in_parse_kv = False
+        self._depth = 0
+        self._bounds: list[int] = []
 
     def nextToken(self) -> Token:  # noqa: N802  the runtime's interface
         """Return the next token, hidden ones included."""
@@ -47,8 +50,30 @@ class CompletingLexer(KqlLexer):
         elif token.type == KqlLexer.ASTERISK and (self._earlier, self._before) == (KqlLexer.COLON, KqlLexer.OPENPAREN):
             self._ahead.extendleft([_instead(token, KqlLexer.LONG, "long"), _instead(token, KqlLexer.COLON, ":")])
             token = _instead(token, KqlLexer.IDENTIFIER, NOTHING)
+        token = self._enclosed(token)
         self._earlier, self._before = self._before, token.type
         return token
+
+    def _enclosed(self, token: Token) -> Token:
+        """Put each bound of ``between`` into parentheses: the grammar takes an expression there only so."""
+        if token.type == KqlLexer.OPENPAREN:
+            self._depth += 1
+            if self._before in _RANGES:
+                self._ahead.appendleft(_instead(token, KqlLexer.OPENPAREN, "("))
+                self._bounds.append(self._depth + 1)
+            return token
+        if token.type not in (KqlLexer.DOTDOT, KqlLexer.CLOSEPAREN):
+            return token
+        ends = bool(self._bounds) and self._bounds[-1] == self._depth
+        self._depth -= token.type == KqlLexer.CLOSEPAREN or ends
+        if not ends:
+            return token
+        if token.type == KqlLexer.CLOSEPAREN:
+            self._bounds.pop()
+        else:
+            self._ahead.appendleft(_instead(token, KqlLexer.OPENPAREN, "("))
+        self._ahead.appendleft(token)
+        return _instead(token, KqlLexer.CLOSEPAREN, ")")
 
     def _complete(self, serialize: Token) -> None:
         ahead = []

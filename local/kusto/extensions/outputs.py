@@ -12,6 +12,7 @@ from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
 from local.kusto.extensions.library import replace, writer
 from local.kusto.extensions.names import NamesExpr
+from local.kusto.extensions.ranks import ranked_by
 from local.kusto.extensions.sql import render
 
 type Columns = list[tuple[str, str]]
@@ -83,7 +84,7 @@ def _extreme(expr: ir.FunctionCall, extreme: str, keys: list[str], cols: list[st
         raise KqlUnsupportedError(f"aggregate:{expr.name}", hint="the expression to compare by must come first")
     by, *rest = expr.args
     name = naming.expression_name(by)
-    order = render(by)
+    order = ranked_by(by, expr.name.lower(), "kql_ranked" if extreme == "max" else "kql_no_nan")
     returned = _returned(rest, [*keys, name] if name else keys, cols, f"{extreme}_{name or ''}_arg", 1)
     named = len(agg.names) if isinstance(agg, NamesExpr) else 0
     if (
@@ -97,7 +98,7 @@ def _extreme(expr: ir.FunctionCall, extreme: str, keys: list[str], cols: list[st
         (each, f"CASE WHEN count({order}) = 0 THEN first({sql}) ELSE arg_{extreme}_null({sql}, {order}) END")
         for each, sql in returned
     ]
-    return [(name or f"{extreme}_", f"{extreme}({order})"), *picked]
+    return [(name or f"{extreme}_", ranked_by(by, expr.name.lower(), f"kql_{extreme}")), *picked]
 
 
 def _returned(args: Sequence[ir.Expr], taken: list[str], cols: list[str], unnamed: str, first: int) -> Columns:
@@ -139,7 +140,7 @@ def _is_share(value: object) -> bool:
 
 
 def _quantiles(expr: ir.FunctionCall, first: int, values: Sequence[float]) -> str:
-    value = render(expr.args[0])
+    value = ranked_by(expr.args[0], expr.name.lower(), "kql_no_nan")
     if first == 1:
         return f"quantile_disc({value}, [{', '.join(str(each / 100) for each in values)}])"
     weight = render(expr.args[1])

@@ -14,6 +14,7 @@ from local.kusto.errors import unsupported
 from local.kusto.extensions.library import reader, replace, writer
 from local.kusto.extensions.ordering import OrderedSummarize
 from local.kusto.extensions.pipeline import PipelineOperator, Substitute
+from local.kusto.extensions.ranks import sort_keys
 from local.kusto.extensions.serialized import (
     NeedsSerialized,
     Order,
@@ -191,15 +192,15 @@ class FirstOfEach(PipelineOperator):
         """Return the first rows of each group, in the order that they have or are given."""
         prefix = free_prefix(cols)
         group, row = translate.quote_ident(self.group), f"{prefix}n"
-        keys = (
-            translate.render_sort_keys(self.taken.keys) if self.taken.keys else "random()" if self.taken.random else ""
-        )
+        keys = sort_keys(self.taken.keys) or [("random()" if self.taken.random else "row_number() OVER ()", "")]
         limit = row_limit(self.taken.count)
-        rows = prev if keys else f"(SELECT *, row_number() OVER () AS {row} FROM {prev})"  # noqa: S608  generated names
-        order = keys or row
-        star = "*" if keys else f"* EXCLUDE ({row})"
+        names = [f"{row}{index}" for index in range(len(keys))]
+        added = ", ".join(f"{sql} AS {name}" for (sql, _), name in zip(keys, names, strict=True))
+        rows = f"(SELECT *, {added} FROM {prev})"  # noqa: S608  generated names
+        order = ", ".join(f"{name} {direction}" for name, (_, direction) in zip(names, keys, strict=True))
         return (
-            f"SELECT {star} FROM {rows} QUALIFY row_number() OVER (PARTITION BY {group} ORDER BY {order}) <= {limit} "  # noqa: S608
+            f"SELECT * EXCLUDE ({', '.join(names)}) FROM {rows} "  # noqa: S608  generated names
+            f"QUALIFY row_number() OVER (PARTITION BY {group} ORDER BY {order}) <= {limit} "
             f"ORDER BY {group}, {order}"
         )
 

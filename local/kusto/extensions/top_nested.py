@@ -9,6 +9,7 @@ from duckdb_kql.translate import naming
 from local.kusto.errors import unsupported
 from local.kusto.extensions.library import reader, writer
 from local.kusto.extensions.pipeline import Substitute, add_operator
+from local.kusto.extensions.ranks import ranked
 from local.kusto.extensions.serialized import Serializing, Unserializing
 from local.kusto.extensions.sql import render
 from local.kusto.extensions.tabular import bound_value, row_limit
@@ -120,7 +121,7 @@ class _Tree:
         limit = ""
         if level.count is not None:
             within = f"PARTITION BY {', '.join(keys[:-1])} " if index else ""
-            order = f"{p}a {'ASC NULLS FIRST' if level.ascending else 'DESC NULLS LAST'}"
+            order = f"{ranked(f'{p}a')} {'ASC NULLS FIRST' if level.ascending else 'DESC NULLS LAST'}"
             limit = f" QUALIFY row_number() OVER ({within}ORDER BY {order}) <= {row_limit(level.count)}"
         grouped = f"SELECT {', '.join(keys)}, {weight} AS {p}a FROM {records} WHERE NOT {p}o GROUP BY {', '.join(keys)}"  # noqa: S608
         return f"SELECT *, false AS {p}o FROM ({grouped}){limit}"  # noqa: S608  generated names, rendered expressions

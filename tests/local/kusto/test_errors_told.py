@@ -83,7 +83,7 @@ def test_a_source_may_stand_in_parentheses(endpoint: Endpoint, source: str) -> N
 
 def test_a_failure_of_the_translator_itself_is_a_client_error(caplog: pytest.LogCaptureFixture) -> None:
     """Whatever the translator raises, the caller is told that this query cannot be translated, and the log why."""
-    reply, afford = _answer("T | join kind=inner (T) on a", {"T": 5}, [], [])  # type: ignore[dict-item]  # no columns: it fails
+    reply, afford = _answer("T | join kind=inner (T) on a", {"T": 5}, [], {})  # type: ignore[dict-item]  # no columns: it fails
     assert afford
     assert b'"status":400' in reply
     assert b"EMB0005" in reply

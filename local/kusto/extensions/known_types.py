@@ -1,13 +1,13 @@
-"""Columns that are known to hold texts: the translator asks each value for its type where a name may mean a dynamic.
+"""What is known of the types of expressions before DuckDB sees them.
 
-It knows names, not types, so every comparison of a text is written twice over. A name that is a text in each table that
-has it, and that nothing in the query gives to anything else, needs no such question; the SQL is half as long, which is
-most of what a small query costs, and DuckDB can compare the column itself while it reads.
+The translator knows names, not types, so it asks each value for its type where a name may mean a dynamic. A column that
+is of one type in each table that has it, and whose name nothing in the query gives to anything else, needs no such
+question; the SQL is half as long, which is most of what a small query costs.
 """
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from duckdb_kql import ir, translate
@@ -21,7 +21,27 @@ from local.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows
 
 macros: tuple[str, ...] = ()
 
-_TEXTS: State[Collection[str]] = State("local.kusto.texts", frozenset)
+_NONE: Mapping[str, str] = {}
+_TYPES: State[Mapping[str, str]] = State("local.kusto.types", lambda: _NONE)
+_KINDS = {
+    "VARCHAR": "string", "JSON": "dynamic", "BOOLEAN": "bool", "UUID": "guid", "TIMESTAMP": "datetime",
+    "INTERVAL": "timespan", "DOUBLE": "real", "FLOAT": "real", "BIGINT": "long", "INTEGER": "int", "HUGEINT": "long",
+    "SMALLINT": "int", "TINYINT": "int",
+}  # fmt: skip
+_RESULTS = {
+    "string": ("tostring", "strcat", "strcat_delim", "strcat_array", "tolower", "toupper", "substring",
+               "replace_string", "replace_regex", "trim", "trim_start", "trim_end", "format_datetime",
+               "format_timespan", "strrep", "reverse", "gettype"),
+    "long": ("tolong", "strlen", "array_length", "countof", "datetime_diff", "row_number", "hash"),
+    "int": ("toint",),
+    "real": ("toreal", "todouble", "sqrt", "log", "log10", "exp"),
+    "datetime": ("now", "ago", "todatetime", "startofday", "startofhour", "datetime_add", "make_datetime"),
+    "timespan": ("totimespan", "make_timespan"),
+    "dynamic": ("parse_json", "todynamic", "pack_array", "bag_pack", "pack", "pack_dictionary", "bag_merge",
+                "bag_keys", "split", "array_concat", "array_slice", "extract_all"),
+}  # fmt: skip
+_RESULT_OF = {name: kind for kind, names in _RESULTS.items() for name in names}
+_ALIASES = {"double": "real", "boolean": "bool", "date": "datetime", "time": "timespan"}
 _READING = (ir.ColumnRef, ir.Literal, ir.Parameter, ir.FunctionCall, ir.BinaryOp, ir.UnaryOp, ir.JoinKey, ir.LetRef,
             ir.PathStep, ir.TableRef, ir.InList, ir.HasList)  # fmt: skip
 """Nodes whose texts name no column that comes into being."""
@@ -38,18 +58,34 @@ def install() -> None:
 
 
 @contextlib.contextmanager
-def known_texts(query: ir.Query, texts: Collection[str]) -> Iterator[None]:
+def known_types(query: ir.Query, types: Mapping[str, str]) -> Iterator[None]:
     """Translate one query with what is known about its names.
 
     Args:
         query: the lowered query.
-        texts: the names of columns that are texts in each table that has them.
+        types: DuckDB's type of each column that is of one type in every table that has it.
     """
     given = _given_names(query)
     # A join calls the second of two columns of a name by that name and a number.
-    numbered = {name for name in texts if name[-1:].isdigit()}
-    with _TEXTS.bound(frozenset() if given is None else frozenset(texts) - given - numbered):
+    kept = {} if given is None else {n: t for n, t in types.items() if n not in given and not n[-1:].isdigit()}
+    with _TYPES.bound(kept):
         yield
+
+
+def kind_of(expr: ir.Expr) -> str | None:
+    """Return Kusto's name of an expression's type, None where it is not known yet."""
+    match expr:
+        case ir.Literal() | ir.Parameter():
+            return _ALIASES.get(expr.kind, expr.kind)
+        case ir.ColumnRef():
+            return _KINDS.get(_TYPES.get().get(expr.name, ""))
+        case ir.PathAccess():
+            return "dynamic"
+        case ir.FunctionCall():
+            return _RESULT_OF.get(expr.name.lower())
+        case ir.UnaryOp(op="-"):
+            return kind_of(expr.operand)
+    return None
 
 
 def _given_names(query: ir.Query) -> set[str] | None:
@@ -95,7 +131,7 @@ def _name_of(expr: ir.Expr) -> str:
 
 def _may_be_dynamic(default: Callable[[ir.Expr], bool]) -> Callable[[ir.Expr], bool]:
     def may_be_dynamic(node: ir.Expr) -> bool:
-        return default(node) and not _is_text(node)
+        return default(node) and not (isinstance(node, ir.ColumnRef) and _TYPES.get().get(node.name, "JSON") != "JSON")
 
     return may_be_dynamic
 
@@ -108,4 +144,4 @@ def _tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
 
 
 def _is_text(node: ir.Expr) -> bool:
-    return isinstance(node, ir.ColumnRef) and node.name in _TEXTS.get()
+    return isinstance(node, ir.ColumnRef) and _TYPES.get().get(node.name) == "VARCHAR"

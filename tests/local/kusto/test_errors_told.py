@@ -37,7 +37,7 @@ NAMED = [
 ]
 ILL_TYPED = [
     ("Telemetry | where Timestamp > ago(1)", "operator '-' does not take operands of types (datetime, long)"),
-    ("Telemetry | where DeviceId > 5", "values of types string and long cannot be compared"),
+    ("Telemetry | where DeviceId > 5", "Cannot compare values of types string and long"),
     ("Telemetry | summarize sum(DeviceId)", "sum(): an argument is of a type that the function does not take"),
     ("Telemetry | where Number = 1", "a predicate of type bool is expected, not long"),
     ("print 1 + 'a'", "'a' is no long"),

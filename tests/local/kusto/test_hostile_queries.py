@@ -28,7 +28,6 @@ EXPANDING = [
     "Telemetry | where DeviceId == '" + "x" * 70_000 + "'",
 ]
 GREEDY = [
-    "range x from 1 to 100000000 step 1 | summarize make_list(x)",
     "print x = strrep(strrep(strrep('x', 1024), 1024), 1024)",
 ]
 

@@ -24,7 +24,9 @@ from local.event_hubs import PartitionLoop
 from local.files import Files
 from local.http import HttpApp
 from local.hub_access import HubAccess
-from local.server import Server, address, listen
+from local.live_replay import ReplayFirst, TableSettled
+from local.live_stream import LiveFront, access_key
+from local.server import Application, Server, address, listen
 from local.stopping import Stopping
 from local.timer_status import TimerStatusFile
 from local.timers import Timer
@@ -39,6 +41,7 @@ _CANCEL_SECONDS = 0.3
 _END_SECONDS = 4.8
 """After a signal; five seconds are promised."""
 
+_LIVE_ENDPOINT, _LIVE_KEY = "WEB_PUBSUB_ENDPOINT", "WEB_PUBSUB_ACCESS_KEY"
 _LEAST_CHILD_SECONDS, _MOST_CHILD_SECONDS = 0.5, 4.5
 
 
@@ -113,6 +116,7 @@ class Host:
         # Only now is the port known; the app, which is imported next, makes links with it.
         url = os.environ.setdefault("FILES_URL", address(_reachable(self._options.host), listener))
         await self._start_kusto(stack)
+        carries_live = self._name_web_pubsub(listener)
         host_json = read_host_json(self._options.app)
         functions = await worker.index(self._options.app)
         durable = self._durable(functions, listener, host_json, stack)
@@ -120,14 +124,18 @@ class Host:
         if self._options.workspace_file is not None:
             await _seed(self._options.workspace_file)
         timers = self._start_timers(triggers)
-        self._start_event_hubs(triggers, host_json, stack)
+        hub = self._start_event_hubs(triggers, host_json, stack)
         admin = Admin(triggers.functions, {name: timer.run_now for name, timer in timers.items()})
         if durable:
             self._spawn(durable.run())
         data_dir = self._options.data_dir
         files = Files(data_dir / "blobs", FileLinks(url, data_dir / "files-key"))
-        http = HttpApp(triggers.routes, admin, files, durable.webhooks if durable else None)
-        await self._start_http(http, listener)
+        app: Application = HttpApp(triggers.routes, admin, files, durable.webhooks if durable else None)
+        if carries_live:
+            live = LiveFront(app, os.environ[_LIVE_KEY], ReplayFirst(TableSettled(hub, self._stopping)))
+            stack.push_async_callback(live.close)
+            app = live
+        await self._start_http(app, listener, web_sockets=carries_live)
 
     def _durable(
         self,
@@ -152,6 +160,14 @@ class Host:
         os.environ["KUSTO_URI"] = await child.start()
         self._spawn(child.supervise(self._stopping))
 
+    def _name_web_pubsub(self, listener: socket.socket) -> bool:
+        """Name the stand-in, in this process, as the app's Web PubSub, unless it has one; return whether that is so."""
+        if os.environ.get(_LIVE_ENDPOINT):
+            return False
+        os.environ[_LIVE_ENDPOINT] = address(_reachable(self._options.host), listener)
+        os.environ[_LIVE_KEY] = access_key(self._options.data_dir / "web-pubsub-key")
+        return True
+
     def _start_timers(self, triggers: Triggers) -> dict[str, Timer]:
         statuses = TimerStatusFile(self._options.data_dir / "timers.json")
         timers = {setting.function.name: Timer(setting, statuses, self._stopping) for setting in triggers.timers}
@@ -159,7 +175,7 @@ class Host:
             self._spawn(timer.run())
         return timers
 
-    def _start_event_hubs(self, triggers: Triggers, host_json: HostJson, stack: AsyncExitStack) -> None:
+    def _start_event_hubs(self, triggers: Triggers, host_json: HostJson, stack: AsyncExitStack) -> HubAccess:
         hub = HubAccess(self._options.data_dir / "hub.sqlite")
         stack.push_async_callback(hub.close)
         for setting in triggers.event_hubs:
@@ -168,9 +184,10 @@ class Host:
                 self._spawn(loop.run())
         self._spawn(hub.watch(self._stopping))
         self._spawn(hub.trim_hourly(triggers.groups(), self._stopping))
+        return hub
 
-    async def _start_http(self, app: HttpApp, listener: socket.socket) -> None:
-        server = Server(app, int(_DRAIN_SECONDS))
+    async def _start_http(self, app: Application, listener: socket.socket, *, web_sockets: bool) -> None:
+        server = Server(app, int(_DRAIN_SECONDS), web_sockets=web_sockets)
         self._spawn(server.serve([listener]))
         self._spawn(server.exit_on(self._stopping))
         await server.listening.wait()

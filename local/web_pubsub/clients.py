@@ -2,29 +2,33 @@
 
 import asyncio
 import uuid
+from collections.abc import Coroutine
 
 from local.refusals import refusal, request_id
-from local.web_pubsub.asgi import Message, Receive, Send, headers_of, origin_of
-from local.web_pubsub.connection import JSON_SUBPROTOCOL, Connection
+from local.web_pubsub.asgi import Message, Receive, Send, headers_of, origin_of, query_of
+from local.web_pubsub.connection import BROKEN, JSON_SUBPROTOCOL, Connection
 from local.web_pubsub.events import Events, Subject
 from local.web_pubsub.handshake import Admission, RefusedError, admit
 from local.web_pubsub.hub import Hub
 from local.web_pubsub.outbox import Wire
 from local.web_pubsub.sessions import JsonSession, PlainSession, Session
+from local.web_pubsub.settings import HubSettings
 from local.web_pubsub.sockets import EXTENSION
 from shared.errors import WorkspaceError
+from shared.logs import logger
 
+_LOGGER = logger("local.web_pubsub")
 _HOP_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 
 async def serve_client(
-    scope: Message, receive: Receive, send: Send, hub: Hub, events: Events, access_key: str, *, anonymous: bool
+    scope: Message, receive: Receive, send: Send, hub: Hub, events: Events, access_key: str, settings: HubSettings
 ) -> None:
     """Serve one client of a hub until it is gone."""
     await receive()
     connection_id = uuid.uuid4().hex
     try:
-        admission = await admit(scope, connection_id, access_key, events, anonymous=anonymous)
+        admission = await admit(scope, connection_id, access_key, events, anonymous=settings.anonymous)
     except WorkspaceError as error:
         await refuse(scope, send, error)
         return
@@ -34,7 +38,22 @@ async def serve_client(
         await _respond(send, answer.status, headers, answer.body)
         return
     await send({"type": "websocket.accept", "subprotocol": admission.subprotocol})
-    await _serve(_connection(scope, connection_id, admission), admission, receive, hub, events, _host(scope))
+    connection = _connection(scope, connection_id, admission)
+    prelude = settings.prelude(connection, query_of(scope)) if settings.prelude is not None else None
+    playing = None if prelude is None else asyncio.create_task(_play(connection, prelude))
+    try:
+        await _serve(connection, admission, receive, hub, events, _host(scope))
+    finally:
+        if playing is not None:
+            playing.cancel()
+
+
+async def _play(connection: Connection, prelude: Coroutine[None, None, None]) -> None:
+    try:
+        await prelude
+    except Exception:
+        _LOGGER.exception("what comes first cannot be sent; the client is closed")
+        connection.close(BROKEN, "what comes first cannot be sent")
 
 
 async def refuse(scope: Message, send: Send, error: WorkspaceError) -> None:

@@ -1,11 +1,12 @@
 """One connected client."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 import orjson
 
+from local.web_pubsub.holding import Holding
 from local.web_pubsub.outbox import Outbox, Wire
 from local.web_pubsub.payloads import Payload, frame
 from local.web_pubsub.permissions import Permissions
@@ -13,11 +14,13 @@ from shared.logs import fields, logger
 from shared.timestamps import now
 
 JSON_SUBPROTOCOL = "json.webpubsub.azure.v1"
-NORMAL, POLICY, TRY_AGAIN_LATER, TOKEN_EXPIRED = 1000, 1008, 1013, 4401
+NORMAL, POLICY, BROKEN, TRY_AGAIN_LATER, TOKEN_EXPIRED = 1000, 1008, 1011, 1013, 4401
 """Close codes: RFC 6455 section 7.4 and the IANA registry, the last of this service's own."""
 
 _LOGGER = logger("local.web_pubsub")
 _MOST_REASON_BYTES = 123
+_RUN_MESSAGES, _RUN_BYTES = 500, 256 * 1024
+"""What is sent between two looks at whether the client keeps up; far below what it may be behind by."""
 
 
 class Connection:
@@ -46,10 +49,50 @@ class Connection:
         self._wire = wire
         self._outbox = Outbox(wire, self._fell_behind)
         self._deadline: asyncio.TimerHandle | None = None
+        self._holding: Holding | None = None
 
     def send(self, payload: Payload) -> None:
         """Send a message after those before it, without waiting; a client that is too far behind is closed (1013)."""
-        self._outbox.put(self._frame(payload))
+        if self._holding is not None:
+            self._holding.put(payload)
+        else:
+            self._outbox.put(self._frame(payload))
+
+    def hold(self) -> None:
+        """Hold messages back from now on, and forget those held back so far; what is sent at a pace passes."""
+        self._holding = Holding()
+
+    def spilled(self) -> bool:
+        """Return whether more came since ``hold`` than is held back."""
+        return self._holding is not None and self._holding.spilled
+
+    async def release(self, unwanted: Callable[[bytes], bool]) -> None:
+        """Send what was held back, at the client's pace, and hold nothing back any more.
+
+        Args:
+            unwanted: tells by its data whether a message is left out.
+        """
+        while self._holding:
+            run = [payload for payload in self._holding.take(_RUN_MESSAGES) if not unwanted(payload.data)]
+            if not await self.send_all_paced(run):
+                return
+            if self._holding.spilled:
+                self._fell_behind()
+                return
+        self._holding = None
+
+    async def send_all_paced(self, payloads: Sequence[Payload]) -> bool:
+        """Send messages in runs, each once the client took everything before it; return whether it is still there."""
+        run_messages = run_bytes = 0
+        for payload in payloads:
+            run_messages, run_bytes = run_messages + 1, run_bytes + len(payload.data)
+            if run_messages == 1 or run_messages > _RUN_MESSAGES or run_bytes > _RUN_BYTES:
+                run_messages, run_bytes = 1, len(payload.data)
+                if not await self.send_paced(payload):
+                    return False
+            else:
+                self._outbox.put(self._frame(payload))
+        return True
 
     async def send_paced(self, payload: Payload) -> bool:
         """Send a message once the client took everything before it, so that it never counts as behind for it.

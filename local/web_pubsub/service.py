@@ -64,7 +64,7 @@ class WebPubSub:
             self.hub(name),
             self._events[name],
             self._settings.access_key,
-            anonymous=settings.anonymous,
+            settings,
         )
 
     async def _serve_call(self, scope: Message, receive: Receive, send: Send) -> None:

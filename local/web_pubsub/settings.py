@@ -1,11 +1,17 @@
 """How a hub treats its clients."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from local.web_pubsub.connection import Connection
 from local.web_pubsub.upstream import Upstream
 
 SYSTEM_EVENTS = frozenset({"connect", "connected", "disconnected"})
+
+
+type Prelude = Callable[[Connection, Mapping[str, Sequence[str]]], Coroutine[None, None, None] | None]
+"""Given a client that is about to join its groups, and its query parameters, returns what is done for it first, or None
+for nothing. The service itself has no such thing: it is how a replay comes before live messages."""
 
 
 class EveryEvent(Container[str]):
@@ -24,12 +30,14 @@ class HubSettings:
         system_events: which of connect, connected and disconnected the handler is told.
         user_events: which events that clients send it is told; ``message`` is what plain clients send.
         anonymous: whether clients without access token may connect, where the handler does not refuse them.
+        prelude: what clients get before anything else, None for nothing.
     """
 
     upstream: Upstream | None = None
     system_events: frozenset[str] = frozenset()
     user_events: Container[str] = frozenset()
     anonymous: bool = False
+    prelude: Prelude | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,9 @@ class FrameSocket(WebSocketsSansIOProtocol):
         self._room()
 
     def shutdown(self) -> None:
-        """Close because the server stops; a client that does not read must not hold it up."""
+        """Close because the server stops (1001); a client that does not read must not hold it up."""
+        if self.handshake_complete and not self.close_sent:
+            self.end(CloseCode.GOING_AWAY, "the host stops")
         super().shutdown()
         self.loop.call_later(_STOP_SECONDS, self.transport.abort)
 

@@ -76,7 +76,8 @@ class WebPubSub:
     async def publish(self, group: str, text: bytes) -> None:
         """Send one text message to a group."""
         with _answering():
-            await self._soon(self._connected().send_to_group(group, text.decode(), content_type="text/plain"))
+            # As bytes: of a str azure-core takes the number of characters for Content-Length.
+            await self._soon(self._connected().send_to_group(group, text, content_type="text/plain"))
 
     async def has_readers(self, group: str) -> bool:
         """Return whether a connection is in a group."""

@@ -183,6 +183,13 @@ class HubReader:
         rows.close()
         return events
 
+    def last(self, hub: str, partition: str) -> int:
+        """Return the sequence number of the newest event of the partition, 0 when there never was one."""
+        row = self._connection.execute(
+            "SELECT last_sequence FROM partitions WHERE hub = ? AND partition = ?", (hub, partition)
+        ).fetchone()
+        return int(row[0]) if row else 0
+
     def committed(self, hub: str, group: str, partition: str) -> int:
         """Return the sequence number up to which the group has read the partition, 0 when it has read nothing."""
         row = self._connection.execute(

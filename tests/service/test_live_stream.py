@@ -1,0 +1,352 @@
+"""The live stream over WebSocket."""
+
+import asyncio
+from itertools import count
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tests.service.listening import impulses, listening, refusal, stream_url, token
+from tests.service.running import Service, eventually, failing_fields, problem, rows
+
+_NUMBERS = count()
+
+
+def fresh(prefix: str = "live") -> str:
+    """Return a message id that no other test uses."""
+    return f"{prefix}-{next(_NUMBERS)}"
+
+
+def post(service: Service, connection: str, *messages: dict[str, Any]) -> None:
+    """Send telemetry of a connection."""
+    reply = service.caller("editor@t").post(f"/oi-api/telemetry/{connection}", json=list(messages))
+    assert reply.status_code == 202, reply.text
+
+
+async def test_an_impulse_is_one_json_message(service: Service) -> None:
+    """What a connection sends comes as an impulse, member for member."""
+    identifier = fresh()
+    payload = {"Pressure": 4.25, "big": 9007199254740993, "nested": {"a": [1, None, "ü"]}}
+    async with listening(stream_url(service), token(service, "viewer@t")) as client:
+        told = {"messageId": identifier, "timestamp": "2026-02-01T01:00:00+01:00", "deviceId": "rig-1"}
+        post(service, "pump-rig", {**told, **payload})
+        [impulse] = await impulses(client, 1)
+    headers = impulse.pop("Headers")
+    assert isinstance(headers, dict)
+    assert impulse == {
+        "ID": identifier,
+        "Timestamp": "2026-02-01T00:00:00.000000Z",
+        "Source": "DataConnection",
+        "Subject": "rig-1",
+        "Metadata": {"ConnectionLookup": "pump-rig", "SurfaceLookups": ["hall"]},
+        "Payload": payload,
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "heard"),
+    [
+        ({}, ["pump-rig", "press", "lathe"]),
+        ({"connection": "press"}, ["press"]),
+        ({"surface": "hall"}, ["pump-rig", "press"]),
+        ({"surface": "hall", "connection": "pump-rig"}, ["pump-rig"]),
+        ({"surface": "hall", "connection": "lathe"}, []),
+    ],
+)
+async def test_both_filters_must_hold(service: Service, query: dict[str, str], heard: list[str]) -> None:
+    """A listener hears the connections that every given filter selects, and no other."""
+    bearer = token(service, "viewer@t")
+    async with (
+        listening(stream_url(service, **query), bearer) as client,
+        listening(stream_url(service), bearer) as all_,
+    ):
+        sent = []
+        for connection in ("lathe", "press", "pump-rig", "press", "lathe", "pump-rig"):
+            sent.append((connection, fresh()))
+            post(service, connection, {"messageId": sent[-1][1]})
+        await impulses(all_, len(sent))
+        expected = {identifier for connection, identifier in sent if connection in heard}
+        got = await impulses(client, len(expected))
+        assert {impulse["ID"] for impulse in got} == expected
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(client.recv(), 0.3)
+
+
+@pytest.mark.parametrize("way", ["header", "query", "subprotocol", "link"])
+async def test_each_way_of_giving_the_token(service: Service, way: str) -> None:
+    """Header, query parameter, subprotocol (echoed) and a negotiated link all open the stream."""
+    bearer = token(service, "viewer@t", minutes="5")
+    url, given, subprotocols = stream_url(service, connection="press"), None, []
+    if way == "header":
+        given = bearer
+    elif way == "query":
+        url = stream_url(service, connection="press", token=bearer)
+    elif way == "subprotocol":
+        subprotocols = [f"bearer.{bearer}"]
+    else:
+        reply = service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate?connection=press&ignored=1")
+        assert reply.status_code == 200, reply.text
+        assert set(reply.json()) == {"url", "expiresAt"}
+        url = reply.json()["url"]
+    async with listening(url, given, subprotocols) as client:
+        assert client.subprotocol == (subprotocols[0] if subprotocols else None)
+        identifier = fresh()
+        post(service, "lathe", {"messageId": fresh()})
+        post(service, "press", {"messageId": identifier})
+        assert [impulse["ID"] for impulse in await impulses(client, 1)] == [identifier]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ({"connection": "nothing"}, 404, "CONNECTION_NOT_FOUND"),
+        ({"connection": "PRESS"}, 404, "CONNECTION_NOT_FOUND"),
+        ({"surface": "nothing"}, 404, "SURFACE_NOT_FOUND"),
+        ({"surface": "hall", "connection": "nothing"}, 404, "CONNECTION_NOT_FOUND"),
+        ({"since": "yesterday"}, 400, "INVALID_REQUEST"),
+        ({"since": "2026-01-01T00:00:00"}, 400, "INVALID_REQUEST"),
+        ({"since": "2026-01-01T00:00:00Z", "windowSec": "5"}, 400, "INVALID_REQUEST"),
+        ({"windowSec": "0"}, 400, "INVALID_REQUEST"),
+        ({"windowSec": "3601"}, 400, "INVALID_REQUEST"),
+        ({"windowSec": "1.5"}, 400, "INVALID_REQUEST"),
+        ({"windowSec": ""}, 400, "INVALID_REQUEST"),
+        ({"windowSec": "x", "connection": "nothing"}, 400, "INVALID_REQUEST"),
+    ],
+)
+async def test_what_is_wrong_is_refused_before_the_upgrade(
+    service: Service, query: dict[str, str], status: int, code: str
+) -> None:
+    """With an upgrade, without one and for a link, the same mistake has the same status, code and fields."""
+    bearer = token(service, "viewer@t")
+    replies = [
+        await refusal(stream_url(service, **query), bearer),
+        service.anonymous(bearer=bearer).get("/oi-api/live-stream", params=query),
+        service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate", params=query),
+    ]
+    for reply in replies:
+        problem(reply, status, code)
+        assert reply.headers["x-request-id"]
+        if status == 400:
+            assert set(failing_fields(reply)) <= {"since", "windowSec"}
+
+
+async def test_who_may_not_listen(service: Service) -> None:
+    """No token, a bad one, an expired one and an API key are 401, a token without the right 403; lookups come after."""
+    url = stream_url(service, connection="nothing", windowSec="x")
+    for bearer in (None, "nonsense", service.key("viewer@t"), token(service, "viewer@t") + "x"):
+        reply = await refusal(url, bearer)
+        problem(reply, 401, "UNAUTHENTICATED")
+        assert reply.headers["www-authenticate"] == "Bearer"
+    problem(await refusal(stream_url(service, token="nonsense")), 401, "UNAUTHENTICATED")
+    problem(await refusal(url, subprotocols=["bearer.nonsense"]), 401, "UNAUTHENTICATED")
+    problem(await refusal(url, subprotocols=["chat"]), 401, "UNAUTHENTICATED")
+    unprivileged = token(service, "viewer@t", scopes="Workspace.Catalog.Read")
+    problem(await refusal(url, unprivileged), 403, "ACCESS_RIGHT_MISSING")
+    short = token(service, "viewer@t", minutes="0.02")
+    eventually(
+        lambda: service.anonymous(bearer=short).get("/oi-api/live-stream").status_code, lambda status: status == 401
+    )
+    problem(await refusal(url, short), 401, "UNAUTHENTICATED")
+
+
+async def test_a_service_listens_too(service: Service) -> None:
+    """Listening needs no identity; the token of a service will do, also for a link."""
+    bearer = token(service, "historian")
+    link = service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate").json()["url"]
+    async with listening(stream_url(service), bearer) as one, listening(link) as other:
+        post(service, "press", {"messageId": fresh()})
+        assert await impulses(one, 1) == await impulses(other, 1)
+
+
+def test_without_an_upgrade(service: Service) -> None:
+    """A plain GET is told to upgrade, after who asks and for what is checked; so is one with the token in the query."""
+    caller = service.caller("viewer@t")
+    reply = caller.get("/oi-api/live-stream")
+    problem(reply, 426, "UPGRADE_REQUIRED")
+    assert reply.headers["upgrade"] == "websocket"
+    bearer = token(service, "viewer@t")
+    assert service.anonymous().get("/oi-api/live-stream", params={"token": bearer}).status_code == 426
+    problem(service.anonymous().get("/oi-api/live-stream"), 401, "UNAUTHENTICATED")
+    problem(caller.post("/oi-api/live-stream"), 405, "METHOD_NOT_ALLOWED")
+
+
+async def test_other_addresses_do_not_upgrade(service: Service) -> None:
+    """A handshake anywhere else is answered as the plain request that it also is."""
+    base = service.url.replace("http", "ws", 1)
+    assert (await refusal(f"{base}/healthz")).status_code == 200
+    problem(await refusal(f"{base}/nowhere"), 404, "ROUTE_NOT_FOUND")
+    problem(await refusal(f"{base}/oi-api/warm-queries"), 401, "UNAUTHENTICATED")
+
+
+async def test_a_link_serves_its_listener_alone(service: Service) -> None:
+    """A link without its signature opens nothing, and one whose token was revoked opens nothing any more."""
+    caller = service.caller("viewer@t")
+    link = caller.get("/oi-api/live-stream/negotiate").json()["url"]
+    assert (await refusal(link[:-3])).status_code == 401
+    who = caller.get("/workspace/api/keys/whoami").json()
+    assert who["via"] == "jwt"
+    async with listening(link):
+        pass
+
+
+def test_events_of_others_are_refused(service: Service) -> None:
+    """Only the message service, which signs them, may ask who comes in."""
+    event = {"ce-type": "azure.webpubsub.sys.connect", "ce-connectionId": "c", "ce-signature": "sha256=00"}
+    for headers in ({}, event, event | {"ce-signature": ""}, {**event, "ce-connectionId": ""}):
+        reply = service.anonymous().post("/oi-api/live-stream/events", json={}, headers=headers)
+        problem(reply, 401, "UNAUTHENTICATED")
+
+
+async def test_order_per_connection(service: Service) -> None:
+    """Impulses of one connection come in the order in which they were sent, however many there are."""
+    async with listening(stream_url(service, connection="lathe"), token(service, "viewer@t")) as client:
+        sent = [fresh("order") for _ in range(1500)]
+        for first in range(0, len(sent), 500):
+            post(service, "lathe", *({"messageId": identifier} for identifier in sent[first : first + 500]))
+        assert [impulse["ID"] for impulse in await impulses(client, len(sent))] == sent
+
+
+async def test_a_stream_ends_with_its_token(service: Service) -> None:
+    """When the token that opened it expires, a stream is closed with 4401; streams of other tokens go on."""
+    async with listening(stream_url(service), token(service, "viewer@t")) as other:
+        async with listening(stream_url(service), token(service, "viewer@t", minutes="0.06")) as client:
+            with pytest.raises(ConnectionClosed) as closed:
+                await asyncio.wait_for(client.recv(), 20)
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 4401
+        post(service, "press", {"messageId": fresh()})
+        assert len(await impulses(other, 1)) == 1
+
+
+async def test_a_revoked_token_ends_its_streams(service: Service) -> None:
+    """A stream does not outlive the revocation of its token by more than fifteen seconds, a link's neither."""
+    bearer = token(service, "viewer@t")
+    caller = service.anonymous(bearer=bearer)
+    link = caller.get("/oi-api/live-stream/negotiate").json()["url"]
+    async with (
+        listening(stream_url(service, surface="hall", connection="lathe"), bearer) as one,
+        listening(link) as two,
+    ):
+        identifier = _token_id(bearer)
+        assert service.caller("viewer@t").delete(f"/workspace/api/keys/jwt/{identifier}").status_code == 204
+        for client in (one, two):
+            with pytest.raises(ConnectionClosed):
+                await asyncio.wait_for(client.recv(), 15)
+    assert (await refusal(link)).status_code == 401
+
+
+def _token_id(bearer: str) -> str:
+    import jwt  # noqa: PLC0415
+
+    claims: dict[str, str] = jwt.decode(bearer, options={"verify_signature": False})
+    return claims["jti"]
+
+
+async def test_a_listener_that_does_not_read_is_given_up(service: Service) -> None:
+    """It is closed once it is too far behind (1013), and nobody else waits for it."""
+    bearer = token(service, "viewer@t")
+    filler = "x" * 30_000
+    url = stream_url(service, connection="press")
+    async with listening(url, bearer) as reading, listening(url, bearer) as idle:
+        idle.transport.pause_reading()
+        for _ in range(8):
+            post(service, "press", *({"messageId": fresh("big"), "filler": filler} for _ in range(30)))
+        assert len(await impulses(reading, 240)) == 240
+        idle.transport.resume_reading()
+        with pytest.raises(ConnectionClosed) as closed:
+            await impulses(idle, 240)
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1013
+
+
+async def test_what_was_comes_first(service: Service) -> None:
+    """A replay gives the same impulses as the live stream did, without headers, in the order of their time."""
+    bearer = token(service, "viewer@t")
+    mark = fresh("replay")
+    sent = [
+        {
+            "messageId": f"{mark}-{number}",
+            "timestamp": f"2031-05-01T00:00:{59 - number:02d}.5Z",
+            "n": number,
+            "f": 1e-300,
+        }
+        for number in range(20)
+    ]
+    url = stream_url(service, connection="lathe")
+    async with listening(url, bearer) as client:
+        post(service, "lathe", *sent)
+        live = await impulses(client, len(sent))
+    async with listening(stream_url(service, connection="lathe", since="2031-05-01T00:00:45Z"), bearer) as client:
+        replayed = await impulses(client, 15)
+        post(service, "lathe", {"messageId": f"{mark}-last", "timestamp": "2026-05-01T00:00:00Z"})
+        [last] = await impulses(client, 1)
+    assert replayed == [{**impulse, "Headers": {}} for impulse in reversed(live[:15])]
+    assert last["ID"] == f"{mark}-last"
+
+
+async def test_the_last_seconds_come_first(service: Service) -> None:
+    """WindowSec replays what was measured in so many seconds before the stream began."""
+    now_, old = fresh("now"), fresh("old")
+    viewer = service.caller("viewer@t")
+    post(service, "lathe", {"messageId": now_}, {"messageId": old, "timestamp": "2026-03-01T00:00:00Z"})
+    eventually(lambda: rows(service.caller("editor@t"), f"Telemetry | where MessageId == '{old}'"), bool)
+    link = viewer.get("/oi-api/live-stream/negotiate", params={"windowSec": "60", "connection": "lathe"}).json()["url"]
+    async with listening(link) as client:
+        heard: set[str] = set()
+        while now_ not in heard:
+            heard |= {impulse["ID"] for impulse in await impulses(client, 1)}
+    assert old not in heard
+
+
+async def test_no_gap_and_no_repeat_at_the_seam(service: Service) -> None:
+    """While telemetry pours in, every listener that asks for a replay gets each impulse once, whenever it comes."""
+    bearer = token(service, "viewer@t")
+    editor = {"Authorization": f"Bearer {token(service, 'editor@t')}"}
+    mark, total, batch = fresh("seam"), 6_000, 40
+    url = stream_url(service, connection="pump-rig", since="2033-01-01T00:00:00Z")
+
+    async def pour() -> None:
+        async with httpx.AsyncClient(base_url=service.url, headers=editor, trust_env=False, timeout=60) as http:
+            for first in range(0, total, batch):
+                # Two clocks: every other message seems older than the one before.
+                messages = [
+                    {"messageId": f"{mark}-{number}", "timestamp": f"2033-01-01T{number % 2:02d}:00:00Z"}
+                    for number in range(first, first + batch)
+                ]
+                reply = await http.post("/oi-api/telemetry/pump-rig", json=messages)
+                assert reply.status_code == 202, reply.text
+
+    async def hear(delay: float) -> list[str]:
+        await asyncio.sleep(delay)
+        async with listening(url, bearer) as client:
+            heard = [impulse["ID"] for impulse in await impulses(client, total)]
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(client.recv(), 0.5)
+            return heard
+
+    pouring = asyncio.create_task(pour())
+    listeners = await asyncio.gather(*(hear(delay / 10) for delay in range(8)))
+    await pouring
+    expected = {f"{mark}-{number}" for number in range(total)}
+    for heard in listeners:
+        assert set(heard) == expected
+
+
+async def test_streams_end_with_the_host(own_service: Service) -> None:
+    """A stop closes streams with 1001 and in time; after a restart nothing old is told."""
+    own_service.start()
+    bearer = token(own_service, "viewer@t")
+    async with listening(stream_url(own_service), bearer) as client:
+        post(own_service, "press", {"messageId": "before"})
+        assert [impulse["ID"] for impulse in await impulses(client, 1)] == ["before"]
+        assert await asyncio.to_thread(own_service.stop) == 0
+        with pytest.raises(ConnectionClosed) as closed:
+            await client.recv()
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1001
+    own_service.start()
+    async with listening(stream_url(own_service), bearer) as client:
+        post(own_service, "press", {"messageId": "after"})
+        assert [impulse["ID"] for impulse in await impulses(client, 1)] == ["after"]

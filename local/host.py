@@ -24,7 +24,7 @@ from local.event_hubs import PartitionLoop
 from local.files import Files
 from local.http import HttpApp
 from local.hub_access import HubAccess
-from local.live_replay import ReplayFirst, TableSettled
+from local.live_replay import HubProgress, ReplayFirst
 from local.live_stream import LiveFront, access_key
 from local.server import Application, Server, address, listen
 from local.stopping import Stopping
@@ -132,7 +132,7 @@ class Host:
         files = Files(data_dir / "blobs", FileLinks(url, data_dir / "files-key"))
         app: Application = HttpApp(triggers.routes, admin, files, durable.webhooks if durable else None)
         if carries_live:
-            live = LiveFront(app, os.environ[_LIVE_KEY], ReplayFirst(TableSettled(hub, self._stopping)))
+            live = LiveFront(app, os.environ[_LIVE_KEY], ReplayFirst(HubProgress(hub, self._stopping)))
             stack.push_async_callback(live.close)
             app = live
         await self._start_http(app, listener, web_sockets=carries_live)

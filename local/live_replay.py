@@ -10,14 +10,14 @@ from local.web_pubsub.payloads import DataType, Payload
 from shared.backends.embedded.hub import HubReader
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History
-from shared.live_stream.replay import Replay, Settled
-from shared.logs import logger
+from shared.live_stream.replay import Progress, Replay
+from shared.logs import fields, logger
 from shared.telemetry.models import IMPULSES_HUB
 from shared.timestamps import now
 
-_TABLE_GROUP = "adx"
+_TABLE_GROUP, _LIVE_GROUP = "adx", "live"
 _POLL_SECONDS = 0.02
-_SETTLE_SECONDS = 30.0
+_WAIT_SECONDS = 30.0
 _LOGGER = logger("local.live_replay")
 
 
@@ -25,11 +25,11 @@ class ReplayFirst:
     """Replays what a client asked for with ``since`` or ``windowSec`` before live impulses.
 
     Args:
-        settled: waits until the table holds what the hub holds.
+        progress: of the hub's readers.
     """
 
-    def __init__(self, settled: Settled) -> None:
-        self._settled = settled
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
 
     def __call__(
         self, connection: Connection, query: Mapping[str, Sequence[str]]
@@ -48,7 +48,7 @@ class ReplayFirst:
 
         wired = services()
         connections = filters.connections(await wired.catalog.current())
-        await Replay(History(wired.engine), self._settled).run(_Client(connection), connections, since)
+        await Replay(History(wired.engine), self._progress).run(_Client(connection), connections, since)
 
 
 class _Client:
@@ -68,31 +68,38 @@ class _Client:
         await self._connection.release(repeated)
 
 
-class TableSettled:
-    """Waits until the query table holds every impulse that the hub holds at the time of the call."""
+class HubProgress:
+    """The Progress port over the offsets of the hub's consumer groups."""
 
     def __init__(self, hub: HubAccess, stopping: Stopping) -> None:
         self._hub = hub
         self._stopping = stopping
 
-    async def __call__(self) -> None:
-        """Wait, at most half a minute: a table that falls so far behind is told to the log."""
+    async def table(self) -> None:
+        """Wait for the query table."""
+        await self._reached(_TABLE_GROUP)
+
+    async def live(self) -> None:
+        """Wait for the live stream."""
+        await self._reached(_LIVE_GROUP)
+
+    async def _reached(self, group: str) -> None:
+        """Wait, at most half a minute: who falls so far behind is told to the log."""
         ends = await self._hub.do(_ends)
-        for _ in range(int(_SETTLE_SECONDS / _POLL_SECONDS)):
-            read = await self._hub.do(_read)
+        for _ in range(int(_WAIT_SECONDS / _POLL_SECONDS)):
+            read = await self._hub.do(lambda reader: _read(reader, group))
             if all(read[partition] >= end for partition, end in ends.items()):
                 return
             if await self._stopping.within(_POLL_SECONDS):
                 return
-        _LOGGER.warning("the query table is far behind the hub; a replay may miss impulses")
+        _LOGGER.warning("a replay may have a gap or a repeat: its hub is read too slowly", extra=fields(group=group))
 
 
 def _ends(reader: HubReader) -> dict[str, int]:
     return {partition: reader.last(IMPULSES_HUB, partition) for partition in reader.partitions(IMPULSES_HUB)}
 
 
-def _read(reader: HubReader) -> dict[str, int]:
+def _read(reader: HubReader, group: str) -> dict[str, int]:
     return {
-        partition: reader.committed(IMPULSES_HUB, _TABLE_GROUP, partition)
-        for partition in reader.partitions(IMPULSES_HUB)
+        partition: reader.committed(IMPULSES_HUB, group, partition) for partition in reader.partitions(IMPULSES_HUB)
     }

@@ -1,7 +1,7 @@
 """What was, then what is: a replay joined to a running stream without a gap and without a repeat."""
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -11,8 +11,17 @@ from shared.telemetry.json_text import parse
 REMEMBERED = 200_000
 """Impulses last replayed whose repeats are known: far more than come in while live data are still fresh."""
 
-type Settled = Callable[[], Awaitable[None]]
-"""Returns once the table holds everything that reached the hub of impulses before the call."""
+
+class Progress(Protocol):
+    """How far the readers of the hub of impulses are."""
+
+    async def table(self) -> None:
+        """Return once the table holds everything that reached the hub before the call."""
+        ...
+
+    async def live(self) -> None:
+        """Return once everything that reached the hub before the call was handed to the streams."""
+        ...
 
 
 class Stream(Protocol):
@@ -39,18 +48,19 @@ class Replay:
     """Replays impulses before a stream goes on live.
 
     Live messages are held back, then the table is read once it holds all that came before: what it misses is among
-    those held back, and what both have is told by connection and ID. Where more is held back than there is room for,
+    those held back, and what both have is told by connection and ID. What the table had first is waited for, so that
+    it does not come once more when nothing is held back any longer. Where more is held back than there is room for,
     it is dropped, and the table read again from the oldest impulse that is remembered, a shorter way each time.
 
     Args:
         history: reads the table.
-        settled: waits for the table.
+        progress: of table and live stream.
         remembered: how many impulses are known again.
     """
 
-    def __init__(self, history: History, settled: Settled, remembered: int = REMEMBERED) -> None:
+    def __init__(self, history: History, progress: Progress, remembered: int = REMEMBERED) -> None:
         self._history = history
-        self._settled = settled
+        self._progress = progress
         self._remembered = remembered
 
     async def run(self, stream: Stream, connections: Sequence[str], since: datetime) -> None:
@@ -68,11 +78,12 @@ class Replay:
         begins_at = since
         while True:
             stream.hold()
-            await self._settled()
+            await self._progress.table()
             async for page in self._history.pages(connections, begins_at):
                 fresh = [past.text for past in page if seen.is_new(past.key, past.timestamp)]
                 if fresh and not await stream.send(fresh):
                     return
+            await self._progress.live()
             if not stream.spilled():
                 break
             begins_at = max(since, seen.oldest(since))

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlencode
 
 import httpx
+import jwt
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
@@ -28,6 +30,21 @@ def token(service: Service, member: str, **query: str) -> str:
     reply = client.get("/workspace/api/keys/jwt", params=query)
     assert reply.status_code == 200, reply.text
     return str(reply.json()["Token"])
+
+
+def short_token(service: Service, member: str, seconds: float) -> str:
+    """Return a token that lives shorter than any that the service would issue, signed with its own key."""
+    issued = token(service, member)
+    claims = jwt.decode(issued, options={"verify_signature": False})
+    key = (service.data_dir / "signing-key.pem").read_text()
+    return jwt.encode(
+        claims | {"exp": time.time() + seconds}, key, algorithm="ES256", headers=jwt.get_unverified_header(issued)
+    )
+
+
+def token_id(bearer: str) -> str:
+    """Return the id of a token."""
+    return str(jwt.decode(bearer, options={"verify_signature": False})["jti"])
 
 
 @asynccontextmanager
@@ -57,13 +74,3 @@ async def impulses(client: ClientConnection, count: int) -> list[dict[str, Any]]
     """Return the next impulses."""
     async with asyncio.timeout(WAIT_SECONDS):
         return [json.loads(await client.recv()) for _ in range(count)]
-
-
-async def nothing_until(client: ClientConnection, service: Service, connection: str) -> None:
-    """Send a last message of a connection that the listener hears, and fail if anything comes before it."""
-    async with httpx.AsyncClient(base_url=service.url, trust_env=False) as http:
-        headers = {"Authorization": f"Bearer {token(service, 'editor@t')}"}
-        reply = await http.post(f"/oi-api/telemetry/{connection}", json={"messageId": "the-last"}, headers=headers)
-        assert reply.status_code == 202, reply.text
-    [last] = await impulses(client, 1)
-    assert last["ID"] == "the-last"

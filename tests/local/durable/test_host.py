@@ -1,16 +1,16 @@
 """Durable Functions through a real host: the SDK's own client, the worker library, the HTTP API."""
 
-from typing import Any
+from tests.local.durable.hosts import DurableHost
 
 
-def test_chain_of_activities_completes(durable: Any) -> None:
+def test_chain_of_activities_completes(durable: DurableHost) -> None:
     """An orchestration that the SDK's client starts runs its activities in order and shows its output."""
     status = durable.ended(durable.start("chain", 5))
     assert status["runtimeStatus"] == "Completed", status
     assert status["output"] == [40, {"got": {"text": "aé"}}]
 
 
-def test_fan_out_survives_a_crash(durable: Any) -> None:
+def test_fan_out_survives_a_crash(durable: DurableHost) -> None:
     """After kill -9 amid 50 activities the next host completes the fan-out, each result once and in its place."""
     links = durable.start("fan_out", 50)
     durable.host.until(lambda: len(durable.host.records()) >= 10)

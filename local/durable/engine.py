@@ -9,7 +9,7 @@ from datetime import datetime
 from local.durable import events, turns
 from local.durable.clock import Clock
 from local.durable.functions import Functions
-from local.durable.records import PendingActivity, Status
+from local.durable.records import Activity, PendingActivity, Status
 from local.durable.settings import DurableSettings
 from local.durable.store import Store
 from local.stopping import Stopping
@@ -18,6 +18,8 @@ from shared.logs import fields, logger
 
 _LOGGER = logger("local.durable")
 _TROUBLE_SECONDS = 1.0
+_ABANDON_SECONDS = 1.0
+"""A function that catches its cancellation does not keep the host."""
 
 
 class Engine:
@@ -101,8 +103,9 @@ class Engine:
             try:
                 if not await self._turn(instance):
                     return
-            except sqlite3.Error:
-                _LOGGER.exception("a turn cannot be stored", extra=fields(instance=instance))
+            except Exception:
+                # Also what is a fault of this engine: the instance is tried again, the others go on.
+                _LOGGER.exception("a turn cannot be made", extra=fields(instance=instance))
                 await self._stopping.within(_TROUBLE_SECONDS)
                 return
 
@@ -120,7 +123,10 @@ class Engine:
         return stored
 
     async def _act(self, pending: PendingActivity) -> None:
-        activity = pending.activity
+        event = await self._outcome(pending.activity)
+        await self._insist(lambda: self._store.activity_done(pending, event, self._clock.now()))
+
+    async def _outcome(self, activity: Activity) -> events.Event:
         try:
             result = await self._functions.act(activity.name, activity.input)
         except FunctionFailed as failure:
@@ -130,10 +136,8 @@ class Engine:
                 extra=fields(function=activity.name, instance=activity.instance, exception=failure.stack_trace),
             )
             reason = f"Activity function '{activity.name}' failed: {failure}"
-            event = events.task_failed(activity.task, reason, failure.stack_trace, self._clock.now())
-        else:
-            event = events.task_completed(activity.task, result, self._clock.now())
-        await self._insist(lambda: self._store.activity_done(pending, event, self._clock.now()))
+            return events.task_failed(activity.task, reason, failure.stack_trace, self._clock.now())
+        return events.task_completed(activity.task, result, self._clock.now())
 
     async def _insist(self, store: Callable[[], Awaitable[None]]) -> None:
         """Store until it works: a result that is lost would leave its orchestration waiting until the next start."""
@@ -151,4 +155,4 @@ class Engine:
         for task in left:
             task.cancel()
         if left:
-            await asyncio.wait(left)
+            await asyncio.wait(left, timeout=_ABANDON_SECONDS)

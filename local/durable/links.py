@@ -33,7 +33,7 @@ class Links:
 
     def management(self, instance: str, hub: str | None = None) -> dict[str, str]:
         """Return the addresses that an instance is managed by."""
-        base = f"{self.origin}{PREFIX}instances/{instance}"
+        base = f"{self.origin}{PREFIX}instances/{quote(instance, safe='')}"
         suffix = f"taskHub={quote(hub or self.hub, safe='')}&connection={_CONNECTION}&code={self.key}"
         return {
             "id": instance,

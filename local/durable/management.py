@@ -1,5 +1,7 @@
 """What clients do with orchestrations: start, find, list, raise events, end, suspend, purge and restart them."""
 
+import asyncio
+import contextlib
 import sqlite3
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -42,6 +44,17 @@ class Management:
     async def find(self, instance: str) -> Instance | None:
         """Return an instance, None when there is none of this id."""
         return await self._database.read(lambda connection: rows.find(connection, instance))
+
+    async def wait(self, instance: str, seconds: float, pause: float) -> Instance | None:
+        """Return an instance once it has ended, None when it has not within so many seconds; look after each pause."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while True:
+                    found = await self.find(instance)
+                    if found is None or found.status.ended:
+                        return found
+                    await asyncio.sleep(pause)
+        return None
 
     async def history(self, instance: str) -> list[str]:
         """Return the events of an instance as JSON texts."""

@@ -92,9 +92,13 @@ class _Taking:
             self._fail(f"its history has more than {MAX_HISTORY} events; let it continue as new")
             return self._finished()
         self._deliver()
-        state, error = await self._answer(orchestrate)
-        if state is not None:
+        try:
+            state, error = await self._answer(orchestrate)
             self._follow(state, error)
+        except OrchestratorFailed as failure:
+            self._fail(str(failure))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            self._fail(f"its answer is not one of the Durable Functions SDK ({type(error).__name__}: {error})")
         return self._finished()
 
     def _deliver(self) -> None:
@@ -121,17 +125,16 @@ class _Taking:
                 pause = timedelta(milliseconds=retry.action["retryOptions"]["firstRetryIntervalInMilliseconds"])
                 self._progress.waiting[self._timer(self._now + pause)] = retry
 
-    async def _answer(self, orchestrate: Orchestrate) -> tuple[Mapping[str, Any] | None, str | None]:
+    async def _answer(self, orchestrate: Orchestrate) -> tuple[Mapping[str, Any], str | None]:
+        """Return the orchestrator's state, and its error when it raised; the SDK puts the state behind the text."""
         try:
-            text = await orchestrate(self._start.name, self._context())
+            return json.loads(await orchestrate(self._start.name, self._context())), None
         except OrchestratorFailed as failure:
             message, mark, text = str(failure).rpartition(_STATE_MARK)
             if not mark:
-                self._fail(text)
-                return None, None
+                raise
             state = json.loads(text)
             return state, state.get("error") or message
-        return json.loads(text), None
 
     def _context(self) -> str:
         played = ['{"IsPlayed":true,' + text[1:] for text in self._work.history]

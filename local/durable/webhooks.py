@@ -1,26 +1,23 @@
 """The HTTP API of the Durable Task extension, for clients on this machine that hold the system key."""
 
-import base64
-import binascii
 import hmac
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from local.admin import from_this_machine
-from local.durable import status
+from local.durable import calls, status
+from local.durable.calls import Call
 from local.durable.links import PREFIX, Links
-from local.durable.management import Filter, Management
+from local.durable.management import Management
 from local.durable.records import Instance, NewInstance, Status, new_id
 from local.durable.turns import Names, unknown
 from shared.errors import Kind, WorkspaceError
 
 _PAGE = 100
 _MOST = 1_000
-_TOKEN = "x-ms-continuation-token"  # noqa: S105  the name of a header
 _NAMED_SEGMENTS, _EVENT_SEGMENTS = 3, 4
 _NO_REWIND = "The local host does not rewind orchestrations; restart the instance instead."
 
@@ -32,25 +29,6 @@ class Answered:
     status: int
     document: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A request that holds the key.
-
-    Attributes:
-        method: the HTTP method.
-        segments: the decoded path below the API.
-        query: its parameters; of repeated ones the last.
-        headers: by lower-case name.
-        body: as sent.
-    """
-
-    method: str
-    segments: list[str]
-    query: Mapping[str, str]
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class Webhooks:
@@ -109,13 +87,24 @@ class Webhooks:
         if name not in self._names.orchestrators:
             said = unknown(name, "orchestrator")
             return Answered(400, {"Message": said, "ExceptionMessage": said})
-        given = _json_text(call.body)
+        given = calls.json_text(call.body)
         if given is None and call.body.strip():
             return _no_json()
         instance = call.segments[2] if len(call.segments) == _NAMED_SEGMENTS else new_id()
         started = await self._management.start(NewInstance(instance, new_id(), name, call.query.get("version"), given))
         if not started:
             return Answered(409, {"Message": f"An Orchestration instance with the ID {instance} already exists."})
+        return await self._begun(instance, call)
+
+    async def _begun(self, instance: str, call: Call) -> Answered:
+        """Answer with an instance's links, or with its end where the caller waits for that and it comes in time."""
+        seconds, pause = calls.seconds(call, "timeout"), calls.seconds(call, "pollingInterval")
+        if seconds is not None and pause is not None:
+            found = await self._management.wait(instance, seconds, pause)
+            if found is not None and found.status is Status.COMPLETED:
+                return Answered(200, status.document(found, show_input=False)["output"])
+            if found is not None:
+                return Answered(200, status.document(found, show_input=True))
         return self._accepted(instance)
 
     def _accepted(self, instance: str) -> Answered:
@@ -131,26 +120,26 @@ class Webhooks:
         if not found.status.ended:
             location = self._links.management(call.segments[1])["statusQueryGetUri"]
             return Answered(202, document, {"Location": location, "Retry-After": "5"})
-        failed = found.status is Status.FAILED and _true(call, "returnInternalServerErrorOnFailure")
+        failed = found.status is Status.FAILED and calls.is_true(call, "returnInternalServerErrorOnFailure")
         return Answered(500 if failed else 200, document)
 
     async def _document(self, found: Instance, call: Call) -> dict[str, Any]:
         history = None
-        if _true(call, "showHistory"):
+        if calls.is_true(call, "showHistory"):
             texts = await self._management.history(found.start.instance)
-            history = status.shown_history(texts, show_output=_true(call, "showHistoryOutput"))
-        return status.document(found, show_input=_show_input(call), history=history)
+            history = status.shown_history(texts, show_output=calls.is_true(call, "showHistoryOutput"))
+        return status.document(found, show_input=calls.shows_input(call), history=history)
 
     async def _list(self, call: Call) -> Answered:
         top = call.query.get("top", "")
         limit = min(int(top), _MOST) if top.isdecimal() and int(top) > 0 else _PAGE
-        after = _read_token(call.headers.get(_TOKEN, ""))
+        after = calls.read_token(call.headers.get(calls.TOKEN, ""))
         if after is None:
-            return Answered(400, {"Message": f"The {_TOKEN} is none that this host gave."})
-        found = await self._management.page(_filter(call), after, limit + 1)
-        shown = [status.document(instance, show_input=_show_input(call)) for instance in found[:limit]]
-        token = _token(found[limit - 1].start.instance) if len(found) > limit else ""
-        return Answered(200, shown, {_TOKEN: token} if token else {})
+            return Answered(400, {"Message": f"The {calls.TOKEN} is none that this host gave."})
+        found = await self._management.page(calls.meant(call), after, limit + 1)
+        shown = [status.document(instance, show_input=calls.shows_input(call)) for instance in found[:limit]]
+        token = calls.token_after(found[limit - 1].start.instance) if len(found) > limit else ""
+        return Answered(200, shown, {calls.TOKEN: token} if token else {})
 
     async def _operate(self, call: Call) -> Answered:
         instance, reason = call.segments[1], call.query.get("reason")
@@ -163,21 +152,22 @@ class Webhooks:
         if operation == "resume":
             return _changed(await self._management.resume(instance, reason))
         if operation == "restart":
-            return await self._restart(instance, new_instance=call.query.get("restartWithNewInstanceId") != "false")
+            return await self._restart(instance, call)
         return Answered(501, _NO_REWIND) if operation == "rewind" else Answered(404)
 
-    async def _restart(self, instance: str, *, new_instance: bool) -> Answered:
+    async def _restart(self, instance: str, call: Call) -> Answered:
         if await self._management.find(instance) is None:
-            return Answered(404)
+            return Answered(400, {"Message": "InstanceId does not match a valid orchestration instance."})
+        new_instance = call.query.get("restartWithNewInstanceId", "").lower() != "false"
         begun = await self._management.restart(instance, new_instance=new_instance)
         if begun is None:
             return Answered(409, {"Message": "A non-terminal instance with this instance ID already exists."})
-        return self._accepted(begun)
+        return await self._begun(begun, call)
 
     async def _raise(self, call: Call) -> Answered:
         if call.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return Answered(400, {"Message": "Only application/json request content is supported"})
-        data = _json_text(call.body)
+        data = calls.json_text(call.body)
         if data is None:
             return _no_json()
         return _changed(await self._management.raise_event(call.segments[1], call.segments[3], data))
@@ -192,7 +182,7 @@ class Webhooks:
         return Answered(200, {"instancesDeleted": 1})
 
     async def _purge_all(self, call: Call) -> Answered:
-        which = _filter(call)
+        which = calls.meant(call)
         if which.created_from is None:
             return Answered(400, "Please provide value for 'createdTimeFrom' parameter.")
         deleted = await self._management.purge_all(which)
@@ -207,50 +197,3 @@ def _changed(before: Status | None) -> Answered:
 
 def _no_json() -> Answered:
     return Answered(400, {"Message": "Invalid JSON content", "ExceptionMessage": "Invalid JSON content"})
-
-
-def _json_text(body: bytes) -> str | None:
-    """Return a body as JSON text, None where it is none."""
-    try:
-        return json.dumps(json.loads(body))
-    except (ValueError, RecursionError):
-        return None
-
-
-def _true(call: Call, name: str) -> bool:
-    return call.query.get(name, "").lower() == "true"
-
-
-def _show_input(call: Call) -> bool:
-    return call.query.get("showInput", "").lower() != "false"
-
-
-def _filter(call: Call) -> Filter:
-    """Return the conditions of a query; what does not parse is left out, as the extension does."""
-    named = {status.lower(): status for status in Status}
-    given = call.query.get("runtimeStatus", "").split(",")
-    return Filter(
-        created_from=_instant(call.query.get("createdTimeFrom", "")),
-        created_to=_instant(call.query.get("createdTimeTo", "")),
-        statuses=[named[name.strip().lower()] for name in given if name.strip().lower() in named],
-        prefix=call.query.get("instanceIdPrefix", ""),
-    )
-
-
-def _instant(text: str) -> datetime | None:
-    try:
-        instant = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
-
-
-def _token(last: str) -> str:
-    return base64.urlsafe_b64encode(last.encode()).decode()
-
-
-def _read_token(token: str) -> str | None:
-    try:
-        return base64.urlsafe_b64decode(token).decode()
-    except (ValueError, binascii.Error):
-        return None

@@ -19,6 +19,44 @@ async def start(req: func.HttpRequest, client: df.DurableOrchestrationClient) ->
     )
     return client.create_check_status_response(req, instance)
 
+@app.route(route="client/{operation}")
+@app.durable_client_input(client_name="client")
+async def client(req: func.HttpRequest, client: df.DurableOrchestrationClient) -> func.HttpResponse:
+    from datetime import datetime, timezone
+    arguments = req.get_json()
+    if "runtime_status" in arguments:
+        arguments["runtime_status"] = [df.OrchestrationRuntimeStatus(name) for name in arguments["runtime_status"]]
+    if "created_time_from" in arguments:
+        arguments["created_time_from"] = datetime(2020, 1, 1, tzinfo=timezone.utc)
+    try:
+        result = await getattr(client, req.route_params["operation"])(**arguments)
+    except Exception as error:
+        return func.HttpResponse(json.dumps({"error": str(error)}), status_code=422)
+    if isinstance(result, list):
+        result = [one.to_json() for one in result]
+    if hasattr(result, "to_json"):
+        result = result.to_json() | {"events": getattr(result, "historyEvents", None)}
+    return func.HttpResponse(json.dumps(getattr(result, "instances_deleted", result)))
+
+@app.orchestration_trigger(context_name="context", orchestration="waiter")
+def waits_for_event(context):
+    context.set_custom_status("waiting")
+    answer = yield context.wait_for_external_event("answer")
+    doubled = yield context.call_activity(double, 21)
+    return {"answer": answer, "doubled": doubled}
+
+@app.orchestration_trigger(context_name="context")
+def no_generator(context):
+    return "at once"
+
+@app.orchestration_trigger(context_name="context")
+def failing(context):
+    yield context.call_activity("refuse", {"why": "a test"})
+
+@app.activity_trigger(input_name="value")
+async def refuse(value: dict) -> None:
+    raise ValueError("no " + value["why"])
+
 @app.activity_trigger(input_name="value")
 async def double(value: int) -> int:
     return value * 2
@@ -68,6 +106,16 @@ class DurableHost:
         assert answer.status_code == 202, answer.text
         links: dict[str, str] = answer.json()
         return links
+
+    def client(self, operation: str, **arguments: object) -> Any:
+        """Call a method of the SDK's client within the app and return its result."""
+        return self.http.post(f"{self.host.url}/client/{operation}", json=arguments).json()
+
+    def until_waiting(self, links: dict[str, str]) -> None:
+        """Wait until an orchestration waits for its event."""
+        self.host.until(
+            lambda: self.http.get(self.here(links["statusQueryGetUri"])).json()["customStatus"] == "waiting"
+        )
 
     def here(self, link: str) -> str:
         """Return a link, which a host before this one may have given, with the address of this one."""

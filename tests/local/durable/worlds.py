@@ -103,9 +103,9 @@ class World:
     def begin(self) -> None:
         """Begin an engine."""
         self._stopping = Stopping()
-        self._store = Store(self._path)
-        engine = Engine(self._store, self.functions, self._settings, self.clock, self._stopping)
-        self.management = Management(self._store, self.clock, engine.wake)
+        self.store = Store(self._path)
+        engine = Engine(self.store, self.functions, self._settings, self.clock, self._stopping)
+        self.management = Management(self.store, self.clock, engine.wake)
         self._engine = asyncio.create_task(engine.run())
 
     async def kill(self) -> None:
@@ -113,7 +113,7 @@ class World:
         assert self._engine is not None
         self._engine.cancel()
         await asyncio.wait([self._engine])
-        await self._store.close()
+        await self.store.close()
 
     async def start(self, name: str, given: object = None, instance: str = "one") -> bool:
         """Start an orchestration as the SDK's client does: its input is JSON text within JSON."""

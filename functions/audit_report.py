@@ -35,7 +35,7 @@ def report_reply(chain: ChainKey, entity_id: str, answer: Answer, headers: Mappi
 
 
 def _page(chain: ChainKey, entity_id: str, records: Sequence[Mapping[str, Any]], *, has_more: bool) -> str:
-    decisions = {record["AmendmentID"]: record for record in records if "AmendmentID" in record}
+    decisions = {str(record["AmendmentID"]): record for record in records if "AmendmentID" in record}
     originals = [record for record in records if "AmendmentID" not in record]
     title = f"Corrections of {entity_id}"
     notice = '<p class="notice">This report is not complete: the entity has more corrections than fit.</p>'
@@ -49,6 +49,16 @@ def _page(chain: ChainKey, entity_id: str, records: Sequence[Mapping[str, Any]],
 
 
 def _article(record: Mapping[str, Any], decision: Mapping[str, Any] | None) -> str:
+    try:
+        return _correction(record, decision)
+    except (LookupError, TypeError, AttributeError):
+        return (
+            f'<article class="damaged"><h2>{escape(str(record.get("RecordID")))}</h2><p class="notice">This record, or '
+            f"the decision about it, was changed in the store: verify the chain.</p></article>"
+        )
+
+
+def _correction(record: Mapping[str, Any], decision: Mapping[str, Any] | None) -> str:
     status = decision["Status"] if decision else record["Status"]
     facts = [
         ("Corrected by", f"{record['AmendedBy']}, {record['AmendedAt']}"),

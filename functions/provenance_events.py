@@ -32,6 +32,8 @@ from shared.wiring import PROVENANCE, services
 GROUP = Group("provenance")
 CSV_COLUMNS = ("RecordID", "Timestamp", "UserID", "ActionType", "EntityType", "EntityID", "PreviousHash", "Hash")
 MAX_LINK = 2_048
+DAMAGED = "x-provenance-damaged"
+MAX_DAMAGED = 100
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -253,6 +255,7 @@ def listed(chain: ChainKey, answer: Answer, lenient: Lenient) -> Reply:
         "x-provenance-scanned": str(answer.scanned),
         "x-provenance-has-more": "true" if answer.has_more else "false",
         "x-provenance-target": str(chain.target),
+        **({DAMAGED: ", ".join(answer.damaged[:MAX_DAMAGED])} if answer.damaged else {}),
         **lenient.headers(),
     }
     return Reply(200, answer.json_array(), headers)

@@ -11,6 +11,7 @@ from shared.provenance.queries import (
     MAX_BODY_BYTES,
     MAX_LIMIT,
     Answer,
+    answered,
     collect,
     json_weight,
     pages,
@@ -91,7 +92,7 @@ async def _pending(store: ChainStore, chain: ChainKey, filters: Filters, limit: 
         if len(undecided) > limit or size > MAX_BODY_BYTES:
             break
     fitting = _fitting(undecided[:limit])
-    return Answer(fitting, scanned, has_more=len(undecided) > len(fitting))
+    return await answered(fitting, scanned, has_more=len(undecided) > len(fitting))
 
 
 def _fitting(records: Sequence[ChainRecord]) -> Sequence[ChainRecord]:

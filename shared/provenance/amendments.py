@@ -7,10 +7,10 @@ from typing import Any, Final
 from shared.errors import FieldError, Kind, WorkspaceError, invalid
 from shared.provenance.appender import Appended
 from shared.provenance.chain_log import ChainLog
-from shared.provenance.hash_rule import record_id, sequence_of
+from shared.provenance.hash_rule import digest, record_id, sequence_of
 from shared.provenance.models import AmendmentBody
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Lookup
-from shared.provenance.records import draft, opened
+from shared.provenance.records import damaged, draft, opened
 
 
 class Status(StrEnum):
@@ -40,6 +40,9 @@ _DECISIONS: Final = {
     Status.APPROVED: ("ApprovedBy", "ApprovedAt", "approval"),
     Status.REJECTED: ("RejectedBy", "RejectedAt", "rejection"),
 }
+
+
+_OF_CORRECTIONS: Final = frozenset(("AmendedBy", "Status", "EntityType", "EntityID"))
 
 
 class Amendments:
@@ -91,7 +94,8 @@ class Amendments:
 
         Raises:
             WorkspaceError: NOT_FOUND ``AMENDMENT_NOT_FOUND``; CONFLICT ``AMENDMENT_NOT_PENDING`` with
-                ``currentStatus``; FORBIDDEN ``MAKER_CHECKER_VIOLATION``; and what the engine raises.
+                ``currentStatus``, ``RECORD_DAMAGED``; FORBIDDEN ``MAKER_CHECKER_VIOLATION``; what the engine
+                raises.
         """
         return await self._decide(chain, amendment, approver, Status.APPROVED, {}, append_id)
 
@@ -134,7 +138,7 @@ class Amendments:
         if record is None or "AmendmentID" in record.projection:
             detail = f"This scope has no amendment {amendment!r}."
             raise WorkspaceError(Kind.NOT_FOUND, "AMENDMENT_NOT_FOUND", detail)
-        return opened(record.canonical, record.hash)
+        return _correction(record)
 
     async def _record(self, chain: ChainKey, sequence: int) -> ChainRecord | None:
         page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
@@ -142,7 +146,9 @@ class Amendments:
 
     async def _refuse_unless_pending(self, chain: ChainKey, original: dict[str, Any]) -> None:
         decisions = await self._store.find(chain, Lookup.AMENDMENT_ID, [original["RecordID"]])
-        current = decisions[0].projection["Status"] if decisions else original["Status"]
+        current = decisions[0].projection.get("Status") if decisions else original["Status"]
+        if current is None:
+            raise damaged(decisions[0].sequence)
         if current != Status.PENDING:
             detail = f"Amendment {original['RecordID']} is {current}."
             raise WorkspaceError(Kind.CONFLICT, "AMENDMENT_NOT_PENDING", detail, currentStatus=str(current))
@@ -156,6 +162,24 @@ def is_original(record: ChainRecord) -> bool:
 def amendment_id(record: ChainRecord) -> str:
     """Return the RecordID that approvals and rejections name a correction by."""
     return record_id(record.sequence)
+
+
+def _correction(record: ChainRecord) -> dict[str, Any]:
+    """Return a stored correction.
+
+    Raises:
+        WorkspaceError: CONFLICT ``RECORD_DAMAGED``; somebody left none in its place.
+    """
+    try:
+        original = opened(record.canonical, record.hash)
+    except (ValueError, TypeError):
+        raise damaged(record.sequence) from None
+    if (
+        digest(record.canonical) != record.hash
+        or not {"AmendedBy", "Status", "EntityType", "EntityID"} <= original.keys()
+    ):
+        raise damaged(record.sequence)
+    return original
 
 
 def _check_reason(body: AmendmentBody, policy: AmendmentPolicy) -> None:

@@ -65,7 +65,13 @@ class Trees:
             page = await self._store.hashes(chain, have, limit=min(HASHES_PAGE, last - have))
             if not page:
                 return
-            await asyncio.to_thread(tree.append, map(bytes.fromhex, page))
+            try:
+                leaves = list(map(bytes.fromhex, page))
+            except ValueError:
+                raise WorkspaceError(
+                    Kind.INTERNAL, "CHECKPOINT_REFUSED", "The chain is broken: a stored Hash is none."
+                ) from None
+            await asyncio.to_thread(tree.append, leaves)
 
 
 async def grown(store: ChainStore, chain: ChainKey, workspace: str, tree: CompactRange, tip: Tip) -> CompactRange:
@@ -87,4 +93,4 @@ async def grown(store: ChainStore, chain: ChainKey, workspace: str, tree: Compac
         fault = walk.fault or walk.fork
         reason = fault.reason if fault else "records and head item disagree"
         raise WorkspaceError(Kind.INTERNAL, "CHECKPOINT_REFUSED", f"The chain is broken and not signed: {reason}.")
-    return tree
+    return walk.tree

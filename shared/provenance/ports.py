@@ -282,7 +282,8 @@ class RowStreams(Protocol):
             chain: which chain; one never written gives no rows.
             first: lowest sequence, inclusive.
             last: highest sequence, inclusive; the window is read as one, in constant memory.
-            work: takes the rows by ascending sequence, exactly as they are stored.
+            work: takes the rows by ascending sequence, exactly as they are stored; called once more, from the first
+                row on, when one turns out to be unreadable as it is.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.

@@ -1,11 +1,13 @@
 """Queries and exports of a chain, page by page."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from shared.provenance.hash_rule import record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters
-from shared.provenance.records import record_json
+from shared.provenance.records import presentable, record_json
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1_000
@@ -27,11 +29,13 @@ class Answer:
         records: in the order asked for.
         scanned: records read to answer it.
         has_more: further matches of the same filters and window follow.
+        damaged: RecordIDs of those whose place somebody left no record in; a stand-in is given for each.
     """
 
     records: Sequence[ChainRecord]
     scanned: int
     has_more: bool
+    damaged: Sequence[str] = ()
 
     def json_array(self) -> bytes:
         """Return the records as a JSON array, each as it was stored, with its Hash."""
@@ -99,12 +103,24 @@ async def collect(
         for position, record in enumerate(page):
             size += weigh(record)
             if records and (len(records) >= limit or size > MAX_BODY_BYTES):
-                return Answer(records, scanned, has_more=True)
+                return await answered(records, scanned, has_more=True)
             records.append(record)
             more = following or position + 1 < len(page)
         if len(records) >= limit:
             break
-    return Answer(records, scanned, more)
+    return await answered(records, scanned, has_more=more)
+
+
+async def answered(records: Sequence[ChainRecord], scanned: int, *, has_more: bool) -> Answer:
+    """Return records as an answer in which a damaged one does not keep the others from being read."""
+
+    def shown() -> Answer:
+        presented = [presentable(record) for record in records]
+        replaced = zip(records, presented, strict=True)
+        damaged = [record_id(record.sequence) for record, given in replaced if given is not record]
+        return Answer(presented, scanned, has_more, damaged)
+
+    return await asyncio.to_thread(shown)
 
 
 async def pages(

@@ -1,5 +1,6 @@
 """Audit records: what they are made of, how they are linked, and how they are read back."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +18,7 @@ __all__ = [
     "SAFE_INTEGER",
     "Draft",
     "canonical_bytes",
+    "damaged",
     "digest",
     "draft",
     "event_draft",
@@ -24,6 +26,7 @@ __all__ = [
     "first_fault",
     "genesis_hash",
     "opened",
+    "presentable",
     "projection",
     "record_id",
     "record_json",
@@ -52,6 +55,7 @@ _ALIKE: Final = ("ActionType", "EntityType", "EntityID", "ReasonCategory", "Stat
 _OF_EVENTS: Final = ("UserID", "ActionType", "EntityType", "EntityID")
 _LINKS_BYTES: Final = 400
 _SHORT: Final = 128
+_BREAKS_JSON: Final = re.compile(r"[^ !#-\[\]-~]")
 
 
 class Draft(NamedTuple):
@@ -147,6 +151,12 @@ def projection(record: Mapping[str, Any]) -> dict[str, str]:
     return fields
 
 
+def damaged(sequence: int) -> WorkspaceError:
+    """Return the error of what needs a record that somebody damaged in the store."""
+    detail = f"Record {record_id(sequence)} is damaged in the store; verify the chain."
+    return WorkspaceError(Kind.CONFLICT, "RECORD_DAMAGED", detail, recordId=record_id(sequence))
+
+
 def opened(canonical: bytes, stored_hash: str) -> dict[str, Any]:
     """Return a stored record as callers see it."""
     record: dict[str, Any] = reparsed(canonical)
@@ -157,6 +167,22 @@ def opened(canonical: bytes, stored_hash: str) -> dict[str, Any]:
 def record_json(record: ChainRecord) -> bytes:
     """Return a stored record as callers see it, as JSON text, without parsing it."""
     return b'%b,"Hash":"%b"}' % (record.canonical[:-1], record.hash.encode())
+
+
+def presentable(record: ChainRecord) -> ChainRecord:
+    """Return a record that can be shown: itself, or a stand-in when somebody left no record in its place.
+
+    The stand-in has ``Damaged`` true, the place, the stored Hash, and what stands there as text; no digest fits it.
+    """
+    try:
+        whole = record.canonical.endswith(b"}") and type(orjson.loads(record.canonical)) is dict
+    except ValueError:
+        whole = False
+    if whole and not _BREAKS_JSON.search(record.hash):
+        return record
+    content = record.canonical.decode("utf-8", "replace")
+    stand_in = {"Content": content, "Damaged": True, "RecordID": record_id(record.sequence)}
+    return record._replace(canonical=orjson.dumps(stand_in), hash=_BREAKS_JSON.sub("?", record.hash))
 
 
 def first_fault(records: Iterable[Mapping[str, Any]], genesis: str) -> str | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from shared.errors import Kind, WorkspaceError, invalid
+from shared.provenance.canonical import parsed_if_canonical
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import digest, genesis_hash, record_id, sequence_of
 from shared.provenance.notes import Checkpoint, NoteError
@@ -17,6 +18,8 @@ from shared.provenance.walking import walk_on
 VERIFY_SECONDS: Final = 200.0
 PAGE_RECORDS: Final = 1_000
 PAGE_BYTES: Final = 8_000_000
+MAX_BRANCHES: Final = 10
+"""Records past the head that are looked at for forks, each of which may take a walk of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ class Verifier:
         tip = await self._store.tip(chain)
         walk = Walk(genesis_hash(await self._workspace(), chain.target, chain.scope_key), signed.size if signed else 0)
         await self._walk(chain, walk, tip)
-        fault = await self._link_fault(chain, walk) or await self._end_fault(chain, walk, tip)
+        fault = await self._as_fork(chain, walk, walk.fault) or await self._end_fault(chain, walk, tip)
         forked = walk.fork is not None or (fault is not None and fault.reason.startswith("fork"))
         fault = fault or walk.fork or _checkpoint_fault(walk, newest, signed, distrust)
         empty = not walk.sequence and fault is None
@@ -150,9 +153,8 @@ class Verifier:
             if walk.sequence == before:
                 return
 
-    async def _link_fault(self, chain: ChainKey, walk: Walk) -> Fault | None:
-        """Return what the walk found; a record that does not link may be the start of another branch."""
-        fault = walk.fault
+    async def _as_fork(self, chain: ChainKey, walk: Walk, fault: Fault | None) -> Fault | None:
+        """Return what was found; a record that does not link may be the start of another branch."""
         if fault is None or not fault.claims:
             return fault
         after = 0
@@ -172,12 +174,31 @@ class Verifier:
         if tip.sequence and tip.hash != walk.last_hash:
             last = record_id(tip.sequence)
             return Fault(last, f"{last} does not have the Hash that the head item names")
-        after = max(tip.sequence, 0)
-        beyond = await self._store.read(chain, after, limit=1, max_bytes=1)
-        if beyond.records and (await self._store.tip(chain)).sequence < beyond.records[0].sequence:
-            here = record_id(beyond.records[0].sequence)
-            return Fault(here, f"{here} stands beyond the end that the head item names")
-        return None
+        return await self._beyond(chain, walk)
+
+    async def _beyond(self, chain: ChainKey, walk: Walk) -> Fault | None:
+        """Return the fault of a record that no head counts; who appends meanwhile moves the head along."""
+        after = (await self._store.tip(chain)).sequence
+        page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
+        counted = (await self._store.tip(chain)).sequence
+        uncounted = [record for record in page.records if record.sequence > counted]
+        for record in uncounted[:MAX_BRANCHES]:
+            fault = await self._as_fork(chain, walk, _beyond_the_head(record, walk.last_hash))
+            if fault is not None and fault.reason.startswith("fork"):
+                walk.fork = walk.fork or fault
+                break
+        if not uncounted or (walk.fork is not None and walk.fork.broken_at == uncounted[0].hash):
+            return walk.fork
+        return _beyond_the_head(uncounted[0], walk.last_hash)
+
+
+def _beyond_the_head(record: ChainRecord, last_hash: str) -> Fault:
+    """Return the fault of a record that no head counts; it may claim another predecessor than the chain's end."""
+    here = record_id(record.sequence)
+    value = parsed_if_canonical(record.canonical)
+    claims = value.get("PreviousHash") if type(value) is dict else None
+    branch = claims if isinstance(claims, str) and claims != last_hash else ""
+    return Fault(here, f"{here} stands beyond the end that the head item names", branch, record.hash)
 
 
 def _checkpoint_fault(

@@ -24,8 +24,10 @@ async def changed_heads(container: ContainerProxy, changed_from: str, usage: Cos
                 response_hook=usage.answered,
             ):
                 retries.progressed()
-                if item["chain"] not in given:
-                    given.add(item["chain"])
+                # Whoever may write items may write one without a partition key.
+                key = item.get("chain")
+                if isinstance(key, str) and key not in given:
+                    given.add(key)
                     yield item
         except (AzureError, OSError, TimeoutError) as error:
             await retries.wait(error)

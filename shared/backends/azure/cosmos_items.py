@@ -123,7 +123,7 @@ def record_of(item: Mapping[str, Any]) -> ChainRecord | None:
         return None
     canonical = _canonical(item)
     fields = item.get("p")
-    found = _restored(dict(fields) if isinstance(fields, dict) else {}, canonical)
+    found = _restored(_texts(fields) if isinstance(fields, dict) else {}, canonical)
     return ChainRecord(sequence, canonical, str(item.get("hash", "")), str(item.get("append", "")), found)
 
 
@@ -145,6 +145,11 @@ def _canonical(item: Mapping[str, Any]) -> bytes:
         return base64.b64decode(str(item.get("base64", "")), validate=True)
     except (binascii.Error, ValueError):
         return b""
+
+
+def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Return filter fields as text; what is none by a forger's hand becomes what no field says."""
+    return {name: value if isinstance(value, str) else f"\ufffd{value!r}" for name, value in fields.items()}
 
 
 def _restored(fields: dict[str, str], canonical: bytes) -> dict[str, str]:

@@ -16,9 +16,11 @@ from shared.backends.embedded.provenance_schema import (
     ROW_COLUMNS,
     SCHEMA,
     chain_number,
+    forgiving,
     insert,
     read_tip,
     record_of,
+    tip_of,
 )
 from shared.backends.embedded.sqlite import Database
 from shared.errors import Kind, WorkspaceError
@@ -41,6 +43,7 @@ from shared.timestamps import now
 
 CODE = "PROVENANCE_UNAVAILABLE"
 _TIPS_PAGE = 500
+_TARGETS = frozenset(map(str, Target))
 _RECORDS_BY = {Lookup.APPEND_ID: "append_id", Lookup.AMENDMENT_ID: "amendment_id"}
 
 
@@ -112,7 +115,7 @@ class SqliteChainStore:
                 work(rows)
 
         with answering(CODE, "the audit log"):
-            await self._walking.read(read)
+            await self._walking.read(forgiving(read))
 
     async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         """Return the stored hashes alone."""
@@ -120,7 +123,7 @@ class SqliteChainStore:
 
         def work(connection: sqlite3.Connection) -> list[str]:
             rows = connection.execute(sql, (chain_number(connection, chain), after, limit))
-            return [row[0] for row in rows]
+            return [str(row[0]) for row in rows]
 
         return await self._read(work)
 
@@ -168,7 +171,8 @@ class SqliteChainStore:
             values = (changed_from, last, _TIPS_PAGE)
             rows = await self._read(_all_rows(sql, values))
             for row in rows:
-                yield ChainKey(Target(row[1]), row[2]), Tip(row[3], row[4], row[5], str(row[3]))
+                if row[1] in _TARGETS:
+                    yield ChainKey(Target(row[1]), row[2]), tip_of(row[3:])
             if len(rows) < _TIPS_PAGE:
                 return
             last = rows[-1][0]
@@ -179,7 +183,7 @@ class SqliteChainStore:
 
     async def _read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
         with answering(CODE, "the audit log"):
-            return await self._reading.read(work)
+            return await self._reading.read(forgiving(work))
 
 
 class SqliteAuditLog(EventLog):

@@ -22,11 +22,12 @@ def page_of(rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int, *, whol
     records: list[ChainRecord] = []
     size = 0
     for row in rows:
-        full = records and (len(records) >= limit or size + len(row[1]) > max_bytes)
-        if full and not (whole_sequences and records[-1].sequence == row[0]):
+        record = record_of(row)
+        full = records and (len(records) >= limit or size + len(record.canonical) > max_bytes)
+        if full and not (whole_sequences and records[-1].sequence == record.sequence):
             return Page(records, more=True, scanned=len(records) + 1)
-        records.append(record_of(row))
-        size += len(row[1])
+        records.append(record)
+        size += len(record.canonical)
     return Page(records, more=False, scanned=len(records))
 
 
@@ -86,7 +87,8 @@ def _first_from(connection: sqlite3.Connection, chain: int, instant: str, *, str
         middle = (low + high) // 2
         # The nearest record at or above: a chain that somebody cut has gaps.
         sql = "SELECT timestamp FROM records WHERE chain = ? AND sequence >= ? ORDER BY sequence LIMIT 1"
-        (found,) = connection.execute(sql, (chain, middle)).fetchone()
+        (stored,) = connection.execute(sql, (chain, middle)).fetchone()
+        found = stored if isinstance(stored, str) else ""
         if found > instant or (found == instant and not strict):
             high = middle
         else:

@@ -1,7 +1,7 @@
 """Tables of the audit chains in SQLite, and how rows become records."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from shared.provenance.ports import PROJECTED, ChainKey, ChainRecord, Tip
@@ -57,9 +57,10 @@ _INSERT: Final = f"INSERT INTO records (chain, {RECORD_COLUMNS}) VALUES ({_MARKS
 
 
 def record_of(row: Sequence[Any]) -> ChainRecord:
-    """Return the record of a row of :data:`RECORD_COLUMNS`."""
-    fields = {name: value for name, value in zip(PROJECTED, row[4:], strict=True) if value is not None}
-    return ChainRecord(row[0], row[1], row[2], row[3], fields)
+    """Return the record of a row of :data:`RECORD_COLUMNS`, also of one that somebody stored other types in."""
+    fields = {name: _text(value) for name, value in zip(PROJECTED, row[4:], strict=True) if value is not None}
+    canonical = row[1] if type(row[1]) is bytes else _text(row[1]).encode()
+    return ChainRecord(row[0], canonical, _text(row[2]), _text(row[3]), fields)
 
 
 def chain_number(connection: sqlite3.Connection, key: ChainKey) -> int:
@@ -73,7 +74,38 @@ def read_tip(connection: sqlite3.Connection, key: ChainKey) -> Tip:
     """Return what the head row says."""
     sql = "SELECT sequence, hash, timestamp FROM chains WHERE target = ? AND scope = ?"
     row = connection.execute(sql, (key.target, key.scope_key)).fetchone()
-    return Tip() if row is None else Tip(row[0], row[1], row[2], str(row[0]))
+    return Tip() if row is None else tip_of(row)
+
+
+def tip_of(row: Sequence[Any]) -> Tip:
+    """Return the tip that a head's sequence, hash and timestamp say; what a forger spoilt counts as missing."""
+    sequence = row[0] if type(row[0]) is int else 0
+    return Tip(sequence, _text(row[1]), _text(row[2]), str(row[0]))
+
+
+def forgiving[T](work: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
+    """Return work that is done again when text in the file is no text, with what is none of it replaced."""
+
+    def forgiven(connection: sqlite3.Connection) -> T:
+        try:
+            return work(connection)
+        except sqlite3.OperationalError as error:
+            if "decode" not in str(error):
+                raise
+            # For as long as the connection lives: costly, and only a forged file needs it.
+            connection.text_factory = _replaced
+            return work(connection)
+
+    return forgiven
+
+
+def _replaced(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+def _text(value: object) -> str:
+    """Return a value as text; the column's own type does not keep others out."""
+    return value if type(value) is str else "" if value is None else str(value)
 
 
 def insert(connection: sqlite3.Connection, key: ChainKey, records: Sequence[ChainRecord]) -> Tip:

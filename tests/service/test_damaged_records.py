@@ -1,0 +1,83 @@
+"""What routes answer about records that somebody damaged in the store."""
+
+import csv
+import io
+import sqlite3
+from contextlib import closing
+
+import httpx
+import pytest
+
+from tests.service.running import Service, problem
+from tests.service.test_amendments import AMENDMENTS, approve, create
+from tests.service.test_provenance import EVENTS, write
+
+THIRD = "000000000003"
+
+
+def damage(service: Service, target: str, scope: str, sequence: int, canonical: object) -> None:
+    """Put something else in the place of a record's content."""
+    with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
+        sql = "UPDATE records SET canonical = ? WHERE sequence = ? AND chain = "
+        sql += "(SELECT chain FROM chains WHERE target = ? AND scope = ?)"
+        assert file.execute(sql, (canonical, sequence, target, scope)).rowcount == 1
+
+
+@pytest.fixture(scope="module")
+def editor(own_module_service: Service) -> httpx.Client:
+    """An editor of a service whose file the tests damage."""
+    return own_module_service.caller("editor@t")
+
+
+@pytest.mark.parametrize("content", [b"garbage", 5, "text", b"[]", b'{"a":1},{"b":2}'])
+def test_events_beside_a_damaged_one_are_still_read(
+    own_module_service: Service, editor: httpx.Client, content: object
+) -> None:
+    """Query and export answer 200 with a stand-in and name it in a header; verify says where the chain breaks."""
+    scope = f"damaged {content!r}"
+    records = [write(editor, scope, EntityID=f"e{number}").json() for number in range(5)]
+    damage(own_module_service, "DomainEvents", scope, 3, content)
+    for reply in (
+        editor.get(f"{EVENTS}/query", params={"scopeKey": scope, "limit": 100}),
+        editor.get(f"{EVENTS}/export", params={"scopeKey": scope}),
+    ):
+        assert (reply.status_code, reply.headers["x-provenance-damaged"]) == (200, THIRD)
+        shown = {record["RecordID"]: record for record in reply.json()}
+        assert shown[THIRD]["Damaged"] is True
+        assert shown[THIRD]["Hash"] == records[2]["Hash"]
+        assert [shown[record["RecordID"]] for record in records if record["RecordID"] != THIRD] == [
+            *records[:2],
+            *records[3:],
+        ]
+    as_csv = editor.get(f"{EVENTS}/export", params={"scopeKey": scope, "format": "csv"})
+    assert (as_csv.status_code, as_csv.headers["x-provenance-damaged"]) == (200, THIRD)
+    assert [row["RecordID"] for row in csv.DictReader(io.StringIO(as_csv.text))] == [
+        record["RecordID"] for record in records
+    ]
+    for named, valid in (({}, None), ({"RecordID": THIRD}, False)):
+        verdict = editor.post(f"{EVENTS}/verify", json={"ScopeKey": scope, **named}).json()
+        assert (verdict["ChainValid"], verdict["BrokenAt"], verdict["Valid"]) == (False, THIRD, valid)
+    assert "x-provenance-damaged" not in editor.get(f"{EVENTS}/query", params={"scopeKey": "never"}).headers
+
+
+def test_a_damaged_correction_is_shown_as_such_and_not_decided(
+    own_module_service: Service, editor: httpx.Client
+) -> None:
+    """Its approval is 409, the lists and the printable report tell it; another correction goes on."""
+    admin = own_module_service.caller("admin@t")
+    for _ in range(2):
+        create(editor, "damaged")
+    damage(own_module_service, "DomainAmendments", "damaged", 1, b'{"RecordID":"000000000001","x":"<script>"}')
+    told = problem(approve(admin, "damaged", "000000000001"), 409, "RECORD_DAMAGED")
+    assert told["recordId"] == "000000000001"
+    parameters = {"scopeKey": "damaged", "entityId": "B-1"}
+    for address in (AMENDMENTS, f"{AMENDMENTS}/chain"):
+        assert len(admin.get(address, params=parameters).json()) == 2
+    page = admin.get(f"{AMENDMENTS}/chain", params=parameters, headers={"Accept": "text/html"})
+    assert (page.status_code, "changed in the store" in page.text, "<script>" in page.text) == (200, True, False)
+    damage(own_module_service, "DomainAmendments", "damaged", 1, b"\xff")
+    page = admin.get(f"{AMENDMENTS}/chain", params=parameters, headers={"Accept": "text/html"})
+    assert (page.status_code, page.headers["x-provenance-damaged"]) == (200, "000000000001")
+    assert admin.get(AMENDMENTS, params={"scopeKey": "damaged", "status": "pending"}).status_code == 200
+    problem(approve(admin, "damaged", "000000000001"), 409, "RECORD_DAMAGED")
+    assert approve(admin, "damaged", "000000000002").status_code == 200

@@ -1,0 +1,1 @@
+"""Cold downloads: jobs that turn archived telemetry into files to fetch."""

@@ -1,0 +1,72 @@
+"""CSV after RFC 4180: a header, and the payload's leaves as columns, their names joined with dots.
+
+Cells are data as they came. A value that a spreadsheet would take for a formula stays as it is: what reads telemetry
+back must find the device's own value.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shared.downloads.flattening import Path
+from shared.downloads.rows import FIXED_COLUMNS, timestamp_texts
+
+LINE_END: Final = "\r\n"
+COLLISION_PREFIX: Final = "payload."
+_TO_QUOTE: Final = '^$|[",\r\n]'
+"""Empty text is quoted too: an unquoted empty cell is null."""
+
+
+def columns(paths: Collection[Path]) -> list[tuple[str, Path]]:
+    """Return the payload's columns in order: their names, each once and none a fixed column's, with their paths."""
+    named: dict[str, Path] = {}
+    for path in sorted(paths, key=lambda one: (".".join(one), one)):
+        name = ".".join(path)
+        while name in FIXED_COLUMNS or name in named:
+            name = COLLISION_PREFIX + name
+        named[name] = path
+    return sorted(named.items())
+
+
+def header(names: Sequence[str]) -> bytes:
+    """Return the header line."""
+    cells = _cells(pa.array([*FIXED_COLUMNS, *names], pa.string()))
+    return (",".join(cells.to_pylist()) + LINE_END).encode()
+
+
+def lines(connection: str, rows: pa.RecordBatch, values: pa.Array | None) -> memoryview:
+    """Return the lines of some rows.
+
+    Args:
+        connection: whose rows they are.
+        rows: with ``timestamp``, ``deviceId`` and ``messageId``.
+        values: for each row the list of its payload's values, of one length, in the columns' order; None for none.
+    """
+    parts = [
+        timestamp_texts(rows.column("timestamp")),
+        f"Z,{connection},",
+        _cells(rows.column("deviceId")),
+        ",",
+        _cells(rows.column("messageId")),
+    ]
+    if values is not None:
+        listed = pa.ListArray.from_arrays(values.offsets, _cells(values.values))
+        parts += [",", pc.binary_join(listed, ",")]
+    return text_bytes(pc.binary_join_element_wise(*parts, LINE_END, ""))
+
+
+def text_bytes(texts: pa.Array) -> memoryview:
+    """Return the bytes of all texts, one behind the other, without copying them."""
+    bounds = texts.offset, texts.offset + len(texts)
+    first, last = (memoryview(texts.buffers()[1]).cast("i")[bound] for bound in bounds)
+    return memoryview(texts.buffers()[2])[first:last]
+
+
+def _cells(texts: pa.Array) -> pa.Array:
+    to_quote = pc.match_substring_regex(texts, _TO_QUOTE)
+    if pc.any(to_quote).as_py():
+        quoted = pc.binary_join_element_wise('"', pc.replace_substring(texts, '"', '""'), '"', "")
+        texts = pc.if_else(to_quote, quoted, texts)
+    return pc.fill_null(texts, "")

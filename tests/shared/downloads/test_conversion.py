@@ -1,0 +1,251 @@
+"""Rows become files that hold exactly what was archived."""
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.downloads import conversion
+from shared.downloads.conversion import write_csv, write_jsonl, write_parquet
+from shared.downloads.csv_rows import columns
+from shared.downloads.output import WrittenFile
+from shared.errors import WorkspaceError
+from shared.telemetry.json_text import parse, serialise
+from shared.timestamps import rfc3339
+
+BEGIN = datetime(2026, 1, 1, 12, 30, 0, 250, tzinfo=UTC)
+KEYS = st.sampled_from(
+    ["a", "b", "c", "a.b", "0", "", "*", "$", 'q"', "\\", "timestamp", "payload.timestamp", "é😀", "n\nl"]
+)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8"), max_size=8)
+    | st.sampled_from(["{", '{"x":1}', '"', ",", "\r\n", "=1+1", " x ", "null"])
+)
+VALUES = st.recursive(
+    LEAVES, lambda inside: st.lists(inside, max_size=3) | st.dictionaries(KEYS, inside, max_size=3), max_leaves=8
+)
+PAYLOADS = st.dictionaries(KEYS, VALUES, max_size=4)
+
+
+def batches(payloads: Sequence[dict[str, Any]], size: int = 3) -> Iterator[pa.RecordBatch]:
+    """Give rows with the payloads, a few a batch."""
+    for first in range(0, len(payloads), size):
+        some = payloads[first : first + size]
+        numbers = range(first, first + len(some))
+        yield pa.RecordBatch.from_arrays(
+            [
+                pa.array([BEGIN + timedelta(seconds=number) for number in numbers], pa.timestamp("us", tz="UTC")),
+                pa.array([f'd,"{number}' for number in numbers]),
+                pa.array([f"m\\{number}\n" for number in numbers]),
+                pa.array([serialise(payload).decode() for payload in some], pa.string()),
+            ],
+            names=["timestamp", "deviceId", "messageId", "payload"],
+        )
+
+
+def flat(payload: dict[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
+    """Return a payload's leaves as CSV shows them; written independently of the product, a row at a time."""
+    found: dict[tuple[str, ...], str] = {}
+    for key, value in payload.items():
+        if isinstance(value, dict) and value:
+            found.update(flat(value, (*path, key)))
+        else:
+            found[(*path, key)] = "" if value is None else value if isinstance(value, str) else as_text(value)
+    return found
+
+
+def as_text(value: Any) -> str:
+    """Return a number, truth value, array or empty object as its JSON text."""
+    return serialise(value).decode()
+
+
+def read_csv(files: Sequence[WrittenFile]) -> tuple[list[str], list[list[str]]]:
+    """Return the header, the same in each file, and the rows of all."""
+    header, rows = [], []
+    for file in files:
+        header, *body = csv.reader(io.StringIO(file.path.read_bytes().decode(), newline=""), strict=True)
+        assert file.rows == len(body)
+        rows += body
+    return header, rows
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that each example writes into anew."""
+    return tmp_path_factory.mktemp("files")
+
+
+@settings(max_examples=60, deadline=None)
+@given(payloads=st.lists(PAYLOADS, max_size=7))
+def test_csv_holds_every_leaf_in_its_column(folder: Path, payloads: list[dict[str, Any]]) -> None:
+    """Each payload's leaves, and nothing else, stand in the row under their names, whatever the keys and values."""
+    files, leaves = write_csv("pump", lambda: batches(payloads), folder, frozenset())
+    header, rows = read_csv(files)
+    assert leaves == {path for payload in payloads for path in flat(payload)}
+    assert header[:4] == ["timestamp", "connection", "deviceId", "messageId"]
+    assert header[4:] == sorted(header[4:])
+    assert len(set(header)) == len(header)
+    paths = [path for _, path in columns(leaves)]
+    for number, (row, payload) in enumerate(zip(rows, payloads, strict=True)):
+        instant = rfc3339(BEGIN + timedelta(seconds=number))
+        assert row[:4] == [instant, "pump", f'd,"{number}', f"m\\{number}\n"]
+        expected = flat(payload)
+        for cell, path in zip(row[4:], paths, strict=True):
+            assert same(cell, expected.get(path, "")), (cell, path, payload)
+
+
+def same(cell: str, expected: str) -> bool:
+    """Return whether a cell is what it should be; numbers may be written another way if they are the same number."""
+    if cell == expected:
+        return True
+    try:
+        return bool(parse(cell.encode()) == parse(expected.encode()))
+    except ValueError:
+        return False
+
+
+@settings(max_examples=100, deadline=None)
+@given(payloads=st.lists(PAYLOADS, max_size=7))
+def test_json_lines_and_parquet_keep_the_payload_whole(folder: Path, payloads: list[dict[str, Any]]) -> None:
+    """A line or row holds the very payload that was archived."""
+    [lines] = write_jsonl("pump", lambda: batches(payloads), folder)
+    rows = [parse(line) for line in lines.path.read_bytes().split(b"\n")[:-1]]
+    expected = [
+        {
+            "timestamp": rfc3339(BEGIN + timedelta(seconds=number)),
+            "connection": "pump",
+            "deviceId": f'd,"{number}',
+            "messageId": f"m\\{number}\n",
+            "payload": payload,
+        }
+        for number, payload in enumerate(payloads)
+    ]
+    assert rows == expected
+    assert [list(row) for row in rows] == [list(row) for row in expected]
+    [file] = write_parquet("pump", lambda: batches(payloads), folder)
+    table = pq.read_table(file.path)
+    assert table.column("timestamp").type == pa.timestamp("us", tz="UTC")
+    stored = table.to_pylist()
+    assert [parse(row["payload"].encode()) for row in stored] == payloads
+    assert [(row["deviceId"], row["messageId"]) for row in stored] == [
+        (r["deviceId"], r["messageId"]) for r in expected
+    ]
+    assert [rfc3339(row["timestamp"]) for row in stored] == [row["timestamp"] for row in expected]
+
+
+def test_no_rows_give_one_file_with_a_header(tmp_path: Path) -> None:
+    """An empty range has a file too: a header, a schema, or nothing for JSON Lines."""
+    [file], leaves = write_csv("pump", lambda: iter(()), tmp_path, frozenset())
+    assert (file.path.read_bytes(), file.rows, leaves) == (
+        b"timestamp,connection,deviceId,messageId\r\n",
+        0,
+        frozenset(),
+    )
+    [file] = write_jsonl("pump", lambda: iter(()), tmp_path)
+    assert (file.size, file.rows) == (0, 0)
+    [file] = write_parquet("pump", lambda: iter(()), tmp_path)
+    assert pq.read_schema(file.path).names == ["timestamp", "connection", "deviceId", "messageId", "payload"]
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_files_roll_before_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    """Every file stays under the limit, holds whole rows, and says its own size, rows and digest."""
+    monkeypatch.setattr("shared.downloads.parquet_rows.ROW_GROUP_ROWS", 100)
+    payloads = [{"n": number, "text": hashlib.sha256(str(number).encode()).hexdigest()} for number in range(2000)]
+    limit = 40_000
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        return batches(payloads, 100)
+
+    if form == "csv":
+        files, _ = write_csv("pump", rows, tmp_path, frozenset(), limit)
+    else:
+        files = {"jsonl": write_jsonl, "parquet": write_parquet}[form]("pump", rows, tmp_path, limit)
+    assert len(files) > 2
+    assert sum(file.rows for file in files) == 2000
+    for file in files:
+        content = file.path.read_bytes()
+        assert file.size == len(content) <= limit
+        assert file.sha256 == hashlib.sha256(content).hexdigest()
+    numbers = {
+        "csv": lambda: [int(row[4]) for row in read_csv(files)[1]],
+        "jsonl": lambda: [
+            json.loads(line)["payload"]["n"] for file in files for line in file.path.read_text().splitlines()
+        ],
+        "parquet": lambda: [
+            json.loads(text)["n"] for file in files for text in pq.read_table(file.path).column("payload").to_pylist()
+        ],
+    }
+    assert numbers[form]() == list(range(2000))
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_the_same_rows_give_the_same_bytes(tmp_path: Path, form: str) -> None:
+    """A repeated activity writes what the first one wrote."""
+    payloads = [{"b": {"x": number}, "a": [number]} if number % 3 else {"c": 1.5} for number in range(500)]
+
+    def digest() -> str:
+        if form == "csv":
+            [file], _ = write_csv("pump", lambda: batches(payloads), tmp_path, frozenset())
+        else:
+            [file] = {"jsonl": write_jsonl, "parquet": write_parquet}[form]("pump", lambda: batches(payloads), tmp_path)
+        return file.sha256
+
+    assert digest() == digest()
+
+
+def test_columns_asked_for_are_there(tmp_path: Path) -> None:
+    """Leaves known from elsewhere get their empty columns, so that every part of a download has one header."""
+    known = frozenset({("z",), ("m", "x")})
+    [file], leaves = write_csv("pump", lambda: batches([{"a": 1}]), tmp_path, known)
+    assert leaves == {("a",), *known}
+    assert read_csv([file])[0][4:] == ["a", "m.x", "z"]
+
+
+def test_names_that_collide_get_a_prefix() -> None:
+    """A key named like a fixed column, or like another key's path, is told apart by a prefix."""
+    found = columns({("timestamp",), ("a", "b"), ("a.b",), ("connection", "x")})
+    assert found == [
+        ("a.b", ("a", "b")),
+        ("connection.x", ("connection", "x")),
+        ("payload.a.b", ("a.b",)),
+        ("payload.timestamp", ("timestamp",)),
+    ]
+
+
+def test_null_and_empty_text_differ(tmp_path: Path) -> None:
+    """Null and what is not there are empty cells; empty text is quoted."""
+    [file], _ = write_csv("pump", lambda: batches([{"a": None, "b": ""}, {"b": "=1"}]), tmp_path, frozenset())
+    cells = [line.split(b",")[-2:] for line in file.path.read_bytes().split(b"\r\n")[1:-1]]
+    assert cells == [[b"", b'""'], [b"", b"=1"]]
+
+
+def test_too_many_columns_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Payloads that name their keys anew in each row end with a reason, not with memory."""
+    monkeypatch.setattr("shared.downloads.flattening.MAX_LEAVES", 50)
+    payloads = [{f"k{number}": number} for number in range(60)]
+    with pytest.raises(WorkspaceError, match="take jsonl or parquet") as refusal:
+        write_csv("pump", lambda: batches(payloads), tmp_path, frozenset())
+    assert refusal.value.code == "DOWNLOAD_TOO_WIDE"
+
+
+def test_wide_rows_are_made_in_narrow_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cells made at a time are bounded, and no row is lost by that."""
+    monkeypatch.setattr(conversion, "CELLS", 40)
+    payloads = [{f"k{number}": number for number in range(20)} for _ in range(30)]
+    [file], _ = write_csv("pump", lambda: batches(payloads, 30), tmp_path, frozenset())
+    assert (file.rows, len(read_csv([file])[1])) == (30, 30)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from shared.downloads import csv_rows
 from shared.downloads.flattening import Flattener, Path, check_width
 from shared.downloads.json_rows import line_buffer
+from shared.downloads.models import Format
 from shared.downloads.output import FILE_BYTES, HashingFile, RollingFiles, WrittenFile
 from shared.downloads.parquet_rows import ParquetFiles
 from shared.downloads.rows import slices
@@ -21,6 +22,30 @@ type Rows = Callable[[], Iterator[pa.RecordBatch]]
 
 CELLS: int = 2_000_000
 """Cells of a CSV file that are made at a time."""
+
+
+def write(
+    form: Format, connection: str, rows: Rows, folder: FilePath, known: frozenset[Path]
+) -> tuple[tuple[WrittenFile, ...], frozenset[Path]]:
+    """Write the files of a connection; return them and the payload paths that have columns of their own.
+
+    Args:
+        form: of the files.
+        connection: its lookup.
+        rows: gives its rows.
+        folder: where the files go.
+        known: payload paths that get columns in any case.
+
+    Raises:
+        WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
+    """
+    match form:
+        case Format.CSV:
+            return write_csv(connection, rows, folder, known)
+        case Format.JSONL:
+            return write_jsonl(connection, rows, folder), frozenset()
+        case Format.PARQUET:
+            return write_parquet(connection, rows, folder), frozenset()
 
 
 def write_csv(

@@ -1,0 +1,59 @@
+"""Files of downloads that are to go."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared import logs
+from shared.cold_data.ports import BlobStore
+from shared.downloads.ports import JobStore
+from shared.timestamps import now
+
+DELETED_AT_ONCE: Final = 200
+STRAY_AGE: Final = timedelta(hours=48)
+"""How old a file without a job may get: no job that writes it can be running by then."""
+
+_LOG = logs.logger("downloads")
+
+
+class Expiry:
+    """Removes jobs past their end, with their files.
+
+    Args:
+        jobs: keeps the jobs.
+        blobs: keeps the files.
+        clock: gives the current instant.
+    """
+
+    def __init__(self, jobs: JobStore, blobs: BlobStore, clock: Callable[[], datetime] = now) -> None:
+        self._jobs = jobs
+        self._blobs = blobs
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Remove what is past its end, the files first, so that a failure in between leaves the job to try again."""
+        at = self._clock()
+        expired = await self._jobs.expired(at)
+        for job_id in expired:
+            await remove_files(self._blobs, job_id)
+            await self._jobs.delete(job_id)
+        await _remove(self._blobs, "", written_before=at - STRAY_AGE)
+        if expired:
+            _LOG.info("downloads expired", extra=logs.fields(jobs=len(expired)))
+
+
+def folder(job_id: str) -> str:
+    """Return what the names of a job's files begin with."""
+    return f"{job_id}/"
+
+
+async def remove_files(blobs: BlobStore, job_id: str) -> None:
+    """Remove all files of a job."""
+    await _remove(blobs, folder(job_id))
+
+
+async def _remove(blobs: BlobStore, prefix: str, written_before: datetime | None = None) -> None:
+    found = [blob async for blob in blobs.list(prefix)]
+    names = [blob.name for blob in found if written_before is None or blob.written_at < written_before]
+    for first in range(0, len(names), DELETED_AT_ONCE):
+        await blobs.delete(names[first : first + DELETED_AT_ONCE])

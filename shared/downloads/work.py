@@ -1,0 +1,145 @@
+"""The steps of a download: each may be done again, and gives the same."""
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+from shared import logs
+from shared.cold_data.ports import BlobStore
+from shared.downloads.cleaning import folder, remove_files
+from shared.downloads.models import Job, Part, Status, StoredFile
+from shared.downloads.planning import parts
+from shared.downloads.ports import ArchivedRows, JobStore
+from shared.errors import Kind, WorkspaceError
+
+AT_ONCE: Final = 2
+"""Conversions that one process runs at a time; each takes up to about 250 MB."""
+WAVE: Final = 16
+"""Parts that are handed out together."""
+LOOK_SECONDS: Final = 0.5
+FAILED: Final = "The download failed, also when it was tried again; the service's log has the reason."
+
+_LOG = logs.logger("downloads")
+
+
+class DownloadWork:
+    """Does the work of downloads.
+
+    Args:
+        jobs: keeps the jobs.
+        archive: gives the rows.
+        blobs: takes the files.
+        scratch: folder for files on their way.
+    """
+
+    def __init__(self, jobs: JobStore, archive: ArchivedRows, blobs: BlobStore, scratch: Path) -> None:
+        self._jobs = jobs
+        self._archive = archive
+        self._blobs = blobs
+        self._scratch = scratch
+        self._slots = asyncio.Semaphore(AT_ONCE)
+
+    async def next_parts(self, job_id: str) -> Sequence[int]:
+        """Return the numbers of parts to convert now; none when the job is done or has ended."""
+        job = await self._jobs.get(job_id)
+        if job is not None and job.unfinished and job.parts is None:
+            planned = tuple(await self._plan(job))
+            job = await self._jobs.change(job_id, lambda current: current.planned(planned))
+        return job.to_do()[:WAVE] if job is not None and job.unfinished else []
+
+    async def convert(self, job_id: str, number: int) -> None:
+        """Make the files of a part and store them.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE, of the archive, the files or the jobs; try again.
+        """
+        async with self._slots:
+            job = await self._jobs.get(job_id)
+            if job is None or not job.unfinished or job.parts is None:
+                return
+            try:
+                files, leaves = await self._convert(job, number, job.parts[number])
+            except WorkspaceError as error:
+                if error.kind is not Kind.UNPROCESSABLE:
+                    raise
+                await self._end(job_id, Status.FAILED, error.detail)
+                return
+            after = await self._jobs.change(job_id, lambda current: current.converted(number, files, leaves))
+        if after is None or after.status in {Status.CANCELLED, Status.FAILED}:
+            await remove_files(self._blobs, job_id)
+
+    async def finish(self, job_id: str) -> None:
+        """Call a job done."""
+        await self._end(job_id, Status.COMPLETED)
+
+    async def fail(self, job_id: str) -> None:
+        """Give a job up."""
+        await self._end(job_id, Status.FAILED, FAILED)
+
+    async def _plan(self, job: Job) -> list[Part]:
+        planned: list[Part] = []
+        for connection in job.connections:
+            stretches = await self._archive.stretches(connection, job.start, job.end)
+            planned += parts(connection, job.start, job.end, job.format, stretches)
+        return planned
+
+    async def _convert(
+        self, job: Job, number: int, part: Part
+    ) -> tuple[tuple[StoredFile, ...], frozenset[tuple[str, ...]]]:
+        from shared.downloads import conversion  # noqa: PLC0415  loads pyarrow and DuckDB
+        from shared.downloads.feeding import Feed, Stopped  # noqa: PLC0415  the same
+
+        stop = Event()
+        loop = asyncio.get_running_loop()
+        rows = Feed(loop, lambda: self._archive.rows(part.connection, part.start, part.end), stop)
+        known = frozenset(job.leaves.get(part.connection, ()))
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        watching = asyncio.create_task(self._stop_when_ended(job.id, stop))
+        with tempfile.TemporaryDirectory(dir=self._scratch, prefix=f"{job.id}-", ignore_cleanup_errors=True) as where:
+            try:
+                written, leaves = await asyncio.to_thread(
+                    conversion.write, job.format, part.connection, rows, Path(where), known
+                )
+                stored = [
+                    StoredFile(
+                        blob=_blob(job, part, number, len(leaves), place),
+                        rows=file.rows,
+                        size=file.size,
+                        sha256=file.sha256,
+                    )
+                    for place, file in enumerate(written)
+                ]
+                for file, its in zip(stored, written, strict=True):
+                    await self._blobs.upload(file.blob, its.path)
+            except Stopped:
+                return (), frozenset()
+            finally:
+                stop.set()
+                watching.cancel()
+        return tuple(stored), leaves
+
+    async def _stop_when_ended(self, job_id: str, stop: Event) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                job = await self._jobs.get(job_id)
+            except WorkspaceError:
+                continue  # the end of the conversion will tell
+            if job is None or not job.unfinished:
+                stop.set()
+                return
+
+    async def _end(self, job_id: str, status: Status, error: str | None = None) -> None:
+        job = await self._jobs.change(job_id, lambda current: current.ended(status, error))
+        if job is not None:
+            _LOG.info("download ended", extra=logs.fields(job=job_id, status=job.status, rows=job.rows))
+            if job.status is Status.FAILED:
+                await remove_files(self._blobs, job_id)
+
+
+def _blob(job: Job, part: Part, number: int, columns: int, place: int) -> str:
+    # The number of columns is in it, so that a late repeat does not replace a file that was made again with more.
+    return f"{folder(job.id)}{part.connection}/{number:05d}-{columns}-{place:05d}.{job.format}"

@@ -1,7 +1,10 @@
 """Files of downloads that are to go."""
 
+import asyncio
+import shutil
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 from shared import logs
@@ -22,12 +25,14 @@ class Expiry:
     Args:
         jobs: keeps the jobs.
         blobs: keeps the files.
+        scratch: where files are made.
         clock: gives the current instant.
     """
 
-    def __init__(self, jobs: JobStore, blobs: BlobStore, clock: Callable[[], datetime] = now) -> None:
+    def __init__(self, jobs: JobStore, blobs: BlobStore, scratch: Path, clock: Callable[[], datetime] = now) -> None:
         self._jobs = jobs
         self._blobs = blobs
+        self._scratch = scratch
         self._clock = clock
 
     async def run(self) -> None:
@@ -38,6 +43,7 @@ class Expiry:
             await remove_files(self._blobs, job_id)
             await self._jobs.delete(job_id)
         await _remove(self._blobs, "", written_before=at - STRAY_AGE)
+        await asyncio.to_thread(_remove_scratch, self._scratch, at - STRAY_AGE)
         if expired:
             _LOG.info("downloads expired", extra=logs.fields(jobs=len(expired)))
 
@@ -50,6 +56,12 @@ def folder(job_id: str) -> str:
 async def remove_files(blobs: BlobStore, job_id: str) -> None:
     """Remove all files of a job."""
     await _remove(blobs, folder(job_id))
+
+
+def _remove_scratch(scratch: Path, made_before: datetime) -> None:
+    for left in scratch.glob("*"):
+        if left.stat().st_mtime < made_before.timestamp():
+            shutil.rmtree(left, ignore_errors=True)
 
 
 async def _remove(blobs: BlobStore, prefix: str, written_before: datetime | None = None) -> None:

@@ -90,20 +90,22 @@ class RollingFiles:
         """Return the file that takes this many bytes more: the current one, or the next."""
         if self._current is not None and self._current.rows and self._current.size + size > self._limit:
             self._finish(self._current)
-        if self._current is None:
-            self._current = HashingFile(self._folder / f"{len(self._finished):05d}")
-            self._begin(self._current)
-        return self._current
+        return self._current or self._next()
 
     def close(self) -> tuple[WrittenFile, ...]:
         """Return all files, finished."""
-        self._finish(self.room_for(0))
+        self._finish(self._current or self._next())
         return tuple(self._finished)
 
     def abandon(self) -> None:
         """Close what is open, after a failure."""
         if self._current is not None:
             self._current.close()
+
+    def _next(self) -> HashingFile:
+        self._current = HashingFile(self._folder / f"{len(self._finished):05d}")
+        self._begin(self._current)
+        return self._current
 
     def _finish(self, file: HashingFile) -> None:
         self._end(file)

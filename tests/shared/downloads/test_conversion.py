@@ -165,6 +165,7 @@ def test_no_rows_give_one_file_with_a_header(tmp_path: Path) -> None:
 def test_files_roll_before_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     """Every file stays under the limit, holds whole rows, and says its own size, rows and digest."""
     monkeypatch.setattr("shared.downloads.parquet_rows.ROW_GROUP_ROWS", 100)
+    monkeypatch.setattr("shared.downloads.rows.SLICE_ROWS", 100)
     payloads = [{"n": number, "text": hashlib.sha256(str(number).encode()).hexdigest()} for number in range(2000)]
     limit = 40_000
 
@@ -181,16 +182,18 @@ def test_files_roll_before_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyP
         content = file.path.read_bytes()
         assert file.size == len(content) <= limit
         assert file.sha256 == hashlib.sha256(content).hexdigest()
-    numbers = {
-        "csv": lambda: [int(row[4]) for row in read_csv(files)[1]],
-        "jsonl": lambda: [
-            json.loads(line)["payload"]["n"] for file in files for line in file.path.read_text().splitlines()
-        ],
-        "parquet": lambda: [
-            json.loads(text)["n"] for file in files for text in pq.read_table(file.path).column("payload").to_pylist()
-        ],
-    }
-    assert numbers[form]() == list(range(2000))
+    assert numbers(form, files) == list(range(2000))
+
+
+def numbers(form: str, files: Sequence[WrittenFile]) -> list[int]:
+    """Return the member ``n`` of every payload, in order."""
+    if form == "csv":
+        return [int(row[4]) for row in read_csv(files)[1]]
+    if form == "jsonl":
+        lines = [line for file in files for line in file.path.read_text().splitlines()]
+        return [json.loads(line)["payload"]["n"] for line in lines]
+    payloads = [text for file in files for text in pq.read_table(file.path).column("payload").to_pylist()]
+    return [json.loads(text)["n"] for text in payloads]
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])

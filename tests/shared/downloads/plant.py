@@ -1,0 +1,136 @@
+"""An archive that holds made-up rows, and a job over it."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.backends.embedded.download_jobs import SCHEMA, SqliteJobStore
+from shared.backends.embedded.file_links import FileLinks
+from shared.backends.embedded.sqlite import Database
+from shared.downloads.models import Format, Job
+from shared.downloads.ports import Stretch
+from shared.downloads.work import DownloadWork
+from shared.errors import Kind, WorkspaceError
+from shared.telemetry.json_text import serialise
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+class Archive:
+    """Stands in for the archive: rows made from their connection, hour and number.
+
+    Args:
+        hours: how many hours hold rows.
+        per_hour: rows of each hour.
+        payload: makes a row's payload from its hour and number.
+        size: bytes that each hour claims to take.
+    """
+
+    def __init__(
+        self,
+        hours: int = 3,
+        per_hour: int = 5,
+        payload: Callable[[int, int], dict[str, Any]] = lambda hour, number: {"hour": hour, "n": number},
+        size: int = 1000,
+    ) -> None:
+        self.hours = hours
+        self.per_hour = per_hour
+        self.payload = payload
+        self.size = size
+        self.down = False
+        self.reads = 0
+
+    async def stretches(self, connection: str, start: datetime, end: datetime) -> Sequence[Stretch]:
+        """Return the hours within a range."""
+        del connection
+        begins = [START + hour * HOUR for hour in range(self.hours)]
+        return [Stretch(begin, self.per_hour, self.size) for begin in begins if begin < end and begin + HOUR > start]
+
+    async def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator[pa.RecordBatch]:
+        """Yield a batch an hour."""
+        for hour in range(self.hours):
+            self.reads += 1
+            if self.down:
+                raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "down")
+            begin = START + hour * HOUR
+            instants = [begin + timedelta(seconds=number) for number in range(self.per_hour)]
+            kept = [(number, at) for number, at in enumerate(instants) if start <= at < end]
+            if kept:
+                yield pa.RecordBatch.from_pydict(
+                    {
+                        "timestamp": pa.array([at for _, at in kept], pa.timestamp("us", tz="UTC")),
+                        "deviceId": [f"{connection}-1"] * len(kept),
+                        "messageId": [f"{hour}-{number}" for number, _ in kept],
+                        "payload": [serialise(self.payload(hour, number)).decode() for number, _ in kept],
+                    }
+                )
+
+
+class Plant:
+    """Job store, blob store and work over one folder."""
+
+    def __init__(self, folder: Path, archive: Archive) -> None:
+        self.archive = archive
+        self.database = Database(folder / "jobs.sqlite", SCHEMA)
+        self.jobs = SqliteJobStore(self.database)
+        self.folder = folder / "blobs" / "downloads"
+        self.blobs = FolderBlobStore(self.folder, FileLinks("http://127.0.0.1:7071", folder / "files-key"))
+        self.scratch = folder / "scratch"
+        self.work = DownloadWork(self.jobs, archive, self.blobs, self.scratch)
+
+    async def job(self, job_id: str = "j1", form: Format = Format.CSV, **changes: Any) -> Job:
+        """Store a job over the whole archive."""
+        job = Job(
+            id=job_id,
+            owner="editor@t",
+            format=form,
+            start=START,
+            end=START + self.archive.hours * HOUR,
+            connections=("press", "pump"),
+            created_at=START,
+            expires_at=START + timedelta(days=1),
+        ).model_copy(update=changes)
+        await self.jobs.create(job)
+        return job
+
+    async def run(self, job_id: str = "j1") -> Job:
+        """Work a job off as the orchestration does."""
+        while numbers := await self.work.next_parts(job_id):
+            for number in numbers:
+                await self.work.convert(job_id, number)
+        await self.work.finish(job_id)
+        return await self.stored(job_id)
+
+    async def stored(self, job_id: str = "j1") -> Job:
+        """Return a job as it is stored."""
+        job = await self.jobs.get(job_id)
+        assert job is not None
+        return job
+
+    def files(self) -> list[str]:
+        """Return the names of all blobs that are there."""
+        return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())
+
+
+class Plants:
+    """Makes plants over one folder and closes them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made: list[Plant] = []
+
+    def make(self, archive: Archive | None = None) -> Plant:
+        """Return a plant; another one over the same files each time."""
+        plant = Plant(self._folder, archive or Archive())
+        self._made.append(plant)
+        return plant
+
+    async def close(self) -> None:
+        """Close all of them."""
+        for plant in self._made:
+            await plant.database.close()

@@ -9,11 +9,22 @@ from bench.figures import Benchmark
 from bench.import_time import import_time
 from bench.ingest import ingest
 from bench.kql import kql
+from bench.live import live_fan_out
 from bench.peers import peers
 from bench.request_rate import request_rate
 from bench.warm_query import warm_query
 
-BENCHMARKS: tuple[Benchmark, ...] = (import_time, request_rate, warm_query, ingest, peers, chain, cosmos, kql)
+BENCHMARKS: tuple[Benchmark, ...] = (
+    import_time,
+    request_rate,
+    warm_query,
+    ingest,
+    peers,
+    chain,
+    cosmos,
+    kql,
+    live_fan_out,
+)
 
 
 def main(names: list[str]) -> int:

@@ -1,0 +1,76 @@
+"""A server that sends messages to all its clients once they are there: the Web PubSub stand-in, or websockets alone.
+
+``python -m bench.fan_out_server (stand-in|bare) CLIENTS MESSAGES`` prints its port.
+"""
+
+import asyncio
+import socket
+import sys
+from collections.abc import Callable
+
+import uvloop
+from websockets.asyncio.server import ServerConnection, broadcast, serve
+
+from local.server import Server
+from local.web_pubsub.service import WebPubSub
+from local.web_pubsub.settings import HubSettings, ServiceSettings
+
+MESSAGE = b'{"ID":"0123456789abcdef","Payload":{"value":"' + b"x" * 250 + b'"}}'
+_KEY = "a key of the benchmark, never checked"
+_HUB = "live"
+
+
+async def stand_in(clients: int, messages: int) -> None:
+    """Serve the stand-in and publish to a hub in this process."""
+    service = WebPubSub(ServiceSettings(_KEY, hubs={_HUB: HubSettings(anonymous=True)}))
+    hub = service.hub(_HUB)
+    with _listener() as listener:
+        server = Server(service, 1, web_sockets=True)
+        task = asyncio.create_task(server.serve([listener]))
+        await _until(lambda: len(hub.connections) == clients)
+        for connection in hub.connections.values():
+            hub.join(connection, "all")
+        for _ in range(messages):
+            await hub.publish("all", MESSAGE)
+        await _until(lambda: not hub.connections)
+        server.should_exit = True
+        await task
+
+
+async def bare(clients: int, messages: int) -> None:
+    """Serve with the websockets library and broadcast with it."""
+    connected: set[ServerConnection] = set()
+
+    async def handle(connection: ServerConnection) -> None:
+        connected.add(connection)
+        await connection.wait_closed()
+        connected.discard(connection)
+
+    with _listener() as listener:
+        async with serve(handle, sock=listener, compression=None):
+            await _until(lambda: len(connected) == clients)
+            text = MESSAGE.decode()
+            for _ in range(messages):
+                broadcast(connected, text)
+                await asyncio.sleep(0)
+            await _until(lambda: not connected)
+
+
+def _listener() -> socket.socket:
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(1024)
+    print(listener.getsockname()[1], flush=True)
+    return listener
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110  conditions of two libraries
+        await asyncio.sleep(0.01)
+
+
+if __name__ == "__main__":
+    asyncio.run(
+        {"stand-in": stand_in, "bare": bare}[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3])),
+        loop_factory=uvloop.new_event_loop,
+    )

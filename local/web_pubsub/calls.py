@@ -15,6 +15,7 @@ from local.web_pubsub.permissions import Permission
 from shared.errors import Kind, WorkspaceError, invalid
 
 MOST_BODY_BYTES = 1024 * 1024
+_MOST_READ_BYTES = 16 * MOST_BODY_BYTES
 _TYPES = {
     "text/plain": DataType.TEXT,
     "application/json": DataType.JSON,
@@ -135,29 +136,26 @@ class Call:
 async def read_body(headers: Mapping[str, Sequence[str]], receive: Receive) -> bytes:
     """Return the body of a request.
 
+    Of a body that is too large some more is read and forgotten, so that the caller is done sending and sees the reply.
+
     Raises:
-        WorkspaceError: BODY_TOO_LARGE: over 1 MiB; the rest of it is not read.
+        WorkspaceError: BODY_TOO_LARGE: over 1 MiB.
         ConnectionError: the caller is gone.
     """
-    declared = next(iter(headers.get("content-length", ())), "0")
     parts: list[bytes] = []
-    size, more = int(declared), True
-    while more:
-        if size > MOST_BODY_BYTES:
-            raise _too_large()
+    size, more = 0, int(next(iter(headers.get("content-length", ())), "0")) <= _MOST_READ_BYTES
+    while more and size <= _MOST_READ_BYTES:
         message: Message = await receive()
         if message["type"] == "http.disconnect":
             raise ConnectionError("the caller is gone")
-        parts.append(message.get("body", b""))
+        part = message.get("body", b"")
         more = message.get("more_body", False)
-        size = sum(map(len, parts))
-    if size > MOST_BODY_BYTES:
-        raise _too_large()
+        size += len(part)
+        if size <= MOST_BODY_BYTES:
+            parts.append(part)
+    if more or size > MOST_BODY_BYTES or not parts:
+        raise WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body is larger than {MOST_BODY_BYTES} bytes.")
     return b"".join(parts)
-
-
-def _too_large() -> WorkspaceError:
-    return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body is larger than {MOST_BODY_BYTES} bytes.")
 
 
 def _group(name: str, field: str) -> str:

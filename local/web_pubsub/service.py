@@ -73,7 +73,7 @@ class WebPubSub:
             reply = await self._answer(scope, receive)
         except WorkspaceError as error:
             # What was not read of a body would be taken for the next request.
-            reply = refusal(error, given_id, close=error.kind is Kind.TOO_LARGE)
+            reply = refusal(_with_message(error), given_id, close=error.kind is Kind.TOO_LARGE)
         except ConnectionError:
             return
         await _reply(send, reply, is_head=scope["method"] == "HEAD")
@@ -111,6 +111,11 @@ class WebPubSub:
             raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", "An access token is required.")
         query = scope["query_string"].decode("latin-1")
         read_token(token, self._settings.access_key, host, f"{path}?{query}")
+
+
+def _with_message(error: WorkspaceError) -> WorkspaceError:
+    """Return an error that has the member ``message``, too, where the official clients look for its text."""
+    return WorkspaceError(error.kind, error.code, error.detail, **error.members, message=error.detail)
 
 
 def _route(method: str, rest: str) -> tuple[Operation, dict[str, str]]:

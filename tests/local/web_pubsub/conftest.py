@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any
 
+import httpx
 import pytest
 from azure.core.credentials import AzureKeyCredential
 from azure.messaging.webpubsubservice.aio import WebPubSubServiceClient
@@ -40,6 +41,13 @@ async def plain(running: Running) -> AsyncIterator[WebPubSubServiceClient]:
 async def live(running: Running) -> AsyncIterator[WebPubSubServiceClient]:
     """The official service client of hub ``live``."""
     async with WebPubSubServiceClient(running.url, "live", AzureKeyCredential(KEY)) as client:
+        yield client
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    """An HTTP client without the environment's proxies."""
+    async with httpx.AsyncClient(trust_env=False) as client:
         yield client
 
 

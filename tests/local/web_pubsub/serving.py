@@ -3,10 +3,13 @@
 import asyncio
 import json
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
+import jwt
 from websockets.asyncio.client import ClientConnection
 
 from local.server import Server
@@ -14,6 +17,7 @@ from local.web_pubsub.asgi import Message, Receive, Send
 from local.web_pubsub.service import WebPubSub
 from local.web_pubsub.settings import ServiceSettings
 
+VERSION = "api-version=2024-12-01"
 KEY = "an access key for tests alone, 40 bytes."
 JSON = "json.webpubsub.azure.v1"
 
@@ -65,6 +69,13 @@ class Running:
     url: str
     service: WebPubSub
     handler: Handler
+    server: Server
+    task: asyncio.Task[None]
+
+    async def stop(self) -> None:
+        """End the server."""
+        self.server.should_exit = True
+        await self.task
 
     def client_url(self, hub: str = "live") -> str:
         """Return the address of clients without token."""
@@ -85,11 +96,18 @@ async def serving(settings: ServiceSettings, handler: Handler) -> AsyncIterator[
         task = asyncio.create_task(server.serve([listener]))
         try:
             await server.listening.wait()
-            yield Running(f"http://127.0.0.1:{listener.getsockname()[1]}", service, handler)
+            running = Running(f"http://127.0.0.1:{listener.getsockname()[1]}", service, handler, server, task)
+            yield running
         finally:
             server.should_exit = True
             await task
             await service.close()
+
+
+def bearer(url: str, key: str = KEY, lives: int = 60, **claims: Any) -> dict[str, str]:
+    """Return the header of a call to an address."""
+    token = jwt.encode({"aud": url, "exp": int(time.time()) + lives, **claims}, key, algorithm="HS256")
+    return {"Authorization": f"Bearer {token}"}
 
 
 async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:

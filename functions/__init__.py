@@ -2,6 +2,7 @@
 
 from functions import (
     amendments,
+    archive,
     checkpoints,
     graphql,
     health,
@@ -35,6 +36,7 @@ GROUPS = (
 BLUEPRINTS = (
     *(http_blueprint(group) for group in GROUPS),
     ingest.blueprint,
+    archive.blueprint,
     live.blueprint,
     simulators.blueprint,
     checkpoints.blueprint,

@@ -14,8 +14,8 @@ from shared.logs import fields, logger
 from shared.telemetry.models import IMPULSES_HUB
 
 _LOGGER = logger("local.triggers")
-_OTHER_READERS = {IMPULSES_HUB: frozenset({"adx", "archive"})}
-"""Consumer groups that are not functions of every app: the query table, and the archive from when it exists."""
+_OTHER_READERS = {IMPULSES_HUB: frozenset({"adx"})}
+"""Consumer groups that are no functions: the query table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from functools import cached_property
 
+from shared.cold_data.archive import Archive
 from shared.cold_data.ports import BlobStore
+from shared.cold_data.reading import ColdReader
 from shared.wiring.base import Base
 
 COLD, DOWNLOADS = "cold", "downloads"
@@ -20,6 +22,16 @@ class ColdServices(Base):
     def download_blobs(self) -> BlobStore:
         """Files that callers download."""
         return self._blobs(DOWNLOADS)
+
+    @cached_property
+    def archive(self) -> Archive:
+        """Keeps impulses."""
+        return Archive(self.cold_blobs)
+
+    @cached_property
+    def cold_reader(self) -> ColdReader:
+        """Reads what is kept."""
+        return ColdReader(self.cold_blobs)
 
     def _blobs(self, container: str) -> BlobStore:
         configured = self.settings

@@ -1,0 +1,32 @@
+"""The Event Hub trigger that keeps impulses, and the timer that merges their blobs."""
+
+import typing
+
+import azure.functions as func
+
+from functions.hub_events import hub_events
+from shared.telemetry.models import IMPULSES_HUB
+from shared.wiring import services
+
+blueprint = func.Blueprint()
+
+
+# Without a retry policy the host moves on after an exception, and the batch would be lost.
+@blueprint.function_name("archive")
+@blueprint.event_hub_message_trigger(
+    arg_name="events",
+    event_hub_name=IMPULSES_HUB,
+    connection="EventHubs",
+    consumer_group="archive",
+    cardinality=func.Cardinality.MANY,
+    data_type=func.DataType.BINARY,
+)
+@blueprint.retry(
+    strategy="exponential_backoff",
+    max_retry_count="-1",
+    minimum_interval="00:00:01",
+    maximum_interval="00:01:00",
+)
+async def archive(events: typing.List[func.EventHubEvent]) -> None:  # noqa: UP006  the worker reads this very form
+    """Keep the impulses of a batch."""
+    await services().archive.run(hub_events(events))

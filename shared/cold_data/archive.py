@@ -1,0 +1,104 @@
+"""What a batch of impulses becomes in the archive: one blob per connection and hour."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from shared.cold_data.inventory import summary
+from shared.cold_data.names import Run, batch_name, hour_folder, hour_of, other_name
+from shared.cold_data.ports import Blob, BlobStore
+from shared.cold_data.tables import Arrived, Summary, parquet
+from shared.logs import fields, logger
+from shared.telemetry import unrouted
+from shared.telemetry.impulses import decode
+from shared.telemetry.models import IMPULSES_HUB, HubEvent, Impulse
+
+AT_ONCE = 4
+"""Blobs of a batch that are stored at the same time."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_LOGGER = logger("cold_data.archive")
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A blob to be stored: its hour's prefix, its name below that, its bytes, and what it says of itself."""
+
+    folder: str
+    name: str
+    content: bytes
+    summary: Summary
+
+
+class Archive:
+    """Keeps impulses; safe to run again over the same events, also when they come in other batches."""
+
+    def __init__(self, store: BlobStore) -> None:
+        self._store = store
+
+    async def run(self, events: Sequence[HubEvent]) -> None:
+        """Store the impulses of a batch; when this returns, all of them are kept.
+
+        An event that is no impulse is kept under ``_unrouted`` with the reason. Delivered again in the same batch an
+        event changes nothing; in another batch its row is stored once more, and left out by whoever reads.
+
+        Args:
+            events: a batch, ascending in each partition, without a gap.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``; the batch is to be delivered again.
+        """
+        if not events:
+            return
+        turns = asyncio.Semaphore(AT_ONCE)
+
+        async def store(written: _Written) -> None:
+            async with turns:
+                await self._keep(written)
+
+        # Reading and packing a large batch would hold up the event loop.
+        await asyncio.gather(*map(store, await asyncio.to_thread(lambda: list(_written(events)))))
+
+    async def _keep(self, written: _Written) -> None:
+        if await self._store.create(written.folder + written.name, written.content):
+            return
+        try:
+            there = await summary(self._store, Blob(written.folder + written.name, len(written.content), _EPOCH))
+        except FileNotFoundError:
+            return  # merged and removed since: its rows are kept
+        if _is_same(there, written.summary):
+            return
+        # The hub began anew, and its numbers repeat: other events under a name that is taken.
+        name = written.folder + other_name(written.name, written.summary.first_enqueued)
+        await self._store.create(name, written.content)
+
+
+def _written(events: Sequence[HubEvent]) -> Iterator[_Written]:
+    groups: dict[tuple[str, str], list[Arrived]] = {}
+    for event in events:
+        impulse = _impulse(event)
+        folder = hour_folder(impulse.connection, hour_of(impulse.timestamp))
+        groups.setdefault((folder, event.partition), []).append(Arrived(impulse, event))
+    for (folder, partition), arrived in groups.items():
+        numbers = [each.event.sequence_number for each in arrived]
+        times = [(each.event.enqueued_at - _EPOCH) // _MICROSECOND for each in arrived]
+        found = Summary(len(arrived), 0, min(times), max(times))
+        name = batch_name(Run(partition, min(numbers), max(numbers)))
+        yield _Written(folder, name, parquet(arrived, found), found)
+
+
+def _impulse(event: HubEvent) -> Impulse:
+    try:
+        return decode(event.body)
+    except (ValueError, RecursionError) as error:
+        _LOGGER.warning(
+            "an event that is no impulse is set aside",
+            extra=fields(partition=event.partition, sequence=event.sequence_number, reason=str(error)[:300]),
+        )
+        return unrouted.whole(IMPULSES_HUB, event, f"no impulse: {error}"[:500], "")
+
+
+def _is_same(one: Summary, other: Summary) -> bool:
+    return (one.rows, one.first_enqueued, one.last_enqueued) == (other.rows, other.first_enqueued, other.last_enqueued)

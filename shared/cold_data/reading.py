@@ -1,0 +1,214 @@
+"""Reads the archive: what there is of a connection, and its rows in order, each message once.
+
+Rules that make a reading whole while blobs come and go: a merged blob names the blobs that it stands for, and they are
+left out; they are removed only long after it was written; an hour is listed anew when a blob of it is gone; a row
+that stands in several blobs counts once, by its place in the hub.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shared.cold_data import sql
+from shared.cold_data.copies import TABLE, Copies
+from shared.cold_data.engine import opened
+from shared.cold_data.inventory import Hour, hour_at, hours
+from shared.cold_data.names import HOUR, hour_of
+from shared.cold_data.ports import BlobStore
+from shared.errors import Kind, WorkspaceError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+BATCH_ROWS = 50_000
+BLOCK_HOURS = 24
+AROUND = timedelta(hours=24)
+"""Hours this far before and after are looked at for other arrivals of a message."""
+
+_TRIES = 5
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
+_LATEST = datetime(9999, 12, 31, 23, tzinfo=UTC) + timedelta(minutes=59)
+_AT_ONCE = 8
+_DOWNLOADED = '"timestamp", device_id AS "deviceId", message_id AS "messageId", payload'
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """An hour in which something of a connection is archived.
+
+    Attributes:
+        start: of the hour, UTC.
+        rows: how many at most, before copies are left out.
+        size: bytes in the archive, compressed.
+    """
+
+    start: datetime
+    rows: int
+    size: int
+
+
+class ColdReader:
+    """Reads one archive.
+
+    Args:
+        store: of its blobs.
+        scratch: folder for copies of blobs while they are read; made on first use, the system's own where None.
+    """
+
+    def __init__(self, store: BlobStore, scratch: Path | None = None) -> None:
+        self._store = store
+        self._scratch = scratch
+
+    async def stretches(self, connection: str, start: datetime, end: datetime) -> Sequence[Stretch]:
+        """Return the hours of a range that have rows, in order; reads the end of each blob, no row.
+
+        Args:
+            connection: lookup, or ``_unrouted``.
+            start: first instant, aware.
+            end: first instant that is no longer in the range, aware.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
+        """
+        found = await hours(self._store, connection, hour_of(start), end)
+        return [Stretch(each.hour, each.rows, each.size) for each in sorted(found, key=lambda each: each.hour)]
+
+    async def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator["pa.RecordBatch"]:
+        """Yield a connection's rows in a range, in order of timestamp, partition and sequence number.
+
+        Rows are those with ``start <= timestamp < end``. A message that came again within 24 hours of its first arrival
+        is left out, as the query table leaves it out, also where its copies lie in other hours up to 24 hours away.
+        Memory stays bounded; blobs of up to three days are copied to the scratch folder meanwhile.
+
+        The batches have ``timestamp`` (microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON text).
+
+        Args:
+            connection: lookup, or ``_unrouted``.
+            start: first instant, aware.
+            end: first instant that is no longer in the range, aware.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
+        """
+        if self._scratch is not None:
+            await asyncio.to_thread(self._scratch.mkdir, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="cold-", dir=self._scratch, ignore_cleanup_errors=True) as folder:
+            engine = await asyncio.to_thread(opened, Path(folder))
+            try:
+                reading = _Reading(self._store, connection, start, end, engine, Path(folder))
+                async for batch in reading.batches():
+                    yield batch
+            finally:
+                engine.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Local:
+    """An hour whose blobs lie in the scratch folder."""
+
+    hour: Hour
+    files: tuple[Path, ...]
+
+
+class _Reading:
+    """One pass over a range."""
+
+    def __init__(
+        self,
+        store: BlobStore,
+        connection: str,
+        start: datetime,
+        end: datetime,
+        engine: "duckdb.DuckDBPyConnection",
+        folder: Path,
+    ) -> None:
+        self._store = store
+        self._connection = connection
+        self._start = start
+        self._end = end
+        self._engine = engine
+        self._folder = folder
+        self._local: dict[datetime, _Local] = {}
+        self._fetched = 0
+
+    async def batches(self) -> AsyncIterator["pa.RecordBatch"]:
+        first = hour_of(self._start)
+        listed = await hours(self._store, self._connection, _moved(first, -AROUND), _moved(self._end, AROUND))
+        known = {each.hour: each for each in listed}
+        wanted = sorted(hour for hour in known if first <= hour < self._end)
+        copies = await asyncio.to_thread(Copies, self._engine)
+        while wanted:
+            block = [hour for hour in wanted if hour < wanted[0] + BLOCK_HOURS * HOUR]
+            wanted = wanted[len(block) :]
+            await self._fetch_around(block, known)
+            files = [file for local in self._local.values() for file in local.files]
+            until = (block[-1] - _EPOCH + HOUR) // timedelta(microseconds=1)
+            found = await asyncio.to_thread(copies.add, files, until)
+            for hour in block:
+                async for batch in self._hour(self._local[hour], copies=found > 0):
+                    yield batch
+
+    async def _fetch_around(self, block: Sequence[datetime], known: dict[datetime, Hour]) -> None:
+        """Have the blobs of some hours and those around them in the scratch folder, and no others."""
+        first, last = _moved(block[0], -AROUND), _moved(block[-1], AROUND)
+        for hour in [hour for hour in self._local if hour < first]:
+            for file in self._local.pop(hour).files:
+                file.unlink()
+        for hour in sorted(known):
+            if first <= hour <= last and hour not in self._local:
+                self._local[hour] = await self._fetch(known[hour])
+
+    async def _fetch(self, hour: Hour) -> _Local:
+        for _ in range(_TRIES):
+            self._fetched += 1
+            folder = self._folder / str(self._fetched)
+            folder.mkdir()
+            files = tuple(folder / f"{number}.parquet" for number in range(len(hour.live)))
+            try:
+                for first in range(0, len(files), _AT_ONCE):
+                    pairs = zip(hour.live[first : first + _AT_ONCE], files[first : first + _AT_ONCE], strict=True)
+                    await asyncio.gather(*(self._store.fetch(held.blob.name, file) for held, file in pairs))
+            except FileNotFoundError:
+                hour = await hour_at(self._store, hour.folder)
+            else:
+                return _Local(hour, files)
+        raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "The archive keeps changing; try again.")
+
+    async def _hour(self, local: _Local, *, copies: bool) -> AsyncIterator["pa.RecordBatch"]:
+        if not local.files:
+            return
+        query = self._query(local, copies=copies)
+        reader = await asyncio.to_thread(lambda: self._engine.sql(query).to_arrow_reader(BATCH_ROWS))
+        while (batch := await asyncio.to_thread(next, reader, None)) is not None:
+            yield batch
+
+    def _query(self, local: _Local, *, copies: bool) -> str:
+        rows = sql.rows_once(local.files, overlapping=local.hour.overlapping)
+        if copies:
+            rows = sql.without(rows, TABLE)
+        query = f"SELECT {_DOWNLOADED} FROM ({rows}) WHERE {self._within(local.hour.hour)}"  # noqa: S608  our own names
+        # Every blob is in order already; a join would not keep it.
+        return query if len(local.files) == 1 and not copies else f"{query} ORDER BY {sql.ORDER}"
+
+    def _within(self, hour: datetime) -> str:
+        """Return the condition that holds for rows of an hour that lie in the range; most hours lie in it whole."""
+        since = f"timestamp >= {_instant(self._start)}" if self._start > hour else "true"
+        until = f"timestamp < {_instant(self._end)}" if self._end < _moved(hour, HOUR) else "true"
+        return f"{since} AND {until}"
+
+
+def _instant(instant: datetime) -> str:
+    return f"TIMESTAMPTZ {sql.text(instant.astimezone(UTC).isoformat())}"
+
+
+def _moved(instant: datetime, by: timedelta) -> datetime:
+    try:
+        return instant + by
+    except OverflowError:
+        return _EARLIEST if by < timedelta(0) else _LATEST

@@ -1,0 +1,49 @@
+"""Telemetry in the cold archive, as a service keeps it."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from shared.backends.embedded.hub import HubReader
+from tests.service.running import Service, eventually
+from tests.shared.cold_data.archived import folder_store, ids
+
+
+def archived(data_dir: Path, connection: str) -> list[str]:
+    return asyncio.run(ids(folder_store(data_dir / "blobs"), connection))
+
+
+def send(service: Service, names: Sequence[str]) -> None:
+    batch = [{"messageId": name, "timestamp": "2026-02-01T00:00:00Z"} for name in names]
+    reply = service.caller("editor@t").post("/oi-api/telemetry/pump-rig", json=batch)
+    assert (reply.status_code, reply.json()) == (202, {"accepted": len(names)})
+
+
+def test_what_is_sent_is_archived_and_outlives_the_service(own_service: Service) -> None:
+    """A message is in the archive once, also when the service was killed while it kept it, and is there afterwards."""
+    names = [f"m-{number}" for number in range(200)]
+    own_service.start()
+    for first in range(0, len(names), 20):
+        send(own_service, names[first : first + 20])
+    own_service.kill()
+    own_service.start()
+    send(own_service, names[:20])
+    send(own_service, ["last"])
+    found = eventually(lambda: archived(own_service.data_dir, "pump-rig"), lambda found: "last" in found)
+    assert sorted(found) == sorted([*names, "last"])
+    assert own_service.stop() == 0
+    assert archived(own_service.data_dir, "pump-rig") == found
+
+
+def test_what_no_connection_claims_is_archived(own_service: Service) -> None:
+    """An event that is no message of a connection is kept under _unrouted, and the archive has read it all."""
+    from tests.local.test_event_hubs import send as send_raw  # noqa: PLC0415  only here
+
+    own_service.start()
+    send_raw(own_service.data_dir, [b"not json"], "telemetry")
+    eventually(lambda: archived(own_service.data_dir, "_unrouted"), lambda found: len(found) == 1)
+    reader = HubReader(own_service.data_dir / "hub.sqlite")
+    try:
+        eventually(lambda: sum(reader.committed("impulses", "archive", each) for each in "01"), lambda count: count > 0)
+    finally:
+        reader.close()

@@ -1,0 +1,59 @@
+"""Events on the impulses hub, and what the archive gives of them."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.backends.embedded.file_links import FileLinks
+from shared.cold_data.reading import ColdReader
+from shared.telemetry.impulses import encode
+from shared.telemetry.models import HubEvent, Impulse
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+YEAR = timedelta(days=366)
+
+
+def folder_store(path: Path) -> FolderBlobStore:
+    """Return the embedded store in a folder."""
+    return FolderBlobStore(path / "cold", FileLinks("http://127.0.0.1", path / "key"))
+
+
+def event(
+    sequence: int,
+    message_id: str = "",
+    *,
+    at: datetime = NOON,
+    enqueued_at: datetime | None = None,
+    connection: str = "rig",
+    partition: str = "0",
+    payload: dict[str, Any] | None = None,
+) -> HubEvent:
+    """Return an event that holds an impulse; without an id one of its own."""
+    named = message_id or f"m-{partition}-{sequence}"
+    impulse = Impulse(named, at, connection, ("hall",), "d-1", {}, payload or {"n": sequence})
+    arrived = enqueued_at or NOON + timedelta(seconds=sequence)
+    return HubEvent(encode(impulse), partition, sequence, arrived, {})
+
+
+async def rows(
+    store: FolderBlobStore, connection: str = "rig", start: datetime = NOON - YEAR, end: datetime = NOON + YEAR
+) -> list[dict[str, Any]]:
+    """Return the rows of a connection as they are read."""
+    return [row async for batch in ColdReader(store).rows(connection, start, end) for row in batch.to_pylist()]
+
+
+async def ids(store: FolderBlobStore, connection: str = "rig") -> list[str]:
+    """Return the message ids of a connection in the order in which they are read."""
+    return [row["messageId"] for row in await rows(store, connection)]
+
+
+async def contents(store: FolderBlobStore) -> dict[str, bytes]:
+    """Return every blob's bytes by name."""
+    return {blob.name: await store.read(blob.name) async for blob in store.list("")}
+
+
+def batches(events: Sequence[HubEvent], size: int) -> list[Sequence[HubEvent]]:
+    """Return events in batches."""
+    return [events[first : first + size] for first in range(0, len(events), size)]

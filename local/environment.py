@@ -51,6 +51,7 @@ def _durable(section: Mapping[str, Any]) -> DurableSettings:
         hub=resolved(str(section.get("hubName", default.hub))),
         max_activities=int(section.get("maxConcurrentActivityFunctions", default.max_activities)),
         max_orchestrators=int(section.get("maxConcurrentOrchestratorFunctions", default.max_orchestrators)),
+        version=section.get("defaultVersion"),
     )
     if min(settings.max_activities, settings.max_orchestrators) < 1:
         raise StartError("host.json: at least one activity and one orchestrator must be allowed to run at once")

@@ -38,7 +38,7 @@ class Durable:
         """Take the app's functions, the folder of all state, and the address that the host is reached at."""
         self._data_dir = data_dir
         self._stopping = stopping
-        self._app: AppFunctions = app_functions(functions)
+        self._app: AppFunctions = app_functions(functions, settings.version)
         self._links = Links(origin, settings.hub, system_key(data_dir / "durable.key"))
         clock: Clock = SystemClock()
         self._store = Store(data_dir / "durable.sqlite")

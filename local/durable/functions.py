@@ -43,11 +43,12 @@ class AppFunctions:
 
     orchestrators: Mapping[str, LoadedFunction]
     activities: Mapping[str, LoadedFunction]
+    version: str | None
 
     @property
     def names(self) -> Names:
         """Return what there is."""
-        return Names(frozenset(self.activities), frozenset(self.orchestrators))
+        return Names(frozenset(self.activities), frozenset(self.orchestrators), self.version)
 
     async def orchestrate(self, name: str, context: str) -> str:
         """Call an orchestrator through the worker library."""
@@ -72,7 +73,7 @@ class AppFunctions:
         return None if answer is None else str(answer.value)
 
 
-def app_functions(functions: Iterable[LoadedFunction]) -> AppFunctions:
+def app_functions(functions: Iterable[LoadedFunction], version: str | None) -> AppFunctions:
     """Return the orchestrators and activities among an app's functions, by the names they are called by."""
     orchestrators: dict[str, LoadedFunction] = {}
     activities: dict[str, LoadedFunction] = {}
@@ -81,4 +82,4 @@ def app_functions(functions: Iterable[LoadedFunction]) -> AppFunctions:
             orchestrators[str(function.trigger.get("orchestration") or function.name)] = function
         elif function.kind == "activityTrigger":
             activities[str(function.trigger.get("activity") or function.name)] = function
-    return AppFunctions(orchestrators, activities)
+    return AppFunctions(orchestrators, activities, version)

@@ -16,8 +16,10 @@ class DurableSettings:
         hub: name of the task hub; it stands in links.
         max_activities: activities that run at once.
         max_orchestrators: orchestrators that are replayed at once.
+        version: the version of an orchestration whose caller names none.
     """
 
     hub: str = DEFAULT_HUB
     max_activities: int = DEFAULT_CONCURRENCY
     max_orchestrators: int = DEFAULT_CONCURRENCY
+    version: str | None = None

@@ -30,10 +30,17 @@ type Orchestrate = Callable[[str, str], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of an app's activities and orchestrators."""
+    """What an orchestrator may call.
+
+    Attributes:
+        activities: names of the app's activities.
+        orchestrators: names of its orchestrators.
+        version: what an orchestration gets whose caller names no version.
+    """
 
     activities: frozenset[str]
     orchestrators: frozenset[str]
+    version: str | None = None
 
 
 @dataclass(slots=True)
@@ -238,7 +245,12 @@ class _Taking:
         parent = Parent(self._start.instance, self._start.execution, task)
         self._turn.children.append(
             NewInstance(
-                instance, f"{self._start.execution}-{task}", name, action.get("version"), json.dumps(given), parent
+                instance,
+                f"{self._start.execution}-{task}",
+                name,
+                action.get("version") or self._known.version,
+                json.dumps(given),
+                parent,
             )
         )
         return task

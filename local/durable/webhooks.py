@@ -91,7 +91,9 @@ class Webhooks:
         if given is None and call.body.strip():
             return _no_json()
         instance = call.segments[2] if len(call.segments) == _NAMED_SEGMENTS else new_id()
-        started = await self._management.start(NewInstance(instance, new_id(), name, call.query.get("version"), given))
+        started = await self._management.start(
+            NewInstance(instance, new_id(), name, call.query.get("version") or self._names.version, given)
+        )
         if not started:
             return Answered(409, {"Message": f"An Orchestration instance with the ID {instance} already exists."})
         return await self._begun(instance, call)

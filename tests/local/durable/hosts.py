@@ -50,6 +50,13 @@ def no_generator(context):
     return "at once"
 
 @app.orchestration_trigger(context_name="context")
+def versioned(context):
+    inner = None
+    if context.get_input() is None:
+        inner = yield context.call_sub_orchestrator("versioned", "inner", version="2.1")
+    return [context.version, inner]
+
+@app.orchestration_trigger(context_name="context")
 def failing(context):
     yield context.call_activity("refuse", {"why": "a test"})
 

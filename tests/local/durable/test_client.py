@@ -156,6 +156,15 @@ def test_start_over_http_can_wait_for_the_end(durable: DurableHost) -> None:
     assert (late.status_code, "statusQueryGetUri" in late.json()) == (202, True)
 
 
+def test_versions_reach_the_orchestrator(durable: DurableHost) -> None:
+    """An orchestrator sees the version that its caller named, so that running ones can keep their old steps."""
+    begun = durable.client("start_new", orchestration_function_name="versioned", instance_id="v", version="2.0")
+    assert begun == "v"
+    other = durable.start("no_generator")
+    link = other["statusQueryGetUri"].replace(other["id"], "v")
+    assert durable.ended({"statusQueryGetUri": link})["output"] == ["2.0", ["2.1", None]]
+
+
 def test_unsupported_calls_are_said_to_be(durable: DurableHost) -> None:
     """Rewind and entities answer 501 with a reason."""
     links = durable.start("waiter")

@@ -28,6 +28,7 @@ from shared.provenance.ports import ChainKey, ChainStore, CheckpointStore, NoteS
 from shared.timestamps import now, rfc3339
 
 KNOWN_SIZES: Final = 100_000
+LONGEST_WAIT_SWEEPS: Final = 64
 CLOCK_SKEW: Final = timedelta(minutes=10)
 _COORDINATE: Final = 32
 _LOG = logs.logger("provenance")
@@ -59,6 +60,31 @@ def name_of(chain: ChainKey, size: int) -> str:
     return f"{prefix_of(chain)}{size:0{RECORD_ID_DIGITS}d}"
 
 
+class Failures:
+    """Chains that could not be signed, and when to try them again: at the next sweep, then after 2, 4, 8, ... more."""
+
+    def __init__(self) -> None:
+        self._sweeps = 0
+        self._known: dict[ChainKey, tuple[int, int]] = {}
+
+    def __contains__(self, chain: ChainKey) -> bool:
+        return chain in self._known
+
+    def due(self) -> list[ChainKey]:
+        """Count a sweep, and return what to try in it."""
+        self._sweeps += 1
+        return [chain for chain, (_, at) in self._known.items() if at <= self._sweeps]
+
+    def note(self, chain: ChainKey) -> None:
+        """Note that a chain failed."""
+        wait = min(2 * self._known[chain][0], LONGEST_WAIT_SWEEPS) if chain in self._known else 1
+        self._known[chain] = (wait, self._sweeps + wait)
+
+    def forget(self, chain: ChainKey) -> None:
+        """Note that a chain is well."""
+        self._known.pop(chain, None)
+
+
 class Checkpoints:
     """Makes and reads checkpoints.
 
@@ -86,6 +112,7 @@ class Checkpoints:
         self._clock = clock
         self._sizes: OrderedDict[ChainKey, int] = OrderedDict()
         self._swept_from = ""
+        self._failures = Failures()
 
     async def verifier_key(self) -> VerifierKey:
         """Return the key that checkpoints are verified with; its text is the line to publish."""
@@ -148,18 +175,24 @@ class Checkpoints:
         return made
 
     async def make_all(self) -> int:
-        """Make the checkpoints of all chains that grew, and return how many; one that fails does not stop others."""
+        """Make the checkpoints of all chains that grew, and return how many; one that fails does not stop others.
+
+        Only what changed since the last sweep is listed. A chain that failed is remembered and tried again, less and
+        less often while it stays broken.
+        """
         started = self._clock()
-        made = failed = 0
         grew = [chain async for chain, tip in self._store.tips(self._swept_from) if self._unknown(chain, tip)]
-        for chain in grew:
+        due = [*self._failures.due(), *(chain for chain in grew if chain not in self._failures)]
+        made = 0
+        for chain in due:
             try:
                 made += await self.make(chain) is not None
             except Exception:  # noqa: BLE001  each chain is on its own, whatever ails another
-                failed += 1
+                self._failures.note(chain)
                 _LOG.exception("no checkpoint could be made", extra=logs.fields(target=chain.target))
-        if not failed:
-            self._swept_from = rfc3339(started - CLOCK_SKEW)
+            else:
+                self._failures.forget(chain)
+        self._swept_from = rfc3339(started - CLOCK_SKEW)
         return made
 
     async def _tree(self, chain: ChainKey, last: Checkpoint | None) -> CompactRange:

@@ -43,6 +43,12 @@ from shared.timestamps import now
 
 CODE = "PROVENANCE_UNAVAILABLE"
 _TIPS_PAGE = 500
+CHANGED = (
+    "SELECT chain, target, scope, sequence, hash, timestamp FROM chains WHERE (timestamp, chain) > (?, ?) "
+    "ORDER BY timestamp, chain LIMIT ?"
+)
+"""Heads of chains from an instant on; one that moves while pages are read comes again, later."""
+
 _TARGETS = frozenset(map(str, Target))
 _RECORDS_BY = {Lookup.APPEND_ID: "append_id", Lookup.AMENDMENT_ID: "amendment_id"}
 
@@ -162,20 +168,16 @@ class SqliteChainStore:
 
     async def tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
         """Give the chains that changed."""
-        sql = (
-            "SELECT chain, target, scope, sequence, hash, timestamp FROM chains WHERE timestamp >= ? AND chain > ? "
-            "ORDER BY chain LIMIT ?"
-        )
-        last = 0
+        last: tuple[Any, Any] = (changed_from, 0)
         while True:
-            values = (changed_from, last, _TIPS_PAGE)
-            rows = await self._read(_all_rows(sql, values))
+            values = (*last, _TIPS_PAGE)
+            rows = await self._read(_all_rows(CHANGED, values))
             for row in rows:
                 if row[1] in _TARGETS:
                     yield ChainKey(Target(row[1]), row[2]), tip_of(row[3:])
             if len(rows) < _TIPS_PAGE:
                 return
-            last = rows[-1][0]
+            last = (rows[-1][5], rows[-1][0])
 
     async def close(self) -> None:
         """Finish what runs and close the file."""

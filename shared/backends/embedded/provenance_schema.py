@@ -31,6 +31,8 @@ CREATE TABLE IF NOT EXISTS records (
   PRIMARY KEY (chain, sequence)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX IF NOT EXISTS by_append_id ON records (append_id, chain);
+-- Which chains changed is asked for in every sweep of the signer.
+CREATE INDEX IF NOT EXISTS chains_by_time ON chains (timestamp, chain);
 -- Events are not asked for by entity, corrections are; an index over all would touch a page for each record.
 CREATE INDEX IF NOT EXISTS by_user ON records (chain, user_id, sequence);
 CREATE INDEX IF NOT EXISTS by_action ON records (chain, action_type, sequence) WHERE action_type IS NOT NULL;

@@ -3,20 +3,25 @@
 import base64
 import json
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from shared.backends.embedded.provenance import CHANGED
 from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
 from shared.errors import WorkspaceError
 from shared.provenance import growth
-from shared.provenance.checkpoints import name_of, prefix_of
+from shared.provenance.checkpoints import Failures, name_of, prefix_of
 from shared.provenance.merkle import CompactRange, consistent, included
 from shared.provenance.notes import NoteError, VerifierKey, opened_checkpoint, origin_of, verified
-from shared.provenance.ports import ChainKey, Target
+from shared.provenance.ports import ChainKey, ChainStore, Target
 from shared.provenance.proofs import Proofs
+from shared.timestamps import now
 from tests.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, ledger
 
 
@@ -213,3 +218,63 @@ async def test_notes_are_created_once(tmp_path: Path) -> None:
     (file,) = notes_in(tmp_path)
     assert file.stat().st_mode & 0o222 == 0
     assert await store.newest("DomainEvents/none/") is None
+
+
+class Counting:
+    """Counts what is asked of a store that it stands before."""
+
+    def __init__(self, store: ChainStore) -> None:
+        self._store = store
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked.append(name)
+        return getattr(self._store, name)
+
+
+async def test_a_sweep_with_nothing_grown_asks_once(plant: Ledger) -> None:
+    """The chains that changed are asked for, and nothing else; a broken one changes nothing about that."""
+    for scope in range(20):
+        await plant.fill(ChainKey(Target.DOMAIN_EVENTS, f"s{scope}"), 1)
+    plant.tamper(lambda file: file.execute("UPDATE records SET user_id = 'x' WHERE chain = 1"))
+    moment = now()
+    store = Counting(plant.store)
+    checkpoints = plant.checkpoints
+    checkpoints._store = cast("ChainStore", store)
+    checkpoints._clock = lambda: moment
+    assert await checkpoints.make_all() == 21
+    moment += timedelta(hours=1)
+    assert await checkpoints.make_all() == 0
+    store.asked.clear()
+    listed = [chain async for chain, _ in plant.store.tips(checkpoints._swept_from)]
+    assert listed == []
+    sweeps = [len(store.asked) for _ in range(8) if await checkpoints.make_all() == 0]
+    assert [after - before for before, after in pairwise([0, *sweeps])].count(1) >= 5
+    (broken,) = checkpoints._failures._known
+    assert broken == PLATFORM
+
+
+async def test_a_broken_chain_is_tried_less_and_less_often(plant: Ledger) -> None:
+    """It is tried at the next sweep, then after 2, 4, 8 more, and at most 64 apart; when it is mended it is signed."""
+    failures, tried = Failures(), []
+    failures.note(PLATFORM)
+    for sweep in range(1, 300):
+        if failures.due():
+            tried.append(sweep)
+            failures.note(PLATFORM)
+    assert tried[:7] == [1, 3, 7, 15, 31, 63, 127]
+    assert {after - before for before, after in pairwise(tried[6:])} == {64}
+    failures.forget(PLATFORM)
+    assert failures.due() == []
+
+
+async def test_changed_heads_are_found_without_reading_all(plant: Ledger) -> None:
+    """The list of chains that changed comes from an index, a page at a time, each chain once."""
+    plan: list[str] = []
+    plant.tamper(lambda file: plan.extend(row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {CHANGED}", ("", 0, 9))))
+    assert len(plan) == 1
+    assert "USING INDEX chains_by_time" in plan[0]
+    rows = [(number + 9, str(number)) for number in range(520)]
+    plant.tamper(lambda file: file.executemany("INSERT INTO chains VALUES (?, 'DomainEvents', ?, 1, '', 'z')", rows))
+    chains = [chain async for chain, _ in plant.store.tips()]
+    assert len(chains) == len(set(chains)) == 522

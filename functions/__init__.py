@@ -9,6 +9,7 @@ from functions import (
     ingest,
     live,
     live_stream,
+    mcp,
     openapi,
     pages,
     provenance_events,
@@ -30,6 +31,7 @@ GROUPS = (
     provenance_events.GROUP,
     amendments.GROUP,
     graphql.GROUP,
+    mcp.GROUP,
     openapi.GROUP,
     pages.GROUP,
 )

@@ -51,7 +51,7 @@ def media_type_of(request: Request) -> str:
     return preferred(request.headers.get("accept", ""), (JSON, GRAPHQL_JSON))
 
 
-def graphql_problem(error: WorkspaceError, request_id: str) -> Reply:
+def graphql_problem(error: WorkspaceError, request_id: str, _: Request) -> Reply:
     """Return the reply of a request that never came to its fields: an ``errors`` array under the error's status."""
     shown = error_object(error)
     shown["extensions"]["traceId"] = request_id

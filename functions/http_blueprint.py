@@ -37,7 +37,7 @@ def catch_all_blueprint() -> func.Blueprint:
 
 def _register(blueprint: func.Blueprint, name: str, route: str) -> None:
     async def serve(req: func.HttpRequest) -> func.HttpResponse:
-        return _response(await _door().serve(_request(req)))
+        return _response(await door().serve(_request(req)))
 
     serve.__name__ = name
     # No methods: the host then passes on every one, and the door answers 405 where it is the wrong one.
@@ -46,7 +46,8 @@ def _register(blueprint: func.Blueprint, name: str, route: str) -> None:
 
 
 @cache
-def _door() -> Door:
+def door() -> Door:
+    """Return the door of this process."""
     from functions import GROUPS  # noqa: PLC0415  the table of contents imports this module
 
     operations = (operation for group in GROUPS for operation in group.operations)

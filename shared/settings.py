@@ -118,7 +118,22 @@ class Settings(BaseModel):
     managed_identity_client_id: str = Field(
         "", alias="AZURE_CLIENT_ID", description="Client id of the user-assigned identity, read by azure-identity."
     )
+    website_hostname: str = Field(
+        "", alias="WEBSITE_HOSTNAME", description="Host name of the function app; Azure sets it by itself."
+    )
+    allowed_hosts: str = Field(
+        "",
+        alias="ALLOWED_HOSTS",
+        description="Further values of the Host header that the MCP server takes, separated by commas, `name:*` for "
+        "any port: the names of a gateway or of a domain of one's own. This machine's own name is always taken.",
+    )
     log_level: str = Field("INFO", alias="LOG_LEVEL", description="Level of the service's own log.")
+
+    def hosts(self) -> tuple[str, ...]:
+        """Return the values of the Host header that are taken where a rebound name would be a danger."""
+        own = ("127.0.0.1", "127.0.0.1:*", "localhost", "localhost:*", "[::1]", "[::1]:*")
+        named = (self.website_hostname, *(name.strip() for name in self.allowed_hosts.split(",")))
+        return (*own, *(name for name in named if name))
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> "Settings":

@@ -3,19 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from aiodataloader import DataLoader
 
 from shared.auth.principals import Principal
 from shared.catalog.models import Connection, Surface, WarmQuery
 from shared.catalog.snapshot import Catalog, Stored
-from shared.telemetry.ports import ConnectionState
+from shared.telemetry.ports import ConnectionState, status_of
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.service import WarmQueries
-
-DISCONNECTED: Final = "DISCONNECTED"
-CONNECTING: Final = "CONNECTING"
 
 
 @dataclass
@@ -58,11 +55,8 @@ class GraphQLRequest:
         return self._queries_by_name.get(name) or self.catalog.queries.get(name)
 
     def status_of(self, connection: Connection) -> str:
-        """Return a connection's status; a disabled one is disconnected, whatever was seen of it last."""
-        if not connection.enabled:
-            return DISCONNECTED
-        state = self.states.get(connection.lookup)
-        return CONNECTING if state is None else state.status
+        """Return a connection's status."""
+        return status_of(connection.enabled, self.states.get(connection.lookup))
 
     @cached_property
     def _queries_by_name(self) -> Mapping[str, Stored[WarmQuery]]:

@@ -11,7 +11,7 @@ from shared.auth.principals import ANONYMOUS, Principal, Via, unauthenticated
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Operation, Problems
-from shared.http.problems import problem_reply
+from shared.http.problems import problem_document
 from shared.http.router import Router
 from shared.http.validation import read
 
@@ -51,13 +51,18 @@ class Door:
         self._authenticate = authenticate
         self._require_feature = require_feature
 
-    async def serve(self, request: Request) -> Reply:
-        """Return the reply to a request; whatever goes wrong becomes a problem document."""
+    async def serve(self, request: Request, known: Principal | None = None) -> Reply:
+        """Return the reply to a request; whatever goes wrong becomes a problem document.
+
+        Args:
+            request: what is asked.
+            known: the caller, where another interface has authenticated it; its rights count all the same.
+        """
         started = time.perf_counter()
         request_id = _request_id(request)
         token = logs.request_id.set(request_id)
         try:
-            reply = await self._pass(request, request_id, started)
+            reply = await self._pass(request, request_id, started, known)
         finally:
             logs.request_id.reset(token)
         reply.headers["x-request-id"] = request_id
@@ -65,30 +70,30 @@ class Door:
             reply.headers.setdefault(name, value)
         return reply
 
-    async def _pass(self, request: Request, request_id: str, started: float) -> Reply:
+    async def _pass(self, request: Request, request_id: str, started: float, known: Principal | None) -> Reply:
         route, caller = "-", ANONYMOUS
-        problems: Problems = problem_reply
+        problems: Problems = problem_document
         try:
             match = self._router.match(request.method, request.path)
             operation = match.operation
             route, problems = operation.route, operation.problems
-            caller = await self._caller(operation, request)
+            caller = await self._caller(operation, request, known)
             if operation.feature:
                 await self._require_feature(operation.feature)
             query, body = read(operation, request)
             reply = await operation.handler(Call(caller, match.path, query, body, request))
         except WorkspaceError as error:
-            reply = problems(error, request_id)
+            reply = problems(error, request_id, request)
         except Exception:  # noqa: BLE001  every failure ends here, and its message stays in the log
             _LOG.exception("unexpected failure", extra=logs.fields(route=route))
-            reply = problems(_UNEXPECTED, request_id)
+            reply = problems(_UNEXPECTED, request_id, request)
         _log(request, route, caller, reply, started)
         return reply
 
-    async def _caller(self, operation: Operation, request: Request) -> Principal:
+    async def _caller(self, operation: Operation, request: Request, known: Principal | None) -> Principal:
         if operation.access is Access.PUBLIC:
             return ANONYMOUS
-        caller = await self._authenticate(operation.credential(request), operation.access.value)
+        caller = known or await self._authenticate(operation.credential(request), operation.access.value)
         if operation.identity and caller.identity is None:
             raise unauthenticated("This records who acts, and the token of a service names nobody.")
         if operation.right is not None:

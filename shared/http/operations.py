@@ -12,7 +12,7 @@ from shared.auth.rights import AccessRight
 from shared.errors import WorkspaceError
 from shared.http.answers import UNDOCUMENTED, Docs
 from shared.http.messages import Reply, Request
-from shared.http.problems import problem_reply
+from shared.http.problems import problem_document
 
 MIB = 1024 * 1024
 
@@ -64,8 +64,8 @@ def authorization_header(request: Request) -> str:
     return request.headers.get("authorization", "")
 
 
-type Problems = Callable[[WorkspaceError, str], Reply]
-"""Makes the reply that tells of an error, given the request's id."""
+type Problems = Callable[[WorkspaceError, str, Request], Reply]
+"""Makes the reply that tells of an error, given the request's id and the request."""
 
 type Handler = Callable[[Call[Any, Any]], Awaitable[Reply]]
 
@@ -118,7 +118,7 @@ class Group:
         problems: makes the replies that tell of errors; problem documents unless told.
     """
 
-    def __init__(self, name: str, problems: Problems = problem_reply) -> None:
+    def __init__(self, name: str, problems: Problems = problem_document) -> None:
         self.name = name
         self._problems = problems
         self.operations: list[Operation] = []

@@ -3,7 +3,7 @@
 from http import HTTPStatus
 
 from shared.errors import Kind, WorkspaceError
-from shared.http.messages import PROBLEM_JSON, Reply, json_bytes
+from shared.http.messages import PROBLEM_JSON, Reply, Request, json_bytes
 
 STATUS: dict[Kind, HTTPStatus] = {
     Kind.INVALID: HTTPStatus.BAD_REQUEST,
@@ -38,6 +38,11 @@ def problem_reply(error: WorkspaceError, trace_id: str) -> Reply:
         "traceId": trace_id,
     }
     return Reply(int(status), json_bytes(document), {"Content-Type": PROBLEM_JSON, **headers_of(error)})
+
+
+def problem_document(error: WorkspaceError, trace_id: str, _: Request) -> Reply:
+    """Return the same, whatever was asked."""
+    return problem_reply(error, trace_id)
 
 
 def headers_of(error: WorkspaceError) -> dict[str, str]:

@@ -32,6 +32,12 @@ class Schemas:
         return made
 
 
+def inlined(shape: Any, mode: Mode) -> Schema:
+    """Return the schema of a type that stands for itself, its named types under ``$defs``."""
+    made: Schema = TypeAdapter(shape).json_schema(by_alias=True, mode=mode)
+    return made
+
+
 def parameters_of(model: type[BaseModel]) -> list[Schema]:
     """Return the query parameters that a model stands for; its nested types are written out in place."""
     made = _schema(model, "validation")

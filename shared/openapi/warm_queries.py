@@ -71,16 +71,21 @@ def _description(query: WarmQuery) -> str:
     return "\n\n".join(told)
 
 
-def _parameter(parameter: QueryParameter) -> Schema:
+def parameter_schema(parameter: QueryParameter) -> Schema:
+    """Return the JSON schema of a declared parameter's values."""
     schema = dict(_PARAMETERS.get(parameter.type, {"type": "string"}))
     if not parameter.required and parameter.default is not None:
         schema["default"] = parameter.default
+    return schema
+
+
+def _parameter(parameter: QueryParameter) -> Schema:
     return {
         "name": f"{PARAMETER_PREFIX}{parameter.name}",
         "in": "query",
         "required": parameter.required,
         "description": f"Kusto type `{parameter.type}`.",
-        "schema": schema,
+        "schema": parameter_schema(parameter),
     }
 
 

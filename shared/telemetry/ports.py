@@ -60,6 +60,13 @@ class ConnectionState:
     last_message: datetime | None
 
 
+def status_of(enabled: bool, state: ConnectionState | None) -> str:  # noqa: FBT001  said of one connection
+    """Return a connection's status; a disabled one is disconnected, whatever was seen of it last."""
+    if not enabled:
+        return "DISCONNECTED"
+    return "CONNECTING" if state is None else state.status
+
+
 class ConnectionStateStore(Protocol):
     """Keeps status and statistics of connections."""
 

@@ -1,0 +1,98 @@
+"""The Model Context Protocol server."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from functions.replies import mcp as replies
+from shared.auth.principals import Principal
+from shared.auth.rights import AccessRight
+from shared.errors import Kind, WorkspaceError
+from shared.http.messages import Reply, Request, json_reply
+from shared.http.operations import Access, Call, Group, Operation
+from shared.http.problems import problem_reply
+from shared.logs import request_id
+from shared.wiring import services
+
+if TYPE_CHECKING:
+    from shared.mcp_server.offers import Offers
+
+ROUTE = "oi-api/mcp"
+METADATA = ".well-known/oauth-protected-resource/oi-api/mcp"
+
+
+def mcp_problem(error: WorkspaceError, trace_id: str, request: Request) -> Reply:
+    """Return the problem document of an error; a 401 also says where clients learn how to get a token (RFC 9728)."""
+    reply = problem_reply(error, trace_id)
+    if error.kind is Kind.UNAUTHENTICATED:
+        reply.headers["WWW-Authenticate"] = f'Bearer resource_metadata="{_base(request)}/{METADATA}"'
+    return reply
+
+
+GROUP = Group("mcp", mcp_problem)
+
+
+@GROUP.endpoint("POST", ROUTE, right=AccessRight.MCP_USE, docs=replies.EXCHANGED)
+async def mcp(call: Call) -> Reply:
+    """Answer a request of the Model Context Protocol."""
+    # The SDK takes half a second to import, which other routes shall not wait for.
+    from shared.mcp_server.transport import exchange  # noqa: PLC0415
+
+    return await exchange(call.request, await _offers(call.principal), services().settings.hosts())
+
+
+@GROUP.endpoint("GET", METADATA, access=Access.PUBLIC, docs=replies.METADATA)
+async def mcp_metadata(call: Call) -> Reply:
+    """Say how the MCP server is protected (RFC 9728)."""
+    configured, base = services().settings, _base(call.request)
+    authority = f"{configured.entra_authority.rstrip('/')}/{configured.entra_tenant_id}/v2.0"
+    document: dict[str, Any] = {
+        "resource": f"{base}/{ROUTE}",
+        "resource_name": "Industrial Data Workspace",
+        "bearer_methods_supported": ["header"],
+        "scopes_supported": [str(right) for right in AccessRight],
+        "resource_documentation": f"{base}/oi-api/explorer",
+    }
+    if configured.entra_tenant_id:
+        document["authorization_servers"] = [authority]
+    return json_reply(document)
+
+
+async def _offers(principal: Principal) -> "Offers":
+    from functions.http_blueprint import door  # noqa: PLC0415  it imports the table of contents, which imports this
+    from functions.mcp_catalog import catalog_resources, catalog_tools  # noqa: PLC0415  as cheap as the rest is dear
+    from functions.mcp_queries import query_tools  # noqa: PLC0415
+    from functions.mcp_tail import tail_tools  # noqa: PLC0415
+    from functions.mcp_tools import route_tools  # noqa: PLC0415
+    from shared.mcp_server.offers import Offers  # noqa: PLC0415
+    from shared.mcp_server.prompts import PROMPTS  # noqa: PLC0415
+
+    async def ask(request: Request) -> Reply:
+        named = Request(
+            request.method,
+            request.path,
+            request.query,
+            {**request.headers, "x-request-id": request_id.get()},
+            request.body,
+        )
+        return await door().serve(named, principal)
+
+    operations, catalog = await _usable(principal), await services().catalog.current()
+    tools = [*catalog_tools(principal, catalog), *route_tools(operations, ask), *tail_tools(principal, catalog)]
+    if "execute_warm_query" in operations:
+        tools += query_tools(operations["execute_warm_query"], catalog, ask)
+    return Offers(tools, catalog_resources(principal, catalog), PROMPTS)
+
+
+async def _usable(principal: Principal) -> Mapping[str, Operation]:
+    from functions import GROUPS  # noqa: PLC0415  the table of contents imports this module
+    from shared.openapi.document import usable  # noqa: PLC0415
+
+    operations = [operation for group in GROUPS for operation in group.operations]
+    features = {name for name in {one.feature for one in operations} if name and await services().has_feature(name)}
+    return {one.name: one for one in operations if usable(one, principal, features)}
+
+
+def _base(request: Request) -> str:
+    """Return the address that the caller reached the service at."""
+    scheme = request.headers.get("x-forwarded-proto", "http").partition(",")[0].strip()
+    return f"{scheme if scheme in {'http', 'https'} else 'https'}://{request.headers.get('host', '')}"

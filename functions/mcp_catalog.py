@@ -1,0 +1,145 @@
+"""What assistants see of the catalog: connections and surfaces as tools, definitions as resources."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypedDict
+
+from shared.auth.principals import Principal
+from shared.auth.rights import AccessRight
+from shared.catalog.models import ConnectionType
+from shared.catalog.snapshot import Catalog
+from shared.mcp_server.offers import Outcome, Resource, Tool
+from shared.openapi.schemas import inlined
+from shared.telemetry.ports import status_of
+from shared.timestamps import rfc3339
+from shared.wiring import services
+
+
+class ConnectionStats(TypedDict):
+    """What came in."""
+
+    messagesReceived: int
+    lastMessage: datetime | None
+
+
+class DataConnection(TypedDict):
+    """A data connection."""
+
+    lookup: str
+    name: str
+    type: ConnectionType
+    status: str
+    surfaces: list[str]
+    stats: ConnectionStats
+
+
+class DataConnections(TypedDict):
+    """Data connections."""
+
+    connections: list[DataConnection]
+
+
+class SurfaceShown(TypedDict):
+    """A surface with the lookups of what it holds."""
+
+    lookup: str
+    name: str
+    description: str | None
+    connections: list[str]
+    queries: list[str]
+
+
+class Surfaces(TypedDict):
+    """Surfaces."""
+
+    surfaces: list[SurfaceShown]
+
+
+_NOTHING: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
+    """Return the tools over the catalog, none without the right to read it."""
+    if AccessRight.CATALOG_READ not in principal.rights:
+        return ()
+
+    async def list_connections(_: Mapping[str, Any]) -> Outcome:
+        return Outcome({"connections": await _connections(catalog)})
+
+    async def list_surfaces(_: Mapping[str, Any]) -> Outcome:
+        return Outcome({"surfaces": _surfaces(catalog)})
+
+    return (
+        Tool(
+            "list_data_connections",
+            "List data connections",
+            "List the sources of telemetry with their status, statistics and surfaces.",
+            _NOTHING,
+            inlined(DataConnections, "serialization"),
+            list_connections,
+        ),
+        Tool(
+            "list_surfaces",
+            "List surfaces",
+            "List the named groups of connections with the warm queries over them.",
+            _NOTHING,
+            inlined(Surfaces, "serialization"),
+            list_surfaces,
+        ),
+    )
+
+
+def catalog_resources(principal: Principal, catalog: Catalog) -> Sequence[Resource]:
+    """Return the definitions of warm queries and surfaces, none without the right to read the catalog."""
+    if AccessRight.CATALOG_READ not in principal.rights:
+        return ()
+    queries = [
+        Resource(
+            f"workspace://warm-queries/{lookup}",
+            lookup,
+            stored.value.name,
+            "Definition of a warm query.",
+            stored.value.model_dump(mode="json", by_alias=True),
+        )
+        for lookup, stored in sorted(catalog.queries.items())
+    ]
+    surfaces = [
+        Resource(f"workspace://surfaces/{one['lookup']}", one["lookup"], one["name"], "Definition of a surface.", one)
+        for one in _surfaces(catalog)
+    ]
+    return (*queries, *surfaces)
+
+
+async def _connections(catalog: Catalog) -> list[dict[str, Any]]:
+    states = await services().connection_states.states()
+    return [
+        {
+            "lookup": lookup,
+            "name": stored.value.name,
+            "type": stored.value.type,
+            "status": status_of(stored.value.enabled, states.get(lookup)),
+            "surfaces": list(catalog.surfaces_of(lookup)),
+            "stats": {
+                "messagesReceived": states[lookup].messages_received if lookup in states else 0,
+                "lastMessage": _text(states[lookup].last_message) if lookup in states else None,
+            },
+        }
+        for lookup, stored in sorted(catalog.connections.items())
+    ]
+
+
+def _surfaces(catalog: Catalog) -> list[dict[str, Any]]:
+    return [
+        {
+            "lookup": lookup,
+            "name": stored.value.name,
+            "description": stored.value.description,
+            "connections": list(stored.value.connections),
+            "queries": sorted(key for key, query in catalog.queries.items() if query.value.surface == lookup),
+        }
+        for lookup, stored in sorted(catalog.surfaces.items())
+    ]
+
+
+def _text(instant: datetime | None) -> str | None:
+    return None if instant is None else rfc3339(instant)

@@ -1,0 +1,56 @@
+"""Replies of the Model Context Protocol server."""
+
+from typing import Any, Final, NotRequired, TypedDict
+
+from shared.http.answers import Answer, Docs
+
+
+class RpcReply(TypedDict):
+    """A JSON-RPC 2.0 response."""
+
+    jsonrpc: str
+    id: str | int | None
+    result: NotRequired[dict[str, Any]]
+    error: NotRequired[dict[str, Any]]
+
+
+class ResourceMetadata(TypedDict):
+    """OAuth 2.0 protected resource metadata (RFC 9728)."""
+
+    resource: str
+    resource_name: str
+    bearer_methods_supported: list[str]
+    scopes_supported: list[str]
+    resource_documentation: str
+    authorization_servers: NotRequired[list[str]]
+
+
+_PING: Final = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+_METADATA = {
+    "resource": "https://plant-a.example/oi-api/mcp",
+    "resource_name": "Industrial Data Workspace",
+    "bearer_methods_supported": ["header"],
+    "scopes_supported": ["Workspace.Mcp.Use"],
+    "resource_documentation": "https://plant-a.example/oi-api/explorer",
+}
+_TAKES: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["jsonrpc", "method"],
+    "properties": {
+        "jsonrpc": {"const": "2.0"},
+        "id": {"type": ["string", "integer"]},
+        "method": {"type": "string"},
+        "params": {"type": "object"},
+    },
+}
+
+EXCHANGED = Docs(
+    (
+        Answer(200, "The response of the protocol.", RpcReply, {"jsonrpc": "2.0", "id": 1, "result": {}}),
+        Answer(202, "A notification was taken."),
+    ),
+    refusals=(400, 406, 413, 415, 421),
+    example=_PING,
+    takes=_TAKES,
+)
+METADATA = Docs((Answer(200, "How the server is protected.", ResourceMetadata, _METADATA),))

@@ -1,0 +1,98 @@
+"""What a caller is offered: tools, resources and prompts, free of the protocol's own types."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+type Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a tool came to.
+
+    Attributes:
+        content: a JSON object: the structured content, or the problem document of an error.
+        is_error: whether the tool failed; the model is told of it and may try again.
+    """
+
+    content: Mapping[str, Any]
+    is_error: bool = False
+
+
+type Run = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Something that an assistant can have done.
+
+    Attributes:
+        name: unique among the caller's tools.
+        title: for people.
+        description: for the model: what it does and when to use it.
+        takes: JSON schema of the arguments, an object.
+        gives: JSON schema of the structured content, an object.
+        run: does it; arguments are checked there.
+        read_only: whether it changes nothing.
+    """
+
+    name: str
+    title: str
+    description: str
+    takes: Schema
+    gives: Schema
+    run: Run = field(repr=False)
+    read_only: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Something that an assistant can read.
+
+    Attributes:
+        uri: its address.
+        name: short, for programs.
+        title: for people.
+        description: what it is.
+        content: JSON.
+    """
+
+    uri: str
+    name: str
+    title: str
+    description: str
+    content: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptArgument:
+    """A blank of a prompt."""
+
+    name: str
+    description: str
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A job that is described well once, with blanks.
+
+    Attributes:
+        text: with ``{name}`` where a blank's value goes.
+    """
+
+    name: str
+    title: str
+    description: str
+    arguments: tuple[PromptArgument, ...]
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """Everything that one caller is offered, in a stable order."""
+
+    tools: Sequence[Tool]
+    resources: Sequence[Resource]
+    prompts: Sequence[Prompt]

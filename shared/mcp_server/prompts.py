@@ -1,0 +1,54 @@
+"""Prompts for the three commonest jobs."""
+
+from typing import Final
+
+from shared.mcp_server.offers import Prompt, PromptArgument
+
+_HOW = (
+    "Use the workspace's tools. Prefer an approved warm query over an ad-hoc one, and name the query and who approved "
+    "it. Say which window of time you looked at, and whether an answer was truncated. Do not guess what no tool gave."
+)
+
+INVESTIGATE: Final = Prompt(
+    "investigate_excursion",
+    "Investigate an excursion",
+    "Find out when a measurement left its limits, what else happened then, and what was recorded about it.",
+    (
+        PromptArgument("connection", "Lookup of the data connection."),
+        PromptArgument("measurement", "Name of the measured value, for instance Pressure."),
+        PromptArgument("limit", "The limit that was left, for instance 'above 6 bar'."),
+        PromptArgument("timeRange", "How far back to look, ISO 8601, for instance P1D.", required=False),
+    ),
+    "Investigate when {measurement} of the data connection {connection} was {limit}; look back {timeRange}. "
+    "1. Find the first and last time of each excursion and its extreme. 2. Look at the other measurements of the "
+    f"connection's surfaces around it. 3. Look for audit events and corrections about it in that time. {_HOW}",
+)
+AUDIT: Final = Prompt(
+    "prepare_audit_answer",
+    "Prepare an audit answer",
+    "Gather what is recorded about an entity, prove that the record is unbroken, and write the answer.",
+    (
+        PromptArgument("entityType", "Type of the entity, for instance Batch."),
+        PromptArgument("entityId", "Id of the entity."),
+        PromptArgument("scopeKey", "Scope of its records."),
+        PromptArgument("question", "What the auditor asks.", required=False),
+    ),
+    "An auditor asks about the {entityType} {entityId} in the scope {scopeKey}: {question}. "
+    "1. Query its audit events and its corrections. 2. Verify the scope's audit chain and quote the verdict. "
+    f"3. Write the answer as who did what, when, why, and who approved it, each with its RecordID. {_HOW}",
+)
+COMPARE: Final = Prompt(
+    "compare_lines",
+    "Compare two lines",
+    "Compare the telemetry of two surfaces over the same window.",
+    (
+        PromptArgument("first", "Lookup of the first surface."),
+        PromptArgument("second", "Lookup of the second surface."),
+        PromptArgument("timeRange", "The window, ISO 8601, for instance PT8H.", required=False),
+    ),
+    "Compare the surfaces {first} and {second} over the last {timeRange}. 1. List their connections and warm queries. "
+    f"2. Run queries that both have in common over the same window. 3. Tabulate the differences. {_HOW}",
+)
+PROMPTS: Final = (INVESTIGATE, AUDIT, COMPARE)
+DEFAULTS: Final = {"timeRange": "P1D", "question": "what happened, and is the record complete?"}
+"""Values of the blanks that may be left out."""

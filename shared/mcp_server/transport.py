@@ -1,0 +1,78 @@
+"""Carries one HTTP exchange into the SDK's Streamable HTTP transport and back: stateless, with JSON replies."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+
+from shared.http.messages import Reply, Request
+from shared.mcp_server.offers import Offers
+from shared.mcp_server.session import Exchange
+
+
+async def exchange(request: Request, offers: Offers, hosts: Sequence[str]) -> Reply:
+    """Return the reply to one request of the protocol.
+
+    Args:
+        request: the POST.
+        offers: what its caller may have.
+        hosts: values of the Host header that are taken, ``name:*`` for any port; others might be a rebound name.
+    """
+    origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
+    manager = StreamableHTTPSessionManager(
+        Exchange(offers).server(),
+        json_response=True,
+        stateless=True,
+        security_settings=TransportSecuritySettings(allowed_hosts=list(hosts), allowed_origins=origins),
+    )
+    answered = _Answer()
+    async with manager.run():
+        await manager.handle_request(_scope(request), _receiver(request), answered.send)
+    return answered.reply()
+
+
+class _Answer:
+    """Collects what an ASGI application sends."""
+
+    def __init__(self) -> None:
+        self._status = 500
+        self._headers: dict[str, str] = {}
+        self._body = bytearray()
+
+    async def send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            self._headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in message["headers"]}
+        else:
+            self._body += message.get("body", b"")
+
+    def reply(self) -> Reply:
+        kept = {name.title(): value for name, value in self._headers.items() if name.lower() != "content-length"}
+        return Reply(self._status, bytes(self._body), kept)
+
+
+def _scope(request: Request) -> dict[str, Any]:
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in request.headers.items()]
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": "http",
+        "path": request.path,
+        "raw_path": request.path.encode("latin-1"),
+        "query_string": request.query.encode("latin-1"),
+        "headers": headers,
+        "client": None,
+        "server": None,
+    }
+
+
+def _receiver(request: Request) -> Any:
+    messages = iter([{"type": "http.request", "body": request.body, "more_body": False}])
+
+    async def receive() -> dict[str, Any]:
+        return next(messages, {"type": "http.disconnect"})
+
+    return receive

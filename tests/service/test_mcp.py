@@ -1,0 +1,211 @@
+"""The Model Context Protocol server, through the official client in both of its modes."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+import httpx
+import httpx2
+import jsonschema
+import mcp_types as types
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from tests.service.running import Service, problem
+
+ADDRESS = "/oi-api/mcp"
+MODES: tuple[Literal["auto", "legacy"], ...] = ("auto", "legacy")
+PLAIN = {
+    "list_data_connections",
+    "list_surfaces",
+    "list_warm_queries",
+    "run_warm_query",
+    "run_adhoc_query",
+    "tail_telemetry",
+    "query_audit_events",
+    "verify_audit_chain",
+    "list_amendments",
+}
+QUERY = {
+    "name": "Asked by an assistant",
+    "surface": "hall",
+    "kql": "print n = n, text = timeRange",
+    "parameters": [{"name": "n", "type": "long"}, {"name": "timeRange", "type": "string", "default": "none"}],
+}
+
+
+@asynccontextmanager
+async def session(
+    service: Service, member: str = "admin@t", scopes: str | None = None, mode: Literal["auto", "legacy"] = "auto"
+) -> AsyncIterator[Client]:
+    """Give the official client, connected with a member's token."""
+    headers = {"Authorization": service.caller(member, scopes).headers["Authorization"]}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as http,
+        Client(streamable_http_client(f"{service.url}{ADDRESS}", http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+async def tools(client: Client) -> dict[str, types.Tool]:
+    """Return all tools by name, page by page."""
+    found: dict[str, types.Tool] = {}
+    cursor: str | None = None
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        found |= {tool.name: tool for tool in page.tools}
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+def structured(result: types.CallToolResult) -> Any:
+    """Return the structured content of a call that went well; the text says the same."""
+    assert not result.is_error, result.content
+    assert isinstance(result.content[0], types.TextContent)
+    assert result.structured_content == json.loads(result.content[0].text)
+    assert result.structured_content is not None
+    return result.structured_content
+
+
+@pytest.fixture(scope="module")
+def plant(own_module_service: Service) -> Service:
+    """Return a service with an approved query that its tests may change."""
+    editor, admin = own_module_service.caller("editor@t"), own_module_service.caller("admin@t")
+    assert editor.put("/oi-api/warm-queries/asked-by", json=QUERY).status_code == 201
+    assert admin.post("/oi-api/warm-queries/asked-by/approve").status_code == 200
+    return own_module_service
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_every_tool_answers_as_its_schema_says(plant: Service, mode: Literal["auto", "legacy"]) -> None:
+    """In both modes every tool is listed and gives structured content that fits its output schema."""
+    arguments: dict[str, dict[str, Any]] = {
+        "run_warm_query": {"lookup": "asked-by", "parameters": {"n": 5}},
+        "run_adhoc_query": {"query": "print answer = 42"},
+        "list_amendments": {"scopeKey": "line-1"},
+        "warm_query_asked_by": {"n": 5, "p_timeRange": "all", "limit": 10},
+    }
+    async with session(plant, mode=mode) as client:
+        found = await tools(client)
+        assert set(found) >= {*PLAIN, "warm_query_asked_by"}
+        for name, tool in found.items():
+            assert tool.annotations is not None
+            assert tool.annotations.read_only_hint is True
+            if name in PLAIN or name in arguments:
+                content = structured(await client.call_tool(name, arguments.get(name, {})))
+                assert tool.output_schema is not None
+                jsonschema.validate(content, tool.output_schema)
+
+
+async def test_query_tool_has_its_parameters_at_the_top(plant: Service) -> None:
+    """The tool of a query takes the declared parameters; one that would hide timeRange is p_timeRange."""
+    async with session(plant) as client:
+        tool = (await tools(client))["warm_query_asked_by"]
+        assert set(tool.input_schema["properties"]) == {"n", "p_timeRange", "timeRange", "limit"}
+        assert tool.input_schema["required"] == ["n"]
+        content = structured(await client.call_tool("warm_query_asked_by", {"n": 7, "p_timeRange": "x"}))
+        assert content["results"] == [{"n": 7, "text": "x"}]
+        assert content["governance"]["queryApprovedBy"] == "admin@t"
+
+
+async def test_tool_is_there_from_approval_to_edit(plant: Service) -> None:
+    """A query becomes a tool when it is approved, and is none any more once it was edited."""
+    body = {**QUERY, "name": "Comes and goes", "parameters": [], "kql": "print 1"}
+    async with session(plant) as client:
+        assert plant.caller("editor@t").put("/oi-api/warm-queries/comes-goes", json=body).status_code == 201
+        assert "warm_query_comes_goes" not in await tools(client)
+        assert plant.caller("admin@t").post("/oi-api/warm-queries/comes-goes/approve").status_code == 200
+        assert "warm_query_comes_goes" in await tools(client)
+        assert plant.caller("editor@t").put("/oi-api/warm-queries/comes-goes", json=body).status_code == 200
+        assert "warm_query_comes_goes" not in await tools(client)
+
+
+@pytest.mark.parametrize(
+    ("scopes", "expected"),
+    [
+        ("Workspace.Mcp.Use", set[str]()),
+        ("Workspace.Mcp.Use,Workspace.Provenance.Verify", {"verify_audit_chain"}),
+        ("Workspace.Mcp.Use,Workspace.Catalog.Read", {"list_data_connections", "list_surfaces", "list_warm_queries"}),
+        ("Workspace.Mcp.Use,Workspace.WarmQuery.Execute", {"run_warm_query", "warm_query_asked_by"}),
+    ],
+)
+async def test_tools_are_those_of_the_token(plant: Service, scopes: str, expected: set[str]) -> None:
+    """A token is offered the tools of its rights, and a tool that it is not offered cannot be called."""
+    async with session(plant, scopes=scopes) as client:
+        found = await tools(client)
+        assert {name for name in found if name in PLAIN or name == "warm_query_asked_by"} == expected
+        with pytest.raises(MCPError):
+            await client.call_tool("run_adhoc_query", {"query": "print 1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "code"),
+    [
+        ("run_warm_query", {"lookup": "none"}, "WARM_QUERY_NOT_FOUND"),
+        ("run_warm_query", {"lookup": "asked-by"}, "INVALID_REQUEST"),
+        ("run_adhoc_query", {"query": "nonsense |"}, "QUERY_INVALID"),
+        ("run_adhoc_query", {"query": ".drop table Telemetry"}, "QUERY_NOT_READ_ONLY"),
+        ("run_adhoc_query", {"query": "print 1", "limit": 0}, "INVALID_REQUEST"),
+        ("tail_telemetry", {"connection": "none"}, "CONNECTION_NOT_FOUND"),
+        ("tail_telemetry", {"limit": "many"}, "INVALID_REQUEST"),
+        ("list_amendments", {}, "SCOPE_KEY_REQUIRED"),
+        ("warm_query_asked_by", {"n": "five"}, "INVALID_REQUEST"),
+        ("warm_query_asked_by", {"n": 1, "m": 2}, "INVALID_REQUEST"),
+    ],
+)
+async def test_refusals_are_tool_errors(plant: Service, name: str, arguments: dict[str, Any], code: str) -> None:
+    """What a route refuses is an error of the tool, with the problem document for the model to read."""
+    async with session(plant) as client:
+        result = await client.call_tool(name, arguments)
+        assert result.is_error
+        assert isinstance(result.content[0], types.TextContent)
+        assert json.loads(result.content[0].text)["code"] == code
+
+
+async def test_resources_and_prompts_are_read(plant: Service) -> None:
+    """Definitions are resources; the prompts take their blanks and refuse to miss a required one."""
+    async with session(plant) as client:
+        listed = {resource.uri: resource for resource in (await client.list_resources()).resources}
+        read = await client.read_resource("workspace://warm-queries/asked-by")
+        assert "workspace://surfaces/hall" in {str(uri) for uri in listed}
+        assert isinstance(read.contents[0], types.TextResourceContents)
+        assert json.loads(read.contents[0].text)["kql"] == QUERY["kql"]
+        with pytest.raises(MCPError):
+            await client.read_resource("workspace://warm-queries/none")
+        prompts = (await client.list_prompts()).prompts
+        assert len(prompts) == 3
+        for prompt in prompts:
+            given = {one.name: f"<{one.name}>" for one in prompt.arguments or [] if one.required}
+            message = (await client.get_prompt(prompt.name, given)).messages[0].content
+            assert isinstance(message, types.TextContent)
+            assert all(value in message.text for value in given.values())
+            with pytest.raises(MCPError):
+                await client.get_prompt(prompt.name, {})
+
+
+def test_credentials_and_methods(service: Service) -> None:
+    """Without a token 401 points at the metadata, without the right 403, by GET 405; an API key is no token."""
+    anonymous = service.anonymous()
+    refused = anonymous.post(ADDRESS, json={})
+    problem(refused, 401, "UNAUTHENTICATED")
+    address = refused.headers["www-authenticate"].partition('resource_metadata="')[2].rstrip('"')
+    assert httpx.get(address, trust_env=False).json()["resource"] == f"{service.url}{ADDRESS}"
+    problem(service.anonymous(bearer=service.key("viewer@t")).post(ADDRESS, json={}), 401, "UNAUTHENTICATED")
+    problem(
+        service.caller("viewer@t", scopes="Workspace.Catalog.Read").post(ADDRESS, json={}), 403, "ACCESS_RIGHT_MISSING"
+    )
+    by_get = service.caller("viewer@t").get(ADDRESS)
+    assert (by_get.status_code, by_get.headers["allow"]) == (405, "POST")
+
+
+def test_rebound_names_are_refused(service: Service) -> None:
+    """A Host or Origin that is none of ours is refused, whatever the token."""
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    caller = service.caller("viewer@t")
+    assert caller.post(ADDRESS, json=ping).json()["result"] == {}
+    assert caller.post(ADDRESS, json=ping, headers={"Host": "evil.example"}).status_code == 421
+    assert caller.post(ADDRESS, json=ping, headers={"Origin": "https://evil.example"}).status_code == 403

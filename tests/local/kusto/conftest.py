@@ -38,11 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """One endpoint over the folder, for the tests of a module.
-
-    The allocator keeps address space after a query of gigabytes, and the engine's is bounded: tests that ask for so
-    much would add up.
-    """
+    """One endpoint over the folder, for the tests of a module."""
     running = start(tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB")
     yield running
     assert end(running.process) == 0, running.log()

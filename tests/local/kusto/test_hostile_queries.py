@@ -1,19 +1,22 @@
 """Queries that would take the engine's time or memory: they end, and the engine goes on."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 
 import httpx
 import pytest
-from azure.kusto.data.exceptions import KustoApiError
+from azure.kusto.data.exceptions import KustoApiError, KustoServiceError
 
 from local.kusto.engine import MAX_RUNNING, MAX_WAITING
-from tests.local.kusto.endpoints import Endpoint
+from tests.local.kusto.endpoints import DEADLINE_SECONDS, Endpoint
 
 ENDLESS = (
     "Telemetry | extend k = 1 | join kind=inner (Telemetry | extend k = 1) on k"
@@ -27,7 +30,10 @@ EXPANDING = [
     "Telemetry | where " + " and ".join(["Number > 1"] * 3000),
     "Telemetry | where DeviceId == '" + "x" * 70_000 + "'",
 ]
+LEFT_BYTES = 1_500_000_000
+"""Of the 2.6 GB that bound the process, what may still be taken once greedy queries are over."""
 GREEDY = [
+    "range x from 1 to 100000000 step 1 | summarize make_list(x)",
     "print x = strrep(strrep(strrep('x', 1024), 1024), 1024)",
 ]
 
@@ -56,6 +62,31 @@ def test_single_values_of_gigabytes_fail_the_query_alone(endpoint: Endpoint, tex
     assert "E_RUNAWAY_QUERY" in str(endpoint.error(text, servertimeout=timedelta(seconds=20)))
     assert endpoint.process.poll() is None
     assert endpoint.rows("Telemetry | count") == [[2000]]
+
+
+def test_gigabytes_asked_for_again_and_again_leave_room_for_honest_queries(endpoint: Endpoint) -> None:
+    """What greedy queries took is given back: honest ones that need memory are answered rightly after any number."""
+    greedy = [
+        *GREEDY,
+        "range i from 1 to 400 step 1 | extend s = strcat(strrep('x', 1024), i) | extend l = repeat(s, 9000)",
+    ]
+    for text in greedy * 4:
+        with contextlib.suppress(KustoServiceError):
+            endpoint.rows(f"{text} | count", servertimeout=timedelta(seconds=20))
+    for _ in range(4):
+        honest = "range x from 1 to 2000000 step 1 | summarize n = dcount(tostring(x)), s = sum(x)"
+        assert endpoint.rows(honest) == [[2000000, 2000001000000]]
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while (taken := _data_bytes(endpoint)) > LEFT_BYTES:
+        assert time.monotonic() < deadline, f"{taken} bytes are still taken"
+        assert endpoint.rows(honest) == [[2000000, 2000001000000]]
+
+
+def _data_bytes(endpoint: Endpoint) -> int:
+    """Return what the endpoint's process takes of the bound that it has on its data."""
+    status = Path(f"/proc/{endpoint.process.pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmData:"))
+    return int(line.split()[1]) * 1024
 
 
 @asynccontextmanager

@@ -32,6 +32,7 @@ EXPANDING = [
 ]
 LEFT_BYTES = 1_500_000_000
 """Of the 2.6 GB that bound the process, what may still be taken once greedy queries are over."""
+HONEST = "range x from 1 to 2000000 step 1 | summarize n = dcount(tostring(x)), s = sum(x)"
 GREEDY = [
     "range x from 1 to 100000000 step 1 | summarize make_list(x)",
     "print x = strrep(strrep(strrep('x', 1024), 1024), 1024)",
@@ -74,12 +75,11 @@ def test_gigabytes_asked_for_again_and_again_leave_room_for_honest_queries(endpo
         with contextlib.suppress(KustoServiceError):
             endpoint.rows(f"{text} | count", servertimeout=timedelta(seconds=20))
     for _ in range(4):
-        honest = "range x from 1 to 2000000 step 1 | summarize n = dcount(tostring(x)), s = sum(x)"
-        assert endpoint.rows(honest) == [[2000000, 2000001000000]]
+        assert endpoint.rows(HONEST) == [[2000000, 2000001000000]]
     deadline = time.monotonic() + DEADLINE_SECONDS
     while (taken := _data_bytes(endpoint)) > LEFT_BYTES:
         assert time.monotonic() < deadline, f"{taken} bytes are still taken"
-        assert endpoint.rows(honest) == [[2000000, 2000001000000]]
+        assert endpoint.rows(HONEST) == [[2000000, 2000001000000]]
 
 
 def _data_bytes(endpoint: Endpoint) -> int:

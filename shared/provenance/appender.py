@@ -155,18 +155,20 @@ class Appender:
         batch: list[Entry] = []
         later: list[Entry] = []
         claimed: set[tuple[str, str]] = set()
-        weight = 0
-        while self.waiting and len(batch) < self._store.max_batch_records:
-            entry = self.waiting[0]
+        waiting, weight = self.waiting, 0
+        most, heaviest = self._store.max_batch_records, self._store.max_batch_weight
+        while waiting and len(batch) < most:
+            entry = waiting[0]
             weight += entry.draft.size
-            if batch and weight > self._store.max_batch_weight:
+            if batch and weight > heaviest:
                 break
-            self.waiting.popleft()
+            waiting.popleft()
             if entry.gone:
                 continue
-            claims = entry.claims if entry.look_up or entry.exclusive else ()
-            if claimed.isdisjoint(claims):
-                claimed.update(claims)
+            if not (entry.look_up or entry.exclusive):
+                batch.append(entry)
+            elif claimed.isdisjoint(entry.claims):
+                claimed.update(entry.claims)
                 batch.append(entry)
             else:
                 later.append(entry)

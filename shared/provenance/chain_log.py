@@ -85,7 +85,8 @@ class ChainLog:
         entry = Entry(draft, append_id or self._new_id(), future, bool(append_id), check, exclusive)
         self._queued_bytes += draft.size
         try:
-            self._enqueue(chain, entry, await self._workspace())
+            appender = self._appenders.get(chain) or self._started(chain, await self._workspace())
+            appender.waiting.append(entry)
             return await future
         finally:
             self._queued_bytes -= draft.size
@@ -100,7 +101,8 @@ class ChainLog:
         """Return an append id; those of one process sort together, which spares an index its random writes."""
         return f"{self._run_id}-{next(self._numbers):012x}"
 
-    def _enqueue(self, chain: ChainKey, entry: Entry, workspace: str) -> None:
+    def _started(self, chain: ChainKey, workspace: str) -> Appender:
+        """Return the chain's appender, which runs until nothing waits; somebody else may just have started it."""
         appender = self._appenders.get(chain)
         if appender is None:
             appender = self._appenders[chain] = Appender(
@@ -110,7 +112,7 @@ class ChainLog:
             task = asyncio.get_running_loop().create_task(self._run(appender), context=contextvars.Context())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        appender.waiting.append(entry)
+        return appender
 
     async def _run(self, appender: Appender) -> None:
         try:

@@ -1,6 +1,7 @@
 """Audit records: what they are made of, how they are linked, and how they are read back."""
 
 import re
+import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -53,29 +54,32 @@ _ACTORS: Final = ("UserID", "AmendedBy", "ApprovedBy", "RejectedBy")
 _TIMES: Final = ("Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt")
 _ALIKE: Final = ("ActionType", "EntityType", "EntityID", "ReasonCategory", "Status", "AmendmentID")
 _OF_EVENTS: Final = ("UserID", "ActionType", "EntityType", "EntityID")
-_LINKS_BYTES: Final = 400
-_SHORT: Final = 128
 _BREAKS_JSON: Final = re.compile(r"[^ !#-\[\]-~]")
+_LINKS: Final = ("PreviousHash", "RecordID")
+_SLOT: Final = uuid.uuid4().hex
+"""Stands in drafts where a link goes; a caller cannot know it."""
+_QUOTED_SLOT: Final = orjson.dumps(_SLOT)
+_LINKS_LONGER: Final = 8
 
 
 class Draft(NamedTuple):
     """What is to become a record: all but its place, its time and its links.
 
     Attributes:
-        members: the record's own members, values as RFC 8785 fragments where they are not text.
+        pieces: the record's RFC 8785 bytes before, between and after the values of its time and its two links.
         time_field: the member that receives the time of the append.
         projection: the fields that filters look at, but for ``Timestamp``.
-        size: about how many canonical bytes the record will have.
+        size: how many canonical bytes the record will have at most.
     """
 
-    members: Mapping[str, Any]
+    pieces: tuple[bytes, ...]
     time_field: str
     projection: Mapping[str, str]
     size: int
 
 
 def draft(body: Mapping[str, Any], time_field: str = "Timestamp", projected: Mapping[str, str] | None = None) -> Draft:
-    """Return a draft whose values are canonical already, so that sealing cannot fail.
+    """Return a draft that is canonical already, so that sealing is joining and cannot fail.
 
     Args:
         body: the record without RecordID, its time, PreviousHash and Hash; names are ASCII.
@@ -85,22 +89,13 @@ def draft(body: Mapping[str, Any], time_field: str = "Timestamp", projected: Map
     Raises:
         WorkspaceError: INVALID naming the member without canonical form; TOO_LARGE ``RECORD_TOO_LARGE``.
     """
-    members: dict[str, Any] = {}
-    size = _LINKS_BYTES
-    for name, value in body.items():
-        if type(value) is str and len(value) <= _SHORT and value.isascii():
-            # Nothing in it can be refused, and its escapes do not matter to the size.
-            size += len(value) + len(name)
-            members[name] = value
-            continue
-        text = canonical_value(value, name)
-        size += len(text) + len(name)
-        # Text is sealed as it is: escaping it then costs less than a fragment.
-        members[name] = value if type(value) is str else orjson.Fragment(text)
+    text = canonical_value({**body, **dict.fromkeys((*_LINKS, time_field), _SLOT)}, "")
+    size = len(text) + _LINKS_LONGER
     if size > MAX_RECORD_BYTES:
         detail = f"The record takes {size} bytes in canonical form; at most {MAX_RECORD_BYTES} are taken."
         raise WorkspaceError(Kind.TOO_LARGE, "RECORD_TOO_LARGE", detail)
-    return Draft(members, time_field, projection(body) if projected is None else projected, size)
+    pieces = tuple(text.split(_QUOTED_SLOT))
+    return Draft(pieces, time_field, projection(body) if projected is None else projected, size)
 
 
 def event_draft(user_id: str, event: Mapping[str, Any]) -> Draft:
@@ -127,8 +122,11 @@ def sealed(draft: Draft, sequence: int, timestamp: str, previous_hash: str, appe
         previous_hash: ``Hash`` of the record before, or the chain's genesis hash.
         append_id: stays beside the record.
     """
-    links = {"RecordID": record_id(sequence), draft.time_field: timestamp, "PreviousHash": previous_hash}
-    canonical = orjson.dumps({**draft.members, **links}, option=orjson.OPT_SORT_KEYS)
+    before, between, behind, after = draft.pieces
+    time, link, place = orjson.dumps(timestamp), orjson.dumps(previous_hash), b'"%012d"' % sequence
+    # As the names sort: AmendedAt and ApprovedAt stand before PreviousHash, all other times after RecordID.
+    first, second, third = (time, link, place) if draft.time_field < _LINKS[0] else (link, place, time)
+    canonical = b"".join((before, first, between, second, behind, third, after))
     return ChainRecord(sequence, canonical, digest(canonical), append_id, {**draft.projection, "Timestamp": timestamp})
 
 

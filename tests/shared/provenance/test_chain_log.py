@@ -164,7 +164,7 @@ async def test_the_queue_is_bounded() -> None:
     """More than the process holds is refused with a time to come again, and room is given back."""
     store = FaultyStore()
     store.gate.clear()
-    log = engine(store, max_queued_bytes=1_200)
+    log = engine(store, max_queued_bytes=2 * event_draft("u", event("0")).size)
     waiting = [asyncio.ensure_future(append(log, str(number))) for number in range(2)]
     await asyncio.sleep(0.01)
     with pytest.raises(WorkspaceError) as caught:

@@ -87,7 +87,10 @@ def test_an_event_gives_no_more_than_its_own_fields() -> None:
     assert event_record(3, "now", "admin", event) == {
         "RecordID": "000000000003", "Timestamp": "now", "UserID": "admin", **EVENT, "NodeID": "n",
     }  # fmt: skip
-    assert set(event_draft("admin", event).members) == {"UserID", "NodeID", *EVENT}
+    record = sealed(event_draft("admin", event), 3, "now", "", "x")
+    assert set(json.loads(record.canonical)) == {
+        "UserID", "NodeID", "RecordID", "PreviousHash", "Timestamp", *EVENT,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("state", [2**53, {"deep": [1, -(2**53)]}, float("nan"), "\ud800", {"\udfff": 1}])

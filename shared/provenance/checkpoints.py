@@ -25,6 +25,7 @@ from shared.provenance.notes import (
     signed_note,
 )
 from shared.provenance.ports import ChainKey, ChainStore, CheckpointStore, NoteSigner, StoredCheckpoint, Tip
+from shared.provenance.tiles import Tiles
 from shared.timestamps import now, rfc3339
 
 KNOWN_SIZES: Final = 100_000
@@ -94,6 +95,9 @@ class Checkpoints:
         signer: signs them.
         workspace: gives the workspace's id.
         clock: gives the current instant.
+
+    Attributes:
+        trees: of the chains; roots of their subtrees are kept beside the checkpoints.
     """
 
     def __init__(
@@ -110,6 +114,7 @@ class Checkpoints:
         self._signer = signer
         self._workspace = workspace
         self._clock = clock
+        self.trees = Trees(store, Tiles(notes, prefix_of))
         self._sizes: OrderedDict[ChainKey, int] = OrderedDict()
         self._swept_from = ""
         self._failures = Failures()
@@ -171,6 +176,7 @@ class Checkpoints:
         checkpoint = Checkpoint(origin_of(workspace, chain.target, chain.scope_key), tree.size, tree.root())
         made = await self._sign_and_store(chain, checkpoint)
         await self._notes.save_state(f"{prefix_of(chain)}tree", _state_of(tree))
+        await self.trees.keep(chain, tree.size)
         self._know(chain, tree.size)
         return made
 

@@ -8,11 +8,11 @@ from shared.errors import Kind, WorkspaceError
 from shared.provenance.hash_rule import genesis_hash
 from shared.provenance.merkle import CompactRange
 from shared.provenance.ports import ChainKey, ChainStore, Tip
+from shared.provenance.tiles import SUBTREE_LEAVES, TILE_LEAVES, TILE_ROOTS, Tiles
 from shared.provenance.walk import Walk
 from shared.provenance.walking import walk_on
 
 HASHES_PAGE: Final = 10_000
-SUBTREE_LEAVES: Final = 4_096
 KNOWN_SUBTREES: Final = 50_000
 """Roots that a process keeps: 200 million records' worth, in about 10 MB."""
 
@@ -24,10 +24,12 @@ class Trees:
 
     Args:
         store: keeps the chains.
+        tiles: keep roots beyond this process; None where nothing does.
     """
 
-    def __init__(self, store: ChainStore) -> None:
+    def __init__(self, store: ChainStore, tiles: Tiles | None = None) -> None:
         self._store = store
+        self._tiles = tiles
         self._roots: OrderedDict[tuple[ChainKey, int], bytes] = OrderedDict()
 
     async def of(self, chain: ChainKey, first: int, last: int) -> CompactRange:
@@ -39,6 +41,8 @@ class Trees:
             last: the one after the last leaf.
         """
         tree = CompactRange()
+        if first % SUBTREE_LEAVES == 0:
+            await self._recall(chain, first, last)
         while first % SUBTREE_LEAVES == 0 and first + tree.size + SUBTREE_LEAVES <= last:
             root = await self._subtree(chain, first + tree.size)
             if root is None:
@@ -46,6 +50,33 @@ class Trees:
             tree.append_subtree(root, SUBTREE_LEAVES)
         await self._grow(chain, first, last, tree)
         return tree
+
+    async def keep(self, chain: ChainKey, size: int) -> None:
+        """Put the roots of a chain's first leaves into tiles, those that are missing there.
+
+        Args:
+            chain: which chain.
+            size: number of leaves.
+        """
+        complete = size // SUBTREE_LEAVES
+        for tile in reversed(range(-(-complete // TILE_ROOTS))):
+            wanted = min(TILE_ROOTS, complete - tile * TILE_ROOTS)
+            if self._tiles is None or len(await self._tiles.roots(chain, tile)) >= wanted:
+                # The tiles before it were filled earlier.
+                return
+            firsts = range(tile * TILE_LEAVES, tile * TILE_LEAVES + wanted * SUBTREE_LEAVES, SUBTREE_LEAVES)
+            roots = [await self._subtree(chain, first) for first in firsts]
+            await self._tiles.save(chain, tile, [root for root in roots if root])
+
+    async def _recall(self, chain: ChainKey, first: int, last: int) -> None:
+        """Read the tiles of a range whose roots are not known yet."""
+        complete = last // SUBTREE_LEAVES * SUBTREE_LEAVES
+        for start in range(first // TILE_LEAVES * TILE_LEAVES, complete, TILE_LEAVES):
+            end = min(complete, start + TILE_LEAVES)
+            if self._tiles is None or (chain, end - SUBTREE_LEAVES) in self._roots:
+                continue
+            for place, root in enumerate(await self._tiles.roots(chain, start // TILE_LEAVES)):
+                self._roots.setdefault((chain, start + place * SUBTREE_LEAVES), root)
 
     async def _subtree(self, chain: ChainKey, first: int) -> bytes | None:
         root = self._roots.get((chain, first))

@@ -40,11 +40,16 @@ class ConsistencyProof:
 
 
 class Proofs:
-    """Makes proofs from the stored hashes; whoever receives one checks it against a signed root."""
+    """Makes proofs from the stored hashes; whoever receives one checks it against a signed root.
 
-    def __init__(self, store: ChainStore) -> None:
+    Args:
+        store: keeps the chains.
+        trees: made from it.
+    """
+
+    def __init__(self, store: ChainStore, trees: Trees) -> None:
         self._store = store
-        self._trees = Trees(store)
+        self._trees = trees
 
     async def inclusion(self, chain: ChainKey, sequence: int, size: int) -> InclusionProof:
         """Return the proof that the record of a sequence is in the tree of a size.

@@ -9,6 +9,7 @@ from shared.provenance.amendments import Amendments
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.event_log import EventLog
+from shared.provenance.growth import Trees
 from shared.provenance.ports import ChainStore
 from shared.provenance.proofs import Proofs
 from shared.provenance.verification import Verifier
@@ -71,7 +72,7 @@ class ProvenanceServices(CatalogServices):
     @cached_property
     def proofs(self) -> Proofs:
         """Proves what checkpoints cover."""
-        return Proofs(self.chain_store)
+        return Proofs(self.chain_store, Trees(self.chain_store) if self.on_azure else self.checkpoints.trees)
 
     @cached_property
     def verifier(self) -> Verifier:

@@ -17,10 +17,12 @@ from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
 from shared.errors import WorkspaceError
 from shared.provenance import growth
 from shared.provenance.checkpoints import Failures, name_of, prefix_of
+from shared.provenance.growth import Trees
 from shared.provenance.merkle import CompactRange, consistent, included
 from shared.provenance.notes import NoteError, VerifierKey, opened_checkpoint, origin_of, verified
 from shared.provenance.ports import ChainKey, ChainStore, Target
 from shared.provenance.proofs import Proofs
+from shared.provenance.tiles import Tiles
 from shared.timestamps import now
 from tests.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, ledger
 
@@ -163,7 +165,7 @@ async def test_proofs_hold_against_the_signed_roots(plant: Ledger) -> None:
     assert first is not None
     assert second is not None
     old, new = [await plant.checkpoints.opened(PLATFORM, stored) for stored in (first, second)]
-    proofs = Proofs(plant.store)
+    proofs = Proofs(plant.store, Trees(plant.store))
     for index, leaf in enumerate(await leaves(plant, PLATFORM)):
         proof = await proofs.inclusion(PLATFORM, index + 1, new.size)
         assert included(leaf, proof.leaf_index, proof.size, proof.hashes, new.root)
@@ -175,7 +177,7 @@ async def test_proofs_read_what_they_read_before_no_more(plant: Ledger, monkeypa
     """Roots of complete subtrees are kept: a second proof reads the rest alone, and is the same as before."""
     monkeypatch.setattr(growth, "SUBTREE_LEAVES", 4)
     await plant.fill(PLATFORM, 30)
-    proofs, reads = Proofs(plant.store), []
+    proofs, reads = Proofs(plant.store, Trees(plant.store)), []
     read = plant.store.hashes
 
     async def counted(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
@@ -196,13 +198,52 @@ async def test_proofs_read_what_they_read_before_no_more(plant: Ledger, monkeypa
         assert included(leaf, sequence - 1, 37, proof.hashes, tree.root())
 
 
+async def test_proofs_after_a_start_read_what_checkpoints_left(plant: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Roots of subtrees are kept beside the checkpoints; damaged or lost ones are made anew and mended later."""
+    for name, size in (("SUBTREE_LEAVES", 4), ("TILE_ROOTS", 4), ("TILE_LEAVES", 16)):
+        monkeypatch.setattr(growth, name, size)
+    notes = FileCheckpointStore(plant.folder / "checkpoints")
+    await plant.checkpoints.make(PLATFORM)
+    await plant.fill(PLATFORM, 30)
+    await plant.checkpoints.make(PLATFORM)
+    tiles = sorted((plant.folder / "checkpoints" / prefix_of(PLATFORM)).glob("roots-*.state"))
+    assert [len(await Tiles(notes, prefix_of).roots(PLATFORM, tile)) for tile in range(4)] == [4, 4, 1, 0]
+    tree = CompactRange()
+    tree.append(every := await leaves(plant, PLATFORM))
+    reads: list[int] = []
+    read = plant.store.hashes
+
+    async def counted(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+        reads.append(limit)
+        return await read(chain, after, limit=limit)
+
+    monkeypatch.setattr(plant.store, "hashes", counted)
+
+    async def hashes_read() -> int:
+        reads.clear()
+        proof = await Proofs(plant.store, Trees(plant.store, Tiles(notes, prefix_of))).inclusion(PLATFORM, 3, 37)
+        assert included(every[2], 2, 37, proof.hashes, tree.root())
+        return sum(reads)
+
+    assert await hashes_read() == 4
+    content = tiles[0].read_bytes()
+    tiles[0].write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
+    assert await hashes_read() == 4 + 12
+    for tile in tiles:
+        tile.unlink()
+    assert await hashes_read() == 36
+    await plant.fill(PLATFORM, 3)
+    await plant.checkpoints.make(PLATFORM)
+    assert await hashes_read() == 4
+
+
 @pytest.mark.parametrize(("sequence", "size"), [(0, 5), (6, 5), (1, 0), (1, 8), (-1, -1)])
 async def test_proofs_beyond_the_chain_are_refused(plant: Ledger, sequence: int, size: int) -> None:
     """Sizes and places that the chain does not have are the caller's error."""
     with pytest.raises(WorkspaceError):
-        await Proofs(plant.store).inclusion(PLATFORM, sequence, size)
+        await Proofs(plant.store, Trees(plant.store)).inclusion(PLATFORM, sequence, size)
     with pytest.raises(WorkspaceError):
-        await Proofs(plant.store).consistency(PLATFORM, sequence, size)
+        await Proofs(plant.store, Trees(plant.store)).consistency(PLATFORM, sequence, size)
 
 
 async def test_notes_are_created_once(tmp_path: Path) -> None:

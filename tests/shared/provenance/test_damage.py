@@ -192,7 +192,7 @@ async def test_damaged_hashes_prove_nothing(plant: Ledger) -> None:
     """Proofs over a Hash that is none are refused, and nothing is signed."""
     plant.tamper(put("hash", "'none'"))
     with pytest.raises(WorkspaceError) as caught:
-        await Proofs(plant.store).inclusion(PLATFORM, 1, COUNT)
+        await Proofs(plant.store, plant.checkpoints.trees).inclusion(PLATFORM, 1, COUNT)
     assert caught.value.code == "CHECKPOINT_REFUSED"
     with pytest.raises(WorkspaceError):
         await plant.checkpoints.make(PLATFORM)

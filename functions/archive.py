@@ -5,10 +5,13 @@ import typing
 import azure.functions as func
 
 from functions.hub_events import hub_events
+from shared.logs import fields, logger
 from shared.telemetry.models import IMPULSES_HUB
+from shared.timestamps import now
 from shared.wiring import services
 
 blueprint = func.Blueprint()
+_LOG = logger("archive")
 
 
 # Without a retry policy the host moves on after an exception, and the batch would be lost.
@@ -30,3 +33,12 @@ blueprint = func.Blueprint()
 async def archive(events: typing.List[func.EventHubEvent]) -> None:  # noqa: UP006  the worker reads this very form
     """Keep the impulses of a batch."""
     await services().archive.run(hub_events(events))
+
+
+@blueprint.function_name("compaction")
+@blueprint.timer_trigger(arg_name="timer", schedule="%COMPACTION_SCHEDULE%", use_monitor=False)
+async def compaction(timer: func.TimerRequest) -> None:  # noqa: ARG001  the worker gives it by name
+    """Merge the blobs of hours that are over."""
+    merged = await services().compaction.run(now())
+    if merged:
+        _LOG.info("hours of the archive are merged", extra=fields(hours=merged))

@@ -77,6 +77,7 @@ def _options(parsed: argparse.Namespace) -> HostOptions:
     # Bindings name them, and the host resolves bindings from the environment alone.
     environment.setdefault("SIMULATOR_SCHEDULE", Settings().simulator_schedule)
     environment.setdefault("CHECKPOINT_SCHEDULE", Settings().checkpoint_schedule)
+    environment.setdefault("COMPACTION_SCHEDULE", Settings().compaction_schedule)
     environment.setdefault("LIVE_SCHEDULE", Settings().live_schedule)
     return options
 

@@ -115,6 +115,18 @@ class Settings(BaseModel):
         alias="LIVE_SCHEDULE",
         description="NCRONTAB schedule (six fields) on which streams whose token does not hold any more are closed.",
     )
+    compaction_schedule: str = Field(
+        "0 */10 * * * *",
+        alias="COMPACTION_SCHEDULE",
+        description="NCRONTAB schedule (six fields) on which the archive's blobs of past hours are merged.",
+    )
+    compaction_quiet_minutes: float = Field(
+        10.0,
+        gt=0,
+        alias="COMPACTION_QUIET_MINUTES",
+        description="How long an hour of the archive must have got no blob before its blobs are merged, and how long "
+        "after that the merged ones stay.",
+    )
     managed_identity_client_id: str = Field(
         "", alias="AZURE_CLIENT_ID", description="Client id of the user-assigned identity, read by azure-identity."
     )

@@ -23,6 +23,11 @@ class Held:
     blob: Blob
     summary: Summary
 
+    @property
+    def identity(self) -> str:
+        """Tells the blob from every other that is or was called the same: a hub that begins anew repeats names."""
+        return f"{self.name}@{self.summary.first_enqueued}"
+
 
 @dataclass(frozen=True, slots=True)
 class Hour:
@@ -33,12 +38,14 @@ class Hour:
         hour: UTC.
         live: the blobs that together hold every row, perhaps some rows twice.
         replaced: blobs for which a live one stands.
+        inherited: identities of those.
     """
 
     folder: str
     hour: datetime
     live: tuple[Held, ...]
     replaced: tuple[Blob, ...]
+    inherited: frozenset[str]
 
     @property
     def rows(self) -> int:
@@ -104,8 +111,9 @@ async def _hour(store: BlobStore, folder: str, blobs: Iterable[Blob]) -> Hour:
     return Hour(
         folder,
         hour,
-        tuple(each for each in all_held if each.name not in replaced),
-        tuple(each.blob for each in all_held if each.name in replaced),
+        tuple(each for each in all_held if each.identity not in replaced),
+        tuple(each.blob for each in all_held if each.identity in replaced),
+        frozenset(each.identity for each in all_held if each.identity in replaced),
     )
 
 

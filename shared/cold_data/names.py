@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
-_ROOT = "impulses"
+ROOT = "impulses"
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _HOUR = re.compile(r"(\d{4})/(\d\d)/(\d\d)/(\d\d)")
 _SEQUENCE = 20
@@ -33,7 +33,7 @@ def hour_of(instant: datetime) -> datetime:
 
 def connection_folder(connection: str) -> str:
     """Return the prefix of all blobs of a connection; no two connections share one."""
-    return f"{_ROOT}/{_segment(connection)}/"
+    return f"{ROOT}/{_segment(connection)}/"
 
 
 def hour_folder(connection: str, hour: datetime) -> str:

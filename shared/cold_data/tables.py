@@ -43,7 +43,7 @@ class Summary:
         size: of the blob, bytes.
         first_enqueued: when the hub took the earliest of its events, microseconds since 1970.
         last_enqueued: and the latest.
-        sources: of a merged blob: the names, below its hour, of the blobs that it stands for.
+        sources: of a merged blob: the identities of the blobs that it stands for.
     """
 
     rows: int

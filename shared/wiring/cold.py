@@ -1,8 +1,10 @@
 """Cold data and the files made of it."""
 
+from datetime import timedelta
 from functools import cached_property
 
 from shared.cold_data.archive import Archive
+from shared.cold_data.compaction import Compaction
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.reading import ColdReader
 from shared.wiring.base import Base
@@ -27,6 +29,11 @@ class ColdServices(Base):
     def archive(self) -> Archive:
         """Keeps impulses."""
         return Archive(self.cold_blobs)
+
+    @cached_property
+    def compaction(self) -> Compaction:
+        """Merges what is kept."""
+        return Compaction(self.cold_blobs, timedelta(minutes=self.settings.compaction_quiet_minutes))
 
     @cached_property
     def cold_reader(self) -> ColdReader:

@@ -1,0 +1,120 @@
+"""Merges the blobs of hours that are over, and removes those that were merged.
+
+One blob per hour and connection is what readers want; one per trigger batch is what the archive can write. A run does
+whichever of two steps an hour is ready for, and may end anywhere: what is left is done by a later run.
+
+1. Merge: a new blob holds every row of the live ones and names them, and those that it inherits, as its sources.
+2. Sweep: blobs that another one names are removed, no sooner than that one has been there for the quiet time, so that
+   whoever lists an hour sees it, or still finds what it stands for.
+
+Two runs at once, blobs that come late, and sources that come back after their removal leave rows that stand in two
+blobs; readers tell them by their place in the hub, and a later run merges again.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from shared.cold_data import sql
+from shared.cold_data.engine import opened
+from shared.cold_data.inventory import Hour, hour_at
+from shared.cold_data.names import HOUR, ROOT, folder_of, hour_of_name, merged_name
+from shared.cold_data.ports import Blob, BlobStore
+from shared.cold_data.tables import SUMMARY, Summary
+from shared.errors import WorkspaceError
+from shared.logs import fields, logger
+
+_AT_ONCE = 8
+_LOGGER = logger("cold_data.compaction")
+
+
+class Compaction:
+    """Merges the blobs of one archive.
+
+    Args:
+        store: of its blobs.
+        quiet: how long an hour must have got no blob, and a merged blob have been there, before it is touched.
+    """
+
+    def __init__(self, store: BlobStore, quiet: timedelta) -> None:
+        self._store = store
+        self._quiet = quiet
+
+    async def run(self, at: datetime) -> int:
+        """Do what is due at an instant, and return how many hours were merged.
+
+        An hour that cannot be merged is told to the log and left as it is.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
+        """
+        merged = 0
+        async for folder, blobs in self._folders():
+            if len(blobs) > 1 and self._is_due(folder, blobs, at):
+                try:
+                    merged += await self._settle(await hour_at(self._store, folder), at)
+                except WorkspaceError:
+                    raise
+                except Exception:
+                    _LOGGER.exception("an hour of the archive cannot be merged", extra=fields(folder=folder))
+        return merged
+
+    async def _folders(self) -> AsyncIterator[tuple[str, list[Blob]]]:
+        """Yield the blobs of each connection and hour; a listing has them side by side."""
+        folder: str = ""
+        blobs: list[Blob] = []
+        async for blob in self._store.list(f"{ROOT}/"):
+            if folder_of(blob.name) != folder:
+                if blobs:
+                    yield folder, blobs
+                folder, blobs = folder_of(blob.name), []
+            blobs.append(blob)
+        if blobs:
+            yield folder, blobs
+
+    def _is_due(self, folder: str, blobs: list[Blob], at: datetime) -> bool:
+        hour = hour_of_name(folder)
+        # An hour with timestamps of the future, a sensor's clock being wrong, waits until it is over.
+        return hour is not None and hour <= at - HOUR and max(blob.written_at for blob in blobs) <= at - self._quiet
+
+    async def _settle(self, hour: Hour, at: datetime) -> int:
+        if hour.replaced and all(held.blob.written_at <= at - self._quiet for held in hour.live):
+            await self._store.delete([blob.name for blob in hour.replaced])
+        if len(hour.live) <= 1:
+            return 0
+        with tempfile.TemporaryDirectory(prefix="merge-", ignore_cleanup_errors=True) as folder:
+            try:
+                await self._merge(hour, Path(folder))
+            except FileNotFoundError:
+                return 0  # another run was quicker
+        return 1
+
+    async def _merge(self, hour: Hour, folder: Path) -> None:
+        files = [folder / f"{number}.parquet" for number in range(len(hour.live))]
+        for first in range(0, len(files), _AT_ONCE):
+            pairs = zip(hour.live[first : first + _AT_ONCE], files[first : first + _AT_ONCE], strict=True)
+            await asyncio.gather(*(self._store.fetch(held.blob.name, file) for held, file in pairs))
+        target = folder / "merged.parquet"
+        await asyncio.to_thread(_write, hour, files, target)
+        await self._store.upload(hour.folder + merged_name([held.name for held in hour.live]), target)
+
+
+def _write(hour: Hour, files: list[Path], target: Path) -> None:
+    """Write the rows of some files, each once, in order."""
+    said = Summary(
+        rows=0,
+        size=0,
+        first_enqueued=min(held.summary.first_enqueued for held in hour.live),
+        last_enqueued=max(held.summary.last_enqueued for held in hour.live),
+        # What was replaced before and is still there would come back to life with the blob that names it gone.
+        sources=frozenset(held.identity for held in hour.live) | hour.inherited,
+    )
+    engine = opened(target.parent)
+    try:
+        query = f"{sql.rows_once(files, overlapping=hour.overlapping)} ORDER BY {sql.ORDER}"
+        metadata = f"KV_METADATA {{{SUMMARY}: {sql.text(said.text())}}}"
+        engine.execute(f"COPY ({query}) TO {sql.text(str(target))} (FORMAT parquet, COMPRESSION zstd, {metadata})")
+    finally:
+        engine.close()

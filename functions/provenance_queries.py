@@ -12,6 +12,7 @@ from shared.timestamps import rfc3339
 
 IGNORED = "x-provenance-ignored"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
+_BLANK_OFFSET = re.compile(r"(T[0-9:.]+) (?=[0-9]{2}:?[0-9]{2}$)")
 _FAR = 2**62
 
 
@@ -72,7 +73,8 @@ class Lenient:
         if text is None:
             return ""
         try:
-            instant = datetime.fromisoformat(text)
+            # A plus sign that nobody encoded arrives as a blank.
+            instant = datetime.fromisoformat(_BLANK_OFFSET.sub(r"\1+", text))
             return rfc3339(instant if instant.tzinfo else instant.replace(tzinfo=UTC))
         except (ValueError, OverflowError):
             self.ignored.append(name)

@@ -3,6 +3,7 @@
 import asyncio
 from functools import cache
 
+from shared.provenance.ports import ChainKey, Target
 from shared.provenance.selection import not_provisioned
 from shared.settings import settings
 from shared.wiring.access import AccessServices
@@ -35,7 +36,15 @@ class Services(LiveStreamServices, GraphQLServices, AccessServices, ColdServices
         Raises:
             Exception: one of them does not.
         """
-        await asyncio.gather(self._workspace_file.check(), self.engine.ping(), self.catalog.current())
+        checks = [self.engine.ping(), self._audit_log_answers()]
+        if not self.on_azure:
+            checks.append(self._workspace_file.check())
+        await asyncio.gather(*checks)
+
+    async def _audit_log_answers(self) -> None:
+        """Return when the catalog answers, and the audit log of a workspace that has one: one point read."""
+        if await self.has_feature(PROVENANCE):
+            await self.chain_store.tip(ChainKey(Target.PLATFORM_CONFIG))
 
     async def require_feature(self, feature: str) -> None:
         """Return when the workspace has a feature.

@@ -1,0 +1,180 @@
+"""The edges of the audit routes: odd bodies, odd scopes, odd windows, hostile text."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+from tests.service.running import Service, failing_fields, problem
+from tests.service.test_amendments import AMENDMENTS, BODY, approve, create, reject
+from tests.service.test_provenance import EVENT, EVENTS, query, write
+
+HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
+
+
+@pytest.mark.parametrize("scope", [5, True, ["s"], {"a": 1}])
+def test_a_scope_that_is_no_text_is_named(service: Service, scope: object) -> None:
+    """Wherever a body has it."""
+    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    for reply in (
+        editor.post(EVENTS, json={**EVENT, "ScopeKey": scope}),
+        editor.post(f"{EVENTS}/verify", json={"ScopeKey": scope}),
+        editor.post(AMENDMENTS, json={**BODY, "ScopeKey": scope}),
+        admin.post(f"{AMENDMENTS}/000000000001/reject?scopeKey=s", json={"ScopeKey": scope}),
+    ):
+        assert failing_fields(reply) == ["ScopeKey"]
+
+
+def test_a_null_scope_counts_as_left_out(service: Service) -> None:
+    """In bodies null means the workspace's own chain; in a reject, the query string's scope."""
+    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    reply = editor.post(EVENTS, json={**EVENT, "EntityID": "null scope", "ScopeKey": None})
+    assert reply.headers["link"].endswith('target=PlatformConfig>; rel="checkpoint"')
+    assert editor.post(f"{EVENTS}/verify", json={"ScopeKey": None}).json()["Target"] == "PlatformConfig"
+    assert editor.post(f"{EVENTS}/verify").json()["Target"] == "PlatformConfig"
+    made = create(editor, "null").json()["RecordID"]
+    body = {"ScopeKey": None, "RejectionReason": None, "RejectedBy": "x"}
+    rejected = admin.post(f"{AMENDMENTS}/{made}/reject?scopeKey=null", json=body).json()
+    assert rejected["RejectedBy"] == "admin@t"
+    assert "RejectionReason" not in rejected
+
+
+@pytest.mark.parametrize(
+    "scope", ["a\x00b", "\t\r\n", "..", "e\u0301", "\u202e", "\ufeff", "%2e%2e%2f", "a+b", "\u20ac" * 300]
+)
+def test_scopes_that_look_alike_are_not_alike(service: Service, scope: str) -> None:
+    """Control characters, path tricks and encodings are text; nothing is normalised, and file names are safe."""
+    editor = service.caller("editor@t")
+    record = write(editor, scope).json()
+    assert query(editor, scopeKey=scope) == [record]
+    assert query(editor, scopeKey=scope + "x") == []
+    assert editor.post(f"{EVENTS}/verify", json={"ScopeKey": scope, "RecordID": record["RecordID"]}).json()["Valid"]
+    name = editor.get(f"{EVENTS}/export", params={"scopeKey": scope}).headers["content-disposition"]
+    assert name.removeprefix('attachment; filename="provenance-').removesuffix('.csv"').replace("_", "").isascii()
+    assert not set(name) & set("/\\\r\n\x00")
+
+
+def test_blank_text_is_text(service: Service) -> None:
+    """Any text that is not empty is stored verbatim."""
+    record = write(service.caller("editor@t"), "blank text", ActionType=" ", EntityType="\n", EntityID="\u00a0").json()
+    assert (record["ActionType"], record["EntityType"], record["EntityID"]) == (" ", "\n", "\u00a0")
+
+
+@pytest.mark.parametrize(
+    ("number", "stored"),
+    [
+        ("9007199254740991", 2**53 - 1),
+        ("-9007199254740991", 1 - 2**53),
+        ("9007199254740993.0", 2.0**53),
+        ("1E2", 100),
+        ("-0.0", 0),
+        ("1e-400", 0),
+        ("123456789012345678e5", 123456789012345678e5),
+    ],
+)
+def test_numbers_at_the_edge_are_stored(service: Service, number: str, stored: float) -> None:
+    """What a double holds comes back as the same value, and the chain stays sound."""
+    editor = service.caller("editor@t")
+    body = json.dumps({**EVENT, "ScopeKey": "numbers", "AfterState": {"n": 0}}).replace('"n": 0', f'"n": {number}')
+    reply = editor.post(EVENTS, content=body)
+    assert reply.status_code == 201, reply.text
+    assert reply.json()["AfterState"]["n"] == stored
+    assert editor.post(f"{EVENTS}/verify", json={"ScopeKey": "numbers"}).json()["ChainValid"] is True
+
+
+@pytest.mark.parametrize("text", ["9007199254740992", "-9007199254740992", "1e400"])
+def test_numbers_beyond_are_named(service: Service, text: str) -> None:
+    """In either state of an event or correction; in a member that is dropped they do no harm."""
+    editor = service.caller("editor@t")
+    event = json.dumps({**EVENT, "ScopeKey": "beyond", "BeforeState": {"a": [0, {"n": "@"}]}}).replace('"@"', text)
+    assert editor.post(EVENTS, content=event).status_code == 400
+    correction = json.dumps({**BODY, "ScopeKey": "beyond", "OriginalRecord": {"n": "@"}}).replace('"@"', text)
+    assert editor.post(AMENDMENTS, content=correction).status_code == 400
+    assert query(editor, scopeKey="beyond") == []
+
+
+@pytest.mark.parametrize(
+    "content", ['\ufeff{"a":1}'.encode(), '{"a":1}'.encode("utf-16"), b'{"a":1}{', b"{'a':1}", b"\xff"]
+)
+def test_a_body_that_is_no_json_is_400(service: Service, content: bytes) -> None:
+    """On every route that reads one."""
+    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    for client, path in (
+        (editor, EVENTS),
+        (editor, f"{EVENTS}/verify"),
+        (editor, AMENDMENTS),
+        (admin, f"{AMENDMENTS}/000000000001/reject?scopeKey=s"),
+    ):
+        problem(client.post(path, content=content), 400, "BODY_NOT_JSON")
+
+
+def test_export_ignores_what_it_does_not_have(service: Service) -> None:
+    """No offset and no sequence window; limit and dates fall back and are named; the format is strict."""
+    editor = service.caller("editor@t")
+    for number in range(3):
+        write(editor, "export edges", EntityID=f"e{number}")
+    parameters = {"scopeKey": "export edges", "offset": "2", "fromSequence": "x", "toSequence": "1"}
+    reply = editor.get(f"{EVENTS}/export", params=parameters)
+    assert (len(reply.json()), "x-provenance-ignored" in reply.headers) == (3, False)
+    bad = {"scopeKey": "export edges", "limit": "0", "startDate": "soon", "endDate": ""}
+    reply = editor.get(f"{EVENTS}/export", params=bad)
+    assert (len(reply.json()), reply.headers["x-provenance-ignored"]) == (3, "startDate, endDate, limit")
+    for wrong in ("CSV", "", "xml"):
+        assert failing_fields(editor.get(f"{EVENTS}/export", params={"format": wrong})) == ["format"]
+
+
+def test_cells_that_spreadsheets_would_run_are_quoted(service: Service) -> None:
+    """Each of the six characters that begin a formula gets an apostrophe; other cells and quotes stay as they are."""
+    editor = service.caller("editor@t")
+    cells = ["=cmd()", "+1", "-1", "@a", "\ta", "\ra", 'a"b\r\nc', "a=b", " =a"]
+    for cell in cells:
+        write(editor, "cells", EntityID=cell)
+    text = editor.get(f"{EVENTS}/export", params={"scopeKey": "cells", "format": "csv"}).text
+    found = [row["EntityID"] for row in csv.DictReader(io.StringIO(text, newline=""))]
+    assert found == [f"'{cell}" if cell[0] in "=+-@\t\r" else cell for cell in cells]
+
+
+def test_an_offset_that_nobody_encoded_is_understood(service: Service) -> None:
+    """A plus sign in a query string arrives as a blank; before an offset it is meant."""
+    editor = service.caller("editor@t")
+    write(editor, "plus")
+    for text in ("2020-01-01T00:00:00+02:00", "2020-01-01T00:00:00%2B02:00", "2020-01-01T00:00:00.5+0200"):
+        reply = editor.get(f"{EVENTS}/query?scopeKey=plus&startDate={text}")
+        assert (len(reply.json()), "x-provenance-ignored" in reply.headers) == (1, False)
+
+
+def test_the_page_of_an_entity_takes_hostile_text(service: Service) -> None:
+    """Markup in the scope, the entity, the names of fields and the values stays text."""
+    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    members: dict[str, Any] = {
+        "EntityID": HOSTILE,
+        "ReasonText": HOSTILE,
+        "ChangedFields": [HOSTILE, "absent"],
+        "OriginalRecord": {HOSTILE: {HOSTILE: [HOSTILE]}},
+        "AmendedRecord": {HOSTILE: None},
+    }
+    made = create(editor, HOSTILE, **members).json()["RecordID"]
+    assert reject(admin, HOSTILE, made, RejectionReason=HOSTILE).status_code == 200
+    where = {"scopeKey": HOSTILE, "entityId": HOSTILE}
+    page = admin.get(f"{AMENDMENTS}/chain", params=where, headers={"Accept": "text/html"})
+    assert page.status_code == 200
+    assert not [tag for tag in ("<script", "<img") if tag in page.text]
+    assert page.text.count("&lt;script&gt;") >= 6
+    assert "script-src" not in page.headers["content-security-policy"]
+
+
+def test_an_id_that_is_none_is_not_found(service: Service) -> None:
+    """Path tricks, other alphabets' digits and control characters are no RecordIDs."""
+    admin = service.caller("admin@t")
+    for amendment in (
+        "..%2F..%2Fx",
+        "%00",
+        "%D9%A0" * 12,
+        "00000000000",
+        "0000000000001",
+        "-00000000001",
+        "000000000000",
+    ):
+        problem(approve(admin, "s", amendment), 404, "AMENDMENT_NOT_FOUND")

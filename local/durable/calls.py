@@ -15,6 +15,7 @@ TOKEN = "x-ms-continuation-token"  # noqa: S105  the name of a header
 """Names where the next page of a list begins."""
 
 _LEAST_PAUSE, _LONGEST_WAIT = 0.01, 230.0
+_PAGE, _MOST, _DIGITS = 100, 1_000, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,13 @@ def seconds(call: Call, name: str) -> float | None:
     return min(max(given, _LEAST_PAUSE), _LONGEST_WAIT) if math.isfinite(given) else None
 
 
+def page_size(call: Call) -> int:
+    """Return how many instances a page of a list holds."""
+    given = call.query.get("top", "")
+    sound = given.isdecimal() and len(given) < _DIGITS and int(given) > 0
+    return min(int(given), _MOST) if sound else _PAGE
+
+
 def is_true(call: Call, name: str) -> bool:
     """Return whether a parameter says true."""
     return call.query.get(name, "").lower() == "true"
@@ -82,9 +90,9 @@ def meant(call: Call) -> Filter:
 def _instant(text: str) -> datetime | None:
     try:
         instant = datetime.fromisoformat(text)
-    except ValueError:
+        return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         return None
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
 def token_after(last: str) -> str:
@@ -95,6 +103,6 @@ def token_after(last: str) -> str:
 def read_token(token: str) -> str | None:
     """Return the id that a token stands for, an empty one for no token, None where no token is like that."""
     try:
-        return base64.urlsafe_b64decode(token).decode()
+        return base64.b64decode(token, altchars=b"-_", validate=True).decode()
     except (ValueError, binascii.Error):
         return None

@@ -98,13 +98,13 @@ class _Taking:
         if len(self._work.history) > MAX_HISTORY:
             self._fail(f"its history has more than {MAX_HISTORY} events; let it continue as new")
             return self._finished()
-        self._deliver()
         try:
+            self._deliver()
             state, error = await self._answer(orchestrate)
             self._follow(state, error)
         except OrchestratorFailed as failure:
             self._fail(str(failure))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             self._fail(f"its answer is not one of the Durable Functions SDK ({type(error).__name__}: {error})")
         return self._finished()
 

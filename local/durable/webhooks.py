@@ -16,8 +16,6 @@ from local.durable.records import Instance, NewInstance, Status, new_id
 from local.durable.turns import Names, unknown
 from shared.errors import Kind, WorkspaceError
 
-_PAGE = 100
-_MOST = 1_000
 _NAMED_SEGMENTS, _EVENT_SEGMENTS = 3, 4
 _NO_REWIND = "The local host does not rewind orchestrations; restart the instance instead."
 
@@ -133,8 +131,7 @@ class Webhooks:
         return status.document(found, show_input=calls.shows_input(call), history=history)
 
     async def _list(self, call: Call) -> Answered:
-        top = call.query.get("top", "")
-        limit = min(int(top), _MOST) if top.isdecimal() and int(top) > 0 else _PAGE
+        limit = calls.page_size(call)
         after = calls.read_token(call.headers.get(calls.TOKEN, ""))
         if after is None:
             return Answered(400, {"Message": f"The {calls.TOKEN} is none that this host gave."})

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.local.durable.hosts import DurableHost
-from tests.local.durable.worlds import World
+from tests.local.durable.worlds import SdkFunctions, World
 
 
 @pytest.fixture
@@ -21,3 +21,18 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     made = World(tmp_path / "durable.sqlite")
     yield made
     await made.kill()
+
+
+@pytest.fixture
+def functions(world: World) -> SdkFunctions:
+    functions = world.functions
+
+    @functions.activity
+    def double(value: int) -> int:
+        return value * 2
+
+    @functions.activity
+    def refuse(value: Any) -> None:
+        raise ValueError(f"no {value}")
+
+    return functions

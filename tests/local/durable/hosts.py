@@ -8,10 +8,10 @@ import httpx
 APP = """
 from datetime import timedelta
 import azure.durable_functions as df
-app = df.DFApp(http_auth_level=func.AuthLevel.ANONYMOUS)
+steps = df.Blueprint(http_auth_level=func.AuthLevel.ANONYMOUS)
 
-@app.route(route="start/{name}")
-@app.durable_client_input(client_name="client")
+@steps.route(route="start/{name}")
+@steps.durable_client_input(client_name="client")
 async def start(req: func.HttpRequest, client: df.DurableOrchestrationClient) -> func.HttpResponse:
     body = req.get_body()
     instance = await client.start_new(
@@ -19,8 +19,8 @@ async def start(req: func.HttpRequest, client: df.DurableOrchestrationClient) ->
     )
     return client.create_check_status_response(req, instance)
 
-@app.route(route="client/{operation}")
-@app.durable_client_input(client_name="client")
+@steps.route(route="client/{operation}")
+@steps.durable_client_input(client_name="client")
 async def client(req: func.HttpRequest, client: df.DurableOrchestrationClient) -> func.HttpResponse:
     from datetime import datetime, timezone
     arguments = req.get_json()
@@ -38,48 +38,48 @@ async def client(req: func.HttpRequest, client: df.DurableOrchestrationClient) -
         result = result.to_json() | {"events": getattr(result, "historyEvents", None)}
     return func.HttpResponse(json.dumps(getattr(result, "instances_deleted", result)))
 
-@app.orchestration_trigger(context_name="context", orchestration="waiter")
+@steps.orchestration_trigger(context_name="context", orchestration="waiter")
 def waits_for_event(context):
     context.set_custom_status("waiting")
     answer = yield context.wait_for_external_event("answer")
     doubled = yield context.call_activity(double, 21)
     return {"answer": answer, "doubled": doubled}
 
-@app.orchestration_trigger(context_name="context")
+@steps.orchestration_trigger(context_name="context")
 def no_generator(context):
     return "at once"
 
-@app.orchestration_trigger(context_name="context")
+@steps.orchestration_trigger(context_name="context")
 def versioned(context):
     inner = None
     if context.get_input() is None:
         inner = yield context.call_sub_orchestrator("versioned", "inner", version="2.1")
     return [context.version, inner]
 
-@app.orchestration_trigger(context_name="context")
+@steps.orchestration_trigger(context_name="context")
 def failing(context):
     yield context.call_activity("refuse", {"why": "a test"})
 
-@app.activity_trigger(input_name="value")
+@steps.activity_trigger(input_name="value")
 async def refuse(value: dict) -> None:
     raise ValueError("no " + value["why"])
 
-@app.activity_trigger(input_name="value")
+@steps.activity_trigger(input_name="value")
 async def double(value: int) -> int:
     return value * 2
 
-@app.activity_trigger(input_name="value")
+@steps.activity_trigger(input_name="value")
 def blocking(value: dict) -> dict:
     return {"got": value}
 
-@app.activity_trigger(input_name="number")
+@steps.activity_trigger(input_name="number")
 async def gated(number: int) -> int:
     record(["gated", number])
     while number % 2 and not (DATA / "open").exists():
         await asyncio.sleep(0.005)
     return number * number
 
-@app.orchestration_trigger(context_name="context")
+@steps.orchestration_trigger(context_name="context")
 def chain(context):
     value = context.get_input()
     for _ in range(3):
@@ -87,11 +87,31 @@ def chain(context):
     shown = yield context.call_activity("blocking", {"text": "aé"})
     return [value, shown]
 
-@app.orchestration_trigger(context_name="context")
+@steps.orchestration_trigger(context_name="context")
 def fan_out(context):
     numbers = context.get_input()
     squares = yield context.task_all([context.call_activity(gated, number) for number in range(numbers)])
     return squares
+
+@steps.activity_trigger(input_name="number")
+async def noted(number: int) -> int:
+    record(number)
+    return number
+
+@steps.orchestration_trigger(context_name="context")
+def long_way(context):
+    begun = context.get_input()
+    kept = []
+    for step in range(begun, begun + 5):
+        options = df.RetryOptions(10, 2)
+        tasks = [context.call_activity_with_retry(noted, options, step * 100 + n) for n in range(10)]
+        tasks.append(context.create_timer(context.current_utc_datetime + timedelta(milliseconds=20)))
+        tasks.append(context.call_sub_orchestrator("chain", step))
+        *numbers, _, chained = yield context.task_all(tasks)
+        kept.append(numbers + [chained[0]])
+    return kept
+
+app.register_functions(steps)
 """
 
 

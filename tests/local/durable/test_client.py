@@ -143,6 +143,27 @@ def test_list_is_filtered_and_paged(durable: DurableHost) -> None:
     assert seen == [f"batch-{number}" for number in range(6)]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "top=" + "9" * 5000,
+        "top=0&runtimeStatus=Nothing",
+        "createdTimeFrom=0001-01-01T00:00:00%2B23:59",
+        "instanceIdPrefix=%00%ff'--",
+    ],
+)
+def test_odd_conditions_are_left_out(durable: DurableHost, query: str) -> None:
+    """Parameters that mean nothing are left out, as by the extension, and never a failure of the host."""
+    link = durable.start("no_generator", id="x")["statusQueryGetUri"].replace("instances/x", "instances/")
+    assert durable.http.get(f"{link}&{query}").status_code == 200
+
+
+def test_token_of_another_host_is_refused(durable: DurableHost) -> None:
+    """A continuation token that this host did not give is a 400."""
+    link = durable.start("no_generator", id="x")["statusQueryGetUri"].replace("instances/x", "instances/")
+    assert durable.http.get(link, headers={"x-ms-continuation-token": "%%%"}).status_code == 400
+
+
 def test_start_over_http_can_wait_for_the_end(durable: DurableHost) -> None:
     """With a timeout and a polling interval the API answers with the output, else with links once the time is over."""
     link = durable.start("waiter")["statusQueryGetUri"]

@@ -14,21 +14,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was cal
 type Steps = Generator[Any, Any, Any]
 
 
-@pytest.fixture
-def functions(world: World) -> SdkFunctions:
-    functions = world.functions
-
-    @functions.activity
-    def double(value: int) -> int:
-        return value * 2
-
-    @functions.activity
-    def refuse(value: Any) -> None:
-        raise ValueError(f"no {value}")
-
-    return functions
-
-
 async def test_sequence_passes_results_on(world: World, functions: SdkFunctions) -> None:
     """Each activity gets what the orchestrator made of the result before, and runs once."""
 
@@ -250,49 +235,3 @@ async def test_ids_and_time_are_the_same_on_replay(world: World, functions: SdkF
     await world.ended(tick=5)
     assert len(seen) == 3
     assert len(set(seen)) == 1
-
-
-async def test_orchestrator_that_changes_its_mind_fails(world: World, functions: SdkFunctions) -> None:
-    """An orchestrator that asks for something else on replay fails, and is told what."""
-    names = iter(["double", "refuse", "refuse"])
-
-    @functions.orchestrator
-    def fickle(context: Any) -> Steps:
-        yield context.call_activity(next(names), 1)
-
-    await world.start("fickle")
-    status = await world.ended()
-    assert status["runtimeStatus"] == "Failed"
-    assert "Non-Deterministic workflow detected: step 1 was call_activity(double)" in status["output"]
-
-
-@pytest.mark.parametrize("what", ["call_http", "call_entity", "signal_entity"])
-async def test_unsupported_features_are_named(world: World, functions: SdkFunctions, what: str) -> None:
-    """What the local host does not run fails the orchestration with its name."""
-    from azure.durable_functions import EntityId  # noqa: PLC0415  for this test alone
-
-    @functions.orchestrator
-    def asking(context: Any) -> Steps:
-        if what == "call_http":
-            yield context.call_http("GET", "http://localhost")
-        elif what == "call_entity":
-            yield context.call_entity(EntityId("counter", "a"), "get")
-        else:
-            context.signal_entity(EntityId("counter", "a"), "add")
-            yield context.call_activity("double", 1)
-
-    await world.start("asking")
-    status = await world.ended()
-    assert status["output"] == f"Orchestrator function 'asking' failed: the local host does not run {what}"
-
-
-@pytest.mark.parametrize("sub", [False, True])
-async def test_unknown_functions_are_named(world: World, functions: SdkFunctions, sub: bool) -> None:  # noqa: FBT001  a case
-    """A call of a function that the app does not have fails the orchestration with its name."""
-
-    @functions.orchestrator
-    def lost(context: Any) -> Steps:
-        yield context.call_sub_orchestrator("nobody") if sub else context.call_activity("nobody")
-
-    await world.start("lost")
-    assert "The function 'nobody' doesn't exist" in (await world.ended())["output"]

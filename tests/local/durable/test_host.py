@@ -1,5 +1,7 @@
 """Durable Functions through a real host: the SDK's own client, the worker library, the HTTP API."""
 
+import pytest
+
 from tests.local.durable.hosts import DurableHost
 
 
@@ -18,3 +20,18 @@ def test_fan_out_survives_a_crash(durable: DurableHost) -> None:
     (durable.host.data_dir / "open").touch()
     durable.begin()
     assert durable.ended(links)["output"] == [number * number for number in range(50)]
+
+
+@pytest.mark.soak
+def test_storm_of_crashes_loses_nothing(durable: DurableHost) -> None:
+    """Orchestrations with retries, timers and sub-orchestrations end as they must, however often the host is killed."""
+    ways = [durable.start("long_way", number) for number in range(4)]
+    for crash in range(12):
+        seen = len(durable.host.records())
+        durable.host.until(lambda seen=seen, crash=crash: len(durable.host.records()) >= min(seen + crash, 200))
+        durable.host.kill()
+        durable.begin()
+    for number, links in enumerate(ways):
+        steps = range(number, number + 5)
+        expected = [[*(step * 100 + n for n in range(10)), step * 8] for step in steps]
+        assert durable.ended(links)["output"] == expected

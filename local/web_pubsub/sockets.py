@@ -5,6 +5,7 @@ Serve with ``uvicorn.Config(..., ws=FrameSocket, ws_per_message_deflate=False)``
 
 import socket
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -23,6 +24,7 @@ MOST_MESSAGE_BYTES = 1024 * 1024
 PING_SECONDS = 60.0
 """Between pings, and until a pong is missed; long, because a slow reader finds the ping behind all that waits."""
 
+_VERSION = "13"
 _LINGER_SECONDS = 2.0
 _END_SECONDS = 10.0
 _STOP_SECONDS = 1.0
@@ -37,6 +39,9 @@ class FrameSocket(WebSocketsSansIOProtocol):
 
     def handle_connect(self, event: Request) -> None:
         """Offer the socket to the application, beside what ASGI has."""
+        if event.headers.get_all("Sec-WebSocket-Version") not in ([], [_VERSION]):
+            self._refuse_version()
+            return
         super().handle_connect(event)
         if self.response.status_code == 101:  # noqa: PLR2004  Switching Protocols
             cast("Message", self.scope)["extensions"][EXTENSION] = self
@@ -138,6 +143,16 @@ class FrameSocket(WebSocketsSansIOProtocol):
         if self.close_timer is not None:
             self.close_timer.cancel()
         self.close_timer = self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+
+    def _refuse_version(self) -> None:
+        """Say which version is spoken here (RFC 6455 section 4.2.2)."""
+        response = self.conn.reject(HTTPStatus.UPGRADE_REQUIRED, "Another version of WebSocket is spoken here.\n")
+        response.headers["Sec-WebSocket-Version"] = _VERSION
+        response.headers["Upgrade"] = "websocket"
+        self.handshake_complete = self.close_sent = True
+        self.conn.send_response(response)
+        self._write_all()
+        self.transport.close()
 
     def _write_all(self) -> None:
         self.transport.write(b"".join(self.conn.data_to_send()))

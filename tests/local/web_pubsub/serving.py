@@ -70,12 +70,6 @@ class Running:
     service: WebPubSub
     handler: Handler
     server: Server
-    task: asyncio.Task[None]
-
-    async def stop(self) -> None:
-        """End the server."""
-        self.server.should_exit = True
-        await self.task
 
     def client_url(self, hub: str = "live") -> str:
         """Return the address of clients without token."""
@@ -86,22 +80,30 @@ type Connect = Callable[..., Awaitable[ClientConnection]]
 
 
 @asynccontextmanager
-async def serving(settings: ServiceSettings, handler: Handler) -> AsyncIterator[Running]:
+async def listening(server: Server) -> AsyncIterator[int]:
     """Serve on a free port until the end of the block."""
-    service = WebPubSub(settings)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(256)
-        server = Server(service, 3, web_sockets=True)
         task = asyncio.create_task(server.serve([listener]))
         try:
             await server.listening.wait()
-            running = Running(f"http://127.0.0.1:{listener.getsockname()[1]}", service, handler, server, task)
-            yield running
+            yield listener.getsockname()[1]
         finally:
             server.should_exit = True
             await task
-            await service.close()
+
+
+@asynccontextmanager
+async def serving(settings: ServiceSettings, handler: Handler) -> AsyncIterator[Running]:
+    """Serve a stand-in until the end of the block."""
+    service = WebPubSub(settings)
+    server = Server(service, 3, web_sockets=True)
+    try:
+        async with listening(server) as port:
+            yield Running(f"http://127.0.0.1:{port}", service, handler, server)
+    finally:
+        await service.close()
 
 
 def bearer(url: str, key: str = KEY, lives: int = 60, **claims: Any) -> dict[str, str]:

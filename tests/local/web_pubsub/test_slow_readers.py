@@ -148,7 +148,7 @@ async def test_the_end_of_the_server_does_not_wait_for_a_slow_reader(
     slow = await slow_client(running, plain, "g")
     for _ in range(20):
         await running.service.hub("plain").publish("g", b"x" * 100_000, _TEXT)
-    await running.stop()
+    running.server.should_exit = True
     with pytest.raises(ConnectionClosed) as closed:
         await reader.recv()
     assert closed.value.rcvd is not None

@@ -7,6 +7,7 @@ from local.kusto.extensions import (
     addresses,
     aggregates,
     aliases,
+    arithmetic,
     bag_unpack,
     columns,
     comparisons,
@@ -94,6 +95,7 @@ EXTENSIONS: tuple[Extension, ...] = (
     bag_unpack,
     ranks,
     comparisons,
+    arithmetic,
     ranges,
     unions,
 )

@@ -41,6 +41,11 @@ SUPPORTED: tuple[str, ...] = (
 )
 
 macros: tuple[str, ...] = (
+    # In the order in which they first occur; that takes squared time, so long lists go without.
+    (
+        "CREATE OR REPLACE MACRO kql_each_once(l) AS list_transform([l], lambda _l: CASE WHEN len(_l) > 2000 THEN "
+        "list_distinct(_l) ELSE list_filter(_l, lambda _e, _i: list_position(_l, _e) = _i) END)[1]"
+    ),
     # Numbers before texts, each by value, nulls last: as JSON texts 10 would come before 9.
     (
         "CREATE OR REPLACE MACRO kql_sorted(l, direction, last) AS "
@@ -297,19 +302,19 @@ def _lists(call: ir.FunctionCall) -> list[str]:
 
 
 def _union(call: ir.FunctionCall) -> str:
-    return f"to_json(list_distinct(flatten([{', '.join(_lists(call))}])))"
+    return f"to_json(kql_each_once(flatten([{', '.join(_lists(call))}])))"
 
 
 def _intersect(call: ir.FunctionCall) -> str:
     first, *others = _lists(call)
     for other in others:
-        first = f"list_intersect({first}, {other})"
-    return f"to_json(list_distinct({first}))"
+        first = once([first, other], lambda a, b: f"list_filter({a}, lambda _e: list_contains({b}, _e))")
+    return f"to_json(kql_each_once({first}))"
 
 
 def _difference(call: ir.FunctionCall) -> str:
     first, *others = _lists(call)
     return once(
         [first, f"flatten([{', '.join(others)}])"],
-        lambda a, b: f"to_json(list_distinct(list_filter({a}, lambda _e: NOT list_contains({b}, _e))))",
+        lambda a, b: f"to_json(kql_each_once(list_filter({a}, lambda _e: NOT list_contains({b}, _e))))",
     )

@@ -19,6 +19,8 @@ COLUMNS: Final = {
 """Column of each projected field."""
 
 SCHEMA: Final = """
+-- Appends touch the same last pages of each index again and again: copied back less often, they are copied once.
+PRAGMA wal_autocheckpoint=8000;
 CREATE TABLE IF NOT EXISTS chains (
   chain INTEGER PRIMARY KEY, target TEXT NOT NULL, scope TEXT NOT NULL, sequence INTEGER NOT NULL, hash TEXT NOT NULL,
   timestamp TEXT NOT NULL, UNIQUE (target, scope)

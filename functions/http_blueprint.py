@@ -51,7 +51,7 @@ def door() -> Door:
     from functions import GROUPS  # noqa: PLC0415  the table of contents imports this module
 
     operations = (operation for group in GROUPS for operation in group.operations)
-    return Door(operations, services().authenticator, services().require_feature)
+    return Door(operations, services().authenticator, services().require_feature, services().limits)
 
 
 def _request(req: func.HttpRequest) -> Request:

@@ -110,7 +110,7 @@ def _admission_door(event: ConnectEvent) -> Door:
             return await services().live_stream.resumed(users[0])
         return await services().authenticator(authorization, accepted)
 
-    return Door(_ADMISSION.operations, authenticate, services().require_feature)
+    return Door(_ADMISSION.operations, authenticate, services().require_feature, services().limits)
 
 
 def _as_request(event: ConnectEvent, headers: Mapping[str, str]) -> Request:

@@ -3,7 +3,8 @@
 import re
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from shared import logs
@@ -12,7 +13,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Operation, Problems
 from shared.http.problems import problem_document
-from shared.http.router import Router
+from shared.http.router import Match, Router
 from shared.http.validation import read
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -41,15 +42,42 @@ class RequireFeature(Protocol):
         ...
 
 
+class Admitted(Protocol):
+    """Whether a caller's request may go on."""
+
+    @property
+    def refusal(self) -> WorkspaceError | None:
+        """THROTTLED when it may not."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What the reply tells of the caller's limits."""
+        ...
+
+
+class Limits(Protocol):
+    """Counts the requests of callers."""
+
+    def __call__(self, caller: Principal) -> AbstractAsyncContextManager[Admitted]:
+        """Count a request for as long as it is worked on."""
+        ...
+
+
 class Door:
     """Serves requests over a set of operations."""
 
     def __init__(
-        self, operations: Iterable[Operation], authenticate: Authenticate, require_feature: RequireFeature
+        self,
+        operations: Iterable[Operation],
+        authenticate: Authenticate,
+        require_feature: RequireFeature,
+        limits: Limits | None = None,
     ) -> None:
         self._router = Router(operations)
         self._authenticate = authenticate
         self._require_feature = require_feature
+        self._limits = limits
 
     async def serve(self, request: Request, known: Principal | None = None) -> Reply:
         """Return the reply to a request; whatever goes wrong becomes a problem document.
@@ -75,20 +103,45 @@ class Door:
         problems: Problems = problem_document
         try:
             match = self._router.match(request.method, request.path)
-            operation = match.operation
-            route, problems = operation.route, operation.problems
-            caller = await self._caller(operation, request, known)
-            if operation.feature:
-                await self._require_feature(operation.feature)
-            query, body = read(operation, request)
-            reply = await operation.handler(Call(caller, match.path, query, body, request))
+            route, problems = match.operation.route, match.operation.problems
+            caller = await self._caller(match.operation, request, known)
+            # What another interface asks for its caller was counted when that caller came.
+            limits = None if known is not None or caller is ANONYMOUS else self._limits
+            reply = await self._limited(match, caller, request, request_id, limits)
         except WorkspaceError as error:
             reply = problems(error, request_id, request)
         except Exception:  # noqa: BLE001  every failure ends here, and its message stays in the log
-            _LOG.exception("unexpected failure", extra=logs.fields(route=route))
-            reply = problems(_UNEXPECTED, request_id, request)
+            reply = _unexpected(route, problems, request_id, request)
         _log(request, route, caller, reply, started)
         return reply
+
+    async def _limited(
+        self, match: Match, caller: Principal, request: Request, request_id: str, limits: Limits | None
+    ) -> Reply:
+        if limits is None:
+            return await self._answered(match, caller, request, None)
+        async with limits(caller) as admitted:
+            try:
+                reply = await self._answered(match, caller, request, admitted.refusal)
+            except WorkspaceError as error:
+                reply = match.operation.problems(error, request_id, request)
+            except Exception:  # noqa: BLE001  as above; the caller is told of its limits all the same
+                reply = _unexpected(match.operation.route, match.operation.problems, request_id, request)
+            reply.headers.update(admitted.headers)
+            return reply
+
+    async def _answered(
+        self, match: Match, caller: Principal, request: Request, refusal: WorkspaceError | None
+    ) -> Reply:
+        if refusal is not None:
+            raise refusal
+        operation = match.operation
+        if operation.right is not None:
+            caller.require(operation.right)
+        if operation.feature:
+            await self._require_feature(operation.feature)
+        query, body = read(operation, request)
+        return await operation.handler(Call(caller, match.path, query, body, request))
 
     async def _caller(self, operation: Operation, request: Request, known: Principal | None) -> Principal:
         if operation.access is Access.PUBLIC:
@@ -96,9 +149,12 @@ class Door:
         caller = known or await self._authenticate(operation.credential(request), operation.access.value)
         if operation.identity and caller.identity is None:
             raise unauthenticated("This records who acts, and the token of a service names nobody.")
-        if operation.right is not None:
-            caller.require(operation.right)
         return caller
+
+
+def _unexpected(route: str, problems: Problems, request_id: str, request: Request) -> Reply:
+    _LOG.exception("unexpected failure", extra=logs.fields(route=route))
+    return problems(_UNEXPECTED, request_id, request)
 
 
 def _request_id(request: Request) -> str:

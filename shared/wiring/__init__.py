@@ -9,6 +9,7 @@ from shared.settings import settings
 from shared.wiring.access import AccessServices
 from shared.wiring.cold import ColdServices
 from shared.wiring.graphql import GraphQLServices
+from shared.wiring.limits import LimitServices
 from shared.wiring.live_stream import LiveStreamServices
 
 PROVENANCE = "provenance"
@@ -23,11 +24,12 @@ _CLOSED_IN_ORDER = (
     "connection_states",
     "audit_log",
     "chain_store",
+    "_limits_file",
     "_workspace_file",
 )
 
 
-class Services(LiveStreamServices, GraphQLServices, AccessServices, ColdServices):
+class Services(LiveStreamServices, GraphQLServices, AccessServices, ColdServices, LimitServices):
     """Every service of the app, wired for one set of settings."""
 
     async def check(self) -> None:

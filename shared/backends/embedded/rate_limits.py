@@ -1,0 +1,72 @@
+"""Leases of rate budgets in SQLite, shared by the processes of one machine."""
+
+import sqlite3
+import uuid
+from typing import Final
+
+from shared.backends.embedded.faults import answering
+from shared.backends.embedded.sqlite import Database
+from shared.rate_limits.limiter import LEASE_SECONDS
+from shared.rate_limits.models import WINDOW_SECONDS
+from shared.rate_limits.ports import Lease, LeaseRequest
+
+# Counts of the last minute: a power cut may lose them, so their commits need not wait for the disk.
+SCHEMA = """
+PRAGMA synchronous=OFF;
+CREATE TABLE IF NOT EXISTS leases (
+  principal TEXT NOT NULL, id TEXT NOT NULL, leased_at REAL NOT NULL, amount INTEGER NOT NULL,
+  PRIMARY KEY (principal, id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS leases_by_age ON leases (leased_at);
+CREATE TABLE IF NOT EXISTS working (
+  principal TEXT NOT NULL, instance TEXT NOT NULL, seen_at REAL NOT NULL, active INTEGER NOT NULL,
+  PRIMARY KEY (principal, instance)
+) WITHOUT ROWID;
+"""
+COUNTED_SECONDS: Final = WINDOW_SECONDS + LEASE_SECONDS
+BELIEVED_SECONDS: Final = 5.0
+"""How long another instance's count of requests at work is believed; one that was killed takes nothing back."""
+
+
+class SqliteLeaseStore:
+    """The LeaseStore port over SQLite."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def lease(self, asked: LeaseRequest, at: float) -> Lease:
+        """Settle the last lease and grant a new one."""
+        with answering("RATE_LIMITS_UNAVAILABLE", "the store of rate limits"):
+            return await self._database.write(lambda connection: _lease(connection, asked, at))
+
+
+def _lease(connection: sqlite3.Connection, asked: LeaseRequest, at: float) -> Lease:
+    connection.execute("DELETE FROM leases WHERE leased_at <= ?", (at - COUNTED_SECONDS,))
+    if asked.previous:
+        _settle(connection, asked)
+    sql = "SELECT coalesce(sum(amount), 0), min(leased_at) FROM leases WHERE principal = ? AND amount > 0"
+    counted, oldest = connection.execute(sql, (asked.principal,)).fetchone()
+    granted = max(0, min(asked.wanted, asked.budget - counted))
+    lease_id = uuid.uuid4().hex if granted else ""
+    if granted:
+        connection.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (asked.principal, lease_id, at, granted))
+    frees_at = (at if oldest is None else oldest) + COUNTED_SECONDS
+    left = max(0, asked.budget - counted - granted)
+    return Lease(lease_id, granted, left, _elsewhere(connection, asked, at), frees_at)
+
+
+def _settle(connection: sqlite3.Connection, asked: LeaseRequest) -> None:
+    if asked.used:
+        sql = "UPDATE leases SET amount = ? WHERE principal = ? AND id = ?"
+        connection.execute(sql, (asked.used, asked.principal, asked.previous))
+    else:
+        connection.execute("DELETE FROM leases WHERE principal = ? AND id = ?", (asked.principal, asked.previous))
+
+
+def _elsewhere(connection: sqlite3.Connection, asked: LeaseRequest, at: float) -> int:
+    """Note how many requests the asking instance works on, and return how many the others do."""
+    connection.execute("DELETE FROM working WHERE seen_at <= ?", (at - BELIEVED_SECONDS,))
+    row = (asked.principal, asked.instance, at, asked.active)
+    connection.execute("INSERT OR REPLACE INTO working VALUES (?, ?, ?, ?)", row)
+    sql = "SELECT coalesce(sum(active), 0) FROM working WHERE principal = ? AND instance <> ?"
+    return int(connection.execute(sql, (asked.principal, asked.instance)).fetchone()[0])

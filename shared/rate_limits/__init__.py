@@ -1,0 +1,1 @@
+"""How often and how much at once a principal may call, over all instances together."""

@@ -1,0 +1,163 @@
+"""Admits requests from slices of a shared budget, so that the steady path asks no store.
+
+A slice is good for a second. Its requests count in the store until the window after that second is over, so that no
+window of 60 seconds holds more than the budget, whichever instance answered. What an instance did not use goes back
+with its next slice.
+"""
+
+import asyncio
+import math
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from shared import logs
+from shared.errors import Kind, WorkspaceError
+from shared.rate_limits.models import WINDOW_SECONDS, Budget, Standing
+from shared.rate_limits.ports import Lease, LeaseRequest, LeaseStore
+
+LEASE_SECONDS: Final = 1.0
+LARGEST_SHARE: Final = 20
+"""A slice is at most this part of the budget, so that one instance does not hold what another needs."""
+
+_LOG = logs.logger("rate_limits")
+
+FORGET_AFTER_SECONDS: Final = 300.0
+_KEPT: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Whether a request may go on.
+
+    Attributes:
+        standing: where its principal stands.
+        refusal: THROTTLED ``RATE_LIMITED`` when it may not.
+    """
+
+    standing: Standing
+    refusal: WorkspaceError | None = None
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What the reply tells of the caller's limits."""
+        return self.standing.headers()
+
+
+@dataclass(slots=True)
+class _Account:
+    """What this instance knows of one principal."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lease: Lease | None = None
+    ends: float = 0.0
+    used: int = 0
+    active: int = 0
+
+    def unused(self) -> int:
+        return 0 if self.lease is None else self.lease.granted - self.used
+
+
+class RateLimiter:
+    """Keeps principals within their budgets.
+
+    Args:
+        store: shared by all instances.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(self, store: LeaseStore, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+        self._instance = uuid.uuid4().hex
+        self._accounts: dict[str, _Account] = {}
+
+    @asynccontextmanager
+    async def admission(self, principal: str, budget: Budget) -> AsyncIterator[Admission]:
+        """Count a request while it is worked on, and tell whether it may be worked on."""
+        account = self._account(principal)
+        lease = await self._current(principal, account, budget)
+        if account.active + lease.elsewhere >= budget.concurrent:
+            yield Admission(self._standing(account, budget), _refusal("Too many requests at once.", 1))
+            return
+        account.active += 1
+        try:
+            yield await self._take(principal, account, budget)
+        finally:
+            account.active -= 1
+
+    async def _take(self, principal: str, account: _Account, budget: Budget) -> Admission:
+        if account.unused() <= 0:
+            async with account.lock:
+                # Another request may have brought a new slice while this one waited.
+                if account.unused() <= 0:
+                    await self._renew(principal, account, budget)
+        standing = self._standing(account, budget)
+        if account.unused() <= 0:
+            return Admission(standing, _refusal("Too many requests in a minute.", standing.reset_seconds))
+        account.used += 1
+        return Admission(self._standing(account, budget))
+
+    async def _current(self, principal: str, account: _Account, budget: Budget) -> Lease:
+        """Return the slice of this second; it may be empty."""
+        if account.lease is None or self._clock() >= account.ends:
+            async with account.lock:
+                if account.lease is None or self._clock() >= account.ends:
+                    return await self._renew(principal, account, budget)
+        return account.lease
+
+    async def _renew(self, principal: str, account: _Account, budget: Budget) -> Lease:
+        at = self._clock()
+        previous = account.lease
+        wanted = max(1, min(account.used * 2, budget.requests // LARGEST_SHARE))
+        asked = LeaseRequest(
+            principal=principal,
+            instance=self._instance,
+            previous=previous.id if previous else "",
+            used=account.used,
+            wanted=wanted,
+            active=account.active,
+            budget=budget.requests,
+        )
+        lease = await self._leased(asked, at)
+        account.lease, account.used, account.ends = lease, 0, at + LEASE_SECONDS
+        return lease
+
+    async def _leased(self, asked: LeaseRequest, at: float) -> Lease:
+        try:
+            return await self._store.lease(asked, at)
+        except WorkspaceError as error:
+            # A limit protects the service from its callers; it must not be what takes it from them.
+            _LOG.warning("rate limits are not shared now: %s", error.detail)
+            return Lease("", asked.wanted, 0, 0, at + WINDOW_SECONDS)
+
+    def _standing(self, account: _Account, budget: Budget) -> Standing:
+        lease = account.lease
+        if lease is None:
+            return Standing(budget, budget.requests, WINDOW_SECONDS)
+        seconds = math.ceil(lease.frees_at - self._clock())
+        return Standing(budget, max(0, lease.left + account.unused()), min(max(1, seconds), WINDOW_SECONDS))
+
+    def _account(self, principal: str) -> _Account:
+        account = self._accounts.get(principal)
+        if account is None:
+            if len(self._accounts) >= _KEPT:
+                self._forget()
+            account = self._accounts[principal] = _Account()
+        return account
+
+    def _forget(self) -> None:
+        """Drop the accounts that nobody used for a while."""
+        limit = self._clock() - FORGET_AFTER_SECONDS
+        self._accounts = {
+            principal: account
+            for principal, account in self._accounts.items()
+            if account.active or account.ends > limit
+        }
+
+
+def _refusal(detail: str, retry_after: int) -> WorkspaceError:
+    return WorkspaceError(Kind.THROTTLED, "RATE_LIMITED", detail, retryAfter=retry_after)

@@ -1,0 +1,40 @@
+"""Rate limits."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from shared.auth.principals import Principal
+from shared.rate_limits.limiter import Admission, RateLimiter
+from shared.rate_limits.models import budget_of
+from shared.wiring.catalog import CatalogServices
+
+if TYPE_CHECKING:
+    from shared.backends.embedded.sqlite import Database
+
+
+class LimitServices(CatalogServices):
+    """Keeps principals within the budget of the workspace's tier."""
+
+    @cached_property
+    def rate_limiter(self) -> RateLimiter:
+        """Counts requests."""
+        self._embedded("rate limits")
+        from shared.backends.embedded.rate_limits import SqliteLeaseStore  # noqa: PLC0415
+
+        return RateLimiter(SqliteLeaseStore(self._limits_file))
+
+    @cached_property
+    def _limits_file(self) -> "Database":
+        from shared.backends.embedded.rate_limits import SCHEMA  # noqa: PLC0415
+        from shared.backends.embedded.sqlite import Database  # noqa: PLC0415
+
+        return Database(self.settings.data_dir / "rate-limits.sqlite", SCHEMA)
+
+    @asynccontextmanager
+    async def limits(self, caller: Principal) -> AsyncIterator[Admission]:
+        """Count a caller's request for as long as it is worked on."""
+        budget = budget_of(await self.catalog.current())
+        async with self.rate_limiter.admission(caller.member_id, budget) as admission:
+            yield admission

@@ -1,0 +1,59 @@
+"""Rate limits over HTTP."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.service.running import Service, problem
+
+FREE = "workspace: {id: plant-f, name: Small plant}\nteam:\n" + "".join(
+    f"  - {{id: {who}@f, name: {who}, role: Viewer}}\n" for who in ("one", "two", "three")
+)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service of the free tier."""
+    folder = tmp_path_factory.mktemp("small")
+    workspace: Path = folder / "workspace.yaml"
+    workspace.write_text(FREE)
+    running = Service(folder / "data", workspace).start()
+    yield running
+    assert running.stop() == 0
+
+
+def test_budget_is_told_and_kept(small: Service) -> None:
+    """Each reply tells the limits; minting counts, the 61st request of a minute is 429, and other principals go on."""
+    caller = small.caller("one@f")
+    for remaining in range(58, -1, -1):
+        reply = caller.get("/oi-api/warm-queries")
+        assert reply.status_code == 200
+        assert reply.headers["ratelimit-policy"] == '"default";q=60;w=60'
+        assert reply.headers["ratelimit"].startswith(f'"default";r={remaining};t=')
+    refused = caller.get("/oi-api/warm-queries")
+    problem(refused, 429, "RATE_LIMITED")
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert refused.headers["ratelimit"].startswith('"default";r=0;t=')
+    assert small.caller("two@f").get("/oi-api/warm-queries").status_code == 200
+    assert small.anonymous().get("/healthz").status_code == 200
+
+
+def test_limit_comes_after_the_credential_and_before_the_right(small: Service) -> None:
+    """A used-up budget answers 429 where the right is missing too; without a credential it is 401 without limits."""
+    caller = small.caller("three@f")
+    forbidden = caller.delete("/oi-api/warm-queries/none")
+    problem(forbidden, 403, "ACCESS_RIGHT_MISSING")
+    assert "ratelimit" in forbidden.headers
+    replies = [caller.delete("/oi-api/warm-queries/none") for _ in range(60)]
+    assert {reply.status_code for reply in replies} == {403, 429}
+    anonymous = small.anonymous().get("/oi-api/warm-queries")
+    assert (anonymous.status_code, "ratelimit" in anonymous.headers) == (401, False)
+    graphql = caller.post("/v1/plant-f/graphql", json={"query": "{ workspace { id } }"})
+    assert _codes(graphql) == (429, ["RATE_LIMITED"])
+    assert "retry-after" in graphql.headers
+
+
+def _codes(reply: httpx.Response) -> tuple[int, list[str]]:
+    return reply.status_code, [error["extensions"]["code"] for error in reply.json()["errors"]]

@@ -117,6 +117,17 @@ async def test_a_damaged_record_is_named_and_hides_no_other(
     assert f"broken at {record_id(4)}:" in capsys.readouterr().out
 
 
+async def test_content_stored_as_text_is_told_and_shown(plant: Ledger) -> None:
+    """The same characters under another type are shown as ever, and verification tells that somebody was there."""
+    sound = records_of(await query(plant.store, PLATFORM, Filters()))
+    plant.tamper(put("canonical", "CAST(canonical AS TEXT)"))
+    verdict = await plant.verify(PLATFORM, 4)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(4))
+    assert "not stored in its canonical form" in verdict.reason
+    answer = await query(plant.store, PLATFORM, Filters())
+    assert (records_of(answer), list(answer.damaged)) == (sound, [])
+
+
 @pytest.mark.parametrize("column", ["sequence", "hash", "timestamp"])
 @pytest.mark.parametrize("value", ["x'ff'", "CAST(x'ff' AS TEXT)", "'many'"])
 async def test_a_damaged_head_is_found(plant: Ledger, column: str, value: str) -> None:

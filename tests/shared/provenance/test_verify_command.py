@@ -1,5 +1,6 @@
 """The offline verifier as a command."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -49,6 +50,35 @@ def test_it_runs_on_three_libraries(tmp_path: Path) -> None:
     sound, loaded = done.stdout.splitlines()
     assert (done.returncode, sound) == (0, "sound: 5 records, compared with no checkpoint")
     assert set(json.loads(loaded.replace("'", '"'))) - {"sitecustomize", "usercustomize"} <= ALLOWED
+
+
+async def test_it_runs_where_nothing_else_is_installed(plant: Ledger, tmp_path: Path) -> None:
+    """A folder with the two libraries and the provenance package alone verifies an export against its checkpoint."""
+    made = await plant.checkpoints.make(PLATFORM)
+    assert made is not None
+    (tmp_path / "note").write_bytes(made.note)
+    (tmp_path / "key").write_text(str(await plant.checkpoints.verifier_key()))
+    alone = _alone(tmp_path / "alone")
+    command = [sys.executable, "-S", "-m", "shared.provenance.verify", str(tmp_path / "export.json"), *OPTIONS]
+    command += ["--key", str(tmp_path / "key"), "--checkpoint", str(tmp_path / "note")]
+    done = await asyncio.to_thread(
+        subprocess.run, command, cwd=alone, env={"PYTHONPATH": str(alone)}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "sound: 5 records, checkpoint of 5 agrees\n"), done.stderr
+    probe = [sys.executable, "-S", "-c", "import pydantic"]
+    other = await asyncio.to_thread(subprocess.run, probe, cwd=alone, env={"PYTHONPATH": str(alone)}, check=False)
+    assert other.returncode == 1
+
+
+def _alone(folder: Path) -> Path:
+    """Make a folder that Python finds nothing in but the verifier and its two libraries."""
+    (folder / "shared").mkdir(parents=True)
+    (folder / "shared" / "__init__.py").write_bytes((ROOT / "shared" / "__init__.py").read_bytes())
+    (folder / "shared" / "provenance").symlink_to(ROOT / "shared" / "provenance")
+    packages = Path(next(path for path in sys.path if path.endswith("site-packages")))
+    for package in (*packages.glob("_cffi_backend*"), packages / "cryptography", packages / "rfc8785"):
+        (folder / package.name).symlink_to(package)
+    return folder
 
 
 @pytest.mark.usefixtures("plant")

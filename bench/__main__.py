@@ -3,6 +3,7 @@
 import json
 import sys
 
+from bench.archive import ingest_with_archive
 from bench.chain import chain
 from bench.cosmos import cosmos
 from bench.figures import Benchmark
@@ -19,6 +20,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     request_rate,
     warm_query,
     ingest,
+    ingest_with_archive,
     peers,
     chain,
     cosmos,

@@ -1,5 +1,6 @@
 """Sorts an app's functions by trigger: routes, timers and event hubs, each with its app settings filled in."""
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -46,6 +47,9 @@ def sort(functions: Iterable[LoadedFunction], host_json: HostJson) -> Triggers:
     timers: list[TimerSetting] = []
     hubs: list[EventHubSetting] = []
     for function in by_name.values():
+        if is_disabled(function.name):
+            _LOGGER.info("the function is disabled", extra=fields(function=function.name))
+            continue
         match function.kind:
             case "httpTrigger":
                 routes.add(function, host_json.route_prefix)
@@ -58,6 +62,15 @@ def sort(functions: Iterable[LoadedFunction], host_json: HostJson) -> Triggers:
             case kind:
                 _LOGGER.warning("the local host has no such trigger", extra=fields(function=function.name, kind=kind))
     return Triggers(by_name, routes, tuple(timers), tuple(hubs))
+
+
+def is_disabled(name: str) -> bool:
+    """Return whether an app setting disables a function: ``AzureWebJobs.NAME.Disabled``, or ``__`` for each dot.
+
+    See learn.microsoft.com/azure/azure-functions/disable-function.
+    """
+    values = (os.environ.get(f"AzureWebJobs{mark}{name}{mark}Disabled", "") for mark in (".", "__"))
+    return any(value.lower() in {"true", "1"} for value in values)
 
 
 def _timer(function: LoadedFunction) -> TimerSetting:

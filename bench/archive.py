@@ -1,0 +1,38 @@
+"""What the archive costs: telemetry until it is in the table, with the archive's trigger and without."""
+
+import json
+import time
+from collections.abc import Iterator
+
+from bench.figures import Figure
+from bench.ingest import BATCH, CONNECTIONS, EVENTS, messages, wait_for
+from bench.running import post_all, service
+
+LEAST_RATIO = 0.5
+WITHOUT = {"AzureWebJobs.archive.Disabled": "true"}
+
+
+def ingest_with_archive() -> Iterator[Figure]:
+    """Ingest the same events with the archive and without, one run after the other, twice; compare the better ones."""
+    rates: dict[bool, list[float]] = {True: [], False: []}
+    for _ in range(2):
+        for archived in (False, True):
+            rates[archived].append(_rate(archived=archived))
+    detail = {
+        "events": EVENTS,
+        "withArchive": round(max(rates[True])),
+        "without": round(max(rates[False])),
+        "unit": "events/s in the table",
+    }
+    yield Figure(
+        "ingest_with_archive", max(rates[True]) / max(rates[False]), "ratio", at_least=LEAST_RATIO, detail=detail
+    )
+
+
+def _rate(*, archived: bool) -> float:
+    bodies = [json.dumps(batch).encode() for batch in messages(EVENTS, BATCH)]
+    with service({} if archived else WITHOUT) as running:
+        started = time.perf_counter()
+        post_all(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
+        wait_for(running, EVENTS)
+        return EVENTS / (time.perf_counter() - started)

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.running import Service, failing_fields, problem
+from tests.service.running import Service, eventually, failing_fields, problem
 from tests.service.test_amendments import AMENDMENTS, BODY, approve, create
 
 KEYS = "/workspace/api/keys"
@@ -78,7 +78,7 @@ def test_what_was_kept_survives_a_kill_and_shows_no_secret(own_service: Service)
     own_service.kill()
     stored = b"".join(file.read_bytes() for file in own_service.data_dir.rglob("*.sqlite*"))
     assert first["keyId"].encode() in stored
-    assert first["apiKey"].split("_")[2].encode() not in stored
+    assert first["apiKey"].split("_", 2)[2].encode() not in stored
     editor = own_service.start().caller("editor@t")
     assert editor.post(KEYS, json={"name": "kept"}, headers=once("kept")).json() == first
 
@@ -122,3 +122,36 @@ def test_a_repeated_correction_is_one(service: Service) -> None:
     assert editor.post(AMENDMENTS, json=body, headers=once("correction")).json() == first.json()
     changed = editor.post(AMENDMENTS, json={**body, "ReasonText": "else"}, headers=once("correction"))
     problem(changed, 422, "IDEMPOTENCY_KEY_REUSED")
+
+
+def test_kills_in_the_middle_leave_one_key_and_one_event_each(own_service: Service) -> None:
+    """Killed while keys are made, then asked again: every request has one API key, one event, and one answer."""
+    answers: dict[int, Any] = {}
+    for _ in range(2):
+        service = own_service.start()
+        editor = service.caller("editor@t")
+        with ThreadPoolExecutor(8) as pool:
+            running = [pool.submit(_ask, editor, number, answers) for number in range(40)]
+            before = len(answers)
+            eventually(lambda: len(answers), lambda now, before=before: now > before)  # type: ignore[misc]
+            service.kill()
+            [future.result() for future in running]
+    editor, admin = own_service.start().caller("editor@t"), own_service.caller("admin@t")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: _ask(editor, number, answers), range(40)))
+    kept = {key["keyId"]: key["name"] for key in editor.get(KEYS).json()["keys"] if key["name"].startswith("k-")}
+    assert kept == {answer["keyId"]: f"k-{number}" for number, answer in answers.items()}
+    assert len(kept) == 40
+    for number in (0, 20, 39):
+        assert len(created_events(admin, f"k-{number}")) == 1
+        assert own_service.anonymous(answers[number]["apiKey"]).get(f"{KEYS}/whoami").status_code == 200
+
+
+def _ask(client: httpx.Client, number: int, answers: dict[int, Any]) -> None:
+    """Ask for a key, and keep the answer; a later one must be the same."""
+    try:
+        reply = client.post(KEYS, json={"name": f"k-{number}"}, headers=once(f"kill {number}"))
+    except (httpx.TransportError, RuntimeError):
+        return  # killed, or the client was closed with it
+    assert reply.status_code == 201, reply.text
+    assert answers.setdefault(number, reply.json()) == reply.json()

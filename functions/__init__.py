@@ -4,6 +4,8 @@ from functions import (
     amendments,
     archive,
     checkpoints,
+    download_jobs,
+    downloads,
     graphql,
     health,
     ingest,
@@ -28,6 +30,7 @@ GROUPS = (
     warm_query_definitions.GROUP,
     telemetry.GROUP,
     live_stream.GROUP,
+    downloads.GROUP,
     provenance_events.GROUP,
     amendments.GROUP,
     graphql.GROUP,
@@ -36,11 +39,12 @@ GROUPS = (
     pages.GROUP,
 )
 BLUEPRINTS = (
-    *(http_blueprint(group) for group in GROUPS),
+    *(http_blueprint(group, durable=group is downloads.GROUP) for group in GROUPS),
     ingest.blueprint,
     archive.blueprint,
     live.blueprint,
     simulators.blueprint,
     checkpoints.blueprint,
+    download_jobs.blueprint,
     catch_all_blueprint(),
 )

@@ -11,6 +11,7 @@ from functools import cache
 
 import azure.functions as func
 
+from functions.durable_runner import CLIENT
 from shared.http.door import Door
 from shared.http.messages import Reply, Request
 from shared.http.operations import Group
@@ -19,12 +20,20 @@ from shared.wiring import services
 type HttpHandler = Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]
 
 
-def http_blueprint(group: Group) -> func.Blueprint:
-    """Return the functions of an endpoint group, one per route."""
+def http_blueprint(group: Group, *, durable: bool = False) -> func.Blueprint:
+    """Return the functions of an endpoint group, one per route.
+
+    Args:
+        group: what is served.
+        durable: whether its handlers start background work; they find the client in ``durable_runner.CLIENT``.
+    """
     blueprint = func.Blueprint()
     for route in dict.fromkeys(operation.route for operation in group.operations):
         name = re.sub(r"\W+", "_", f"{group.name}_{route}").strip("_").lower()
-        _register(blueprint, name, route)
+        if durable:
+            _register_with_client(blueprint, name, route)
+        else:
+            _register(blueprint, name, route)
     return blueprint
 
 
@@ -42,6 +51,17 @@ def _register(blueprint: func.Blueprint, name: str, route: str) -> None:
     serve.__name__ = name
     # No methods: the host then passes on every one, and the door answers 405 where it is the wrong one.
     routed = blueprint.route(route=route, auth_level=func.AuthLevel.ANONYMOUS)(serve)
+    blueprint.function_name(name)(routed)
+
+
+def _register_with_client(blueprint: func.Blueprint, name: str, route: str) -> None:
+    async def serve(req: func.HttpRequest, client: str) -> func.HttpResponse:
+        CLIENT.set(client)
+        return _response(await _door().serve(_request(req)))
+
+    serve.__name__ = name
+    bound = blueprint.durable_client_input(client_name="client")(serve)
+    routed = blueprint.route(route=route, auth_level=func.AuthLevel.ANONYMOUS)(bound)
     blueprint.function_name(name)(routed)
 
 

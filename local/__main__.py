@@ -79,6 +79,7 @@ def _options(parsed: argparse.Namespace) -> HostOptions:
     environment.setdefault("CHECKPOINT_SCHEDULE", Settings().checkpoint_schedule)
     environment.setdefault("COMPACTION_SCHEDULE", Settings().compaction_schedule)
     environment.setdefault("LIVE_SCHEDULE", Settings().live_schedule)
+    environment.setdefault("DOWNLOAD_EXPIRY_SCHEDULE", Settings().download_expiry_schedule)
     return options
 
 

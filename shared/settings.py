@@ -126,6 +126,13 @@ class Settings(BaseModel):
         alias="COMPACTION_QUIET_MINUTES",
         description="How long an hour of the archive must have got no blob before its blobs are merged, and how long "
         "after that the merged ones stay.",
+    download_expiry_schedule: str = Field(
+        "0 */5 * * * *",
+        alias="DOWNLOAD_EXPIRY_SCHEDULE",
+        description="NCRONTAB schedule (six fields) on which downloads past their end are removed.",
+    )
+    download_hours: float = Field(
+        24.0, gt=0, le=24, alias="DOWNLOAD_HOURS", description="How long a download and its files stay, in hours."
     )
     managed_identity_client_id: str = Field(
         "", alias="AZURE_CLIENT_ID", description="Client id of the user-assigned identity, read by azure-identity."

@@ -7,7 +7,7 @@ from shared.provenance.ports import ChainKey, Target
 from shared.provenance.selection import not_provisioned
 from shared.settings import settings
 from shared.wiring.access import AccessServices
-from shared.wiring.cold import ColdServices
+from shared.wiring.downloads import DownloadServices
 from shared.wiring.graphql import GraphQLServices
 from shared.wiring.limits import LimitServices
 from shared.wiring.live_stream import LiveStreamServices
@@ -29,7 +29,7 @@ _CLOSED_IN_ORDER = (
 )
 
 
-class Services(LiveStreamServices, GraphQLServices, AccessServices, ColdServices, LimitServices):
+class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServices, LimitServices):
     """Every service of the app, wired for one set of settings."""
 
     async def check(self) -> None:

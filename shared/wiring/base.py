@@ -19,10 +19,10 @@ class Base:
     @cached_property
     def _workspace_file(self) -> "Database":
         self._embedded("workspace store")
-        from shared.backends.embedded import answers, catalog, credentials, idempotency  # noqa: PLC0415
+        from shared.backends.embedded import answers, catalog, credentials, download_jobs, idempotency  # noqa: PLC0415
         from shared.backends.embedded.sqlite import Database  # noqa: PLC0415
 
-        schemas = (catalog.SCHEMA, credentials.SCHEMA, idempotency.SCHEMA, answers.SCHEMA)
+        schemas = (catalog.SCHEMA, credentials.SCHEMA, idempotency.SCHEMA, answers.SCHEMA, download_jobs.SCHEMA)
         return Database(self.settings.data_dir / "workspace.sqlite", "".join(schemas))
 
     @property

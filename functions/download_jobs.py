@@ -1,0 +1,76 @@
+"""The work of cold downloads: an orchestration, its steps, and the timer that removes what has expired.
+
+The orchestrator holds nothing: which parts there are and which are done stands in the job's record. It asks for parts, has
+them converted, and asks again, so that its history stays short however long the range is.
+"""
+
+from collections.abc import Generator
+from datetime import timedelta
+from typing import Any, Final
+
+import azure.durable_functions as df
+import azure.functions as func
+
+from functions.downloads import ORCHESTRATOR
+from shared.wiring import services
+
+ROUNDS: Final = 20
+"""Rounds after which the orchestration begins anew, with an empty history."""
+RETRY: Final = df.RetryOptions(first_retry_interval_in_milliseconds=5_000, max_number_of_attempts=6)
+
+blueprint = df.Blueprint()
+
+
+@blueprint.function_name(ORCHESTRATOR)
+@blueprint.orchestration_trigger(context_name="context")
+def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any, None]:
+    """Convert part after part of a job, then call it done."""
+    job_id = context.get_input()
+    try:
+        for _ in range(ROUNDS):
+            numbers = yield context.call_activity_with_retry("download_next_parts", RETRY, job_id)
+            if not numbers:
+                yield context.call_activity_with_retry("download_finish", RETRY, job_id)
+                return
+            context.set_custom_status({"parts": numbers})
+            steps = [{"job": job_id, "part": number} for number in numbers]
+            yield context.task_all([context.call_activity_with_retry("download_part", RETRY, step) for step in steps])
+    except Exception:  # noqa: BLE001  whatever a step raised in its last attempt
+        yield context.call_activity_with_retry("download_fail", RETRY, job_id)
+        return
+    context.continue_as_new(job_id)
+
+
+@blueprint.function_name("download_next_parts")
+@blueprint.activity_trigger(input_name="job")
+async def download_next_parts(job: str) -> list[int]:
+    """Give the parts to convert next; none when all are."""
+    return list(await services().download_work.next_parts(job))
+
+
+@blueprint.function_name("download_part")
+@blueprint.activity_trigger(input_name="step")
+async def download_part(step: dict[str, Any]) -> None:
+    """Convert one part."""
+    await services().download_work.convert(step["job"], step["part"])
+
+
+@blueprint.function_name("download_finish")
+@blueprint.activity_trigger(input_name="job")
+async def download_finish(job: str) -> None:
+    """Call a job done."""
+    await services().download_work.finish(job)
+
+
+@blueprint.function_name("download_fail")
+@blueprint.activity_trigger(input_name="job")
+async def download_fail(job: str) -> None:
+    """Give a job up."""
+    await services().download_work.fail(job)
+
+
+@blueprint.function_name("download_expiry")
+@blueprint.timer_trigger(arg_name="timer", schedule="%DOWNLOAD_EXPIRY_SCHEDULE%", use_monitor=False)
+async def download_expiry(timer: func.TimerRequest) -> None:  # noqa: ARG001  the worker gives it by name
+    """Remove downloads past their end."""
+    await services().download_expiry.run()

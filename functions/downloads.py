@@ -1,0 +1,161 @@
+"""Cold downloads: started, watched, cancelled over HTTP."""
+
+import re
+from datetime import timedelta
+from typing import Any, Final, Self
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+
+from functions.durable_runner import DurableRunner
+from functions.replies import downloads as replies
+from shared.auth.rights import AccessRight
+from shared.catalog.fields import Instant
+from shared.downloads.models import Format, Job
+from shared.http.messages import Reply, json_reply
+from shared.http.operations import Call, Group
+from shared.timestamps import rfc3339
+from shared.wiring import services
+
+GROUP = Group("downloads")
+ROUTE: Final = "oi-api/downloads"
+ORCHESTRATOR: Final = "cold_download"
+LONGEST_RANGE: Final = timedelta(days=366)
+LONGEST_WAIT_SECONDS: Final = 60
+RUNNER: Final = DurableRunner(ORCHESTRATOR)
+_WAIT = re.compile(r'(?:^|,)\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;[^,]*)?(?=,|$)', re.ASCII | re.IGNORECASE)
+
+
+class DateRange(BaseModel):
+    """The range to download: from its start up to, not including, its end."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    start: Instant = Field(validation_alias=AliasChoices("start", "from"))
+    end: Instant = Field(validation_alias=AliasChoices("end", "to"))
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.start >= self.end:
+            raise ValueError("start must lie before end")
+        if self.end - self.start > LONGEST_RANGE:
+            raise ValueError(f"at most {LONGEST_RANGE.days} days can be downloaded at once")
+        return self
+
+
+class DownloadBody(BaseModel):
+    """What is to be downloaded, and as what."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    format: Format = Format.CSV
+    date_range: DateRange = Field(alias="dateRange")
+
+
+@GROUP.endpoint(
+    "POST",
+    f"{ROUTE}/data-connections/{{lookup}}",
+    right=AccessRight.COLD_DATA_EXPORT,
+    body=DownloadBody,
+    docs=replies.STARTED,
+)
+async def download_connection(call: Call[Any, DownloadBody]) -> Reply:
+    """Start a cold download of one data connection."""
+    return await _start(call, await services().downloads.of_connection(call.path["lookup"]))
+
+
+@GROUP.endpoint(
+    "POST",
+    f"{ROUTE}/surfaces/{{surfaceLookup}}",
+    right=AccessRight.COLD_DATA_EXPORT,
+    body=DownloadBody,
+    docs=replies.STARTED,
+)
+async def download_surface(call: Call[Any, DownloadBody]) -> Reply:
+    """Start a cold download of all connections of a surface."""
+    return await _start(call, await services().downloads.of_surface(call.path["surfaceLookup"]))
+
+
+@GROUP.endpoint(
+    "POST",
+    f"{ROUTE}/surfaces/{{surfaceLookup}}/connection/{{connLookup}}",
+    right=AccessRight.COLD_DATA_EXPORT,
+    body=DownloadBody,
+    docs=replies.STARTED,
+)
+async def download_surface_connection(call: Call[Any, DownloadBody]) -> Reply:
+    """Start a cold download of one connection within a surface."""
+    surface, connection = call.path["surfaceLookup"], call.path["connLookup"]
+    return await _start(call, await services().downloads.of_surface(surface, connection))
+
+
+@GROUP.endpoint("GET", ROUTE, right=AccessRight.COLD_DATA_EXPORT, docs=replies.LISTED)
+async def list_downloads(call: Call) -> Reply:
+    """List the caller's downloads, newest first."""
+    jobs = await services().downloads.list(call.principal)
+    return json_reply({"downloads": [await _shown(job) for job in jobs]})
+
+
+@GROUP.endpoint("GET", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=replies.SHOWN)
+async def get_download(call: Call) -> Reply:
+    """Tell how a download is, with fresh links to its files."""
+    return json_reply(await _shown(await services().downloads.get(call.principal, call.path["downloadId"])))
+
+
+@GROUP.endpoint("DELETE", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=replies.CANCELLED)
+async def cancel_download(call: Call) -> Reply:
+    """Cancel a download that has not ended."""
+    await services().downloads.cancel(call.principal, call.path["downloadId"], RUNNER)
+    return Reply(204)
+
+
+async def _start(call: Call[Any, DownloadBody], connections: tuple[str, ...]) -> Reply:
+    wanted = call.body.date_range
+    downloads = services().downloads
+    job = await downloads.start(call.principal, connections, call.body.format, wanted.start, wanted.end, RUNNER)
+    headers = {"Location": _address(job)}
+    wait = _wait(call.request.headers.get("prefer", ""))
+    if wait:
+        job = await downloads.ended(job, wait)
+        if not job.unfinished:
+            return json_reply(await _shown(job), 200, {**headers, "Preference-Applied": f"wait={wait}"})
+    return json_reply(await _shown(job), 202, headers)
+
+
+def _wait(prefer: str) -> int:
+    """Return how many seconds a Prefer header (RFC 7240) allows the answer to take; 0 where it says nothing."""
+    found = _WAIT.search(prefer)
+    return min(int(found[1]), LONGEST_WAIT_SECONDS) if found else 0
+
+
+def _address(job: Job) -> str:
+    return f"/{ROUTE}/{job.id}"
+
+
+async def _shown(job: Job) -> dict[str, Any]:
+    linked = await services().downloads.links(job)
+    return {
+        "downloadId": job.id,
+        "status": job.status,
+        "statusUrl": _address(job),
+        "format": job.format,
+        "dateRange": {"start": rfc3339(job.start), "end": rfc3339(job.end)},
+        "createdAt": rfc3339(job.created_at),
+        "progress": {
+            "connectionsDone": job.connections_done,
+            "connectionsTotal": len(job.connections),
+            "rows": job.rows,
+        },
+        "files": [
+            {
+                "connection": each.connection,
+                "url": each.url,
+                "urlExpiresAt": rfc3339(each.expires_at),
+                "rows": each.file.rows,
+                "bytes": each.file.size,
+                "sha256": each.file.sha256,
+            }
+            for each in linked
+        ],
+        "expiresAt": rfc3339(job.expires_at),
+        "error": job.error,
+    }

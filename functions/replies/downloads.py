@@ -1,0 +1,102 @@
+"""Replies about cold downloads."""
+
+from datetime import datetime
+from typing import Any, Final, Literal, TypedDict
+
+from shared.http.answers import NO_CONTENT, Answer, Docs
+
+
+class Range(TypedDict):
+    """The range downloaded."""
+
+    start: datetime
+    end: datetime
+
+
+class Progress(TypedDict):
+    """How far a download is."""
+
+    connectionsDone: int
+    connectionsTotal: int
+    rows: int
+
+
+class DownloadFile(TypedDict):
+    """A file, and a link that gives it to anyone for a while."""
+
+    connection: str
+    url: str
+    urlExpiresAt: datetime
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class Download(TypedDict):
+    """A download; `files` are there once it is completed, `error` once it has failed."""
+
+    downloadId: str
+    status: Literal["pending", "running", "completed", "failed", "cancelled"]
+    statusUrl: str
+    format: Literal["csv", "jsonl", "parquet"]
+    dateRange: Range
+    createdAt: datetime
+    progress: Progress
+    files: list[DownloadFile]
+    expiresAt: datetime
+    error: str | None
+
+
+class Downloads(TypedDict):
+    """The caller's downloads."""
+
+    downloads: list[Download]
+
+
+_ID = "5b1c6f0a9d3e4c7f8a2b1d0e9f8c7b6a"
+_PENDING: Final[dict[str, Any]] = {
+    "downloadId": _ID,
+    "status": "pending",
+    "statusUrl": f"/oi-api/downloads/{_ID}",
+    "format": "csv",
+    "dateRange": {"start": "2026-01-05T00:00:00.000000Z", "end": "2026-01-06T00:00:00.000000Z"},
+    "createdAt": "2026-01-06T08:00:00.000000Z",
+    "progress": {"connectionsDone": 0, "connectionsTotal": 1, "rows": 0},
+    "files": [],
+    "expiresAt": "2026-01-07T08:00:00.000000Z",
+    "error": None,
+}
+_COMPLETED: Final[dict[str, Any]] = {
+    **_PENDING,
+    "status": "completed",
+    "progress": {"connectionsDone": 1, "connectionsTotal": 1, "rows": 86400},
+    "files": [
+        {
+            "connection": "pump-rig",
+            "url": "http://127.0.0.1:7071/files/downloads/pump-rig.csv?signature=c2ln",
+            "urlExpiresAt": "2026-01-06T08:15:00.000000Z",
+            "rows": 86400,
+            "bytes": 7257600,
+            "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        }
+    ],
+}
+_LOCATION: Final = {"Location": "Where the download is told of."}
+
+STARTED = Docs(
+    (
+        Answer(202, "The download runs in the background.", Download, _PENDING, headers=_LOCATION),
+        Answer(
+            200,
+            "The download has ended within the seconds that `Prefer: wait=` allowed (60 at most).",
+            Download,
+            _COMPLETED,
+            headers={**_LOCATION, "Preference-Applied": "The wait that was granted."},
+        ),
+    ),
+    refusals=(404, 503),
+    example={"format": "csv", "dateRange": {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}},
+)
+SHOWN = Docs((Answer(200, "The download.", Download, _COMPLETED),), refusals=(404, 503))
+LISTED = Docs((Answer(200, "The downloads.", Downloads, {"downloads": [_COMPLETED]}),), refusals=(503,))
+CANCELLED = Docs((NO_CONTENT,), refusals=(404, 409, 503))

@@ -1,0 +1,45 @@
+"""Cold downloads: the jobs, and the work on them."""
+
+import tempfile
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+
+from shared.downloads.cleaning import Expiry
+from shared.downloads.jobs import Downloads
+from shared.downloads.ports import JobStore
+from shared.downloads.work import DownloadWork
+from shared.wiring.catalog import CatalogServices
+from shared.wiring.cold import ColdServices
+
+
+class DownloadServices(ColdServices, CatalogServices):
+    """Turns the archive into files to fetch."""
+
+    @cached_property
+    def downloads(self) -> Downloads:
+        """Starts downloads and tells how they are."""
+        lifetime = timedelta(hours=self.settings.download_hours)
+        return Downloads(self.catalog.current, self._download_jobs, self.download_blobs, lifetime)
+
+    @cached_property
+    def download_work(self) -> DownloadWork:
+        """Does the steps of downloads."""
+        return DownloadWork(self._download_jobs, self.cold_reader, self.download_blobs, self._scratch)
+
+    @cached_property
+    def download_expiry(self) -> Expiry:
+        """Removes downloads past their end."""
+        return Expiry(self._download_jobs, self.download_blobs, self._scratch)
+
+    @property
+    def _scratch(self) -> Path:
+        """Folder for files on their way; the cloud's own disk is fit for no more."""
+        root = Path(tempfile.gettempdir()) if self.on_azure else self.settings.data_dir
+        return root / "downloads-scratch"
+
+    @cached_property
+    def _download_jobs(self) -> JobStore:
+        from shared.backends.embedded.download_jobs import SqliteJobStore  # noqa: PLC0415
+
+        return SqliteJobStore(self._workspace_file)

@@ -1,11 +1,11 @@
 """The work of cold downloads: an orchestration, its steps, and the timer that removes what has expired.
 
-The orchestrator holds nothing: which parts there are and which are done stands in the job's record. It asks for parts, has
-them converted, and asks again, so that its history stays short however long the range is.
+The orchestrator holds nothing: which parts there are and which are done stands in the job's record. It asks for parts,
+has them converted, and asks again, so that its history stays short however long the range is.
 """
 
+import typing
 from collections.abc import Generator
-from datetime import timedelta
 from typing import Any, Final
 
 import azure.durable_functions as df
@@ -23,7 +23,7 @@ blueprint = df.Blueprint()
 
 @blueprint.function_name(ORCHESTRATOR)
 @blueprint.orchestration_trigger(context_name="context")
-def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any, None]:
+def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any]:
     """Convert part after part of a job, then call it done."""
     job_id = context.get_input()
     try:
@@ -50,7 +50,7 @@ async def download_next_parts(job: str) -> list[int]:
 
 @blueprint.function_name("download_part")
 @blueprint.activity_trigger(input_name="step")
-async def download_part(step: dict[str, Any]) -> None:
+async def download_part(step: typing.Dict[str, typing.Any]) -> None:  # noqa: UP006  the worker reads this very form
     """Convert one part."""
     await services().download_work.convert(step["job"], step["part"])
 

@@ -2,9 +2,9 @@
 
 import re
 from datetime import timedelta
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Self
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from functions.durable_runner import DurableRunner
 from functions.replies import downloads as replies
@@ -25,13 +25,22 @@ RUNNER: Final = DurableRunner(ORCHESTRATOR)
 _WAIT = re.compile(r'(?:^|,)\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;[^,]*)?(?=,|$)', re.ASCII | re.IGNORECASE)
 
 
+def _only_text(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("an RFC 3339 date-time such as 2026-01-01T00:00:00Z is expected")  # noqa: TRY004  pydantic's way
+    return value
+
+
+Moment = Annotated[Instant, BeforeValidator(_only_text)]
+
+
 class DateRange(BaseModel):
     """The range to download: from its start up to, not including, its end."""
 
     model_config = ConfigDict(extra="ignore")
 
-    start: Instant = Field(validation_alias=AliasChoices("start", "from"))
-    end: Instant = Field(validation_alias=AliasChoices("end", "to"))
+    start: Moment = Field(validation_alias=AliasChoices("start", "from"))
+    end: Moment = Field(validation_alias=AliasChoices("end", "to"))
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

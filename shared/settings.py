@@ -126,6 +126,7 @@ class Settings(BaseModel):
         alias="COMPACTION_QUIET_MINUTES",
         description="How long an hour of the archive must have got no blob before its blobs are merged, and how long "
         "after that the merged ones stay.",
+    )
     download_expiry_schedule: str = Field(
         "0 */5 * * * *",
         alias="DOWNLOAD_EXPIRY_SCHEDULE",

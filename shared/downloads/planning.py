@@ -5,9 +5,9 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Final
 
+from shared.cold_data.reading import Stretch
 from shared.downloads.models import Format, Part
 from shared.downloads.output import FILE_BYTES
-from shared.downloads.ports import Stretch
 
 PART_BYTES: Final = FILE_BYTES // 2
 """Expected size of a part's file; half of what is allowed, since the expectation may be wrong by much."""

@@ -1,10 +1,10 @@
 """Where download jobs are kept, what runs them, and where their rows come from."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+from shared.cold_data.reading import Stretch
 from shared.downloads.models import Job
 
 if TYPE_CHECKING:
@@ -60,21 +60,6 @@ class Runner(Protocol):
     async def stop(self, job_id: str) -> None:
         """End a job's work; quietly when there is none."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """What is archived of a connection from one instant to the next.
-
-    Attributes:
-        start: first instant, inclusive.
-        rows: about how many.
-        size: bytes in the archive, compressed.
-    """
-
-    start: datetime
-    rows: int
-    size: int
 
 
 class ArchivedRows(Protocol):

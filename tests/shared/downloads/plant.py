@@ -11,8 +11,8 @@ from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.download_jobs import SCHEMA, SqliteJobStore
 from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.sqlite import Database
+from shared.cold_data.reading import Stretch
 from shared.downloads.models import Format, Job
-from shared.downloads.ports import Stretch
 from shared.downloads.work import DownloadWork
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.json_text import serialise

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.cold_data.reading import Stretch
 from shared.downloads.models import Format
 from shared.downloads.output import FILE_BYTES
 from shared.downloads.planning import PART_BYTES, parts
-from shared.downloads.ports import Stretch
 from tests.shared.downloads.plant import HOUR, START
 
 END = START + 100 * HOUR

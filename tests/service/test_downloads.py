@@ -1,0 +1,328 @@
+"""Cold downloads over HTTP: from telemetry that was sent to files that hold it."""
+
+import csv
+import hashlib
+import io
+import json
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import httpx
+import pyarrow.parquet as pq
+import pytest
+
+from tests.service.conftest import WORKSPACE
+from tests.service.running import Service, eventually, failing_fields, problem
+
+DAY = {"start": "2026-03-01T00:00:00Z", "end": "2026-03-02T00:00:00Z"}
+EMPTY = {"start": "2025-01-01T00:00:00Z", "end": "2025-12-31T00:00:00Z"}
+ROWS = 300
+ENDED = ("completed", "failed", "cancelled")
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service whose archive holds a day of two connections."""
+    running = Service(tmp_path_factory.mktemp("downloads") / "data", WORKSPACE).start()
+    fill(running, "pump-rig", "ts")
+    fill(running, "press", "timestamp")
+    yield running
+    assert running.stop() == 0
+
+
+def message(number: int) -> dict[str, Any]:
+    """Return a message's payload and what is lifted from it, by its number."""
+    payload: dict[str, Any] = {"pressure": number / 8, "motor": {"rpm": number * 10**18, "on": number % 2 == 0}}
+    if number % 100 == 7:
+        payload |= {"note": 'said "stop",\nand went', "connection": "mine", "codes": [1, None, {"a": 2}]}
+    return payload
+
+
+def fill(service: Service, connection: str, timestamp: str, rows: int = ROWS) -> None:
+    """Send messages over the hours of a day, and wait until a download has them all."""
+    editor = service.caller("editor@t")
+    messages = [
+        {
+            "timestamp": f"2026-03-01T{number % 24:02d}:{number // 24 % 60:02d}:00Z",
+            "messageId": f"m{number}",
+            **message(number),
+        }
+        for number in range(rows)
+    ]
+    for first in range(0, rows, 500):
+        reply = editor.post(f"/oi-api/telemetry/{connection}", json=messages[first : first + 500])
+        assert reply.status_code == 202, reply.text
+    eventually(lambda: finished(editor, connection)["progress"]["rows"], lambda found: found == rows)
+
+
+def start(client: httpx.Client, connection: str, prefer: str = "", **body: Any) -> httpx.Response:
+    """Start a download of a connection."""
+    headers = {"Prefer": prefer} if prefer else {}
+    body = {"dateRange": DAY, **body}
+    return client.post(f"/oi-api/downloads/data-connections/{connection}", json=body, headers=headers)
+
+
+def finished(client: httpx.Client, connection: str, **body: Any) -> dict[str, Any]:
+    """Return a download of a connection once it is completed."""
+    reply = start(client, connection, "wait=60", **body)
+    assert (reply.status_code, reply.json()["status"]) == (200, "completed"), reply.text
+    done: dict[str, Any] = reply.json()
+    return done
+
+
+def fetched(job: dict[str, Any]) -> list[bytes]:
+    """Return a job's files, fetched without a credential and checked against what the job says of them."""
+    contents = []
+    for file in job["files"]:
+        reply = httpx.get(file["url"], trust_env=False)
+        assert reply.status_code == 200, reply.text
+        assert (len(reply.content), hashlib.sha256(reply.content).hexdigest()) == (file["bytes"], file["sha256"])
+        contents.append(reply.content)
+    return contents
+
+
+def payloads(rows: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return payloads by message id; no id stands twice."""
+    assert len(rows) == len(dict(rows))
+    return dict(rows)
+
+
+def test_a_download_is_started_watched_and_listed(plant: Service) -> None:
+    """A start answers at once with where to look; the job ends there with its files, and stands in the list."""
+    editor = plant.caller("editor@t")
+    reply = start(editor, "pump-rig")
+    assert reply.status_code == 202
+    job = reply.json()
+    assert reply.headers["location"] == job["statusUrl"] == f"/oi-api/downloads/{job['downloadId']}"
+    assert (job["format"], job["error"]) == ("csv", None)
+    assert job["dateRange"] == {"start": "2026-03-01T00:00:00.000000Z", "end": "2026-03-02T00:00:00.000000Z"}
+    done = eventually(lambda: editor.get(job["statusUrl"]).json(), lambda shown: shown["status"] in ENDED)
+    assert set(done) == {*job}
+    assert (done["status"], done["createdAt"], done["expiresAt"]) == ("completed", job["createdAt"], job["expiresAt"])
+    assert done["progress"] == {"connectionsDone": 1, "connectionsTotal": 1, "rows": ROWS}
+    [file] = done["files"]
+    assert set(file) == {"connection", "url", "urlExpiresAt", "rows", "bytes", "sha256"}
+    assert (file["connection"], file["rows"]) == ("pump-rig", ROWS)
+    assert "/oi-api" not in file["url"]
+    listed = editor.get("/oi-api/downloads").json()["downloads"]
+    assert job["downloadId"] in [each["downloadId"] for each in listed]
+    assert listed == sorted(listed, key=lambda each: str(each["createdAt"]), reverse=True)
+
+
+def test_csv_has_a_column_for_every_leaf(plant: Service) -> None:
+    """The fixed columns come first, then the payloads' leaves in order, and every value is the one sent."""
+    [content] = fetched(finished(plant.caller("editor@t"), "pump-rig", format="csv"))
+    header, *rows = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
+    assert header[:4] == ["timestamp", "connection", "deviceId", "messageId"]
+    assert header[4:] == ["codes", "motor.on", "motor.rpm", "note", "payload.connection", "pressure"]
+    found = payloads([(row[3], row) for row in rows])
+    assert set(found) == {f"m{number}" for number in range(ROWS)}
+    for number in range(ROWS):
+        row, sent = found[f"m{number}"], message(number)
+        assert row[0] == f"2026-03-01T{number % 24:02d}:{number // 24 % 60:02d}:00.000000Z"
+        assert (row[1], row[5], row[6]) == ("pump-rig", str(sent["motor"]["on"]).lower(), str(sent["motor"]["rpm"]))
+        assert float(row[9]) == sent["pressure"]
+        assert (row[7], row[8]) == (sent.get("note", ""), sent.get("connection", ""))
+        assert (json.loads(row[4]) if row[4] else None) == sent.get("codes")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_json_lines_and_parquet_keep_payloads_whole(plant: Service, form: str) -> None:
+    """Each row has the payload as it was sent."""
+    [content] = fetched(finished(plant.caller("editor@t"), "press", format=form))
+    if form == "jsonl":
+        rows = [json.loads(line) for line in content.decode().splitlines()]
+    else:
+        rows = pq.read_table(io.BytesIO(content)).to_pylist()
+        rows = [{**row, "payload": json.loads(row["payload"])} for row in rows]
+    assert {tuple(row) for row in rows} == {("timestamp", "connection", "deviceId", "messageId", "payload")}
+    assert payloads([(row["messageId"], row["payload"]) for row in rows]) == {
+        f"m{number}": message(number) for number in range(ROWS)
+    }
+    times = [row["timestamp"] for row in rows]
+    assert times == sorted(times)
+
+
+def test_only_the_range_is_downloaded(plant: Service) -> None:
+    """A row at the start of the range is in, one at its end is not, whatever zone says so; from and to will do, too."""
+    hour = {"from": "2026-03-01T02:00:00+01:00", "to": "2026-03-01T02:05:00Z"}
+    job = finished(plant.caller("editor@t"), "pump-rig", format="jsonl", dateRange=hour)
+    assert job["dateRange"] == {"start": "2026-03-01T01:00:00.000000Z", "end": "2026-03-01T02:05:00.000000Z"}
+    [content] = fetched(job)
+    found = {json.loads(line)["messageId"] for line in content.splitlines()}
+    assert found == {f"m{n}" for n in range(ROWS) if n % 24 == 1 or (n % 24 == 2 and n // 24 < 5)}
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_an_empty_range_has_its_file(plant: Service, form: str) -> None:
+    """Where nothing was archived, a file without rows says which columns there would be."""
+    job = finished(plant.caller("editor@t"), "lathe", format=form, dateRange=EMPTY)
+    assert [(file["connection"], file["rows"]) for file in job["files"]] == [("lathe", 0)]
+    [content] = fetched(job)
+    if form == "parquet":
+        assert pq.read_table(io.BytesIO(content)).column_names[-1] == "payload"
+    else:
+        assert content == {"csv": b"timestamp,connection,deviceId,messageId\r\n", "jsonl": b""}[form]
+
+
+def test_surfaces_download_their_connections(plant: Service) -> None:
+    """A surface's download has a file for each of its connections, one within it that one's; no other's can be had."""
+    editor = plant.caller("editor@t")
+    reply = editor.post("/oi-api/downloads/surfaces/hall", json={"dateRange": DAY}, headers={"Prefer": "wait=60"})
+    assert [(file["connection"], file["rows"]) for file in reply.json()["files"]] == [
+        ("pump-rig", ROWS),
+        ("press", ROWS),
+    ]
+    assert len({hashlib.sha256(content).hexdigest() for content in fetched(reply.json())}) == 2
+    within = "/oi-api/downloads/surfaces/hall/connection/press"
+    reply = editor.post(within, json={"dateRange": DAY}, headers={"Prefer": "wait=60"})
+    assert [file["connection"] for file in reply.json()["files"]] == ["press"]
+    for address, code in (
+        ("surfaces/nowhere", "SURFACE_NOT_FOUND"),
+        ("surfaces/nowhere/connection/press", "SURFACE_NOT_FOUND"),
+        ("surfaces/hall/connection/lathe", "CONNECTION_NOT_FOUND"),
+        ("surfaces/hall/connection/nowhere", "CONNECTION_NOT_FOUND"),
+        ("data-connections/nowhere", "CONNECTION_NOT_FOUND"),
+    ):
+        problem(editor.post(f"/oi-api/downloads/{address}", json={"dateRange": DAY}), 404, code)
+
+
+def test_a_disabled_connection_has_its_data(plant: Service) -> None:
+    """What was archived can be had after the connection was disabled."""
+    assert finished(plant.caller("editor@t"), "stopped")["files"][0]["rows"] == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({}, ["dateRange"]),
+        ({"dateRange": None}, ["dateRange"]),
+        ({"dateRange": {}}, ["dateRange.start", "dateRange.end"]),
+        ({"dateRange": {"start": "2026-01-01", "end": "2026-01-02T00:00:00"}}, ["dateRange.start", "dateRange.end"]),
+        ({"dateRange": {"start": 1, "end": True}}, ["dateRange.start", "dateRange.end"]),
+        ({"dateRange": {"start": DAY["end"], "end": DAY["start"]}}, ["dateRange"]),
+        ({"dateRange": {"start": DAY["end"], "end": DAY["end"]}}, ["dateRange"]),
+        ({"dateRange": {"start": "2025-01-01T00:00:00Z", "end": "2026-01-02T00:00:01Z"}}, ["dateRange"]),
+        ({"dateRange": DAY, "format": "xlsx"}, ["format"]),
+        ({"dateRange": DAY, "format": "CSV"}, ["format"]),
+        ({"dateRange": DAY, "format": None}, ["format"]),
+        ({"format": 1}, ["format", "dateRange"]),
+    ],
+)
+def test_bad_requests_name_every_field(plant: Service, body: dict[str, Any], fields: list[str]) -> None:
+    """Each broken rule names its field, before it is looked whether the connection exists."""
+    reply = plant.caller("editor@t").post("/oi-api/downloads/data-connections/nowhere", json=body)
+    assert failing_fields(reply) == fields
+
+
+def test_the_refusal_of_a_format_names_those_there_are(plant: Service) -> None:
+    """Whoever asks for another format is told which ones there are."""
+    [error] = problem(start(plant.caller("editor@t"), "press", format="xml"), 400, "INVALID_REQUEST")["errors"]
+    assert all(form in error["message"] for form in ("csv", "jsonl", "parquet"))
+
+
+def test_the_longest_range_is_a_leap_year(plant: Service) -> None:
+    """366 days can be downloaded at once."""
+    span = {"start": "2024-01-01T00:00:00Z", "end": "2025-01-01T00:00:00Z"}
+    assert finished(plant.caller("editor@t"), "lathe", dateRange=span)["progress"]["rows"] == 0
+
+
+def test_waiting_is_a_preference(plant: Service) -> None:
+    """Prefer: wait is honoured and said to be, up to a minute; without it, or when unreadable, the start answers."""
+    editor = plant.caller("editor@t")
+    reply = start(editor, "press", 'respond-async, Wait="600"; x=y')
+    assert (reply.status_code, reply.headers["preference-applied"]) == (200, "wait=60")
+    assert reply.headers["location"] == reply.json()["statusUrl"]
+    for prefer in ("wait=0", "wait=-1", "wait=soon", "return=minimal"):
+        reply = start(editor, "press", prefer)
+        assert (reply.status_code, "preference-applied" in reply.headers) == (202, False)
+
+
+def test_only_owner_and_administrator_reach_a_job(plant: Service) -> None:
+    """To everybody else a job is not there; an administrator's own list holds no others' jobs."""
+    editor, admin = plant.caller("editor@t"), plant.caller("admin@t")
+    job = finished(editor, "press")
+    address = job["statusUrl"]
+    assert admin.get(address).json()["status"] == "completed"
+    assert job["downloadId"] not in [each["downloadId"] for each in admin.get("/oi-api/downloads").json()["downloads"]]
+    own = finished(admin, "press")
+    problem(editor.get(own["statusUrl"]), 404, "DOWNLOAD_NOT_FOUND")
+    problem(editor.delete(own["statusUrl"]), 404, "DOWNLOAD_NOT_FOUND")
+    problem(editor.get(f"/oi-api/downloads/{uuid.uuid4().hex}"), 404, "DOWNLOAD_NOT_FOUND")
+    viewer = plant.caller("viewer@t")
+    for refused in (
+        viewer.get(address),
+        viewer.get("/oi-api/downloads"),
+        viewer.delete(address),
+        start(viewer, "press"),
+    ):
+        problem(refused, 403, "ACCESS_RIGHT_MISSING")
+    assert plant.anonymous().get(address).status_code == 401
+
+
+def test_links_are_renewed_and_cannot_be_changed(plant: Service) -> None:
+    """Each look at a job gives a link that lives a quarter of an hour; a link for another file or time is refused."""
+    editor = plant.caller("editor@t")
+    job = finished(editor, "press")
+    url = job["files"][0]["url"]
+    assert job["files"][0]["urlExpiresAt"] > job["createdAt"]
+    again = editor.get(job["statusUrl"]).json()["files"][0]
+    assert again["urlExpiresAt"] >= job["files"][0]["urlExpiresAt"]
+    for tampered in (
+        url.replace("press", "pump-rig"),
+        url[:-2] + ("AA" if url[-2:] != "AA" else "BB"),
+        url.split("?")[0],
+    ):
+        assert httpx.get(tampered, trust_env=False).status_code in {400, 403, 404}
+
+
+def test_a_download_is_cancelled_once(own_service: Service) -> None:
+    """A download that is under way can be cancelled; it has no files then, and cannot be cancelled again."""
+    service = own_service.start()
+    editor = service.caller("editor@t")
+    job = start(editor, "pump-rig").json()
+    address = job["statusUrl"]
+    reply = editor.delete(address)
+    if reply.status_code == 409:  # it was quicker
+        assert problem(reply, 409, "DOWNLOAD_ENDED")["currentStatus"] == "completed"
+    else:
+        assert reply.status_code == 204
+        shown = editor.get(address).json()
+        assert (shown["status"], shown["files"], shown["error"]) == ("cancelled", [], None)
+    problem(editor.delete(address), 409, "DOWNLOAD_ENDED")
+
+
+def test_expired_downloads_go_with_their_files(own_service: Service) -> None:
+    """Past its end a download is not there any more, its link gives nothing, and the timer has removed its files."""
+    own_service._environment["DOWNLOAD_HOURS"] = "0.004"
+    own_service._environment["DOWNLOAD_EXPIRY_SCHEDULE"] = "*/1 * * * * *"
+    service = own_service.start()
+    editor = service.caller("editor@t")
+    job = finished(editor, "pump-rig")
+    eventually(lambda: editor.get(job["statusUrl"]).status_code, lambda status: status == 404)
+    assert editor.get("/oi-api/downloads").json() == {"downloads": []}
+    folder = service.data_dir / "blobs" / "downloads" / job["downloadId"]
+    eventually(lambda: [*folder.rglob("*.csv")], lambda left: not left)
+    assert httpx.get(job["files"][0]["url"], trust_env=False).status_code in {403, 404, 410}
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_download_outlives_the_service(own_service: Service, end: str) -> None:
+    """Stopped or killed in the middle, the service completes the download after its restart, each row once."""
+    service = own_service.start()
+    rows = 2_000
+    fill(service, "pump-rig", "ts", rows)
+    editor = service.caller("editor@t")
+    jobs = [start(editor, "pump-rig", format=form).json() for form in ("csv", "jsonl", "parquet")]
+    getattr(service, end)()
+    editor = service.start().caller("editor@t")
+    for job in jobs:
+        address = job["statusUrl"]
+        done = eventually(lambda: editor.get(address).json(), lambda shown: shown["status"] in ENDED, 60)  # noqa: B023
+        assert (done["status"], done["progress"]["rows"]) == ("completed", rows), service.log()[-3000:]
+        [content] = fetched(done)
+        if job["format"] == "jsonl":
+            found = payloads([(row["messageId"], row["payload"]) for row in map(json.loads, content.splitlines())])
+            assert found == {f"m{number}": message(number) for number in range(rows)}
+    assert list(service.data_dir.joinpath("downloads-scratch").glob("*")) == []

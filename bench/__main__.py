@@ -6,6 +6,7 @@ import sys
 from bench.archive import ingest_with_archive
 from bench.chain import chain
 from bench.cosmos import cosmos
+from bench.downloads import downloads
 from bench.figures import Benchmark
 from bench.import_time import import_time
 from bench.ingest import ingest
@@ -26,6 +27,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     cosmos,
     kql,
     live_fan_out,
+    downloads,
 )
 
 

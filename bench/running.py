@@ -27,10 +27,12 @@ class Running:
     Attributes:
         url: its address.
         token: of a member that may query and send telemetry.
+        pid: of the host's process.
     """
 
     url: str
     token: str
+    pid: int
 
     @property
     def headers(self) -> dict[str, str]:
@@ -56,7 +58,7 @@ def service(settings: Mapping[str, str] | None = None, folder: Path | None = Non
             try:
                 assert process.stdout is not None  # noqa: S101  it is a pipe
                 url = process.stdout.readline().removeprefix("ready ").strip()
-                yield Running(url, _token(url, Path(directory)))
+                yield Running(url, _token(url, Path(directory)), process.pid)
             finally:
                 process.terminate()
 

@@ -1,0 +1,149 @@
+"""How fast the archive becomes files, beside DuckDB's own COPY of the same rows, and what it costs the service."""
+
+import json
+import os
+import statistics
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from bench.figures import Figure
+from bench.memory import resident_mb
+from bench.running import Running, call, service
+from shared.cold_data.names import Run, batch_name, hour_folder
+from shared.cold_data.tables import Summary
+
+ROWS = int(os.environ.get("DOWNLOAD_ROWS", "10000000"))
+HOURS = 24
+START = datetime(2026, 1, 5, tzinfo=UTC)
+LEAST_RATIO = 0.6
+MOST_GROWTH_MB = 600
+MOST_P99_MS = 250
+PROBE_SECONDS = 0.02
+PAYLOAD = (
+    """'{"pressure":' || (4 + n % 97 / 100) || ',"temperature":' || (20 + n % 53 / 10) || ',"running":' """
+    """|| (n % 7 <> 0) || ',"motor":{"rpm":' || (n * 7919 % 3000) || '}}'"""
+)
+COPIES = {
+    "parquet": 'SELECT timestamp, connection, device_id AS "deviceId", message_id AS "messageId", payload FROM archive',
+    "csv": """SELECT strftime(timestamp AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%fZ') AS timestamp, connection,
+        device_id, message_id, payload ->> '$.motor.rpm' AS "motor.rpm", payload ->> '$.pressure' AS pressure,
+        payload ->> '$.running' AS running, payload ->> '$.temperature' AS temperature FROM archive""",
+}
+OPTIONS = {"parquet": "FORMAT parquet, COMPRESSION zstd", "csv": "FORMAT csv, HEADER"}
+
+
+def downloads() -> Iterator[Figure]:
+    """Make an archive, copy it with DuckDB, then download it from a service; in one run."""
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        archive = folder / "data" / "blobs" / "cold"
+        fill(archive)
+        with service(folder=folder / "data") as running:
+            idle = resident_mb(running.pid)
+            for form in COPIES:
+                copied = copy_seconds(archive, folder / "copied", form)
+                probe = Probe(running)
+                download(running, form, 1)  # what is loaded once does not count
+                with probe:
+                    seconds = download(running, form, HOURS)
+                detail = {"rows": ROWS, "duckdbSeconds": round(copied, 2), "seconds": round(seconds, 2)}
+                yield Figure(f"download_{form}_ratio", copied / seconds, "ratio", at_least=LEAST_RATIO, detail=detail)
+                grown = probe.peak_mb - idle
+                yield Figure(f"download_{form}_memory", grown, "MB", at_most=MOST_GROWTH_MB, detail={"idleMb": idle})
+                yield Figure(f"download_{form}_healthz_p99", probe.p99_ms, "ms", at_most=MOST_P99_MS)
+
+
+def fill(archive: Path) -> None:
+    """Write the archive's blobs, one an hour, with rows that are made of their number."""
+    engine = duckdb.connect()
+    engine.execute("SET TimeZone = 'UTC'")
+    an_hour = ROWS // HOURS
+    for hour in range(HOURS):
+        begin = START + timedelta(hours=hour)
+        first, last = hour * an_hour, (hour + 1) * an_hour - 1
+        blob = archive / (hour_folder("line", begin) + batch_name(Run("0", first, last)))
+        blob.parent.mkdir(parents=True)
+        enqueued = int(begin.timestamp() * 1_000_000)
+        summary = Summary(an_hour, 0, enqueued, enqueued).text().replace("'", "''")
+        engine.execute(
+            f"""COPY (SELECT make_timestamptz({enqueued} + (n - {first}) * {3_600_000_000 // an_hour}) AS timestamp,
+                'line' AS connection, 'd-' || n % 20 AS device_id, 'm-' || n AS message_id, {PAYLOAD} AS payload,
+                '{{}}' AS headers, '["hall"]' AS surfaces, '0' AS "partition", n AS "sequence",
+                make_timestamptz({enqueued}) AS enqueued_at
+            FROM range({first}, {last + 1}) numbers(n)) TO '{blob}'
+            (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{oi: '{summary}'}})"""  # noqa: S608  our own numbers
+        )
+    engine.close()
+
+
+def copy_seconds(archive: Path, target: Path, form: str) -> float:
+    """Return how long DuckDB's own COPY takes."""
+    engine = duckdb.connect()
+    engine.execute("SET TimeZone = 'UTC'")
+    source = f"read_parquet('{archive}/**/*.parquet')"
+    started = time.perf_counter()
+    engine.execute(f"COPY ({COPIES[form].replace('archive', source)}) TO '{target}' ({OPTIONS[form]})")
+    seconds = time.perf_counter() - started
+    engine.close()
+    target.unlink()
+    return seconds
+
+
+def download(running: Running, form: str, hours: int) -> float:
+    """Download some hours and return how long it took until the job was completed.
+
+    Raises:
+        RuntimeError: it was not, or rows are missing.
+    """
+    body = {
+        "format": form,
+        "dateRange": {"start": START.isoformat(), "end": (START + timedelta(hours=hours)).isoformat()},
+    }
+    started = time.perf_counter()
+    job: Any = call(running, "/oi-api/downloads/data-connections/line", body)
+    while job["status"] in {"pending", "running"}:
+        time.sleep(0.05)
+        job = call(running, job["statusUrl"])
+    seconds = time.perf_counter() - started
+    if job["status"] != "completed" or job["progress"]["rows"] != ROWS // HOURS * hours:
+        raise RuntimeError(f"the download did not give the rows: {json.dumps(job)[:500]}")
+    return seconds
+
+
+class Probe:
+    """Looks at a service while something else is done: how long it takes to answer, and how much memory it holds."""
+
+    def __init__(self, running: Running) -> None:
+        self._running = running
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self._spent: list[float] = []
+        self.peak_mb = 0.0
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        self._thread.join()
+
+    @property
+    def p99_ms(self) -> float:
+        """What all but one in a hundred answers took at most."""
+        return statistics.quantiles(self._spent, n=100)[-1] * 1000
+
+    def _look(self) -> None:
+        while not self._ends.wait(PROBE_SECONDS):
+            started = time.perf_counter()
+            with urllib.request.urlopen(f"{self._running.url}/healthz", timeout=60) as reply:  # noqa: S310  our own
+                reply.read()
+            self._spent.append(time.perf_counter() - started)
+            self.peak_mb = max(self.peak_mb, resident_mb(self._running.pid))

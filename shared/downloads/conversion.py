@@ -5,7 +5,11 @@ text). The same rows in the same batches give the same bytes.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path as FilePath
+from queue import Empty, SimpleQueue
+from typing import Self
 
 import pyarrow as pa
 
@@ -16,6 +20,7 @@ from shared.downloads.models import Format
 from shared.downloads.output import FILE_BYTES, HashingFile, RollingFiles, WrittenFile
 from shared.downloads.parquet_rows import ParquetFiles
 from shared.downloads.rows import slices
+from shared.downloads.turns import in_order
 
 type Rows = Callable[[], Iterator[pa.RecordBatch]]
 """Reads the rows from their begin, each time it is called."""
@@ -59,16 +64,16 @@ def write_csv(
     Raises:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
     """
-    with Flattener() as flattener:
+    with Flatteners() as flatteners:
         first = next(slices(rows()), None)
-        leaves = known if first is None else known | flattener.leaves(first.column("payload"))
+        leaves = known if first is None else known | flatteners.leaves(first)
         check_width(leaves)
-        files = _csv_files(flattener, connection, rows, folder, leaves, limit)
+        files = _csv_files(flatteners, connection, rows, folder, leaves, limit)
         if files is None:
-            for batch in slices(rows()):
-                leaves |= flattener.leaves(batch.column("payload"))
+            for found in in_order(flatteners.leaves, slices(rows())):
+                leaves |= found
                 check_width(leaves)
-            files = _csv_files(flattener, connection, rows, folder, leaves, limit)
+            files = _csv_files(flatteners, connection, rows, folder, leaves, limit)
         assert files is not None  # noqa: S101  every leaf is known by now
         return files, leaves
 
@@ -77,8 +82,8 @@ def write_jsonl(connection: str, rows: Rows, folder: FilePath, limit: int = FILE
     """Write files of one JSON object a line."""
     files = RollingFiles(folder, lambda _: None, limit=limit)
     try:
-        for batch in slices(rows()):
-            _append(files, batch, line_buffer(connection, batch))
+        for lines in in_order(lambda batch: Lines(line_buffer(connection, batch), batch.num_rows), slices(rows())):
+            lines.append_to(files)
         return files.close()
     finally:
         files.abandon()
@@ -95,21 +100,73 @@ def write_parquet(connection: str, rows: Rows, folder: FilePath, limit: int = FI
         files.abandon()
 
 
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The text of some rows."""
+
+    data: memoryview
+    rows: int
+
+    def append_to(self, files: RollingFiles) -> None:
+        """Write it to the file that has room for it."""
+        file = files.room_for(len(self.data))
+        file.write(self.data)
+        file.rows += self.rows
+
+
+class Flatteners:
+    """As many flatteners as threads ask for at once."""
+
+    def __init__(self) -> None:
+        self._idle: SimpleQueue[Flattener] = SimpleQueue()
+        self._made = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._made.close()
+
+    def leaves(self, rows: pa.RecordBatch) -> frozenset[Path]:
+        """Return the leaves of some rows."""
+        with self.one() as flattener:
+            return flattener.leaves(rows.column("payload"))
+
+    @contextmanager
+    def one(self) -> Iterator[Flattener]:
+        """Lend one."""
+        try:
+            flattener = self._idle.get_nowait()
+        except Empty:
+            flattener = self._made.enter_context(Flattener())
+        try:
+            yield flattener
+        finally:
+            self._idle.put(flattener)
+
+
 def _csv_files(
-    flattener: Flattener, connection: str, rows: Rows, folder: FilePath, leaves: frozenset[Path], limit: int
+    flatteners: Flatteners, connection: str, rows: Rows, folder: FilePath, leaves: frozenset[Path], limit: int
 ) -> tuple[WrittenFile, ...] | None:
     """Write the files; None when a row has a leaf that is not among the given ones."""
     columns = csv_rows.columns(leaves)
     head = csv_rows.header([name for name, _ in columns])
     paths = [path for _, path in columns]
-    files = RollingFiles(folder, lambda file: _write(file, head), limit=limit)
-    try:
-        for batch in _narrow(slices(rows()), len(paths)):
-            payloads = batch.column("payload")
+
+    def lines(batch: pa.RecordBatch) -> Lines | None:
+        payloads = batch.column("payload")
+        with flatteners.one() as flattener:
             values = flattener.values(payloads, paths)
             if not flattener.complete(payloads, leaves, values):
                 return None
-            _append(files, batch, csv_rows.lines(connection, batch, values if paths else None))
+        return Lines(csv_rows.lines(connection, batch, values if paths else None), batch.num_rows)
+
+    files = RollingFiles(folder, lambda file: _write(file, head), limit=limit)
+    try:
+        for some in in_order(lines, _narrow(slices(rows()), len(paths))):
+            if some is None:
+                return None
+            some.append_to(files)
         return files.close()
     finally:
         files.abandon()
@@ -120,12 +177,6 @@ def _narrow(batches: Iterator[pa.RecordBatch], columns: int) -> Iterator[pa.Reco
     for batch in batches:
         for first in range(0, batch.num_rows, rows):
             yield batch.slice(first, rows)
-
-
-def _append(files: RollingFiles, batch: pa.RecordBatch, data: memoryview) -> None:
-    file = files.room_for(len(data))
-    file.write(data)
-    file.rows += batch.num_rows
 
 
 def _write(file: HashingFile, data: bytes) -> None:

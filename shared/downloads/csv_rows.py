@@ -17,6 +17,7 @@ LINE_END: Final = "\r\n"
 COLLISION_PREFIX: Final = "payload."
 _TO_QUOTE: Final = '^$|[",\r\n]'
 """Empty text is quoted too: an unquoted empty cell is null."""
+_MARKS: Final = (b'"', b",", b"\r", b"\n")
 
 
 def columns(paths: Collection[Path]) -> list[tuple[str, Path]]:
@@ -65,8 +66,14 @@ def text_bytes(texts: pa.Array) -> memoryview:
 
 
 def _cells(texts: pa.Array) -> pa.Array:
-    to_quote = pc.match_substring_regex(texts, _TO_QUOTE)
-    if pc.any(to_quote).as_py():
+    if _may_need_quotes(texts):
+        to_quote = pc.match_substring_regex(texts, _TO_QUOTE)
         quoted = pc.binary_join_element_wise('"', pc.replace_substring(texts, '"', '""'), '"', "")
         texts = pc.if_else(to_quote, quoted, texts)
     return pc.fill_null(texts, "")
+
+
+def _may_need_quotes(texts: pa.Array) -> bool:
+    """Return whether some text holds a mark or is empty; looking at all bytes at once is quick."""
+    data = bytes(text_bytes(texts))
+    return any(mark in data for mark in _MARKS) or pc.min(pc.binary_length(texts)).as_py() == 0

@@ -75,8 +75,8 @@ class Flattener:
         """
         inner = _inner(paths)
         if not inner.isdisjoint(paths):
-            return self._lists(payloads, _one_by_one(len(paths), inner, paths), *map(_address, paths))
-        return self._lists(payloads, "json_extract_string(payload, $1)", [_address(path) for path in paths])
+            return self._lists(payloads, _one_by_one(inner, paths), paths, [_address(path) for path in paths])
+        return self._lists(payloads, "json_extract_string(payload, $1)", paths, [[_address(path) for path in paths]])
 
     def complete(self, payloads: pa.Array, paths: Collection[Path], values: pa.Array) -> bool:
         """Return whether payloads have no other leaves than these, whose values were just taken; quick where so."""
@@ -117,19 +117,17 @@ class Flattener:
         return leaves, objects
 
     def _distinct(self, payloads: pa.Array, columns: str, paths: Sequence[Path]) -> list[Any]:
-        self._engine.register("rows", _table(payloads))
+        self._engine.register("rows", _table(payloads, renamed=_need_renaming(paths)))
         addresses = [_address(path) for path in paths]
         return self._engine.execute(f"SELECT DISTINCT {columns} FROM rows", [addresses]).fetchall()  # noqa: S608  ours
 
-    def _lists(self, payloads: pa.Array, column: str, *parameters: object) -> pa.Array:
-        self._engine.register("rows", _table(payloads))
+    def _lists(self, payloads: pa.Array, column: str, paths: Sequence[Path], parameters: list[object]) -> pa.Array:
+        renamed = _need_renaming(paths)
+        self._engine.register("rows", _table(payloads, renamed=renamed))
         query = f"SELECT {column} AS texts FROM rows"  # noqa: S608  ours
-        table = self._engine.sql(query, params=list(parameters)).to_arrow_table()
-        lists = table.column(0).combine_chunks()
-        if not _any_unaddressable(payloads):
-            return lists
+        lists = self._engine.sql(query, params=parameters).to_arrow_table().column(0).combine_chunks()
         # Arrays stand whole, with the objects in them.
-        return pa.ListArray.from_arrays(lists.offsets, _renamed(lists.values, _RESTORED))
+        return pa.ListArray.from_arrays(lists.offsets, _renamed(lists.values, _RESTORED)) if renamed else lists
 
 
 def check_width(paths: Collection[Path]) -> None:
@@ -143,12 +141,12 @@ def check_width(paths: Collection[Path]) -> None:
         raise WorkspaceError(Kind.UNPROCESSABLE, "DOWNLOAD_TOO_WIDE", detail)
 
 
-def _table(payloads: pa.Array) -> pa.Table:
-    return pa.table({"payload": _renamed(payloads, _UNADDRESSABLE) if _any_unaddressable(payloads) else payloads})
+def _need_renaming(paths: Iterable[Path]) -> bool:
+    return any(key in _UNADDRESSABLE for path in paths for key in path)
 
 
-def _any_unaddressable(payloads: pa.Array) -> bool:
-    return bool(pc.any(pc.match_substring_regex(payloads, r'[{,]"\*?":')).as_py())
+def _table(payloads: pa.Array, *, renamed: bool) -> pa.Table:
+    return pa.table({"payload": _renamed(payloads, _UNADDRESSABLE) if renamed else payloads})
 
 
 def _renamed(texts: pa.Array, names: Mapping[str, str]) -> pa.Array:
@@ -173,9 +171,9 @@ def _address(path: Path) -> str:
     return "$" + "".join(f'."{key}"' for key in keys)
 
 
-def _one_by_one(count: int, inner: Collection[Path], paths: Sequence[Path]) -> str:
+def _one_by_one(inner: Collection[Path], paths: Sequence[Path]) -> str:
     """Return the expression for paths of which some are leaves in one row and objects in another."""
-    return f"[{', '.join(_text(f'${number + 1}', mixed=paths[number] in inner) for number in range(count))}]"
+    return f"[{', '.join(_text(f'${number}', mixed=path in inner) for number, path in enumerate(paths, 1))}]"
 
 
 def _text(address: str, *, mixed: bool) -> str:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from shared.downloads.csv_rows import text_bytes
 from shared.downloads.rows import timestamp_texts
 
-_TO_ESCAPE: Final = r'["\\\x00-\x1f]'
+_TO_ESCAPE: Final = bytes(range(0x20)) + b'"\\'
 
 
 def line_buffer(connection: str, rows: pa.RecordBatch) -> memoryview:
@@ -30,14 +30,16 @@ def line_buffer(connection: str, rows: pa.RecordBatch) -> memoryview:
 
 
 def _strings(texts: pa.Array) -> pa.Array:
-    if pc.any(pc.match_substring_regex(texts, _TO_ESCAPE)).as_py():
+    data = bytes(text_bytes(texts))
+    if len(data.translate(None, _TO_ESCAPE)) < len(data):
         return pa.array([json.dumps(text, ensure_ascii=False) for text in texts.to_pylist()], pa.string())
     return pc.binary_join_element_wise('"', texts, '"', "")
 
 
 def _one_line(payloads: pa.Array) -> pa.Array:
     # Within JSON text a bare line break is white space; in strings it is always escaped.
+    data = bytes(text_bytes(payloads))
     for line_break in ("\n", "\r"):
-        if pc.any(pc.match_substring(payloads, line_break)).as_py():
+        if line_break.encode() in data:
             payloads = pc.replace_substring(payloads, line_break, " ")
     return payloads

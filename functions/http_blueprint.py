@@ -57,7 +57,7 @@ def _register(blueprint: func.Blueprint, name: str, route: str) -> None:
 def _register_with_client(blueprint: func.Blueprint, name: str, route: str) -> None:
     async def serve(req: func.HttpRequest, client: str) -> func.HttpResponse:
         CLIENT.set(client)
-        return _response(await _door().serve(_request(req)))
+        return _response(await door().serve(_request(req)))
 
     serve.__name__ = name
     bound = blueprint.durable_client_input(client_name="client")(serve)

@@ -38,7 +38,7 @@ class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServ
         Raises:
             Exception: one of them does not.
         """
-        checks = [self.engine.ping(), self._audit_log_answers()]
+        checks = [self.engine.ping(), self._audit_log_answers(), self.cold_blobs.check()]
         if not self.on_azure:
             checks.append(self._workspace_file.check())
         await asyncio.gather(*checks)

@@ -34,7 +34,7 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m local.web_pubsub", description=__doc__)
-    parser.add_argument("--port", type=int, default=8090, help="on 127.0.0.1; 0 picks a free one")
+    parser.add_argument("--port", type=int, default=8089, help="on 127.0.0.1; 0 picks a free one")
     parser.add_argument(
         "--access-key",
         type=_key,

@@ -5,11 +5,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A query in both languages; the answers have equally many rows."""
+    """A query in both languages; the answers have equally many rows.
+
+    Attributes:
+        name: unique, snake_case.
+        kql: the query.
+        sql: what a person would write for it.
+        at_most: how many times as long the query may take.
+    """
 
     name: str
     kql: str
     sql: str
+    at_most: int = 3
 
 
 CASES = (

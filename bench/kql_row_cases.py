@@ -33,7 +33,8 @@ ROW_CASES = (
         s AS (SELECT last_value(CASE WHEN p IS NULL OR t - p >= INTERVAL 2 MINUTE THEN t END IGNORE NULLS)
             OVER (PARTITION BY d ORDER BY t ROWS UNBOUNDED PRECEDING) s FROM r) SELECT count(DISTINCT s) FROM s""",
     ),
-    # What a row adds depends on what the rows before it came to: SQL has no set form of that either.
+    # What a row adds depends on what the rows before it came to: SQL has no set form of that either, and the machine
+    # of steps carries more state from row to row than the one sum that is written out here.
     Case(
         "scan",
         "Telemetry | where Number < 20 | sort by DeviceId asc, Timestamp asc | scan declare (c:real = 0.0) with"
@@ -42,5 +43,6 @@ ROW_CASES = (
             FROM "Telemetry" WHERE "Number" < 20),
         m AS (SELECT 0::BIGINT i, 0::DOUBLE c UNION ALL SELECT r.i, CASE WHEN c + v > 1000 THEN 0 ELSE c + v END
             FROM m JOIN r ON r.i = m.i + 1) SELECT max(c) FROM m""",
+        at_most=5,
     ),
 )

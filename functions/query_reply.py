@@ -5,6 +5,8 @@ import hashlib
 from typing import Any
 from urllib.parse import quote
 
+import orjson
+
 from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.negotiation import preferred
 from shared.timestamps import rfc3339
@@ -17,23 +19,24 @@ _VARY = {"Vary": "Accept, Authorization"}
 async def query_reply(request: Request, run: QueryRun) -> Reply:
     """Return an answer as JSON, CSV or Parquet; 304 when the caller already has these rows."""
     media_type = preferred(request.headers.get("accept", ""), (JSON, CSV, PARQUET))
-    etag = _etag(run, media_type)
+    rows = json_bytes(run.rows)
+    etag = _etag(run, media_type, rows)
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", **_VARY}
     if request.method in ("GET", "HEAD") and _matches(request.headers.get("if-none-match", ""), etag):
         return Reply(304, b"", headers)
     if media_type == JSON:
-        return Reply(200, json_bytes(_document(run)), {"Content-Type": JSON, **headers})
+        return Reply(200, json_bytes(_document(run, rows)), {"Content-Type": JSON, **headers})
     body = await asyncio.to_thread(csv_bytes if media_type == CSV else parquet_bytes, run)
     content_type = f"{CSV}; charset=utf-8; header=present" if media_type == CSV else PARQUET
     return Reply(200, body, {"Content-Type": content_type, **headers, **_governance_headers(run)})
 
 
-def _document(run: QueryRun) -> dict[str, Any]:
+def _document(run: QueryRun, rows: bytes) -> dict[str, Any]:
     approval = run.approval
     document = {
         "query": run.query,
         "executedAt": rfc3339(run.executed_at),
-        "results": run.rows,
+        "results": orjson.Fragment(rows),
         "governance": {
             "queryApprovedBy": approval.approved_by if approval else None,
             "queryApprovedAt": rfc3339(approval.approved_at) if approval else None,
@@ -59,11 +62,11 @@ def _governance_headers(run: QueryRun) -> dict[str, str]:
     return headers
 
 
-def _etag(run: QueryRun, media_type: str) -> str:
+def _etag(run: QueryRun, media_type: str, rows: bytes) -> str:
     """Return a weak validator: equal for equal rows under equal governance, whenever they were worked out."""
     approval = run.approval and (run.approval.approved_by, rfc3339(run.approval.approved_at))
     columns = [(column.name, column.type) for column in run.columns]
-    content = json_bytes([media_type, run.query, approval, columns, run.rows, run.truncated])
+    content = json_bytes([media_type, run.query, approval, columns, run.truncated, orjson.Fragment(rows)])
     return f'W/"{hashlib.blake2b(content, digest_size=16).hexdigest()}"'
 
 

@@ -45,7 +45,7 @@ def _mark(query: ir.Query, sorted_lets: Mapping[str, bool], seen: set[int]) -> b
         _mark(inner, known, seen)
     is_sorted = isinstance(query.source, ir.TableRef) and known.get(query.source.name, False)
     for index, op in enumerate(query.operators):
-        if type(op) is ir.Summarize and is_sorted and _shows_order(op):
+        if type(op) is ir.Summarize and is_sorted and shows_order(op):
             query.operators[index] = OrderedSummarize(op.aggregates, op.by)
         is_sorted = _is_sorted_after(op, before=is_sorted)
     return is_sorted
@@ -57,7 +57,8 @@ def _is_sorted_after(op: ir.Operator, *, before: bool) -> bool:
     return before and not isinstance(op, _UNORDERED)
 
 
-def _shows_order(op: ir.Summarize) -> bool:
+def shows_order(op: ir.Summarize) -> bool:
+    """Return whether a list among the aggregates shows in which order the rows came."""
     calls = (node for node in _nodes(op.aggregates, set()) if isinstance(node, ir.FunctionCall))
     return any(call.name.lower() in ORDER_SENSITIVE for call in calls)
 

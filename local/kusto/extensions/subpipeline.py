@@ -12,7 +12,7 @@ from duckdb_kql import ir, lower, schema, translate
 
 from local.kusto.errors import unsupported
 from local.kusto.extensions.library import reader, replace, writer
-from local.kusto.extensions.ordering import OrderedSummarize
+from local.kusto.extensions.ordering import OrderedSummarize, shows_order
 from local.kusto.extensions.pipeline import PipelineOperator, Substitute
 from local.kusto.extensions.ranks import sort_keys
 from local.kusto.extensions.serialized import (
@@ -177,7 +177,8 @@ def _beside(operator: ir.Operator, group: str, partition: Partition) -> ir.Opera
 
 def _summarize(operator: ir.Summarize, groups: Groups, *, may_be_empty: bool) -> ir.Operator:
     by = ir.NamedExpr(ir.ColumnRef(groups.group), groups.group)
-    each = OrderedSummarize(operator.aggregates, (*operator.by, by))
+    kind = OrderedSummarize if shows_order(operator) else ir.Summarize
+    each = kind(operator.aggregates, (*operator.by, by))
     return SummarizeEach(each, operator, groups) if may_be_empty and not operator.by else each
 
 
@@ -236,13 +237,14 @@ class SummarizeEach(PipelineOperator):
     def render(self, prev: str, cols: list[str]) -> str:
         """Return one row for each group that there was before rows were filtered."""
         group = translate.quote_ident(self.groups.group)
-        counted = translate.render_operator(self.each, prev, cols)
+        counted, each = translate.render_operator(self.each, prev, cols), f"{free_prefix(cols)}c"
         none = translate.render_operator(self.alone, f"(SELECT * FROM {prev} LIMIT 0)", cols)  # noqa: S608
         missing = (
             f"SELECT g.* FROM (SELECT DISTINCT {group} FROM {self.groups.rows}) AS g "  # noqa: S608  generated names
-            f"ANTI JOIN {prev} AS p ON g.{group} IS NOT DISTINCT FROM p.{group}"
+            f"ANTI JOIN {each} AS p ON g.{group} IS NOT DISTINCT FROM p.{group}"
         )
-        return f"{counted} UNION ALL BY NAME SELECT * FROM ({missing}), ({none})"  # noqa: S608
+        first = f"WITH {each} AS MATERIALIZED ({counted}) SELECT * FROM {each}"  # noqa: S608
+        return f"{first} UNION ALL BY NAME SELECT * FROM ({missing}), ({none})"  # noqa: S608
 
     def columns(self, cols: list[str]) -> list[str]:
         """Return the columns of the summarize."""

@@ -40,7 +40,7 @@ assets: ## Build the browser pages into static/, with npm; where npm is missing 
 		|| echo "the browser pages could not be built; everything else works" >&2; \
 	else echo "npm is not here: the browser pages are left out (install Node.js 20 or later, then: make assets)" >&2; fi
 
-static/built: web/package-lock.json web/build.mjs $(wildcard web/explorer/*)
+static/built: web/package-lock.json web/build.mjs $(wildcard web/explorer/* web/graphiql/*)
 	@cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null && npm run --silent build
 	@touch $@
 

@@ -10,6 +10,7 @@ from shared.http.static_files import StaticFiles
 GROUP = Group("pages")
 _STATIC = Path(__file__).parents[1] / "static"
 _EXPLORER = StaticFiles(_STATIC / "explorer")
+_GRAPHIQL = StaticFiles(_STATIC / "graphiql")
 
 
 @GROUP.endpoint("GET", "oi-api/explorer", access=Access.PUBLIC, docs=replies.PAGE)
@@ -22,3 +23,15 @@ async def explorer(call: Call) -> Reply:
 async def explorer_file(call: Call) -> Reply:
     """Return a file of the API Explorer."""
     return await _EXPLORER.file(call.request, call.path["file"])
+
+
+@GROUP.endpoint("GET", "v1/{workspaceId}/graphiql", access=Access.PUBLIC, docs=replies.PAGE)
+async def graphiql(call: Call) -> Reply:
+    """Show GraphiQL, which asks for an API key or a token."""
+    return await _GRAPHIQL.page(call.request)
+
+
+@GROUP.endpoint("GET", "v1/{workspaceId}/graphiql/{*file}", access=Access.PUBLIC, docs=replies.FILE)
+async def graphiql_file(call: Call) -> Reply:
+    """Return a file of GraphiQL."""
+    return await _GRAPHIQL.file(call.request, f"graphiql/{call.path['file']}")

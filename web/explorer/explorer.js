@@ -32,6 +32,8 @@ function show(spec, token) {
     validatorUrl: null,
     persistAuthorization: false,
     tryItOutEnabled: true,
+    // The command that is shown to be copied does not hold the token.
+    showMutatedRequest: false,
     displayRequestDuration: true,
     docExpansion: "list",
     // Only to where the page came from: a description cannot send the token elsewhere.

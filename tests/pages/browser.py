@@ -1,0 +1,43 @@
+"""The machine's own Chromium, driven through the pages."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Page, sync_playwright
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@dataclass
+class Visit:
+    """A page that is open, and what happened on it.
+
+    Attributes:
+        page: the page.
+        origins: where its requests went.
+        complaints: errors on its console, and exceptions that nobody caught.
+    """
+
+    page: Page
+    origins: set[str] = field(default_factory=set)
+    complaints: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def visit(address: str) -> Iterator[Visit]:
+    """Open a page in a browser of its own, and close it."""
+    with sync_playwright() as playwright:
+        # The sandbox of Chromium needs rights that a container does not have.
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        made = Visit(browser.new_page(viewport={"width": 1400, "height": 1000}))
+        made.page.on("request", lambda request: made.origins.add(urlsplit(request.url).netloc))
+        made.page.on("pageerror", lambda error: made.complaints.append(str(error)))
+        made.page.on("console", lambda said: made.complaints.append(said.text) if said.type == "error" else None)
+        try:
+            made.page.goto(address)
+            yield made
+        finally:
+            browser.close()

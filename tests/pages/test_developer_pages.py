@@ -1,0 +1,62 @@
+"""The API Explorer and GraphiQL in a real browser."""
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.pages.browser import CHROMIUM, visit
+from tests.service.running import Service
+
+BUILT = (Path(__file__).parents[2] / "static" / "graphiql" / "index.html").is_file()
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is on this machine"),
+    pytest.mark.skipif(not BUILT, reason="the pages are not built: make assets needs npm"),
+]
+
+
+def _token(service: Service) -> str:
+    return service.caller("viewer@t").headers["Authorization"].removeprefix("Bearer ")
+
+
+def test_call_by_clicking_in_the_explorer(service: Service) -> None:
+    """A call made by clicking succeeds; nothing leaves the origin, nothing complains, the token is not shown."""
+    token = _token(service)
+    with visit(f"{service.url}/oi-api/explorer") as visited:
+        page = visited.page
+        page.fill("#token", token)
+        page.click("button[type=submit]")
+        page.locator(".opblock", has_text="whoami").first.click()
+        page.locator("button.execute").first.click()
+        status = page.locator(".live-responses-table .response .response-col_status").first
+        status.wait_for()
+        assert status.inner_text().startswith("200")
+        assert "viewer@t" in page.locator(".live-responses-table").first.inner_text()
+        assert token not in page.locator("#explorer").inner_text()
+    assert visited.origins <= {urlsplit(service.url).netloc, ""}
+    assert visited.complaints == []
+
+
+def test_refused_token_is_told_on_the_page(service: Service) -> None:
+    """A token that is not good is told with what the service said."""
+    with visit(f"{service.url}/oi-api/explorer") as visited:
+        visited.page.fill("#token", "nonsense")
+        visited.page.click("button[type=submit]")
+        visited.page.locator("#problem:not(:empty)").wait_for()
+        assert "UNAUTHENTICATED" in visited.page.locator("#problem").inner_text()
+
+
+def test_query_by_clicking_in_graphiql(service: Service) -> None:
+    """A query run by clicking gives data; nothing leaves the origin, nothing complains, nothing is stored."""
+    with visit(f"{service.url}/v1/plant-t/graphiql") as visited:
+        page = visited.page
+        page.fill("#token", service.key("viewer@t"))
+        page.click("button[type=submit]")
+        page.locator(".graphiql-query-editor .view-line", has_text="workspace").wait_for()
+        page.locator(".graphiql-execute-button").click()
+        page.locator(".graphiql-response", has_text=re.compile("Test.plant")).wait_for()
+        assert page.evaluate("window.localStorage.length") == 0
+    assert visited.origins <= {urlsplit(service.url).netloc, ""}
+    assert visited.complaints == []

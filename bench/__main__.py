@@ -12,6 +12,7 @@ from bench.import_time import import_time
 from bench.ingest import ingest
 from bench.kql import kql
 from bench.live import live_fan_out
+from bench.live_stream import ingest_with_live, live_stream
 from bench.peers import peers
 from bench.request_rate import request_rate
 from bench.warm_query import warm_query
@@ -28,6 +29,8 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     kql,
     live_fan_out,
     downloads,
+    ingest_with_live,
+    live_stream,
 )
 
 

@@ -10,6 +10,8 @@ MOST_BYTES = 4 * 1024 * 1024
 """What a client may be behind by before it is given up."""
 
 _CHUNK_BYTES = 64 * 1024
+_APART_SECONDS = 0.05
+"""How long little that was put soon after a write waits for more: writing is what costs most."""
 
 
 class Wire(Protocol):
@@ -39,7 +41,8 @@ class Wire(Protocol):
 class Outbox:
     """The queue of frames of one client.
 
-    Frames of one turn of the event loop leave in one write. What the socket does not take waits here, up to a bound.
+    A frame after a pause leaves at once; frames that come in quick succession leave together. What the socket
+    does not take waits here, up to a bound.
     """
 
     def __init__(self, wire: Wire, overflowed: Callable[[], None]) -> None:
@@ -48,7 +51,9 @@ class Outbox:
         self._overflowed = overflowed
         self._frames: deque[bytes] = deque()
         self._bytes = 0
-        self._scheduled = False
+        self._scheduled: asyncio.Handle | None = None
+        self._soon = False
+        self._flushed_at = 0.0
         self._closed = False
         self._emptied: list[asyncio.Future[None]] = []
         wire.call_on_room(self._flush)
@@ -62,9 +67,8 @@ class Outbox:
         if len(self._frames) > MOST_MESSAGES or self._bytes + self._wire.waiting() > MOST_BYTES:
             self.discard()
             self._overflowed()
-        elif not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._flush)
+        else:
+            self._schedule()
 
     async def put_paced(self, frame: bytes) -> bool:
         """Send a frame once the client took everything before it; return False when the client is gone."""
@@ -86,8 +90,22 @@ class Outbox:
         self._bytes = 0
         self._wake()
 
+    def _schedule(self) -> None:
+        """Have the queue written: at once after a pause or where it is long, else together with what comes next."""
+        loop = asyncio.get_running_loop()
+        left = self._flushed_at + _APART_SECONDS - loop.time()
+        soon = left <= 0 or self._bytes >= _CHUNK_BYTES
+        if self._scheduled is None or (soon and not self._soon):
+            if self._scheduled is not None:
+                self._scheduled.cancel()
+            self._soon = soon
+            self._scheduled = loop.call_soon(self._flush) if soon else loop.call_later(left, self._flush)
+
     def _flush(self) -> None:
-        self._scheduled = False
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+            self._scheduled = None
+            self._flushed_at = asyncio.get_running_loop().time()
         while self._frames and self._wire.has_room():
             self._wire.write(self._chunk())
         if not self._frames and self._wire.has_room():

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +21,12 @@ ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.1
 AT_ONCE = 16
 """Connections that are served at a time; the messages of one go one after the other."""
+
+AT_ONCE_BESIDE = 2
+RESTS_FROM, RESTS_UNTIL = timedelta(seconds=1), timedelta(seconds=20)
+REST_AFTER = 10
+"""Where ingestion shares the processor it goes first: who is so far behind rests as long as it works, every so many
+messages; further behind no more, or impulses would be lost for being stale."""
 
 _LOGGER = logger("live")
 
@@ -49,14 +56,23 @@ class LivePublisher:
     Args:
         service: hands messages on.
         audience: knows where nobody listens; None where that cannot be known.
+        beside_ingestion: whether ingestion runs on the same processor.
         sleep: waits so many seconds.
     """
 
-    def __init__(self, service: MessageService, audience: Audience | None, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(
+        self,
+        service: MessageService,
+        audience: Audience | None,
+        *,
+        beside_ingestion: bool = False,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         self._service = service
         self._audience = audience
+        self._beside_ingestion = beside_ingestion
         self._sleep = sleep
-        self._limit = asyncio.Semaphore(AT_ONCE)
+        self._limit = asyncio.Semaphore(AT_ONCE_BESIDE if beside_ingestion else AT_ONCE)
         self._done: dict[str, set[int]] = {}
         self.counters = Counters()
 
@@ -75,8 +91,10 @@ class LivePublisher:
         partition = events[0].partition
         done = self._done.setdefault(partition, set())
         done &= {event.sequence_number for event in events}
-        waiting = self._waiting(events, done, at or now())
-        tasks = [self._publish_all(group, batch, done) for group, batch in waiting.items()]
+        at = at or now()
+        waiting = self._waiting(events, done, at)
+        rests = self._beside_ingestion and RESTS_FROM < at - events[0].enqueued_at < RESTS_UNTIL
+        tasks = [self._publish_all(group, batch, done, rests=rests) for group, batch in waiting.items()]
         failed = [error for error in await asyncio.gather(*tasks, return_exceptions=True) if error is not None]
         if failed:
             self._report(partition, len(events), failed[0])
@@ -97,15 +115,19 @@ class LivePublisher:
             _LOGGER.info("impulses too old for the live stream are left out", extra=fields(count=stale))
         return waiting
 
-    async def _publish_all(self, group: str, events: list[HubEvent], done: set[int]) -> None:
+    async def _publish_all(self, group: str, events: list[HubEvent], done: set[int], *, rests: bool) -> None:
         async with self._limit:
             if not await self._heard(group):
                 self.counters.unheard += len(events)
                 done.update(event.sequence_number for event in events)
                 return
-            for event in events:
+            began = time.monotonic()
+            for count, event in enumerate(events, 1):
                 await self._publish(group, event)
                 done.add(event.sequence_number)
+                if rests and count % REST_AFTER == 0:
+                    await self._sleep(time.monotonic() - began)
+                    began = time.monotonic()
 
     async def _heard(self, group: str) -> bool:
         """Return whether somebody may listen; in doubt yes, since sending says for itself when the service is down."""

@@ -41,7 +41,9 @@ class LiveStreamServices(AccessServices):
     def live_publisher(self) -> LivePublisher:
         """Publishes impulses."""
         # In the cloud listeners may be let in by another instance, so every group may have some.
-        return LivePublisher(self.message_service, None if self.on_azure else self.live_audience)
+        if self.on_azure:
+            return LivePublisher(self.message_service, None)
+        return LivePublisher(self.message_service, self.live_audience, beside_ingestion=True)
 
     @cached_property
     def live_events(self) -> EventSource:

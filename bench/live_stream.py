@@ -1,0 +1,150 @@
+"""How soon impulses reach those who listen, and what that costs ingestion."""
+
+import asyncio
+import json
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import orjson
+import uvloop
+
+from bench.figures import Figure
+from bench.ingest import BATCH, CONNECTIONS, EVENTS, messages, wait_for
+from bench.running import Running, post_all, service
+
+LISTENERS = 200
+SOURCES = 10
+EVENTS_PER_SECOND = 1_000
+SECONDS = 10
+POSTS_PER_SECOND = 10
+_WORKSPACE = Path(__file__).with_name("live_workspace.yaml")
+_DISABLED = {f"AzureWebJobs.{name}.Disabled": "true" for name in ("live", "archive")}
+_LATEST_SECONDS = 60.0
+
+
+def ingest_with_live() -> Iterator[Figure]:
+    """Compare ingestion beside the live stream, with a listener, and the archive to ingestion alone."""
+    alone = _ingest_rate(_DISABLED, listening=False)
+    unheard = _ingest_rate({}, listening=False)
+    beside = _ingest_rate({}, listening=True)
+    detail = {
+        "events": EVENTS,
+        "alonePerSecond": round(alone),
+        "unheardPerSecond": round(unheard),
+        "besidePerSecond": round(beside),
+    }
+    yield Figure("ingest_with_live_unheard", unheard / alone, "ratio", at_least=0.5, detail=detail)
+    yield Figure("ingest_with_live", beside / alone, "ratio", at_least=0.5, detail=detail)
+
+
+def live_stream() -> Iterator[Figure]:
+    """Send telemetry of ten machines at an even pace to two hundred listeners, each of which hears one machine."""
+    heard = uvloop.run(_run())
+    delays = sorted(delay for listener in heard for delay in listener.delays)
+    due = LISTENERS // SOURCES * EVENTS_PER_SECOND * SECONDS
+    wrong = sum(listener.numbers != list(range(len(listener.numbers))) for listener in heard)
+    detail = {
+        "listeners": LISTENERS,
+        "eventsPerSecond": EVENTS_PER_SECOND,
+        "deliveriesPerSecond": len(delays) / SECONDS,
+        "medianMs": round(statistics.median(delays) * 1000, 1),
+        "maxMs": round(delays[-1] * 1000, 1),
+    }
+    yield Figure("live_delivered", len(delays) / due, "ratio", at_least=1.0, at_most=1.0, detail=detail)
+    yield Figure("live_out_of_order", wrong, "listeners", at_most=0, detail=detail)
+    yield Figure("live_p99", delays[int(len(delays) * 0.99)] * 1000, "ms", at_most=10_000, detail=detail)
+
+
+def _ingest_rate(settings: dict[str, str], *, listening: bool) -> float:
+    bodies = [json.dumps(batch).encode() for batch in messages(EVENTS, BATCH)]
+    with service(settings) as running:
+        return asyncio.run(_beside_listener(running, bodies)) if listening else _ingest(running, bodies)
+
+
+def _ingest(running: Running, bodies: list[bytes]) -> float:
+    started = time.perf_counter()
+    post_all(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
+    wait_for(running, EVENTS)
+    return EVENTS / (time.perf_counter() - started)
+
+
+async def _beside_listener(running: Running, bodies: list[bytes]) -> float:
+    listener = Listener("line")
+    async with aiohttp.ClientSession(headers=running.headers) as session:
+        listening = asyncio.create_task(listener.listen(session, running.url, EVENTS))
+        await listener.ready.wait()
+        rate = await asyncio.to_thread(_ingest, running, bodies)
+        listening.cancel()
+        await asyncio.wait((listening,))
+    return rate
+
+
+@dataclass
+class Listener:
+    """A listener of one machine.
+
+    Attributes:
+        source: the machine's connection.
+        numbers: of the impulses heard, in order.
+        delays: seconds from each one's sending to its arrival.
+        ready: set once it listens.
+    """
+
+    source: str
+    numbers: list[int] = field(default_factory=list)
+    delays: list[float] = field(default_factory=list)
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def listen(self, session: aiohttp.ClientSession, url: str, count: int) -> None:
+        """Hear so many impulses."""
+        async with session.ws_connect(f"{url}/oi-api/live-stream?connection={self.source}", max_msg_size=0) as socket:
+            self.ready.set()
+            async for message in socket:
+                payload = orjson.loads(message.data)["Payload"]
+                if "sent" in payload:
+                    self.delays.append(time.time() - payload["sent"])
+                    self.numbers.append(payload["number"])
+                count -= 1
+                if count == 0:
+                    return
+
+
+async def _run() -> list[Listener]:
+    with service({"WORKSPACE_FILE": str(_WORKSPACE)}) as running:
+        return await measure(running, SECONDS)
+
+
+async def measure(running: Running, seconds: int) -> list[Listener]:
+    """Return what two hundred listeners heard of telemetry at an even pace.
+
+    Raises:
+        TimeoutError: they did not hear everything in time.
+    """
+    listeners = [Listener(f"machine-{number % SOURCES}") for number in range(LISTENERS)]
+    each = EVENTS_PER_SECOND // SOURCES * seconds
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(headers=running.headers, connector=connector) as session:
+        tasks = [asyncio.create_task(listener.listen(session, running.url, each)) for listener in listeners]
+        await asyncio.gather(*(listener.ready.wait() for listener in listeners))
+        await asyncio.gather(*(_send(session, running.url, number, each) for number in range(SOURCES)))
+        async with asyncio.timeout(_LATEST_SECONDS):
+            await asyncio.gather(*tasks)
+    return listeners
+
+
+async def _send(session: aiohttp.ClientSession, url: str, source: int, count: int) -> None:
+    """Send a machine's telemetry, a tenth of a second at a time."""
+    batch = EVENTS_PER_SECOND // SOURCES // POSTS_PER_SECOND
+    started = asyncio.get_running_loop().time() + source / SOURCES / POSTS_PER_SECOND
+    for turn, first in enumerate(range(0, count, batch)):
+        await asyncio.sleep(started + turn / POSTS_PER_SECOND - asyncio.get_running_loop().time())
+        readings = [
+            {"number": number, "sent": time.time(), "Pressure": 4.25, "Temperature": 71.5, "Current": 1.125}
+            for number in range(first, first + batch)
+        ]
+        async with session.post(f"{url}/oi-api/telemetry/machine-{source}", json=readings) as reply:
+            reply.raise_for_status()

@@ -1,0 +1,100 @@
+"""The live stream in a browser, which can set no header."""
+
+import asyncio
+import json
+import shutil
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tests.service.listening import stream_url, token
+from tests.service.running import Service
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PAGE = """<!doctype html><title>live</title><script>
+const ways = WAYS, heard = {};
+function tell(name, what) {
+  heard[name] ??= what;
+  if (Object.keys(heard).length === Object.keys(ways).length)
+    fetch("/heard", {method: "POST", body: JSON.stringify(heard)});
+}
+for (const [name, [url, protocols]] of Object.entries(ways)) {
+  const stream = new WebSocket(url, protocols);
+  stream.onmessage = event => tell(name, [stream.protocol, JSON.parse(event.data).ID]);
+  stream.onclose = event => tell(name, ["closed", String(event.code)]);
+}
+</script>"""
+WAIT_SECONDS = 60
+
+
+@asynccontextmanager
+async def _page(ways: dict[str, list[object]], heard: asyncio.Future[dict[str, Any]]) -> AsyncIterator[str]:
+    """Serve the page, and take what it heard; give its address."""
+
+    async def show(_: web.Request) -> web.Response:
+        return web.Response(text=PAGE.replace("WAYS", json.dumps(ways)), content_type="text/html")
+
+    async def take(request: web.Request) -> web.Response:
+        if not heard.done():
+            heard.set_result(json.loads(await request.text()))
+        return web.Response(status=204)
+
+    app = web.Application()
+    app.router.add_get("/", show)
+    app.router.add_post("/heard", take)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+async def test_a_browser_listens(service: Service, tmp_path: Path) -> None:
+    """A page of another origin listens with the token as subprotocol, as query parameter, and with a link."""
+    bearer = token(service, "viewer@t")
+    link = service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate?connection=lathe").json()["url"]
+    ways: dict[str, list[object]] = {
+        "subprotocol": [stream_url(service, connection="lathe"), [f"bearer.{bearer}"]],
+        "parameter": [stream_url(service, connection="lathe", token=bearer), []],
+        "link": [link, []],
+    }
+    told: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+    async with _page(ways, told) as address:
+        options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+        browser = await asyncio.create_subprocess_exec(
+            str(CHROMIUM),
+            *options,
+            "--remote-debugging-port=0",
+            address,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        sending = asyncio.create_task(_send(service))
+        try:
+            heard = await asyncio.wait_for(told, WAIT_SECONDS)
+        finally:
+            sending.cancel()
+            browser.send_signal(signal.SIGTERM)
+            await browser.wait()
+    assert {name: protocol for name, (protocol, _) in heard.items()} == {
+        "subprotocol": f"bearer.{bearer}",
+        "parameter": "",
+        "link": "",
+    }
+    assert all(str(identifier).startswith("browser-") for _, identifier in heard.values())
+
+
+async def _send(service: Service) -> None:
+    """Send telemetry until the page has heard it."""
+    editor = service.caller("editor@t")
+    for number in range(1_000):
+        await asyncio.to_thread(editor.post, "/oi-api/telemetry/lathe", json={"messageId": f"browser-{number}"})
+        await asyncio.sleep(0.2)

@@ -1,0 +1,131 @@
+"""The message service adapter: the genuine SDK against a server of the test's own, at the wire."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import jwt
+import pytest
+from aiohttp import web
+
+from shared.backends.azure.web_pubsub import WebPubSub
+from shared.errors import Kind, WorkspaceError
+from shared.live_stream.ports import Reader
+from shared.timestamps import now
+
+KEY = "an access key for tests alone, 40 bytes."
+
+
+class Wire:
+    """Answers every call with what the test set, and keeps what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, bytes, str]] = []
+        self.status = 202
+        self.pages: list[dict[str, object]] = []
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Answer one call."""
+        token = request.headers["Authorization"].removeprefix("Bearer ")
+        audience = jwt.decode(token, KEY, algorithms=["HS256"], options={"verify_aud": False})["aud"]
+        assert audience == str(request.url)
+        self.asked.append((request.method, request.path, await request.read(), request.headers.get("Content-Type", "")))
+        if self.pages:
+            return web.json_response(self.pages.pop(0))
+        return web.Response(status=self.status)
+
+
+@pytest.fixture
+def wire() -> Wire:
+    """Return a wire."""
+    return Wire()
+
+
+@pytest.fixture
+async def service(wire: Wire) -> AsyncIterator[WebPubSub]:
+    """Return the adapter over the wire."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", wire.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    adapter = WebPubSub(f"http://127.0.0.1:{runner.addresses[0][1]}", "live", KEY)
+    yield adapter
+    await adapter.close()
+    await runner.cleanup()
+
+
+async def test_publishing(service: WebPubSub, wire: Wire) -> None:
+    """An impulse goes out byte for byte, as text, to its group."""
+    text = json.dumps({"text": "Kühlkreis €"}, ensure_ascii=False).encode()
+    await service.publish("pump-rig", text)
+    await service.publish("pump-rig", text)
+    [asked, again] = wire.asked
+    assert asked == again == ("POST", "/api/hubs/live/groups/pump-rig/:send", text, "text/plain")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(429, "unavailable"), (500, "unavailable"), (503, "unavailable"), (413, "invalid"), (401, "invalid")],
+)
+async def test_refusals(service: WebPubSub, wire: Wire, status: int, kind: str) -> None:
+    """What may pass is told from what never will; the adapter itself tries once."""
+    wire.status = status
+    with pytest.raises(WorkspaceError) as refused:
+        await service.publish("a", b"{}")
+    assert refused.value.kind is Kind(kind)
+    assert KEY not in str(refused.value)
+    assert len(wire.asked) == 1
+
+
+async def test_a_service_that_is_not_there() -> None:
+    """No answer, and no service at all, are told as such."""
+    for endpoint in ("http://127.0.0.1:9", ""):
+        adapter = WebPubSub(endpoint, "live", KEY)
+        with pytest.raises(WorkspaceError) as refused:
+            await adapter.publish("a", b"{}")
+        assert (refused.value.kind, refused.value.code) == (Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE")
+        await adapter.close()
+
+
+async def test_whether_somebody_listens(service: WebPubSub, wire: Wire) -> None:
+    """A group exists while somebody is in it."""
+    wire.status = 200
+    assert await service.has_readers("a")
+    wire.status = 404
+    assert not await service.has_readers("a")
+    assert wire.asked[0][:2] == ("HEAD", "/api/hubs/live/groups/a")
+
+
+async def test_who_listens(service: WebPubSub, wire: Wire) -> None:
+    """All pages of a group's connections are read."""
+    first: dict[str, object] = {"value": [{"connectionId": "1", "userId": "u"}, {"connectionId": "2"}]}
+    wire.pages = [first]
+    assert [reader async for reader in service.readers("_streams")] == [Reader("1", "u"), Reader("2", "")]
+
+
+async def test_closing_what_is_gone(service: WebPubSub, wire: Wire) -> None:
+    """A stream that is gone already is closed."""
+    wire.status = 404
+    await service.disconnect("c", "why")
+    assert wire.asked[0][:2] == ("DELETE", "/api/hubs/live/connections/c")
+
+
+async def test_links(service: WebPubSub) -> None:
+    """A link is a WebSocket URL that names its user and ends when it should; the key is not in it."""
+    url = await service.link("1.2.m", now() + timedelta(minutes=30))
+    parts = urlsplit(url)
+    [token] = parse_qs(parts.query)["access_token"]
+    claims = jwt.decode(token, KEY, algorithms=["HS256"], options={"verify_aud": False})
+    assert (parts.scheme, parts.path, claims["sub"]) == ("ws", "/client/hubs/live", "1.2.m")
+    assert claims["exp"] - claims["iat"] == 30 * 60
+    assert KEY not in url
+
+
+async def test_many_at_once(service: WebPubSub, wire: Wire) -> None:
+    """Calls share connections and none is lost."""
+    await asyncio.gather(*(service.publish(f"g{number}", b"%d" % number) for number in range(100)))
+    assert {body for _, _, body, _ in wire.asked} == {b"%d" % number for number in range(100)}

@@ -1,0 +1,132 @@
+"""Who listens, and how that is told."""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from shared.catalog.snapshot import Catalog
+from shared.errors import WorkspaceError
+from shared.live_stream.callers import IdentifiedEvents, SignedEvents
+from shared.live_stream.credentials import Listener, Offered, offered
+from shared.live_stream.filters import StreamFilters
+
+KEY = "an access key for tests alone"
+
+
+def test_where_a_token_stands() -> None:
+    """The header goes before the parameter, that before the subprotocol, which is agreed on anyway."""
+    both = ["chat", "bearer.s"]
+    assert offered("Bearer h", ["q"], both) == Offered("Bearer h", "bearer.s")
+    assert offered("", ["q"], both) == Offered("Bearer q", "bearer.s")
+    assert offered("", [], both) == Offered("Bearer s", "bearer.s")
+    assert offered("", ["q"], []) == Offered("Bearer q", "")
+    assert offered("", [], ["chat"]) == Offered("", "")
+
+
+@given(
+    st.text(min_size=1),
+    st.text("abcdef0123456789", max_size=32),
+    st.datetimes(datetime(1970, 1, 2), datetime(9998, 1, 1)).map(  # noqa: DTZ001  made aware below
+        lambda instant: instant.replace(microsecond=0, tzinfo=UTC)
+    ),
+)
+def test_a_name_says_who_listens(member: str, token: str, expires_at: datetime) -> None:
+    """A listener's name is read back as the same listener, whatever its id is."""
+    listener = Listener(member, token, expires_at)
+    assert Listener.named(listener.name) == listener
+
+
+@given(st.text())
+def test_other_names_are_refused(name: str) -> None:
+    """Any text is a listener's name or refused as such."""
+    try:
+        assert Listener.named(name).member_id
+    except WorkspaceError as error:
+        assert error.code == "UNAUTHENTICATED"  # noqa: PT017  both ends are right
+
+
+@given(st.text())
+def test_window_seconds(text: str) -> None:
+    """A window is a whole number from 1 to 3600 in digits, and nothing else."""
+    good = text.isascii() and text.isdecimal() and len(text) <= 4 and 1 <= int(text) <= 3600
+    try:
+        assert StreamFilters.model_validate({"windowSec": text}).window_seconds == int(text)
+        assert good
+    except ValidationError:
+        assert not good
+
+
+def test_a_window_beside_an_instant() -> None:
+    """Both at once is a mistake that names a field."""
+    filters = StreamFilters.model_validate({"windowSec": "5", "since": "2026-01-01T00:00:00Z"})
+    with pytest.raises(WorkspaceError) as refused:
+        filters.begins_at(datetime.now(UTC))
+    assert refused.value.members["errors"]
+
+
+def test_no_connections_no_selection() -> None:
+    """An empty workspace has nothing to listen to, and that is no mistake."""
+    assert StreamFilters().connections(Catalog()) == ()
+
+
+def _signed(connection: str, key: str = KEY) -> str:
+    return "sha256=" + hmac.new(key.encode(), connection.encode(), hashlib.sha256).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("key", "headers", "good"),
+    [
+        (KEY, {"ce-connectionid": "c", "ce-signature": _signed("c")}, True),
+        (KEY, {"ce-connectionid": "c", "ce-signature": f"{_signed('c', 'other')},{_signed('c')}"}, True),
+        (KEY, {"ce-connectionid": "d", "ce-signature": _signed("c")}, False),
+        (KEY, {"ce-connectionid": "c", "ce-signature": _signed("c", "other")}, False),
+        (KEY, {"ce-connectionid": "", "ce-signature": _signed("")}, False),
+        (KEY, {"ce-connectionid": "c", "ce-signature": "sha256=é"}, False),
+        (KEY, {}, False),
+        ("", {"ce-connectionid": "c", "ce-signature": _signed("c", "")}, False),
+    ],
+)
+async def test_signed_events(key: str, headers: dict[str, str], good: bool) -> None:  # noqa: FBT001  a column
+    """An event counts as the service's when it is signed with the key; without a key none does."""
+    if good:
+        await SignedEvents(key).verify(headers)
+        return
+    with pytest.raises(WorkspaceError) as refused:
+        await SignedEvents(key).verify(headers)
+    assert refused.value.code == "UNAUTHENTICATED"
+
+
+class Tokens:
+    """Verifies nothing: gives the claims that the test put in."""
+
+    async def verify(self, token: str) -> Mapping[str, Any]:
+        """Return claims with the token as object id."""
+        return {"oid": token}
+
+
+@pytest.mark.parametrize(
+    ("identity", "authorization", "good"),
+    [
+        ("AB-1", "Bearer ab-1", True),
+        ("ab-1", "Bearer ab-2", False),
+        ("ab-1", "Basic ab-1", False),
+        ("ab-1", "", False),
+        ("", "Bearer ", False),
+    ],
+)
+async def test_identified_events(identity: str, authorization: str, good: bool) -> None:  # noqa: FBT001  a column
+    """In the cloud an event is the service's when its token is of the service's own identity."""
+    source = IdentifiedEvents("https://plant-a.webpubsub.azure.com", Tokens(), identity)
+    assert source.origin() == "plant-a.webpubsub.azure.com"
+    if good:
+        await source.verify({"authorization": authorization})
+        return
+    with pytest.raises(WorkspaceError):
+        await source.verify({"authorization": authorization})

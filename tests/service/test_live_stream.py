@@ -2,7 +2,9 @@
 
 import asyncio
 from itertools import count
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -322,6 +324,24 @@ async def test_no_gap_and_no_repeat_at_the_seam(service: Service) -> None:
     expected = {f"{mark}-{number}" for number in range(total)}
     for heard in listeners:
         assert set(heard) == expected
+
+
+def test_a_host_that_cannot_upgrade(tmp_path: Path) -> None:
+    """It answers an upgrade with 307 to a link, and a live path that fails keeps no telemetry from the table."""
+    elsewhere = {"WEB_PUBSUB_ENDPOINT": "http://127.0.0.1:9", "WEB_PUBSUB_ACCESS_KEY": "a key for this test alone, 40"}
+    own = Service(tmp_path / "data", Path(__file__).with_name("workspace.yaml"), elsewhere).start()
+    try:
+        headers = {"Upgrade": "websocket", "Connection": "Upgrade"}
+        reply = own.caller("viewer@t").get("/oi-api/live-stream?surface=hall&windowSec=5", headers=headers)
+        assert reply.status_code == 307
+        location = urlsplit(reply.headers["location"])
+        assert (location.scheme, location.netloc, location.path) == ("ws", "127.0.0.1:9", "/client/hubs/live")
+        assert set(parse_qs(location.query)) == {"access_token", "surface", "windowSec"}
+        problem(own.caller("viewer@t").get("/oi-api/live-stream?surface=no", headers=headers), 404, "SURFACE_NOT_FOUND")
+        post(own, "press", {"messageId": "kept"})
+        assert eventually(lambda: rows(own.caller("editor@t"), "Telemetry | where MessageId == 'kept'"), bool)
+    finally:
+        assert own.stop() == 0
 
 
 async def test_streams_end_with_the_host(own_service: Service) -> None:

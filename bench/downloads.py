@@ -21,6 +21,7 @@ from shared.cold_data.names import Run, batch_name, hour_folder
 from shared.cold_data.tables import Summary
 
 ROWS = int(os.environ.get("DOWNLOAD_ROWS", "10000000"))
+CONNECTION = "line"
 HOURS = 24
 START = datetime(2026, 1, 5, tzinfo=UTC)
 LEAST_RATIO = 0.6
@@ -69,14 +70,14 @@ def fill(archive: Path) -> None:
     for hour in range(HOURS):
         begin = START + timedelta(hours=hour)
         first, last = hour * an_hour, (hour + 1) * an_hour - 1
-        blob = archive / (hour_folder("line", begin) + batch_name(Run("0", first, last)))
+        blob = archive / (hour_folder(CONNECTION, begin) + batch_name(Run("0", first, last)))
         blob.parent.mkdir(parents=True)
         enqueued = int(begin.timestamp() * 1_000_000)
         summary = Summary(an_hour, 0, enqueued, enqueued).text().replace("'", "''")
         engine.execute(
             f"""COPY (SELECT make_timestamptz({enqueued} + (n - {first}) * {3_600_000_000 // an_hour}) AS timestamp,
-                'line' AS connection, 'd-' || n % 20 AS device_id, 'm-' || n AS message_id, {PAYLOAD} AS payload,
-                '{{}}' AS headers, '["hall"]' AS surfaces, '0' AS "partition", n AS "sequence",
+                '{CONNECTION}' AS connection, 'd-' || n % 20 AS device_id, 'm-' || n AS message_id,
+                {PAYLOAD} AS payload, '{{}}' AS headers, '["hall"]' AS surfaces, '0' AS "partition", n AS "sequence",
                 make_timestamptz({enqueued}) AS enqueued_at
             FROM range({first}, {last + 1}) numbers(n)) TO '{blob}'
             (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{oi: '{summary}'}})"""  # noqa: S608  our own numbers
@@ -108,7 +109,7 @@ def download(running: Running, form: str, hours: int) -> float:
         "dateRange": {"start": START.isoformat(), "end": (START + timedelta(hours=hours)).isoformat()},
     }
     started = time.perf_counter()
-    job: Any = call(running, "/oi-api/downloads/data-connections/line", body)
+    job: Any = call(running, f"/oi-api/downloads/data-connections/{CONNECTION}", body)
     while job["status"] in {"pending", "running"}:
         time.sleep(0.05)
         job = call(running, job["statusUrl"])

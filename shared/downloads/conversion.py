@@ -44,13 +44,16 @@ def write(
     Raises:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
     """
-    match form:
-        case Format.CSV:
-            return write_csv(connection, rows, folder, known)
-        case Format.JSONL:
-            return write_jsonl(connection, rows, folder), frozenset()
-        case Format.PARQUET:
-            return write_parquet(connection, rows, folder), frozenset()
+    try:
+        match form:
+            case Format.CSV:
+                return write_csv(connection, rows, folder, known)
+            case Format.JSONL:
+                return write_jsonl(connection, rows, folder), frozenset()
+            case Format.PARQUET:
+                return write_parquet(connection, rows, folder), frozenset()
+    finally:
+        pa.default_memory_pool().release_unused()
 
 
 def write_csv(

@@ -58,6 +58,7 @@ class Part(_Record):
         connection: whose rows.
         start: first instant, inclusive.
         end: last instant, exclusive.
+        size: bytes that its files are expected to take.
         files: None until it is converted.
         columns: how many payload columns its CSV files have.
     """
@@ -65,6 +66,7 @@ class Part(_Record):
     connection: str
     start: datetime
     end: datetime
+    size: int = 0
     files: tuple[StoredFile, ...] | None = None
     columns: int = 0
 

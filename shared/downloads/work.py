@@ -15,8 +15,10 @@ from shared.downloads.planning import parts
 from shared.downloads.ports import ArchivedRows, JobStore
 from shared.errors import Kind, WorkspaceError
 
-AT_ONCE: Final = 2
-"""Conversions that one process runs at a time; each takes up to about 250 MB."""
+LARGE: Final = 20_000_000
+"""Bytes from which on a part is large. One process converts one large part at a time, which keeps all processors busy
+and takes up to about 450 MB, and beside it a few small ones, so that these need not wait."""
+SMALL_AT_ONCE: Final = 2
 WAVE: Final = 16
 """Parts that are handed out together."""
 LOOK_SECONDS: Final = 0.5
@@ -40,7 +42,8 @@ class DownloadWork:
         self._archive = archive
         self._blobs = blobs
         self._scratch = scratch
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._large = asyncio.Semaphore(1)
+        self._small = asyncio.Semaphore(SMALL_AT_ONCE)
 
     async def next_parts(self, job_id: str) -> Sequence[int]:
         """Return the numbers of parts to convert now; none when the job is done or has ended."""
@@ -56,7 +59,10 @@ class DownloadWork:
         Raises:
             WorkspaceError: UNAVAILABLE, of the archive, the files or the jobs; try again.
         """
-        async with self._slots:
+        job = await self._jobs.get(job_id)
+        if job is None or job.parts is None:
+            return
+        async with self._large if job.parts[number].size >= LARGE else self._small:
             job = await self._jobs.get(job_id)
             if job is None or not job.unfinished or job.parts is None:
                 return

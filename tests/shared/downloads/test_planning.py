@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shared.cold_data.reading import Stretch
 from shared.downloads.models import Format
 from shared.downloads.output import FILE_BYTES
-from shared.downloads.planning import PART_BYTES, parts
+from shared.downloads.planning import PART_BYTES, PART_TIME, parts
 from tests.shared.downloads.plant import HOUR, START
 
 END = START + 100 * HOUR
@@ -28,15 +28,17 @@ def test_parts_cover_the_range_without_gaps(form: Format, sizes: list[int]) -> N
     assert all(part.start < part.end for part in planned)
     if sum(sizes) <= FILE_BYTES:
         assert len(planned) == 1
-    else:
-        for part in planned:
-            inside = [each.size for each in stretches if part.start <= each.start < part.end]
-            assert len(inside) <= 1 or sum(inside) <= PART_BYTES + sizes[0]
+    for part in planned[:-1]:
+        assert part.end - part.start >= PART_TIME
+    for part in planned:
+        late = [each.size for each in stretches if part.start + PART_TIME <= each.start < part.end]
+        assert not late or sum(late) <= PART_BYTES
 
 
 def test_rows_count_where_the_archive_is_small() -> None:
     """A row takes its text in CSV and JSON Lines, however well the archive compresses it."""
-    stretches = [Stretch(START + number * HOUR, 1_000_000, 1) for number in range(10)]
-    assert len(parts("pump", START, END, Format.PARQUET, stretches)) == 1
-    assert len(parts("pump", START, END, Format.CSV, stretches)) == 5
-    assert len(parts("pump", START, END, Format.JSONL, stretches)) == 10
+    stretches = [Stretch(START + number * 24 * HOUR, 6_000_000, 1) for number in range(10)]
+    end = START + 240 * HOUR
+    assert len(parts("pump", START, end, Format.PARQUET, stretches)) == 1
+    assert len(parts("pump", START, end, Format.CSV, stretches)) == 5
+    assert len(parts("pump", START, end, Format.JSONL, stretches)) == 10

@@ -17,7 +17,14 @@ from shared.errors import WorkspaceError
 from tests.shared.downloads.plant import HOUR, START, Archive, Plant, Plants
 
 BIG = 200_000_000
-"""A size of an hour that makes each hour a part of its own."""
+"""A size of an hour that makes each hour a part of its own, where a part may be that short."""
+
+
+@pytest.fixture
+def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let parts be an hour long."""
+    monkeypatch.setattr("shared.downloads.planning.PART_TIME", HOUR)
+    monkeypatch.setattr("shared.downloads.planning.PART_BYTES", BIG)
 
 
 def contents(plant: Plant, job: Job, connection: str) -> list[Path]:
@@ -54,7 +61,7 @@ async def test_the_range_is_half_open(plants: Plants) -> None:
     assert (await plant.run()).rows == 2 * (4 + 2)
 
 
-async def test_parts_of_a_connection_share_a_header(plants: Plants) -> None:
+async def test_parts_of_a_connection_share_a_header(plants: Plants, short_parts: None) -> None:
     """Where a later part has keys that the first ones lack, those are made again with columns for them."""
     plant = plants.make(Archive(payload=lambda hour, number: {f"k{hour}": number, "n": number}, size=BIG))
     await plant.job()
@@ -70,7 +77,7 @@ async def test_parts_of_a_connection_share_a_header(plants: Plants) -> None:
 
 
 @pytest.mark.parametrize("form", list(Format))
-async def test_a_step_may_be_done_again(plants: Plants, form: Format) -> None:
+async def test_a_step_may_be_done_again(plants: Plants, short_parts: None, form: Format) -> None:
     """Planning and converting twice leaves the job and its files as they were after once."""
     plant = plants.make(Archive(size=BIG))
     await plant.job(form=form)

@@ -9,8 +9,9 @@ import pytest
 
 from bench import downloads
 from bench.memory import resident_mb
+from shared.cold_data.names import Run, batch_name, hour_folder
 from tests.service.conftest import WORKSPACE
-from tests.service.running import Service, eventually
+from tests.service.running import Service, eventually, problem
 
 ROWS = 10_000_000
 
@@ -59,3 +60,20 @@ def test_ten_million_rows_survive_a_kill_in_bounded_memory(archived: Service, fo
     [found] = duckdb.connect().execute(query).fetchall()
     assert found == (total, total)
     assert max(peaks) - idle <= 600
+
+
+@pytest.mark.soak
+def test_a_broken_archive_fails_the_download_after_some_attempts(own_service: Service) -> None:
+    """What fails in every attempt ends the job with a reason that gives nothing away, and leaves no files."""
+    service = own_service.start()
+    blob = service.data_dir / "blobs" / "cold" / (hour_folder("lathe", downloads.START) + batch_name(Run("0", 0, 1)))
+    blob.parent.mkdir(parents=True)
+    blob.write_bytes(b"no Parquet" * 100)
+    end = downloads.START + timedelta(hours=1)
+    body = {"dateRange": {"start": downloads.START.isoformat(), "end": end.isoformat()}}
+    editor = service.caller("editor@t")
+    address = editor.post("/oi-api/downloads/data-connections/lathe", json=body).json()["statusUrl"]
+    done = eventually(lambda: editor.get(address).json(), lambda shown: shown["status"] == "failed", 120)
+    assert "log has the reason" in done["error"]
+    assert done["files"] == []
+    problem(editor.delete(address), 409, "DOWNLOAD_ENDED")

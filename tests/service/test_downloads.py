@@ -6,12 +6,14 @@ import io
 import json
 import uuid
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pyarrow.parquet as pq
 import pytest
 
+from bench import downloads as made_up
 from tests.service.conftest import WORKSPACE
 from tests.service.running import Service, eventually, failing_fields, problem
 
@@ -277,20 +279,26 @@ def test_links_are_renewed_and_cannot_be_changed(plant: Service) -> None:
         assert httpx.get(tampered, trust_env=False).status_code in {400, 403, 404}
 
 
-def test_a_download_is_cancelled_once(own_service: Service) -> None:
+def test_a_download_is_cancelled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A download that is under way can be cancelled; it has no files then, and cannot be cancelled again."""
-    service = own_service.start()
-    editor = service.caller("editor@t")
-    job = start(editor, "pump-rig").json()
-    address = job["statusUrl"]
-    reply = editor.delete(address)
-    if reply.status_code == 409:  # it was quicker
-        assert problem(reply, 409, "DOWNLOAD_ENDED")["currentStatus"] == "completed"
-    else:
-        assert reply.status_code == 204
+    monkeypatch.setattr(made_up, "ROWS", 1_000_000)
+    monkeypatch.setattr(made_up, "CONNECTION", "lathe")
+    made_up.fill(tmp_path / "data" / "blobs" / "cold")
+    service = Service(tmp_path / "data", WORKSPACE).start()
+    try:
+        editor = service.caller("editor@t")
+        wanted = {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}
+        address = start(editor, "lathe", dateRange=wanted).json()["statusUrl"]
+        eventually(lambda: editor.get(address).json()["status"], lambda status: status == "running")
+        assert editor.delete(address).status_code == 204
         shown = editor.get(address).json()
         assert (shown["status"], shown["files"], shown["error"]) == ("cancelled", [], None)
-    problem(editor.delete(address), 409, "DOWNLOAD_ENDED")
+        problem(editor.delete(address), 409, "DOWNLOAD_ENDED")
+        scratch = service.data_dir / "downloads-scratch"
+        eventually(lambda: [*scratch.glob("*")], lambda left: not left)
+        assert not [*service.data_dir.glob("blobs/downloads/**/*.csv")]
+    finally:
+        service.stop()
 
 
 def test_expired_downloads_go_with_their_files(own_service: Service) -> None:

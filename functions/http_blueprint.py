@@ -12,6 +12,7 @@ from functools import cache
 import azure.functions as func
 
 from functions.durable_runner import CLIENT
+from shared.http.cors import Cors
 from shared.http.door import Door
 from shared.http.messages import Reply, Request
 from shared.http.operations import Group
@@ -71,7 +72,8 @@ def door() -> Door:
     from functions import GROUPS  # noqa: PLC0415  the table of contents imports this module
 
     operations = (operation for group in GROUPS for operation in group.operations)
-    return Door(operations, services().authenticator, services().require_feature, services().limits)
+    app = services()
+    return Door(operations, app.authenticator, app.require_feature, app.limits, Cors(app.settings.origins()))
 
 
 def _request(req: func.HttpRequest) -> Request:

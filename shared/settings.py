@@ -147,6 +147,12 @@ class Settings(BaseModel):
         description="Further values of the Host header that the MCP server takes, separated by commas, `name:*` for "
         "any port: the names of a gateway or of a domain of one's own. This machine's own name is always taken.",
     )
+    cors_origins: str = Field(
+        "",
+        alias="CORS_ORIGINS",
+        description="Origins whose scripts may call the API from a browser, separated by commas, such as "
+        "`https://dash.example`; none unless named.",
+    )
     log_level: str = Field("INFO", alias="LOG_LEVEL", description="Level of the service's own log.")
 
     def hosts(self) -> tuple[str, ...]:
@@ -154,6 +160,10 @@ class Settings(BaseModel):
         own = ("127.0.0.1", "127.0.0.1:*", "localhost", "localhost:*", "[::1]", "[::1]:*")
         named = (self.website_hostname, *(name.strip() for name in self.allowed_hosts.split(",")))
         return (*own, *(name for name in named if name))
+
+    def origins(self) -> tuple[str, ...]:
+        """Return the origins whose scripts may call the API."""
+        return tuple(origin.strip().rstrip("/") for origin in self.cors_origins.split(",") if origin.strip())
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> "Settings":

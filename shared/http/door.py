@@ -10,6 +10,7 @@ from typing import Protocol
 from shared import logs
 from shared.auth.principals import ANONYMOUS, Principal, Via, unauthenticated
 from shared.errors import Kind, WorkspaceError
+from shared.http.cors import Cors
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Operation, Problems
 from shared.http.problems import problem_document
@@ -19,7 +20,13 @@ from shared.http.validation import read
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _LOG = logs.logger("http")
 _UNEXPECTED = WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", "The service failed; its log has the reason.")
-_ALWAYS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+_ALWAYS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Strict-Transport-Security": "max-age=31536000",
+}
 
 
 class Authenticate(Protocol):
@@ -73,11 +80,13 @@ class Door:
         authenticate: Authenticate,
         require_feature: RequireFeature,
         limits: Limits | None = None,
+        cors: Cors | None = None,
     ) -> None:
         self._router = Router(operations)
         self._authenticate = authenticate
         self._require_feature = require_feature
         self._limits = limits
+        self._cors = cors or Cors()
 
     async def serve(self, request: Request, known: Principal | None = None) -> Reply:
         """Return the reply to a request; whatever goes wrong becomes a problem document.
@@ -94,6 +103,9 @@ class Door:
         finally:
             logs.request_id.reset(token)
         reply.headers["x-request-id"] = request_id
+        reply.headers.update(self._cors.headers(request))
+        if self._cors.varies():
+            reply.headers["Vary"] = ", ".join(filter(None, (reply.headers.get("Vary"), "Origin")))
         for name, value in _ALWAYS.items():
             reply.headers.setdefault(name, value)
         return reply
@@ -109,7 +121,9 @@ class Door:
             limits = None if known is not None or caller is ANONYMOUS else self._limits
             reply = await self._limited(match, caller, request, request_id, limits)
         except WorkspaceError as error:
-            reply = problems(error, request_id, request)
+            allowed = error.members.get("allow")
+            preflight = self._cors.preflight(request, allowed) if isinstance(allowed, list) else None
+            reply = preflight or problems(error, request_id, request)
         except Exception:  # noqa: BLE001  every failure ends here, and its message stays in the log
             reply = _unexpected(route, problems, request_id, request)
         _log(request, route, caller, reply, started)

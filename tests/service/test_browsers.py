@@ -1,0 +1,66 @@
+"""What browsers of other origins are told."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.service.running import Service
+
+ORIGIN = "https://dash.example"
+WORKSPACE = Path(__file__).with_name("workspace.yaml")
+PREFLIGHT = {
+    "Origin": ORIGIN,
+    "Access-Control-Request-Method": "PUT",
+    "Access-Control-Request-Headers": "authorization",
+}
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service that names one other origin."""
+    running = Service(
+        tmp_path_factory.mktemp("cors") / "data", WORKSPACE, {"CORS_ORIGINS": f"{ORIGIN}/, https://b.example"}
+    )
+    yield running.start()
+    running.stop()
+
+
+def test_other_origins_are_closed_out_by_default(service: Service) -> None:
+    """Without a named origin no reply lets another origin read it, and a preflight is refused."""
+    caller = service.anonymous()
+    for reply in (
+        caller.options("/oi-api/warm-queries/x", headers=PREFLIGHT),
+        caller.get("/healthz", headers={"Origin": ORIGIN}),
+    ):
+        assert not [name for name in reply.headers if name.startswith("access-control-")]
+    assert caller.options("/oi-api/warm-queries/x", headers=PREFLIGHT).status_code == 405
+
+
+def test_named_origin_may_call(opened: Service) -> None:
+    """A named origin gets its preflight answered and may read replies, errors too; others still may not."""
+    caller = opened.anonymous()
+    preflight = caller.options("/oi-api/warm-queries/x", headers=PREFLIGHT)
+    assert preflight.status_code == 204
+    assert preflight.headers["access-control-allow-origin"] == ORIGIN
+    assert {"GET", "PUT"} <= set(preflight.headers["access-control-allow-methods"].split(", "))
+    assert "Authorization" in preflight.headers["access-control-allow-headers"]
+    refused = caller.get("/oi-api/warm-queries", headers={"Origin": ORIGIN})
+    assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, ORIGIN)
+    assert "Origin" in refused.headers["vary"]
+    assert "access-control-allow-credentials" not in refused.headers
+    for origin in ("https://evil.example", "null", f"{ORIGIN}.evil.example", "*", ""):
+        reply = caller.get("/healthz", headers={"Origin": origin})
+        assert "access-control-allow-origin" not in reply.headers
+    assert caller.options("/oi-api/nothing", headers=PREFLIGHT).status_code == 404
+
+
+def test_every_reply_is_told_to_keep_to_itself(service: Service) -> None:
+    """Replies are not sniffed, framed, or stored, and send no referrer."""
+    for path in ("/healthz", "/oi-api/warm-queries", "/nothing"):
+        headers = service.anonymous().get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] == "no-store"
+        assert "max-age=" in headers["strict-transport-security"]

@@ -1,0 +1,149 @@
+"""The JSON grammar (RFC 8259) at every POST route: what it allows is taken, what it forbids is 400 and nothing worse.
+
+The cases follow the kinds of the public JSON parsing test suites; each is written here by the grammar.
+"""
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from functions import GROUPS
+from shared.http.operations import Access, NoBody, Operation
+from tests.service.running import Service
+
+EVENT = b'{"ActionType":"a","EntityType":"b","EntityID":"c","AfterState":{"v":%b}}'
+ALLOWED = {
+    "empty array": b"[]",
+    "empty object": b"{}",
+    "empty string": b'""',
+    "white space everywhere": b" \t\r\n[ 1 ,\n 2 ] \r",
+    "null, true, false": b"[null,true,false]",
+    "zero": b"0",
+    "minus zero": b"-0",
+    "negative": b"-1",
+    "fraction": b"0.5",
+    "capital exponent": b"1E2",
+    "exponent with plus": b"1e+2",
+    "exponent with minus": b"1e-2",
+    "zero exponent": b"0e1",
+    "small number": b"1e-300",
+    "largest safe integer": b"9007199254740991",
+    "escapes": rb'"\" \\ \/ \b \f \n \r \t"',
+    "escaped NUL": rb'"\u0000"',
+    "escaped letter": rb'"\u0061"',
+    "capital hex": rb'"\u00E9"',
+    "surrogate pair": rb'"\ud83d\ude00"',
+    "raw UTF-8": '"é€😀"'.encode(),
+    "raw U+2028": '"\u2028\u2029"'.encode(),
+    "DEL": b'"\x7f"',
+    "noncharacter": '"\uffff"'.encode(),
+    "empty key": b'{"":1}',
+    "escaped key": rb'{"\u0061":1}',
+    "nested 50 deep": b"[" * 50 + b"]" * 50,
+    "long string": b'"' + b"x" * 10_000 + b'"',
+}
+FORBIDDEN = {
+    "nothing": b"",
+    "unclosed array": b"[1",
+    "unclosed object": b'{"a":1',
+    "unclosed string": b'"a',
+    "comma at the end of an array": b"[1,]",
+    "comma at the end of an object": b'{"a":1,}',
+    "comma alone": b"[,1]",
+    "two commas": b"[1,,2]",
+    "colon in an array": b'["a":1]',
+    "no colon": b'{"a" 1}',
+    "two colons": b'{"a"::1}',
+    "key without quotes": b"{a:1}",
+    "key in single quotes": b"{'a':1}",
+    "number as key": b"{1:1}",
+    "string in single quotes": b"'a'",
+    "plus sign": b"+1",
+    "leading zero": b"012",
+    "minus leading zero": b"-012",
+    "minus alone": b"-",
+    "dot at the end": b"1.",
+    "dot at the begin": b".5",
+    "exponent without digits": b"1e",
+    "exponent sign without digits": b"1e+",
+    "hexadecimal": b"0x1F",
+    "underscore": b"1_000",
+    "NaN": b"NaN",
+    "Infinity": b"Infinity",
+    "minus Infinity": b"-Infinity",
+    "full-width digit": "\uff11".encode(),
+    "beyond a double": b"1e999",
+    "capital True": b"True",
+    "cut literal": b"nul",
+    "comment": b"[1/*c*/]",
+    "line comment": b"[1]//c\n",
+    "hash comment": b"[1]#c",
+    "two values": b"1 2",
+    "bracket too many": b"[1]]",
+    "wrong bracket": b"[1}",
+    "unknown escape": rb'"\x41"',
+    "short unicode escape": rb'"\u00E"',
+    "bad hex": rb'"\u00gg"',
+    "lone high surrogate": rb'"\ud800"',
+    "lone low surrogate": rb'"\udc00"',
+    "turned surrogates": rb'"\ude00\ud83d"',
+    "raw newline in a string": b'"a\nb"',
+    "raw tab in a string": b'"a\tb"',
+    "raw NUL in a string": b'"a\x00b"',
+    "invalid UTF-8": b'"\xff"',
+    "overlong UTF-8": b'"\xc0\xaf"',
+    "surrogate in UTF-8": b'"\xed\xa0\x80"',
+    "cut UTF-8": b'"\xe2\x82"',
+    "vertical tab as space": b"[\x0b1]",
+    "no-break space": "[\u00a01]".encode(),
+    "same key twice": b'{"a":1,"a":2}',
+    "same key twice, once escaped": rb'{"a":1,"\u0061":2}',
+    "nested 100,000 deep": b"[" * 100_000,
+    "nested objects": b'{"a":' * 5_000 + b"1" + b"}" * 5_000,
+}
+
+
+def _posts() -> list[Operation]:
+    """Return the POST operations that read JSON and that an administrator's token opens."""
+    operations = [operation for group in GROUPS for operation in group.operations]
+    return [
+        one for one in operations if one.method == "POST" and one.body is not NoBody and one.access is not Access.PUBLIC
+    ]
+
+
+@pytest.fixture(scope="module")
+def admin(service: Service) -> httpx.Client:
+    """Return a caller with every right."""
+    return service.caller("admin@t")
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_what_the_grammar_allows_is_kept_as_it_was(admin: httpx.Client, name: str) -> None:
+    """A value that the grammar allows is stored, and reads back as the same value."""
+    reply = admin.post("/oi-api/provenance/events", content=EVENT % ALLOWED[name])
+    assert reply.status_code == 201, reply.text
+    assert reply.json()["AfterState"]["v"] == httpx.Response(200, content=ALLOWED[name]).json()
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_what_the_grammar_forbids_is_refused_inside_a_body(admin: httpx.Client, name: str) -> None:
+    """A value that the grammar forbids, or that readers could take in two ways, makes the body 400."""
+    reply = admin.post("/oi-api/provenance/events", content=EVENT % FORBIDDEN[name])
+    assert (reply.status_code, reply.json()["code"]) == (400, "BODY_NOT_JSON"), reply.text
+
+
+@pytest.mark.parametrize("operation", _posts(), ids=lambda operation: operation.name)
+def test_no_post_route_breaks_on_a_body_that_is_no_json(admin: httpx.Client, operation: Operation) -> None:
+    """Every POST route answers 400 to what is no JSON, and names the body."""
+    address = "/" + re.sub(r"\{\*?[^{}]+\}", "some", operation.route)
+    for name, text in FORBIDDEN.items():
+        if text:
+            reply = admin.post(address, content=text)
+            assert reply.status_code == 400, (name, reply.text)
+            assert _code(reply.json()) == "BODY_NOT_JSON", name
+
+
+def _code(body: dict[str, Any]) -> Any:
+    return body.get("code")

@@ -34,6 +34,7 @@ def wired(*, audited: bool) -> Services:
         return SimpleNamespace(policies=policies)
 
     services.__dict__["engine"] = SimpleNamespace(ping=answers)
+    services.__dict__["cold_blobs"] = SimpleNamespace(check=answers)
     services.__dict__["catalog"] = SimpleNamespace(current=catalog)
     return services
 

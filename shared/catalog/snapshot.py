@@ -7,6 +7,8 @@ from functools import cached_property
 
 from shared.catalog.models import (
     Connection,
+    Container,
+    Database,
     DataStore,
     Member,
     Policies,
@@ -33,6 +35,21 @@ class Stored[T]:
     created_at: datetime
     updated_at: datetime
     edited_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedDatabase:
+    """A database with the store that owns it.
+
+    Attributes:
+        store: the store's lookup.
+        database: the database.
+        containers: its containers' records by name.
+    """
+
+    store: str
+    database: Database
+    containers: Mapping[str, Container]
 
 
 @dataclass(frozen=True)
@@ -62,6 +79,20 @@ class Catalog:
     def find_query(self, lookup_or_path: str) -> Stored[WarmQuery] | None:
         """Return the query with this lookup key, else the one with this API path, else None."""
         return self.queries.get(lookup_or_path) or self._queries_by_path.get(lookup_or_path)
+
+    def find_database(self, lookup: str) -> OwnedDatabase | None:
+        """Return the database with this lookup, which is unique in the workspace, else None."""
+        return self._databases.get(lookup)
+
+    @cached_property
+    def _databases(self) -> Mapping[str, OwnedDatabase]:
+        return {
+            database.lookup: OwnedDatabase(
+                store.value.lookup, database, {container.name: container for container in database.containers}
+            )
+            for store in self.data_stores.values()
+            for database in store.value.databases
+        }
 
     @cached_property
     def _queries_by_path(self) -> Mapping[str, Stored[WarmQuery]]:

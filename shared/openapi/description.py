@@ -10,6 +10,7 @@ from shared.catalog.snapshot import Catalog
 from shared.http.operations import Operation
 from shared.openapi.document import build, usable
 from shared.openapi.schemas import Schema, Schemas
+from shared.openapi.tables import table_paths
 from shared.openapi.warm_queries import query_operation, query_path
 from shared.warm_queries.ports import Column
 
@@ -41,6 +42,7 @@ async def describe(
     concrete: dict[str, Mapping[str, Schema]] = {}
     if EXECUTE in allowed:
         concrete |= await _queries(allowed[EXECUTE], catalog, columns, schemas)
+    concrete |= table_paths(allowed, catalog, schemas)
     workspace = catalog.workspace
     title = f"{workspace.name}: Industrial Data Workspace" if workspace else "Industrial Data Workspace"
     told = workspace.description if workspace and workspace.description else ""

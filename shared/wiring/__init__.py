@@ -7,6 +7,7 @@ from shared.provenance.ports import ChainKey, Target
 from shared.provenance.selection import not_provisioned
 from shared.settings import settings
 from shared.wiring.access import AccessServices
+from shared.wiring.documents import DocumentServices
 from shared.wiring.downloads import DownloadServices
 from shared.wiring.graphql import GraphQLServices
 from shared.wiring.limits import LimitServices
@@ -22,6 +23,7 @@ _CLOSED_IN_ORDER = (
     "download_blobs",
     "engine",
     "connection_states",
+    "_account_file",
     "audit_log",
     "chain_store",
     "_limits_file",
@@ -29,7 +31,7 @@ _CLOSED_IN_ORDER = (
 )
 
 
-class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServices, LimitServices):
+class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServices, DocumentServices, LimitServices):
     """Every service of the app, wired for one set of settings."""
 
     async def check(self) -> None:

@@ -51,6 +51,44 @@ def test_approved_queries_are_operations_of_their_own(service: Service) -> None:
             assert names == {"timeRange", "limit", *(f"p.{one['name']}" for one in query["parameters"])}
 
 
+def test_exposed_tables_are_operations_of_their_own(service: Service) -> None:
+    """A published table stands there with its exposed verbs; what is refused, unprovisioned or unpublished does not."""
+    mine = {key: made for key, made in operations(described(service.caller("admin@t"))).items() if "/tables/" in key[1]}
+    orders = "/oi-api/data-stores/mes/databases/orders/tables"
+    whole = [("GET", ""), ("POST", ""), ("GET", "/{documentId}"), ("PUT", "/{documentId}"), ("DELETE", "/{documentId}")]
+    assert set(mine) == {
+        *((method, f"{orders}/{table}{rest}") for table in ("workorders", "nested", "notes") for method, rest in whole),
+        ("GET", f"{orders}/recipes"),
+        ("GET", f"{orders}/recipes/{{documentId}}"),
+        ("GET", f"{orders}/catalogue"),
+        ("POST", f"{orders}/inbox"),
+        ("GET", "/oi-api/data-stores/lab/databases/samples/tables/results"),
+        ("GET", "/oi-api/data-stores/lab/databases/samples/tables/results/{documentId}"),
+    }
+    required = {
+        key: [one["name"] for one in made["parameters"] if one["required"]]
+        for key, made in mine.items()
+        if "documentId" in key[1]
+    }
+    assert required["GET", f"{orders}/workorders/{{documentId}}"] == ["documentId", "partitionKey"]
+    assert required["PUT", f"{orders}/workorders/{{documentId}}"] == ["documentId"]
+    assert required["DELETE", f"{orders}/notes/{{documentId}}"] == ["documentId"]
+    reader = service.caller("admin@t", scopes="Workspace.Document.Read")
+    assert {method for method, path in operations(described(reader)) if "/tables/" in path} == {"GET"}
+
+
+def test_examples_of_tables_are_taken(service: Service) -> None:
+    """The example of a POST to a table is what the table stores, and the answer's example is what it answers."""
+    caller = service.caller("admin@t")
+    for (method, path), made in operations(described(caller)).items():
+        if method == "POST" and "/tables/" in path:
+            body = made["requestBody"]["content"]["application/json"]["example"]
+            reply = caller.post(path, json=body)
+            assert reply.status_code in (201, 409), reply.text
+            shown = made["responses"]["201"]["content"]["application/json"]["example"]
+            assert reply.status_code == 409 or reply.json() == shown
+
+
 def test_every_json_body_has_an_example(service: Service) -> None:
     """Each JSON body, asked or answered, is shown by an example."""
     for key, made in operations(described(service.caller("admin@t"))).items():

@@ -1,0 +1,54 @@
+"""Replies about data stores: containers and documents."""
+
+from typing import Any, Final, TypedDict
+
+from shared.catalog.models import DataClass
+from shared.http.answers import ETAG, NO_CONTENT, NOT_MODIFIED, Answer, Docs
+
+
+class ContainerShown(TypedDict):
+    """A container of the account, a record of the workspace, or both."""
+
+    name: str
+    partitionKeyPath: str
+    dataClass: DataClass | None
+    Declared: bool
+    provisioned: bool
+
+
+class DocumentList(TypedDict):
+    """A page of documents; the last one has no continuation token."""
+
+    documents: list[dict[str, Any]]
+    count: int
+    continuationToken: str | None
+
+
+_WRITTEN: Final = {"name": "workorders", "partitionKeyPath": "/line", "dataClass": "operational"}
+_CONTAINER: Final = {**_WRITTEN, "Declared": True, "provisioned": True}
+_BY_OTHERS: Final = {**_CONTAINER, "name": "scratch", "dataClass": None, "Declared": False}
+_DOCUMENT: Final = {"id": "wo-1042", "line": "l1", "state": "open", "quantity": 500}
+_LOCATION: Final = {"Location": "Address of the document, with its partition key."}
+
+LISTED = Docs((Answer(200, "The containers, by name.", list[ContainerShown], [_CONTAINER, _BY_OTHERS]),))
+CREATED = Docs((Answer(201, "The new container.", ContainerShown, _CONTAINER),), refusals=(409,), example=_WRITTEN)
+DELETED = Docs((NO_CONTENT,), refusals=(409,))
+
+_PAGE: Final = {"documents": [_DOCUMENT], "count": 1, "continuationToken": None}
+DOCUMENTS_LISTED = Docs((Answer(200, "A page of documents.", DocumentList, _PAGE),), listed=False)
+DOCUMENT_CREATED = Docs(
+    (Answer(201, "The document as stored.", dict[str, Any], _DOCUMENT, headers={**ETAG, **_LOCATION}),),
+    refusals=(409,),
+    example=_DOCUMENT,
+    listed=False,
+)
+DOCUMENT_READ = Docs(
+    (Answer(200, "The document.", dict[str, Any], _DOCUMENT, headers=ETAG), NOT_MODIFIED), refusals=(412,), listed=False
+)
+DOCUMENT_REPLACED = Docs(
+    (Answer(200, "The document as stored.", dict[str, Any], _DOCUMENT, headers=ETAG),),
+    refusals=(412,),
+    example=_DOCUMENT,
+    listed=False,
+)
+DOCUMENT_DELETED = Docs((NO_CONTENT,), refusals=(412,), listed=False)

@@ -1,0 +1,229 @@
+"""Document-store accounts in SQLite: one file for every store, its containers and their documents."""
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Final
+
+from shared.backends.embedded.faults import answering
+from shared.backends.embedded.sqlite import Database
+from shared.data_stores.continuation import FIELD
+from shared.data_stores.failures import (
+    container_exists,
+    document_exists,
+    document_not_found,
+    precondition_failed,
+)
+from shared.data_stores.models import (
+    AccountContainer,
+    DatabasePlace,
+    DocumentKey,
+    DocumentPage,
+    PartitionValue,
+    Stored,
+    Table,
+)
+from shared.data_stores.partition_keys import key_text
+from shared.errors import invalid
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS containers (
+  store TEXT NOT NULL, database TEXT NOT NULL, name TEXT NOT NULL, partition_key_path TEXT NOT NULL,
+  PRIMARY KEY (store, database, name)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS documents (
+  store TEXT NOT NULL, database TEXT NOT NULL, container TEXT NOT NULL, partition_key TEXT NOT NULL, id TEXT NOT NULL,
+  etag TEXT NOT NULL, document BLOB NOT NULL,
+  PRIMARY KEY (store, database, container, partition_key, id)
+);
+"""
+PAGE_BYTES: Final = 8 * 1024 * 1024
+"""A page ends with the document that brings it over this, whatever the limit."""
+
+_ONE: Final = "store = ? AND database = ? AND container = ? AND partition_key = ? AND id = ?"
+_ETAG_BYTES: Final = 8
+
+type Declared = Callable[[DatabasePlace], Awaitable[Iterable[AccountContainer]]]
+"""Gives the containers that the workspace declares as provisioned."""
+
+
+class AccountFile:
+    """The file of the accounts, opened once for reads and once for writes, so that neither waits for the other.
+
+    Args:
+        folder: where it stands.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "documents.sqlite"
+        self.reads = Database(path, SCHEMA)
+        self.writes = Database(path, SCHEMA)
+
+    async def close(self) -> None:
+        """Finish what runs and close the file."""
+        await self.writes.close()
+        await self.reads.close()
+
+
+class SqliteContainerStore:
+    """The ContainerStore port over SQLite; what the workspace declares comes to exist when it is first looked for.
+
+    Args:
+        file: holds them.
+        declared: gives what the workspace declares.
+    """
+
+    def __init__(self, file: AccountFile, declared: Declared) -> None:
+        self._reads = file.reads
+        self._writes = file.writes
+        self._declared = declared
+
+    async def list(self, place: DatabasePlace) -> Sequence[AccountContainer]:
+        """Return the containers of a database by name."""
+        declared = {container.name: container for container in await self._declared(place)}
+        with _answering():
+            found = await self._reads.read(lambda connection: _containers(connection, place))
+            missing = [container for name, container in declared.items() if name not in found]
+            if missing:
+                await self._writes.write(lambda connection: _put_containers(connection, place, missing))
+                found = await self._reads.read(lambda connection: _containers(connection, place))
+        return [found[name] for name in sorted(found)]
+
+    async def find(self, place: DatabasePlace, name: str) -> AccountContainer | None:
+        """Return a container, None when there is none of this name."""
+        return next((container for container in await self.list(place) if container.name == name), None)
+
+    async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
+        """Create a container."""
+        with _answering():
+            made = await self._writes.write(lambda connection: _put_containers(connection, place, [container]))
+        if not made and container not in await self._declared(place):
+            raise container_exists()
+
+
+class SqliteDocumentStore:
+    """The DocumentStore port over SQLite.
+
+    Args:
+        file: holds them.
+    """
+
+    def __init__(self, file: AccountFile) -> None:
+        self._reads = file.reads
+        self._writes = file.writes
+
+    async def read(self, table: Table, key: DocumentKey) -> Stored | None:
+        """Return a document, None when there is none."""
+        sql, values = f"SELECT document, etag FROM documents WHERE {_ONE}", _row_key(table, key)  # noqa: S608  own text
+        with _answering():
+            row = await self._reads.read(lambda connection: connection.execute(sql, values).fetchone())
+        return None if row is None else Stored(*row)
+
+    async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
+        """Store a new document; return its ETag."""
+        row = (*_row_key(table, key), _new_etag(), text)
+        sql = "INSERT OR IGNORE INTO documents VALUES (?,?,?,?,?,?,?)"
+        with _answering():
+            made = await self._writes.write(lambda connection: connection.execute(sql, row).rowcount)
+        if not made:
+            raise document_exists()
+        return row[-2]
+
+    async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
+        """Store a document in place of one; return the new ETag."""
+        etag = _new_etag()
+        sql = f"UPDATE documents SET etag = ?, document = ? WHERE {_ONE}"  # noqa: S608  own text
+
+        def work(connection: sqlite3.Connection) -> None:
+            _check(connection, table, key, if_match)
+            connection.execute(sql, (etag, text, *_row_key(table, key)))
+
+        with _answering():
+            await self._writes.write(work)
+        return etag
+
+    async def delete(self, table: Table, key: DocumentKey, if_match: str | None) -> None:
+        """Remove a document."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            _check(connection, table, key, if_match)
+            connection.execute(f"DELETE FROM documents WHERE {_ONE}", _row_key(table, key))  # noqa: S608  own text
+
+        with _answering():
+            await self._writes.write(work)
+
+    async def list(
+        self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, whole: bool
+    ) -> DocumentPage:
+        """Return some documents, by partition key and id."""
+        place, low = _place(table), ("", "") if after is None else _position(after)
+        if whole:
+            where, values = "(partition_key, id) > (?, ?)", (*place, *low)
+        else:
+            where, values = "partition_key = ? AND id > ?", (*place, key_text(partition), low[1])
+        sql = (
+            "SELECT partition_key, id, document FROM documents WHERE store = ? AND database = ? AND container = ? "  # noqa: S608  own text
+            f"AND {where} ORDER BY partition_key, id LIMIT {limit + 1}"
+        )
+        with _answering():
+            return await self._reads.read(lambda connection: _page(connection.execute(sql, values), limit))
+
+
+def _answering() -> AbstractContextManager[None]:
+    return answering("DATA_STORE_UNAVAILABLE", "the data store")
+
+
+def _new_etag() -> str:
+    return f'"{secrets.token_hex(_ETAG_BYTES)}"'
+
+
+def _place(table: Table) -> tuple[str, str, str]:
+    return table.place.store, table.place.database, table.container.name
+
+
+def _row_key(table: Table, key: DocumentKey) -> tuple[str, str, str, str, str]:
+    return *_place(table), key_text(key.partition), key.id
+
+
+def _check(connection: sqlite3.Connection, table: Table, key: DocumentKey, if_match: str | None) -> None:
+    sql = f"SELECT etag FROM documents WHERE {_ONE}"  # noqa: S608  own text
+    row = connection.execute(sql, _row_key(table, key)).fetchone()
+    if row is None:
+        raise document_not_found()
+    if if_match is not None and row[0] != if_match:
+        raise precondition_failed()
+
+
+def _containers(connection: sqlite3.Connection, place: DatabasePlace) -> dict[str, AccountContainer]:
+    sql = "SELECT name, partition_key_path FROM containers WHERE store = ? AND database = ?"
+    rows = connection.execute(sql, (place.store, place.database))
+    return {name: AccountContainer(name, path) for name, path in rows}
+
+
+def _put_containers(
+    connection: sqlite3.Connection, place: DatabasePlace, containers: Iterable[AccountContainer]
+) -> int:
+    rows = [(place.store, place.database, container.name, container.partition_key_path) for container in containers]
+    return connection.executemany("INSERT OR IGNORE INTO containers VALUES (?,?,?,?)", rows).rowcount
+
+
+def _page(rows: sqlite3.Cursor, limit: int) -> DocumentPage:
+    texts: list[bytes] = []
+    size, last = 0, ("", "")
+    for partition, document_id, document in rows:
+        if len(texts) == limit or size > PAGE_BYTES:
+            return DocumentPage(tuple(texts), json.dumps(last))
+        texts.append(document)
+        size, last = size + len(document), (partition, document_id)
+    return DocumentPage(tuple(texts), None)
+
+
+def _position(after: str) -> tuple[str, str]:
+    try:
+        partition, document_id = json.loads(after)
+    except ValueError:
+        raise invalid(FIELD, "is not one that this list gave") from None
+    return str(partition), str(document_id)

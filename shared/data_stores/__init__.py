@@ -1,0 +1,1 @@
+"""Document-store accounts of the workspace: their containers, and the documents that containers publish as tables."""

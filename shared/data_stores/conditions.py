@@ -1,0 +1,99 @@
+"""Conditional requests: If-Match and If-None-Match (RFC 9110 section 13)."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from shared.data_stores.failures import precondition_failed
+from shared.errors import invalid
+
+ANY: Final = "*"
+_TAG = re.compile(r'(W/)?("[\x21\x23-\x7e\x80-\uffff]*")')
+_BETWEEN = re.compile(r"[ \t]*(?:,[ \t]*)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """What a condition names.
+
+    Attributes:
+        every: ``*``, any state.
+        strong: entity tags with their quotes.
+        weak: those marked ``W/``, without the mark.
+    """
+
+    every: bool = False
+    strong: tuple[str, ...] = ()
+    weak: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a request asks of the stored document before it acts; None where it asks nothing."""
+
+    match: Tags | None = None
+    none_match: Tags | None = None
+
+    @property
+    def single(self) -> str | None:
+        """The one tag that says all that the condition asks, None where it asks otherwise."""
+        match = self.match
+        if self.none_match is not None or match is None or match.every or match.weak or len(match.strong) != 1:
+            return None
+        return match.strong[0]
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is asked that a document which exists could fail."""
+        return self.none_match is None and (self.match is None or self.match.every)
+
+    def check_match(self, etag: str) -> None:
+        """Refuse a document that If-Match does not name; a weak tag names none (section 13.1.1).
+
+        Raises:
+            WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED``.
+        """
+        if self.match is not None and not self.match.every and etag not in self.match.strong:
+            raise precondition_failed()
+
+    def known(self, etag: str) -> bool:
+        """Return whether If-None-Match names a document; weak comparison (section 13.1.2)."""
+        tags = self.none_match
+        return tags is not None and (tags.every or etag in tags.strong or etag in tags.weak)
+
+
+def condition(if_match: str | None, if_none_match: str | None) -> Condition:
+    """Return the condition of a request.
+
+    Raises:
+        WorkspaceError: INVALID naming the header that is no list of entity tags.
+    """
+    return Condition(_tags(if_match, "If-Match"), _tags(if_none_match, "If-None-Match"))
+
+
+def _tags(header: str | None, name: str) -> Tags | None:
+    if header is None:
+        return None
+    text = header.strip(" \t")
+    if text == ANY:
+        return Tags(every=True)
+    strong: list[str] = []
+    weak: list[str] = []
+    position = _after_commas(text, 0)
+    while position < len(text):
+        found = _TAG.match(text, position)
+        if found is None:
+            break
+        (weak if found[1] else strong).append(found[2])
+        following = _after_commas(text, found.end())
+        if following < len(text) and "," not in text[found.end() : following]:
+            break
+        position = following
+    if position < len(text) or not (strong or weak):
+        raise invalid(name, 'a list of entity tags, such as "1a", or * is expected')
+    return Tags(strong=tuple(strong), weak=tuple(weak))
+
+
+def _after_commas(text: str, position: int) -> int:
+    found = _BETWEEN.match(text, position)
+    return found.end() if found else position

@@ -1,0 +1,192 @@
+"""The containers of databases: what the account has, beside what the workspace has on record."""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from shared import logs
+from shared.auth.principals import Principal
+from shared.catalog.apply import CatalogService
+from shared.catalog.diff import Change
+from shared.catalog.items import ItemKind, container_key, definition_of
+from shared.catalog.models import Container, DataClass
+from shared.catalog.ports import StoredCatalog
+from shared.catalog.snapshot import Catalog, OwnedDatabase
+from shared.data_stores.failures import container_exists
+from shared.data_stores.models import AccountContainer, DatabasePlace
+from shared.data_stores.ports import ContainerStore
+from shared.data_stores.tables import database_not_found
+from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,254}")
+PATH: Final = re.compile(r"/[^/]+(/[^/]+)?")
+EVIDENCE_REASON: Final = (
+    "Evidence belongs in the audit chains: a container's documents can be replaced and deleted without a trace."
+)
+_LOG = logs.logger("data_stores")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedContainer:
+    """A container, a record, or both.
+
+    Attributes:
+        name: of both.
+        partition_key_path: the container's, else the record's.
+        data_class: None without a record.
+        declared: whether there is a record.
+        provisioned: whether there is a container.
+    """
+
+    name: str
+    partition_key_path: str
+    data_class: DataClass | None
+    declared: bool
+    provisioned: bool
+
+
+class Containers:
+    """Lists, creates and forgets containers; creations and removals of records are audit events.
+
+    Args:
+        catalog: gives the workspace as it is now.
+        changes: makes changes to it.
+        account: what accounts have.
+    """
+
+    def __init__(
+        self, catalog: Callable[[], Awaitable[Catalog]], changes: CatalogService, account: ContainerStore
+    ) -> None:
+        self._catalog = catalog
+        self._changes = changes
+        self._account = account
+
+    async def list(self, database: str) -> Sequence[ListedContainer]:
+        """Return the containers of a database and the records without one, by name.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND``.
+        """
+        owned = await self._database(database)
+        found = {container.name: container for container in await self._account.list(_place(owned))}
+        names = sorted({*found, *owned.containers})
+        return [_listed(name, found.get(name), owned.containers.get(name)) for name in names]
+
+    async def create(self, caller: Principal, database: str, container: Container) -> ListedContainer:
+        """Create a container with its record.
+
+        The record comes first and goes again when the account refuses: whatever ends this in the middle leaves a
+        record without a container, which is listed as such and can be deleted.
+
+        Raises:
+            WorkspaceError: INVALID naming fields, or ``DATA_CLASS_REFUSED``; NOT_FOUND ``DATABASE_NOT_FOUND``; CONFLICT
+                ``CONTAINER_EXISTS``.
+        """
+        _check(container)
+        owned = await self._database(database)
+        place = _place(owned)
+        if container.name in owned.containers or await self._account.find(place, container.name) is not None:
+            raise container_exists()
+        key, definition = container_key(database, container.name), definition_of(container)
+
+        def decide(stored: StoredCatalog) -> Sequence[Change]:
+            if any(item.kind == ItemKind.CONTAINER and item.key == key for item in stored.items):
+                raise container_exists()
+            return [Change(ItemKind.CONTAINER, key, None, definition)]
+
+        await self._changes.change(decide, caller.member_id)
+        made = AccountContainer(container.name, container.partition_key_path)
+        try:
+            await self._account.create(place, made)
+        except WorkspaceError:
+            await self._forget(caller, key)
+            raise
+        return _listed(container.name, made, container)
+
+    async def delete(self, caller: Principal, database: str, name: str) -> None:
+        """Remove the record of a container that the account does not have.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND`` or ``CONTAINER_NOT_FOUND``; CONFLICT
+                ``CONTAINER_PROVISIONED`` or ``CONTAINER_NOT_DECLARED``.
+        """
+        owned = await self._database(database)
+        declared = name in owned.containers
+        if await self._account.find(_place(owned), name) is not None:
+            raise _provisioned(owned, name) if declared else _not_declared(owned, name)
+        await self._remove(caller, container_key(database, name))
+
+    async def _forget(self, caller: Principal, key: str) -> None:
+        try:
+            await self._remove(caller, key)
+        except WorkspaceError:
+            _LOG.exception("the record of a container that was not created stays", extra=logs.fields(container=key))
+
+    async def _remove(self, caller: Principal, key: str) -> None:
+        def decide(stored: StoredCatalog) -> Sequence[Change]:
+            held = [item for item in stored.items if item.kind == ItemKind.CONTAINER and item.key == key]
+            if not held:
+                detail = "The database has neither a container nor a record of this name."
+                raise WorkspaceError(Kind.NOT_FOUND, "CONTAINER_NOT_FOUND", detail)
+            return [Change(ItemKind.CONTAINER, key, held[0].definition, None)]
+
+        await self._changes.change(decide, caller.member_id)
+
+    async def _database(self, lookup: str) -> OwnedDatabase:
+        owned = (await self._catalog()).find_database(lookup)
+        if owned is None:
+            raise database_not_found()
+        return owned
+
+
+def _place(owned: OwnedDatabase) -> DatabasePlace:
+    return DatabasePlace(owned.store, owned.database.lookup)
+
+
+def _listed(name: str, found: AccountContainer | None, record: Container | None) -> ListedContainer:
+    known = found.partition_key_path if found else record.partition_key_path if record else ""
+    data_class = None if record is None else record.data_class
+    return ListedContainer(name, known, data_class, declared=record is not None, provisioned=found is not None)
+
+
+def check_name_and_path(name: str, path: str) -> Sequence[FieldError]:
+    """Return which of a container's name and partition key path break their rules."""
+    errors = []
+    if not NAME.fullmatch(name):
+        errors.append(
+            FieldError("name", "2 to 255 letters, digits, _ and -, the first a letter or digit, are expected")
+        )
+    if not PATH.fullmatch(path):
+        errors.append(FieldError("partitionKeyPath", "a path such as /line or /plant/line is expected"))
+    return errors
+
+
+def _check(container: Container) -> None:
+    errors = check_name_and_path(container.name, container.partition_key_path)
+    if errors:
+        raise invalid_fields(errors)
+    if container.data_class is DataClass.EVIDENCE:
+        raise WorkspaceError(
+            Kind.INVALID,
+            "DATA_CLASS_REFUSED",
+            EVIDENCE_REASON,
+            errors=[{"field": "dataClass", "message": EVIDENCE_REASON}],
+            reason=EVIDENCE_REASON,
+        )
+
+
+def _provisioned(owned: OwnedDatabase, name: str) -> WorkspaceError:
+    detail = (
+        f"Container {name} exists in database {owned.database.lookup} of store {owned.store}. Delete it in the Azure "
+        "portal (the account's Data Explorer) first, then its record here."
+    )
+    return WorkspaceError(Kind.CONFLICT, "CONTAINER_PROVISIONED", detail)
+
+
+def _not_declared(owned: OwnedDatabase, name: str) -> WorkspaceError:
+    detail = (
+        f"Container {name} exists in database {owned.database.lookup} of store {owned.store}, but the workspace has no "
+        "record of it to remove. Delete it in the Azure portal (the account's Data Explorer)."
+    )
+    return WorkspaceError(Kind.CONFLICT, "CONTAINER_NOT_DECLARED", detail)

@@ -1,0 +1,75 @@
+"""Continuation tokens: opaque, signed, and good for one table and one partition filter only."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from shared.data_stores.models import PartitionValue, Table
+from shared.data_stores.partition_keys import key_text
+from shared.errors import invalid
+
+FIELD: Final = "continuationToken"
+_SIGNATURE_BYTES: Final = 16
+_LONGEST: Final = 16_384
+
+type Secret = Callable[[], Awaitable[bytes]]
+
+
+class Continuations:
+    """Makes and reads tokens.
+
+    Args:
+        secret: gives the key that signs them, the same on all instances.
+    """
+
+    def __init__(self, secret: Secret) -> None:
+        self._secret = secret
+
+    async def make(self, table: Table, partition: PartitionValue, position: str, *, whole: bool) -> str:
+        """Return the token of a store's position in a list."""
+        signature = await self._signature(table, partition, position, whole=whole)
+        return base64.urlsafe_b64encode(signature + position.encode()).rstrip(b"=").decode()
+
+    async def read(self, table: Table, partition: PartitionValue, token: str, *, whole: bool) -> str:
+        """Return the position that a token stands for.
+
+        Raises:
+            WorkspaceError: INVALID naming ``continuationToken``: it was not made here, or for another list.
+        """
+        content = _decoded(token)
+        try:
+            position = content[_SIGNATURE_BYTES:].decode()
+        except UnicodeDecodeError:
+            raise _refused() from None
+        signature = await self._signature(table, partition, position, whole=whole)
+        if not hmac.compare_digest(signature, content[:_SIGNATURE_BYTES]):
+            raise _refused()
+        return position
+
+    async def _signature(self, table: Table, partition: PartitionValue, position: str, *, whole: bool) -> bytes:
+        place = table.place
+        listed = "" if whole else f"={key_text(partition)}"
+        parts = (place.store, place.database, table.container.name, listed, position)
+        # Each part with its length: no two lists share a text.
+        text = "".join(f"{len(part)}:{part}" for part in parts)
+        return hmac.digest(await self._secret(), text.encode(), hashlib.sha256)[:_SIGNATURE_BYTES]
+
+
+def _decoded(token: str) -> bytes:
+    if not token.isascii() or len(token) > _LONGEST:
+        raise _refused()
+    try:
+        content = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raise _refused() from None
+    # Bits that no byte holds would let one token have several texts.
+    if base64.urlsafe_b64encode(content).rstrip(b"=").decode() != token:
+        raise _refused()
+    return content
+
+
+def _refused() -> Exception:
+    return invalid(FIELD, "is not one that this list gave")

@@ -1,0 +1,191 @@
+"""The documents of published tables."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shared.catalog.models import Verb
+from shared.data_stores.conditions import Condition
+from shared.data_stores.continuation import Continuations
+from shared.data_stores.document_rules import Draft, check_id, draft, with_id
+from shared.data_stores.failures import document_not_found, precondition_failed
+from shared.data_stores.models import MISSING, DocumentKey, Missing, PartitionValue, Stored, Table
+from shared.data_stores.partition_keys import ID_PATH, key_text, value_at
+from shared.data_stores.ports import DocumentStore
+from shared.data_stores.tables import Address, Exposed, Tables
+from shared.errors import invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page of a table.
+
+    Attributes:
+        texts: the documents' JSON.
+        continuation: token of the next page, None on the last.
+    """
+
+    texts: tuple[bytes, ...]
+    continuation: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A document as it was written.
+
+    Attributes:
+        key: names it.
+        stored: what is stored.
+        partition_path: of its table.
+    """
+
+    key: DocumentKey
+    stored: Stored
+    partition_path: str
+
+
+class Documents:
+    """Reads and writes documents under the rules of their tables.
+
+    Every method raises the refusals of :meth:`shared.data_stores.tables.Tables.exposed`, then INVALID
+    ``PARTITION_KEY_REQUIRED``, then FORBIDDEN ``DATA_PLANE_FORBIDDEN``, then what the store raises. A partition key is
+    ``MISSING`` where the caller names none.
+
+    Args:
+        tables: finds tables.
+        store: keeps documents.
+        continuations: makes the tokens of lists.
+    """
+
+    def __init__(self, tables: Tables, store: DocumentStore, continuations: Continuations) -> None:
+        self._tables = tables
+        self._store = store
+        self._continuations = continuations
+
+    async def list(self, address: Address, partition: PartitionValue, limit: int, token: str | None) -> Listed:
+        """Return a page of a table, or of one partition of it.
+
+        Raises:
+            WorkspaceError: INVALID naming ``continuationToken``.
+        """
+        found = await self._tables.exposed(address, Verb.LIST)
+        whole = isinstance(partition, Missing)
+        tokens = self._continuations
+        after = None if token is None else await tokens.read(found.table, partition, token, whole=whole)
+        found.check_granted()
+        page = await self._store.list(found.table, partition, limit, after, whole=whole)
+        if page.position is None:
+            return Listed(page.texts, None)
+        return Listed(page.texts, await tokens.make(found.table, partition, page.position, whole=whole))
+
+    async def read(
+        self, address: Address, document_id: str, partition: PartitionValue, condition: Condition
+    ) -> tuple[Stored, bool]:
+        """Return a document, and whether the caller has it already as If-None-Match says.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
+        """
+        check_id(document_id, "documentId")
+        found = await self._tables.exposed(address, Verb.READ)
+        stored = await self._stored(found.table, _key(found, document_id, partition))
+        condition.check_match(stored.etag)
+        return stored, condition.known(stored.etag)
+
+    async def create(self, address: Address, body: dict[str, Any]) -> Written:
+        """Store a new document; an id is made where it has none.
+
+        Raises:
+            WorkspaceError: INVALID naming what a document cannot be; TOO_LARGE ``DOCUMENT_TOO_LARGE``; CONFLICT
+                ``DOCUMENT_EXISTS``.
+        """
+        document = with_id(body)
+        made = draft(document, MISSING)
+        found = await self._tables.exposed(address, Verb.CREATE)
+        partition = value_at(document, found.path)
+        if isinstance(partition, Missing):
+            raise _required(found.path)
+        found.check_granted()
+        key = DocumentKey(made.key.id, partition)
+        etag = await self._store.create(found.table, key, made.text)
+        return Written(key, Stored(made.text, etag), found.path)
+
+    async def replace(
+        self,
+        address: Address,
+        document_id: str,
+        partition: PartitionValue,
+        body: Mapping[str, Any],
+        condition: Condition,
+    ) -> Stored:
+        """Store a document in place of one.
+
+        The partition key is the caller's, else the body's own; where both name one they agree.
+
+        Raises:
+            WorkspaceError: INVALID naming what a document cannot be; TOO_LARGE ``DOCUMENT_TOO_LARGE``; NOT_FOUND
+                ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
+        """
+        check_id(document_id, "documentId")
+        document = with_id({"id": document_id, **body})
+        if document["id"] != document_id:
+            raise invalid("id", "differs from the document's id in the address")
+        made = draft(document, MISSING)
+        found = await self._tables.exposed(address, Verb.REPLACE)
+        written = _replacement(found, made, value_at(document, found.path), partition)
+        found.check_granted()
+        etag = await self._expected(found.table, written.key, condition)
+        return Stored(written.text, await self._store.replace(found.table, written.key, written.text, etag))
+
+    async def delete(self, address: Address, document_id: str, partition: PartitionValue, condition: Condition) -> None:
+        """Remove a document.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
+        """
+        check_id(document_id, "documentId")
+        found = await self._tables.exposed(address, Verb.DELETE)
+        key = _key(found, document_id, partition)
+        etag = await self._expected(found.table, key, condition)
+        await self._store.delete(found.table, key, etag)
+
+    async def _expected(self, table: Table, key: DocumentKey, condition: Condition) -> str | None:
+        """Return the ETag under which a write fulfils its condition, None for any."""
+        if condition.empty or condition.single is not None:
+            return condition.single
+        stored = await self._stored(table, key)
+        condition.check_match(stored.etag)
+        if condition.known(stored.etag):
+            raise precondition_failed()
+        return stored.etag
+
+    async def _stored(self, table: Table, key: DocumentKey) -> Stored:
+        stored = await self._store.read(table, key)
+        if stored is None:
+            raise document_not_found()
+        return stored
+
+
+def _key(found: Exposed, document_id: str, partition: PartitionValue) -> DocumentKey:
+    if isinstance(partition, Missing):
+        if found.path != ID_PATH:
+            raise _required(found.path)
+        partition = document_id
+    found.check_granted()
+    return DocumentKey(document_id, partition)
+
+
+def _replacement(found: Exposed, made: Draft, own: PartitionValue, given: PartitionValue) -> Draft:
+    field = found.path[1:].replace("/", ".")
+    if isinstance(own, Missing):
+        if isinstance(given, Missing):
+            raise _required(found.path)
+        raise invalid(field, "is missing; the partition key of a document cannot change")
+    if not isinstance(given, Missing) and key_text(given) != key_text(own):
+        raise invalid(field, "differs from partitionKey; the partition key of a document cannot change")
+    return Draft(DocumentKey(made.key.id, own), made.text)
+
+
+def _required(path: str) -> Exception:
+    rule = f"is required; the table is partitioned on {path}"
+    return invalid("partitionKey", rule, code="PARTITION_KEY_REQUIRED")

@@ -1,0 +1,56 @@
+"""Partition keys: read from documents and requests, by the same rules for every store."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from shared.data_stores.models import MISSING, Missing, PartitionValue
+from shared.errors import invalid
+
+MAX_VALUE_BYTES: Final = 2048
+"""Of a text; the limit of Cosmos DB."""
+
+ID_PATH: Final = "/id"
+
+
+def value_at(document: Mapping[str, Any], path: str) -> PartitionValue:
+    """Return a document's partition key value.
+
+    Args:
+        document: the document.
+        path: ``/a``, or ``/a/b`` for a member of a member.
+
+    Raises:
+        WorkspaceError: INVALID naming the member: an object, an array, or a text over 2,048 bytes.
+    """
+    value: Any = document
+    for name in path.split("/")[1:]:
+        if not isinstance(value, dict) or name not in value:
+            return MISSING
+        value = value[name]
+    return checked(value, path[1:].replace("/", "."))
+
+
+def checked(value: Any, field: str) -> PartitionValue:
+    """Return a JSON value as a partition key value.
+
+    Raises:
+        WorkspaceError: INVALID naming the field.
+    """
+    if isinstance(value, dict | list):
+        raise invalid(field, "the partition key is a text, a number, true, false or null")
+    if isinstance(value, str) and len(value.encode()) > MAX_VALUE_BYTES:
+        raise invalid(field, f"the partition key has at most {MAX_VALUE_BYTES} bytes")
+    result: PartitionValue = value
+    return result
+
+
+def key_text(value: PartitionValue) -> str:
+    """Return a text that is the same for equal values and another one for others; empty for the missing one."""
+    if isinstance(value, Missing):
+        return ""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        # Zero has one text, whatever its sign.
+        return repr(float(value) + 0.0)
+    return orjson.dumps(value).decode()

@@ -1,0 +1,108 @@
+"""Which table a request reaches, and the refusals in their order."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from shared.catalog.models import Container, DatabaseAccess, Verb
+from shared.catalog.snapshot import Catalog, OwnedDatabase
+from shared.data_stores.failures import data_plane_forbidden, table_not_found
+from shared.data_stores.models import AccountContainer, DatabasePlace, Table
+from shared.data_stores.ports import ContainerStore
+from shared.errors import Kind, WorkspaceError
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What the path of a table's route names."""
+
+    store: str
+    database: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exposed:
+    """A table that publishes the verb asked for.
+
+    Attributes:
+        table: where its documents are.
+        granted: whether the account grants access to them.
+    """
+
+    table: Table
+    granted: bool
+
+    @property
+    def path(self) -> str:
+        """The partition key path."""
+        return self.table.container.partition_key_path
+
+    def check_granted(self) -> None:
+        """Refuse an account without access to documents.
+
+        Raises:
+            WorkspaceError: FORBIDDEN ``DATA_PLANE_FORBIDDEN``.
+        """
+        if not self.granted:
+            raise data_plane_forbidden()
+
+
+def database_not_found() -> WorkspaceError:
+    """Return the error for a database that the workspace does not have."""
+    return WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_FOUND", "There is no database with this lookup.")
+
+
+class Tables:
+    """Finds tables.
+
+    Args:
+        catalog: gives the workspace as it is now.
+        containers: what accounts have.
+    """
+
+    def __init__(self, catalog: Callable[[], Awaitable[Catalog]], containers: ContainerStore) -> None:
+        self._catalog = catalog
+        self._containers = containers
+
+    async def exposed(self, address: Address, verb: Verb) -> Exposed:
+        """Return the table at an address, for one verb.
+
+        Raises:
+            WorkspaceError: the first that holds of NOT_FOUND ``DATABASE_NOT_FOUND``, ``DATABASE_NOT_IN_STORE``,
+                ``TABLE_NOT_FOUND``, ``TABLE_NOT_EXPOSED``, and FORBIDDEN ``OPERATION_NOT_EXPOSED``.
+        """
+        owned = (await self._catalog()).find_database(address.database)
+        if owned is None:
+            raise database_not_found()
+        if owned.store != address.store:
+            detail = "The database is not in this store."
+            raise WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_IN_STORE", detail)
+        record = await self._record(owned, address.table)
+        if not record.expose:
+            raise _not_exposed()
+        if verb not in record.expose:
+            detail = f"The table does not publish the operation {verb}."
+            raise WorkspaceError(Kind.FORBIDDEN, "OPERATION_NOT_EXPOSED", detail, exposed=sorted(record.expose))
+        container = AccountContainer(record.name, record.partition_key_path)
+        table = Table(DatabasePlace(owned.store, owned.database.lookup), container)
+        return Exposed(table, owned.database.access is DatabaseAccess.GRANTED)
+
+    async def _record(self, owned: OwnedDatabase, name: str) -> Container:
+        """Return a container's record; where there is none, or it says so itself, the account tells of the container.
+
+        Raises:
+            WorkspaceError: NOT_FOUND ``TABLE_NOT_FOUND`` or ``TABLE_NOT_EXPOSED``.
+        """
+        record = owned.containers.get(name)
+        if record is not None and record.provisioned:
+            return record
+        place = DatabasePlace(owned.store, owned.database.lookup)
+        if await self._containers.find(place, name) is None:
+            raise table_not_found()
+        if record is None:
+            raise _not_exposed()
+        return record
+
+
+def _not_exposed() -> WorkspaceError:
+    return WorkspaceError(Kind.NOT_FOUND, "TABLE_NOT_EXPOSED", "The container publishes nothing.")

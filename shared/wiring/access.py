@@ -51,6 +51,10 @@ class AccessServices(ProvenanceServices):
 
     @cached_property
     def _credential_store(self) -> CredentialStore:
+        if self.on_azure:
+            from shared.backends.azure.cosmos_credentials import CosmosCredentialStore  # noqa: PLC0415
+
+            return CosmosCredentialStore(self.cosmos)
         from shared.backends.embedded.credentials import SqliteCredentialStore  # noqa: PLC0415
 
         return SqliteCredentialStore(self._workspace_file)

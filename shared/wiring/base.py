@@ -1,4 +1,4 @@
-"""What every part of the wiring stands on: the settings and the workspace's own store."""
+"""What every part of the wiring stands on: the settings, and the workspace's own file or account."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -7,23 +7,33 @@ from shared.errors import Kind, WorkspaceError
 from shared.settings import Settings, Stores
 
 if TYPE_CHECKING:
+    from shared.backends.azure.cosmos_account import CosmosAccount
     from shared.backends.embedded.sqlite import Database
 
 
 class Base:
-    """Settings, and the file of the embedded stores."""
+    """Settings, the file of the embedded stores, and the accounts of those in the cloud."""
 
     def __init__(self, configured: Settings) -> None:
         self.settings = configured
 
     @cached_property
     def _workspace_file(self) -> "Database":
-        self._embedded("workspace store")
         from shared.backends.embedded import answers, catalog, credentials, download_jobs, idempotency  # noqa: PLC0415
         from shared.backends.embedded.sqlite import Database  # noqa: PLC0415
 
         schemas = (catalog.SCHEMA, credentials.SCHEMA, idempotency.SCHEMA, answers.SCHEMA, download_jobs.SCHEMA)
         return Database(self.settings.data_dir / "workspace.sqlite", "".join(schemas))
+
+    @cached_property
+    def cosmos(self) -> "CosmosAccount":
+        """The account that keeps the workspace's state in the cloud."""
+        from shared.backends.azure.cosmos_account import CosmosAccount  # noqa: PLC0415
+
+        configured = self.settings
+        return CosmosAccount(
+            configured.cosmos_endpoint, configured.cosmos_database, client_id=configured.managed_identity_client_id
+        )
 
     @property
     def on_azure(self) -> bool:

@@ -17,6 +17,10 @@ class CatalogServices(Base):
     @cached_property
     def catalog_store(self) -> CatalogStore:
         """Where the catalog is kept."""
+        if self.on_azure:
+            from shared.backends.azure.cosmos_catalog import CosmosCatalogStore  # noqa: PLC0415
+
+            return CosmosCatalogStore(self.cosmos)
         from shared.backends.embedded.catalog import SqliteCatalogStore  # noqa: PLC0415
 
         return SqliteCatalogStore(self._workspace_file)

@@ -40,6 +40,10 @@ class DownloadServices(ColdServices, CatalogServices):
 
     @cached_property
     def _download_jobs(self) -> JobStore:
+        if self.on_azure:
+            from shared.backends.azure.cosmos_download_jobs import CosmosJobStore  # noqa: PLC0415
+
+            return CosmosJobStore(self.cosmos)
         from shared.backends.embedded.download_jobs import SqliteJobStore  # noqa: PLC0415
 
         return SqliteJobStore(self._workspace_file)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from shared.auth.principals import Principal
 from shared.rate_limits.limiter import Admission, RateLimiter
 from shared.rate_limits.models import budget_of
+from shared.rate_limits.ports import LeaseStore
 from shared.wiring.catalog import CatalogServices
 
 if TYPE_CHECKING:
@@ -20,10 +21,17 @@ class LimitServices(CatalogServices):
     @cached_property
     def rate_limiter(self) -> RateLimiter:
         """Counts requests."""
-        self._embedded("rate limits")
+        return RateLimiter(self._lease_store)
+
+    @cached_property
+    def _lease_store(self) -> LeaseStore:
+        if self.on_azure:
+            from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore  # noqa: PLC0415
+
+            return CosmosLeaseStore(self.cosmos)
         from shared.backends.embedded.rate_limits import SqliteLeaseStore  # noqa: PLC0415
 
-        return RateLimiter(SqliteLeaseStore(self._limits_file))
+        return SqliteLeaseStore(self._limits_file)
 
     @cached_property
     def _limits_file(self) -> "Database":

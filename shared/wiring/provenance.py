@@ -23,17 +23,9 @@ class ProvenanceServices(CatalogServices):
     def chain_store(self) -> ChainStore:
         """Keeps the audit chains."""
         if self.on_azure:
-            from shared.backends.azure.cosmos_account import CosmosAccount  # noqa: PLC0415
             from shared.backends.azure.cosmos_chain import CosmosChainStore  # noqa: PLC0415
 
-            configured = self.settings
-            return CosmosChainStore(
-                CosmosAccount(
-                    configured.cosmos_endpoint,
-                    configured.cosmos_database,
-                    client_id=configured.managed_identity_client_id,
-                )
-            )
+            return CosmosChainStore(self.cosmos)
         from shared.backends.embedded.provenance import SqliteChainStore  # noqa: PLC0415
 
         return SqliteChainStore(self.settings.data_dir / "provenance.sqlite")
@@ -82,6 +74,10 @@ class ProvenanceServices(CatalogServices):
     @cached_property
     def idempotency(self) -> IdempotencyKeys:
         """Remembers idempotency keys."""
+        if self.on_azure:
+            from shared.backends.azure.cosmos_idempotency import CosmosIdempotencyStore  # noqa: PLC0415
+
+            return IdempotencyKeys(CosmosIdempotencyStore(self.cosmos))
         from shared.backends.embedded.idempotency import SqliteIdempotencyStore  # noqa: PLC0415
 
         return IdempotencyKeys(SqliteIdempotencyStore(self._workspace_file))
@@ -89,6 +85,10 @@ class ProvenanceServices(CatalogServices):
     @cached_property
     def answers(self) -> Answers:
         """Remembers the answers of requests with an idempotency key."""
+        if self.on_azure:
+            from shared.backends.azure.cosmos_answers import CosmosAnswerStore  # noqa: PLC0415
+
+            return Answers(CosmosAnswerStore(self.cosmos))
         from shared.backends.embedded.answers import SqliteAnswerStore  # noqa: PLC0415
 
         return Answers(SqliteAnswerStore(self._workspace_file))

@@ -31,7 +31,10 @@ class TelemetryServices(CatalogServices):
     @cached_property
     def connection_states(self) -> ConnectionStateStore:
         """Status and statistics of connections."""
-        self._embedded("connection states")
+        if self.on_azure:
+            from shared.backends.azure.cosmos_connection_states import CosmosConnectionStates  # noqa: PLC0415
+
+            return CosmosConnectionStates(self.cosmos)
         from shared.backends.embedded.connection_states import EmbeddedConnectionStates  # noqa: PLC0415
 
         return EmbeddedConnectionStates(self.settings.data_dir / "workspace.sqlite")

@@ -5,6 +5,7 @@ import time
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Any
 
 import orjson
@@ -116,6 +117,7 @@ class Container:
         self._partitions: dict[Key, dict[str, Item]] = {}
         self._shelves: dict[Key, Shelf] = {}
         self._created = 0
+        self._ends: list[tuple[float, int, Key, str, str]] = []
 
     def range_of(self, epk: str) -> PhysicalRange:
         """Gives the physical partition that holds an effective partition key."""
@@ -155,6 +157,15 @@ class Container:
             for claim in self.unique_keys.claims(item.document) if item is not None else ():
                 self._claimed[key, *claim] = item_id
 
+    def expire(self) -> None:
+        """Removes the items whose time to live is over; the service does so when it finds the time, but hides them."""
+        moment = time.time()
+        while self._ends and self._ends[0][0] <= moment:
+            _, _, key, item_id, etag = heappop(self._ends)
+            item = self.find(key, item_id)
+            if item is not None and item.etag == etag:
+                self.commit({(key, item_id): None})
+
     def _release(self, item: Item) -> None:
         for claim in self.unique_keys.claims(item.document):
             self._claimed.pop((item.key, *claim), None)
@@ -168,6 +179,10 @@ class Container:
         self._partitions.setdefault(item.key, {})[item.id] = item
         self._shelves.setdefault(item.key, Shelf()).put(item)
         self.range_of(item.epk).shelf.put(item)
+        default = self.properties.get("defaultTtl")
+        seconds = item.document.get("ttl", default)
+        if default is not None and isinstance(seconds, int) and seconds > 0:
+            heappush(self._ends, (item.document["_ts"] + seconds, item.number, item.key, item.id, item.etag))
 
 
 class Transaction:

@@ -60,6 +60,7 @@ class ControlPlane:
                 intended = request.header("x-ms-cosmos-intended-collection-rid", container.rid)
                 if intended != container.rid:
                     raise Refusal(400, "Collection rid in the request does not match the container's.", 1024)
+                container.expire()
                 return container
         substatus = 1003 if request.segments[4:] else 0
         raise Refusal(404, "Resource Not Found: the container does not exist.", substatus)
@@ -208,7 +209,11 @@ def _check_definition(body: dict[str, Any]) -> None:
         raise unsupported("partition keys of hash version 1")
     _check_unique_keys(body.get("uniqueKeyPolicy"))
     ttl = body.get("defaultTtl")
-    for name in (*_NOT_IMPLEMENTED, *(["defaultTtl"] if ttl and ttl > 0 else [])):
+    if ttl is not None and (not isinstance(ttl, int) or (ttl < 1 and ttl != -1)):
+        raise Refusal(400, "The time to live of a container is -1 or a positive number of seconds.")
+    if ttl is not None and body.get("indexingPolicy", {}).get("indexingMode") == "none":
+        raise Refusal(400, "A container without an index has no time to live.")
+    for name in _NOT_IMPLEMENTED:
         if body.get(name):
             raise unsupported(f"the container property '{name}'")
 

@@ -1,5 +1,6 @@
 """Databases, containers and throughput through the SDK."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -74,5 +75,26 @@ async def test_unimplemented_properties_are_refused(database: DatabaseProxy) -> 
     computed: Any = [{"name": "n", "query": "SELECT VALUE c.n FROM c"}]
     with pytest.raises(CosmosHttpResponseError, match="does not implement the container property 'computedProperties'"):
         await database.create_container("records", PartitionKey("/pk"), computed_properties=computed)
-    with pytest.raises(CosmosHttpResponseError, match="defaultTtl"):
-        await database.create_container("records", PartitionKey("/pk"), default_ttl=10)
+
+
+async def test_items_expire(database: DatabaseProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An item vanishes a time to live after it was written: its own one, else the container's; -1 is never."""
+    ticks = [1_000_000.0]
+    monkeypatch.setattr("tests.cosmos_server.containers.time", SimpleNamespace(time=lambda: ticks[0]))
+    container = await database.create_container("records", PartitionKey("/pk"), default_ttl=100)
+    for item_id, own in (("default", {}), ("short", {"ttl": 10}), ("never", {"ttl": -1}), ("renewed", {"ttl": 10})):
+        await container.create_item({"id": item_id, "pk": "a", **own})
+    found: list[str] = []
+    for later, left in ((9, 4), (10, 3), (100, 2), (10_000, 1)):
+        ticks[0] = 1_000_000 + later
+        found = [item["id"] async for item in container.query_items("SELECT * FROM c", partition_key="a")]
+        assert len(found) == left
+        if later == 9:
+            await container.upsert_item({"id": "renewed", "pk": "a", "ttl": 500})
+    assert found == ["never"]
+
+
+async def test_bad_times_to_live_are_refused(database: DatabaseProxy) -> None:
+    """Zero is none."""
+    with pytest.raises(CosmosHttpResponseError, match="time to live"):
+        await database.create_container("records", PartitionKey("/pk"), default_ttl=0)

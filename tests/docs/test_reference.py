@@ -14,7 +14,7 @@ from shared.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+|THROTTLED|UNAUTHENTICATED")
-RAISERS = {"WorkspaceError", "invalid", "invalid_fields", "answering"}
+RAISERS = {"CosmosState", "WorkspaceError", "invalid", "invalid_fields", "answering"}
 
 
 def test_the_reference_is_up_to_date() -> None:

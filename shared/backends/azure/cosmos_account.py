@@ -1,4 +1,4 @@
-"""Opens a Cosmos DB account for audit chains, and refuses the kinds that cannot keep them."""
+"""Opens the workspace's Cosmos DB account, and refuses the kinds that cannot keep what it must."""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from azure.cosmos.documents import DatabaseAccount
 from azure.identity.aio import DefaultAzureCredential
 
 from shared import logs
-from shared.backends.azure.cosmos_containers import faults_of
+from shared.backends.azure.cosmos_containers import DEFINITIONS
 from shared.backends.azure.cosmos_faults import reading, unavailable
 from shared.backends.azure.cosmos_usage import CosmosUsage
 from shared.errors import WorkspaceError
@@ -59,7 +59,7 @@ class CosmosAccount:
         self._containers: dict[str, ContainerProxy] = {}
 
     async def container(self, name: str) -> ContainerProxy:
-        """Return a container that can hold chains.
+        """Return one of the service's own containers, found fit.
 
         Raises:
             WorkspaceError: UNAVAILABLE; the account does not answer, or its definition or the container's is unfit.
@@ -112,7 +112,7 @@ class CosmosAccount:
         except Exception as error:
             _LOG.exception("a container cannot be read", extra=logs.fields(container=name))
             raise unavailable(f"has no container {name}") from error
-        faults = faults_of(properties)
+        faults = DEFINITIONS[name].faults(properties)
         if faults:
             raise unavailable(f"does not take container {name}: {'; '.join(faults)}")
         return container

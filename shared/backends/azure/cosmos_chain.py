@@ -3,20 +3,19 @@
 Tested with the genuine SDK against a test server at the wire; nothing here has been run against Cosmos DB.
 """
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from http import HTTPStatus
 from typing import Any, Final
 
-from azure.core.exceptions import AzureError
 from azure.cosmos.aio import ContainerProxy
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from shared.backends.azure import cosmos_items as items
 from shared.backends.azure.cosmos_account import CosmosAccount
-from shared.backends.azure.cosmos_faults import of_batch, reading, throttled_seconds
+from shared.backends.azure.cosmos_batches import Operation, send
+from shared.backends.azure.cosmos_faults import reading
 from shared.backends.azure.cosmos_heads import changed_heads
 from shared.backends.azure.cosmos_items import Head
 from shared.backends.azure.cosmos_queries import MAX_PAGE, Query, of_filters
@@ -29,10 +28,7 @@ SEGMENT_BYTES: Final = 8_000_000_000
 """A logical partition holds 20 GB with its index; what is counted here are the items alone."""
 
 THROTTLED_SECONDS: Final = 10.0
-_LEAST_WAIT_SECONDS: Final = 0.005
 _STORED_AS: Final = {Lookup.APPEND_ID: "c.append", Lookup.AMENDMENT_ID: "c.p.AmendmentID"}
-
-type Operation = tuple[str, tuple[Any, ...], dict[str, Any]]
 
 
 class CosmosChainStore:
@@ -176,22 +172,7 @@ class CosmosChainStore:
         return Head(segment, tip, size, size >= self._segment_bytes, "")
 
     async def _sent(self, container: ContainerProxy, operations: Sequence[Operation], partition: str) -> Any:
-        """Send a batch once; again only after a refusal that says that nothing was written."""
-        deadline = time.monotonic() + THROTTLED_SECONDS
-        while True:
-            # The SDK takes the conditions out of what it is given: a second try with the same would have none.
-            fresh = [(kind, arguments, dict(options)) for kind, arguments, options in operations]
-            try:
-                return await container.execute_item_batch(
-                    fresh, partition, no_response=True, response_hook=self.usage.answered
-                )
-            except (AzureError, OSError, TimeoutError) as error:
-                wait = throttled_seconds(error)
-                if wait is None or time.monotonic() + wait > deadline:
-                    raise of_batch(error, self.usage) from error
-                self.usage.throttled += 1
-                self.usage.charged(getattr(error, "headers", None) or {})
-                await asyncio.sleep(max(wait, _LEAST_WAIT_SECONDS))
+        return await send(container, operations, partition, self.usage, time.monotonic() + THROTTLED_SECONDS)
 
     async def _head(self, chain: ChainKey, segment: int) -> Head | None:
         container = await self._account.container(chain.target)

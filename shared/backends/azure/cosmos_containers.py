@@ -1,6 +1,7 @@
-"""The containers of the audit chains as they must be defined; Bicep creates the same in production."""
+"""Every container that the service keeps its own state in, as it must be defined; Bicep creates the same."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from azure.cosmos import PartitionKey
@@ -8,41 +9,93 @@ from azure.cosmos.aio import DatabaseProxy
 
 from shared.provenance.ports import PROJECTED, Target
 
-PARTITION_KEY_PATH: Final = "/chain"
-UNIQUE_KEY_PATH: Final = "/append"
-INDEXED_PATHS: Final = ("/chain/?", "/append/?", "/tip/timestamp/?", *(f"/p/{name}/?" for name in PROJECTED))
+ITEMS_DECIDE: Final = -1
+"""A time to live that only items with a ``ttl`` of their own have."""
+
+_HOUR: Final = 3600
 
 
-def indexing_policy() -> dict[str, Any]:
-    """Return the policy that indexes what is filtered on and nothing else; ids are indexed always."""
-    return {
-        "indexingMode": "consistent",
-        "automatic": True,
-        "includedPaths": [{"path": path} for path in INDEXED_PATHS],
-        "excludedPaths": [{"path": "/*"}],
-    }
+@dataclass(frozen=True, slots=True)
+class ContainerDefinition:
+    """How a container is made.
+
+    Attributes:
+        name: of the container.
+        partition_key_path: its partition key, version 2.
+        indexed_paths: what is filtered on; ids are indexed always.
+        unique_key_paths: each a unique key of its own.
+        default_ttl: seconds after which items vanish that nobody wrote to, :data:`ITEMS_DECIDE`, or None for never.
+    """
+
+    name: str
+    partition_key_path: str
+    indexed_paths: tuple[str, ...] = ()
+    unique_key_paths: tuple[str, ...] = ()
+    default_ttl: int | None = None
+
+    @property
+    def partition_member(self) -> str:
+        """The member of an item that the partition key is taken from."""
+        return self.partition_key_path.removeprefix("/")
+
+    def indexing_policy(self) -> dict[str, Any]:
+        """Return the policy that indexes what is filtered on and nothing else; without any, nothing would expire."""
+        return {
+            "indexingMode": "consistent",
+            "automatic": True,
+            "includedPaths": [{"path": path} for path in self.indexed_paths],
+            "excludedPaths": [{"path": "/*"}],
+        }
+
+    def faults(self, properties: Mapping[str, Any]) -> list[str]:
+        """Return why a container as it stands is unfit; empty when it is fit."""
+        faults = []
+        if properties.get("partitionKey", {}).get("paths") != [self.partition_key_path]:
+            faults.append(f"its partition key must be {self.partition_key_path}")
+        unique = properties.get("uniqueKeyPolicy") or {}
+        paths = [key.get("paths") for key in unique.get("uniqueKeys", [])]
+        faults += [f"it must have the unique key {path}" for path in self.unique_key_paths if [path] not in paths]
+        if (properties.get("defaultTtl") or None) != self.default_ttl:
+            faults.append(_EXPIRY.get(self.default_ttl, f"its items must expire after {self.default_ttl} seconds"))
+        return faults
+
+
+_EXPIRY: Final[Mapping[int | None, str]] = {
+    None: "its items must not expire",
+    ITEMS_DECIDE: "its items must expire when they say so themselves",
+}
+
+CHAIN_PATHS: Final = ("/chain/?", "/append/?", "/tip/timestamp/?", *(f"/p/{name}/?" for name in PROJECTED))
+CHAINS: Final = tuple(
+    ContainerDefinition(target.value, "/chain", CHAIN_PATHS, unique_key_paths=("/append",)) for target in Target
+)
+CATALOG: Final = ContainerDefinition("catalog", "/scope", ("/scope/?",))
+CREDENTIALS: Final = ContainerDefinition("credentials", "/scope", ("/scope/?", "/parent/?"), default_ttl=ITEMS_DECIDE)
+CONNECTIONS: Final = ContainerDefinition("connections", "/id")
+REQUESTS: Final = ContainerDefinition("requests", "/id", default_ttl=25 * _HOUR)
+RATE_LIMITS: Final = ContainerDefinition("rateLimits", "/id", default_ttl=180)
+DOWNLOADS: Final = ContainerDefinition("downloads", "/id", ("/owner/?", "/expiresAt/?"))
+
+CONTAINERS: Final[tuple[ContainerDefinition, ...]] = (
+    *CHAINS,
+    CATALOG,
+    CREDENTIALS,
+    CONNECTIONS,
+    REQUESTS,
+    RATE_LIMITS,
+    DOWNLOADS,
+)
+DEFINITIONS: Final[Mapping[str, ContainerDefinition]] = {definition.name: definition for definition in CONTAINERS}
 
 
 async def create_containers(database: DatabaseProxy) -> None:
-    """Create the containers of every target in a database; needs the account's key, tokens cannot."""
-    unique: Any = {"uniqueKeys": [{"paths": [UNIQUE_KEY_PATH]}]}
-    for target in Target:
+    """Create all containers in a database; needs the account's key, tokens cannot."""
+    for definition in CONTAINERS:
+        unique: Any = {"uniqueKeys": [{"paths": [path]} for path in definition.unique_key_paths]}
         await database.create_container(
-            target.value,
-            PartitionKey(PARTITION_KEY_PATH),
-            indexing_policy=indexing_policy(),
-            unique_key_policy=unique,
+            definition.name,
+            PartitionKey(definition.partition_key_path),
+            indexing_policy=definition.indexing_policy(),
+            default_ttl=definition.default_ttl,
+            unique_key_policy=unique if definition.unique_key_paths else None,
         )
-
-
-def faults_of(properties: Mapping[str, Any]) -> list[str]:
-    """Return why a container cannot hold chains; empty when it can."""
-    faults = []
-    if properties.get("partitionKey", {}).get("paths") != [PARTITION_KEY_PATH]:
-        faults.append(f"its partition key must be {PARTITION_KEY_PATH}")
-    unique = properties.get("uniqueKeyPolicy") or {}
-    if {"paths": [UNIQUE_KEY_PATH]} not in [{"paths": key.get("paths")} for key in unique.get("uniqueKeys", [])]:
-        faults.append(f"it must have the unique key {UNIQUE_KEY_PATH}")
-    if properties.get("defaultTtl"):
-        faults.append("its items must not expire")
-    return faults

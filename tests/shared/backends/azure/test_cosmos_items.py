@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.backends.azure.cosmos_containers import INDEXED_PATHS, create_containers, faults_of, indexing_policy
+from shared.backends.azure.cosmos_containers import CHAINS, create_containers
 from shared.backends.azure.cosmos_items import (
     MAX_BATCH_RECORDS,
     MAX_BATCH_WEIGHT,
@@ -153,14 +153,14 @@ async def test_containers_must_be_there_and_fit() -> None:
 
 def test_faults_of_containers_are_named() -> None:
     """Another partition key, no unique key and a time to live are each a reason."""
-    assert len(faults_of({"partitionKey": {"paths": ["/id"]}, "defaultTtl": 60})) == 3
+    assert len(CHAINS[0].faults({"partitionKey": {"paths": ["/id"]}, "defaultTtl": 60})) == 3
 
 
 def test_only_filters_are_indexed() -> None:
     """Neither canonical text nor hashes are indexed."""
-    policy = indexing_policy()
+    policy = CHAINS[0].indexing_policy()
     assert policy["excludedPaths"] == [{"path": "/*"}]
-    assert not {"/text/?", "/base64/?", "/hash/?"} & set(INDEXED_PATHS)
+    assert not {"/text/?", "/base64/?", "/hash/?"} & set(CHAINS[0].indexed_paths)
 
 
 async def test_a_wrong_key_is_unavailable() -> None:

@@ -1,0 +1,114 @@
+"""Status and statistics of connections in Cosmos DB.
+
+The counts of each hub partition are one item, since one instance reads a partition at a time: a batch costs one write,
+however many connections it holds, and no two instances write the same item for long.
+"""
+
+import asyncio
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_containers import CONNECTIONS
+from shared.backends.azure.cosmos_state import CosmosState, Item
+from shared.telemetry.ports import Arrivals, ConnectionState
+from shared.timestamps import parse_rfc3339, rfc3339
+
+_STATUSES: Final = "statuses"
+_COUNTED_ONLY: Final = "CONNECTING"
+
+
+class CosmosConnectionStates:
+    """The ConnectionStateStore port over Cosmos DB.
+
+    Args:
+        account: where the container is.
+    """
+
+    def __init__(self, account: CosmosAccount) -> None:
+        what = "the store of connection states"
+        self._state = CosmosState(account, CONNECTIONS, "CONNECTION_STATES_UNAVAILABLE", what)
+        self._rides: dict[str, tuple[list[Arrivals], asyncio.Task[None]]] = {}
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._known: dict[str, Item] = {}
+
+    async def record(self, arrivals: Sequence[Arrivals]) -> None:
+        """Count what lies above the highest sequence number counted so far.
+
+        What arrives from one source while its item is being written rides in the next write. After a failure part of it
+        may be counted; the same arrivals again complete it.
+        """
+        by_source: defaultdict[str, list[Arrivals]] = defaultdict(list)
+        for each in arrivals:
+            by_source[each.source].append(each)
+        await asyncio.gather(*(self._ride(source, of_source) for source, of_source in by_source.items()))
+
+    async def set_status(self, connection: str, status: str) -> None:
+        """Set a connection's status."""
+
+        def changed(before: Item | None) -> Item | None:
+            statuses: dict[str, str] = before["statuses"] if before else {}
+            if statuses.get(connection) == status:
+                return None
+            return {"id": _STATUSES, "statuses": statuses | {connection: status}}
+
+        await self._state.change(_STATUSES, _STATUSES, changed)
+
+    async def states(self) -> Mapping[str, ConnectionState]:
+        """Return the state of every connection that has one, by lookup."""
+        statuses: dict[str, str] = {}
+        counts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+        for item in await self._state.find("SELECT * FROM c"):
+            statuses.update(item.get("statuses", {}))
+            for connection, count in item.get("counts", {}).items():
+                counts[connection].append(count)
+        return {
+            connection: _state(statuses.get(connection, _COUNTED_ONLY), counts[connection])
+            for connection in sorted(statuses.keys() | counts.keys())
+        }
+
+    async def close(self) -> None:
+        """Wait for what is being written."""
+        await asyncio.gather(*(written for _, written in self._rides.values()), return_exceptions=True)
+
+    async def _ride(self, source: str, arrivals: Sequence[Arrivals]) -> None:
+        if source not in self._rides:
+            taken: list[Arrivals] = []
+            self._rides[source] = taken, asyncio.create_task(self._write(source, taken))
+        riders, written = self._rides[source]
+        riders.extend(arrivals)
+        # One who gives up must not take it from the others.
+        await asyncio.shield(written)
+
+    async def _write(self, source: str, arrivals: Sequence[Arrivals]) -> None:
+        place = hashlib.sha256(source.encode()).hexdigest()[:40]
+
+        def counted(before: Item | None) -> Item | None:
+            counts: dict[str, dict[str, Any]] = dict(before["counts"]) if before else {}
+            new = [_count(counts, each) for each in arrivals]
+            return {"id": place, "source": source, "counts": counts} if any(new) else None
+
+        async with self._turns[source]:
+            del self._rides[source]
+            item = await self._state.change(place, place, counted, known=self._known.pop(source, None))
+            if item is not None:
+                self._known[source] = item
+
+
+def _count(counts: dict[str, dict[str, Any]], arrivals: Arrivals) -> bool:
+    """Add arrivals to a source's counts; return whether any was new."""
+    before = counts.get(arrivals.connection, {"received": 0, "highest": None, "last": ""})
+    highest = before["highest"]
+    new = [number for number in arrivals.sequence_numbers if highest is None or number > highest]
+    if new:
+        last = max(before["last"], rfc3339(arrivals.last_message))
+        counts[arrivals.connection] = {"received": before["received"] + len(new), "highest": max(new), "last": last}
+    return bool(new)
+
+
+def _state(status: str, counts: Sequence[Mapping[str, Any]]) -> ConnectionState:
+    last = max((count["last"] for count in counts), default="")
+    received = sum(int(count["received"]) for count in counts)
+    return ConnectionState(status, received, parse_rfc3339(last) if last else None)

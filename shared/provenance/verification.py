@@ -8,12 +8,12 @@ from typing import Any, Final
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.provenance.canonical import parsed_if_canonical
 from shared.provenance.checkpoints import Checkpoints
+from shared.provenance.far_end import BOTH_ENDS, Apart, walk_to
 from shared.provenance.hash_rule import digest, genesis_hash, record_id, sequence_of
 from shared.provenance.notes import Checkpoint, NoteError
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, StoredCheckpoint, Tip
 from shared.provenance.records import opened
 from shared.provenance.walk import Fault, Walk, claims_of, fork_at
-from shared.provenance.walking import walk_on
 
 VERIFY_SECONDS: Final = 200.0
 PAGE_RECORDS: Final = 1_000
@@ -83,6 +83,7 @@ class Verifier:
         workspace: gives the workspace's id.
         checkpoints: the signed checkpoints; None where there are none.
         seconds: after which there is no verdict.
+        apart: how long chains are walked from both ends.
     """
 
     def __init__(
@@ -92,11 +93,13 @@ class Verifier:
         checkpoints: Checkpoints | None = None,
         *,
         seconds: float = VERIFY_SECONDS,
+        apart: Apart = BOTH_ENDS,
     ) -> None:
         self._store = store
         self._workspace = workspace
         self._checkpoints = checkpoints
         self._seconds = seconds
+        self._apart = apart
 
     async def verify(self, chain: ChainKey, named: int | None = None) -> Verdict:
         """Walk a chain from genesis to tip.
@@ -128,7 +131,8 @@ class Verifier:
         signed, distrust = await self._opened(chain, newest)
         tip = await self._store.tip(chain)
         walk = Walk(genesis_hash(await self._workspace(), chain.target, chain.scope_key), signed.size if signed else 0)
-        await self._walk(chain, walk, tip)
+        # What is appended meanwhile is left out.
+        await walk_to(self._store, chain, walk, tip.sequence, self._apart)
         fault = await self._as_fork(chain, walk, walk.fault) or await self._end_fault(chain, walk, tip)
         forked = walk.fork is not None or (fault is not None and fault.reason.startswith("fork"))
         fault = fault or walk.fork or _checkpoint_fault(walk, newest, signed, distrust)
@@ -144,14 +148,6 @@ class Verifier:
             return await self._checkpoints.opened(chain, newest), None
         except NoteError as error:
             return None, error
-
-    async def _walk(self, chain: ChainKey, walk: Walk, tip: Tip) -> None:
-        """Walk up to the tip that was read at first; what is appended meanwhile is left out."""
-        while walk.sequence < tip.sequence and walk.fault is None:
-            before = walk.sequence
-            await walk_on(self._store, chain, walk, tip.sequence)
-            if walk.sequence == before:
-                return
 
     async def _as_fork(self, chain: ChainKey, walk: Walk, fault: Fault | None) -> Fault | None:
         """Return what was found; a record that does not link may be the start of another branch."""

@@ -69,8 +69,7 @@ class Walk:
                 break
             run.sequence, run.last_hash, run.claimed = self.sequence, self.last_hash, self.claimed
         self.sequence, self.last_hash, self.claimed = run.sequence, run.last_hash, run.claimed
-        wanted = max(0, self.leaves - self.tree.size)
-        self.tree.append(bytes.fromhex(text) for text in run.hashes[:wanted])
+        self.tree.append(map(bytes.fromhex, run.hashes))
 
     def _closely(self, row: Row, hashes: list[str]) -> bool:
         """Walk over one record of any kind; False when something is wrong."""
@@ -78,7 +77,8 @@ class Walk:
         value: Any = parsed_if_canonical(record.canonical) if isinstance(row[1], bytes) else None
         if self._sound(record, value):
             self.sequence, self.last_hash, self.claimed = record.sequence, record.hash, value["PreviousHash"]
-            hashes.append(record.hash)
+            if record.sequence <= self.leaves:
+                hashes.append(record.hash)
         elif self._beside(record, value):
             self.fork = self.fork or Fault(record.hash, _forked(record.sequence))
         else:

@@ -14,7 +14,7 @@ PAGE_RECORDS: Final = 1_000
 PAGE_BYTES: Final = 8_000_000
 
 
-async def walk_on(store: ChainStore, chain: ChainKey, walk: Walk, last: int) -> None:
+async def walk_on(store: ChainStore, chain: ChainKey, walk: Walk, last: int, stop: int | None = None) -> None:
     """Walk over some next records of a chain; the walk's sequence stays the same when there are none.
 
     Args:
@@ -22,13 +22,14 @@ async def walk_on(store: ChainStore, chain: ChainKey, walk: Walk, last: int) -> 
         chain: which chain.
         walk: goes on after its sequence.
         last: highest sequence to walk over.
+        stop: where to pause, at least the next sequence; None to pause where it suits.
 
     Raises:
         WorkspaceError: the store's UNAVAILABLE.
     """
     before = walk.sequence
     if isinstance(store, RowStreams):
-        await store.stream(chain, before + 1, min(last, before + WINDOW_RECORDS), _afresh(walk))
+        await store.stream(chain, before + 1, min(last, stop or before + WINDOW_RECORDS), _afresh(walk))
         if walk.sequence > before or walk.fault is not None:
             return
     # Also when a window is empty: a gap may be longer than it.

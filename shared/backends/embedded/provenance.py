@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from shared.backends.embedded.provenance_schema import (
     record_of,
     tip_of,
 )
+from shared.backends.embedded.provenance_walk import WalkProcess
 from shared.backends.embedded.sqlite import Database
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.chain_log import ChainLog
@@ -39,6 +40,7 @@ from shared.provenance.ports import (
     TipMovedError,
 )
 from shared.provenance.records import opened
+from shared.provenance.walk_windows import Ask, NobodyThereError
 from shared.timestamps import now
 
 CODE = "PROVENANCE_UNAVAILABLE"
@@ -64,6 +66,8 @@ class SqliteChainStore:
     max_batch_weight = 16_000_000
 
     def __init__(self, path: Path) -> None:
+        self._path = path
+        self._walked_apart = False
         self._writing = Database(path, SCHEMA)
         self._reading = Database(path, SCHEMA)
         # Of its own, so that queries do not wait for walks.
@@ -122,6 +126,18 @@ class SqliteChainStore:
 
         with answering(CODE, "the audit log"):
             await self._walking.read(forgiving(read))
+
+    @asynccontextmanager
+    async def walker(self) -> AsyncIterator[Ask]:
+        """Start a process that walks windows; one at a time, since more would leave no processor to requests."""
+        if self._walked_apart:
+            raise NobodyThereError("another chain is walked apart")
+        self._walked_apart = True
+        try:
+            async with WalkProcess(self._path) as process:
+                yield process.ask
+        finally:
+            self._walked_apart = False
 
     async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         """Return the stored hashes alone."""

@@ -10,16 +10,45 @@ from typing import Any
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
 from shared.backends.embedded.provenance_key import FileNoteSigner
+from shared.backends.embedded.provenance_walk import line_of, question_of
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.event_log import EventLog
+from shared.provenance.far_end import BOTH_ENDS, Apart
 from shared.provenance.ports import ChainKey, ChainRecord, Target
 from shared.provenance.records import projection
 from shared.provenance.verification import Verdict, Verifier
+from shared.provenance.walk_windows import Answer, Ask, Question, answered
 
 WORKSPACE = "plant-a"
 PLATFORM = ChainKey(Target.PLATFORM_CONFIG)
 BATCH = ChainKey(Target.DOMAIN_EVENTS, "batch/7 +ü")
+
+
+def windows_of(records: int) -> Apart:
+    """Have every window of so many records but the first walked apart, and waited for."""
+    return Apart(least=1, window=records, ahead=1_000, patience=60)
+
+
+class WalkedApart(SqliteChainStore):
+    """The embedded store, with windows walked apart in this process.
+
+    Attributes:
+        sound: how many windows were found to be sound.
+    """
+
+    sound = 0
+
+    @asynccontextmanager
+    async def walker(self) -> AsyncIterator[Ask]:
+        """Walk windows from their questions as they are sent to another process."""
+
+        async def ask(question: Question) -> Answer:
+            answer = await answered(self, question_of(line_of(question)))
+            self.sound += answer.sound
+            return answer
+
+        yield ask
 
 
 async def workspace() -> str:
@@ -45,7 +74,7 @@ class Ledger:
     """
 
     folder: Path
-    store: SqliteChainStore
+    store: WalkedApart
     events: EventLog
     checkpoints: Checkpoints
     verifier: Verifier
@@ -70,14 +99,14 @@ class Ledger:
 
 
 @asynccontextmanager
-async def ledger(folder: Path) -> AsyncIterator[Ledger]:
+async def ledger(folder: Path, apart: Apart = BOTH_ENDS) -> AsyncIterator[Ledger]:
     """Open the chains of a folder, and close them."""
-    store = SqliteChainStore(folder / "provenance.sqlite")
+    store = WalkedApart(folder / "provenance.sqlite")
     log = ChainLog(store, workspace)
     notes = FileCheckpointStore(folder / "checkpoints")
     checkpoints = Checkpoints(store, notes, FileNoteSigner(folder / "checkpoint-key.pem"), workspace)
     try:
-        yield Ledger(folder, store, EventLog(log), checkpoints, Verifier(store, workspace, checkpoints))
+        yield Ledger(folder, store, EventLog(log), checkpoints, Verifier(store, workspace, checkpoints, apart=apart))
     finally:
         await log.close()
 

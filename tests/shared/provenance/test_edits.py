@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from shared.provenance.hash_rule import record_id
 from shared.provenance.records import draft
 from shared.provenance.verification import Verdict
-from tests.shared.provenance.chains import BATCH, event, ledger
+from tests.shared.provenance.chains import BATCH, event, ledger, windows_of
 
 EVENTS = (
     {**event(1), "BeforeState": {"ph": 7.25, "note": 'a "quoted" text', "flags": [True, None, {"deep": 1e-7}]}},
@@ -81,14 +81,16 @@ def value_of(folder: Path, sequence: int, column: str) -> Any:
 
 
 def verified(folder: Path, sequence: int, column: str, edited: Any, expression: str = "?") -> Verdict:
-    """Return the verdict over the chain with one value changed, and change it back."""
+    """Return the verdict over the chain with one value changed, and change it back; walked apart it is the same."""
     stored = value_of(folder, sequence, column)
 
     async def verify() -> Verdict:
-        async with ledger(folder) as plant:
+        async with ledger(folder) as plant, ledger(folder, windows_of(2)) as in_windows:
             plant.tamper(lambda file: store(file, edited, expression))
             try:
-                return await plant.verify(BATCH)
+                verdict = await plant.verify(BATCH)
+                assert await in_windows.verify(BATCH) == verdict
+                return verdict
             finally:
                 plant.tamper(lambda file: store(file, stored, "?"))
 

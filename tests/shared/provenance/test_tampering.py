@@ -9,21 +9,22 @@ from typing import Any
 import pytest
 
 from shared.provenance.canonical import fast_jcs
+from shared.provenance.far_end import BOTH_ENDS
 from shared.provenance.hash_rule import digest, genesis_hash, record_id
 from shared.provenance.ports import Filters
 from shared.provenance.queries import export
 from shared.provenance.verify import main
-from tests.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, fields_of, ledger
+from tests.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, fields_of, ledger, windows_of
 
 COUNT = 9
 CHAIN = "(SELECT chain FROM chains WHERE target = 'PlatformConfig')"
 type Tampering = Callable[[sqlite3.Connection], Any]
 
 
-@pytest.fixture
-async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """A chain of nine records, and one of another scope."""
-    async with ledger(tmp_path) as opened:
+@pytest.fixture(params=[BOTH_ENDS, windows_of(1), windows_of(2), windows_of(4)], ids=["whole", "by1", "by2", "by4"])
+async def plant(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
+    """A chain of nine records, and one of another scope; walked as one, and in windows that are walked apart."""
+    async with ledger(tmp_path, request.param) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, COUNT)
         yield opened

@@ -5,6 +5,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from http import HTTPStatus
 from typing import Protocol
 
 from shared import logs
@@ -187,3 +188,6 @@ def _log(request: Request, route: str, caller: Principal, reply: Reply, started:
             principal=caller.member_id,
         ),
     )
+    if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR or reply.status == HTTPStatus.TOO_MANY_REQUESTS:
+        # In the cloud lines below this level are not kept; alerts look for this text.
+        _LOG.warning("answered %d", reply.status, extra=logs.fields(method=request.method, route=route))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from shared.errors import Kind, WorkspaceError, invalid
+from shared.logs import fields, logger
 from shared.provenance.canonical import parsed_if_canonical
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.far_end import BOTH_ENDS, Apart, walk_to
@@ -15,6 +16,7 @@ from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, StoredChe
 from shared.provenance.records import opened
 from shared.provenance.walk import Fault, Walk, claims_of, fork_at
 
+_LOG = logger("verification")
 VERIFY_SECONDS: Final = 200.0
 PAGE_RECORDS: Final = 1_000
 PAGE_BYTES: Final = 8_000_000
@@ -137,6 +139,11 @@ class Verifier:
         forked = walk.fork is not None or (fault is not None and fault.reason.startswith("fork"))
         fault = fault or walk.fork or _checkpoint_fault(walk, newest, signed, distrust)
         empty = not walk.sequence and fault is None
+        if fault is not None:
+            _LOG.error(
+                "an audit chain is broken",
+                extra=fields(target=chain.target, scopeKey=chain.scope_key, brokenAt=fault.broken_at),
+            )
         return _verdict(fault, record, empty=empty, forked=forked, count=walk.sequence)
 
     async def _opened(

@@ -1,0 +1,16 @@
+// What azd takes: the small size, and what `azd env set` says.
+using './main.bicep'
+
+param environmentName = readEnvironmentVariable('AZURE_ENV_NAME', 'dev')
+param location = readEnvironmentVariable('AZURE_LOCATION', 'westeurope')
+param operatorPrincipalId = readEnvironmentVariable('AZURE_PRINCIPAL_ID', '')
+param liveStreamAudience = readEnvironmentVariable('WEB_PUBSUB_AUDIENCE', '')
+param existingKustoUri = readEnvironmentVariable('EXISTING_KUSTO_URI', '')
+param simulatorSchedule = '*/5 * * * * *'
+param dataStorageSku = 'Standard_LRS'
+param checkpointRetentionDays = 1
+param archiveCoolAfterDays = 0
+param logRetentionDays = 30
+param dailyLogCapGb = 1
+param telemetryHotDays = 7
+param telemetryRetentionDays = 31

@@ -1,0 +1,171 @@
+// What somebody must look at. docs/operations.md says what to do for each.
+param location string
+param tags object
+param workspaceId string
+param eventHubsId string
+param cosmosId string
+
+@description('Data Explorer cluster; empty where it is not ours.')
+param kustoId string
+
+@description('Who is told, by e-mail.')
+param emails array
+
+resource people 'Microsoft.Insights/actionGroups@2023-01-01' = {
+  name: 'operators'
+  location: 'global'
+  tags: tags
+  properties: {
+    enabled: true
+    groupShortName: 'operators'
+    emailReceivers: [for (email, index) in emails: {
+      name: 'operator-${index}'
+      emailAddress: email
+      useCommonAlertSchema: true
+    }]
+  }
+}
+
+var searches = [
+  {
+    name: 'chain-broken'
+    text: 'An audit chain does not verify, or a checkpoint cannot be made.'
+    severity: 0
+    query: 'AppTraces | where Message has "an audit chain is broken" or Message has "no checkpoint could be made"'
+    threshold: 0
+    minutes: 5
+  }
+  {
+    name: 'ingest-lag'
+    text: 'A trigger of telemetry fails: its batches come again until it works, and what follows waits.'
+    severity: 1
+    query: 'AppRequests | where OperationName in ("ingest", "archive", "live") or OperationName startswith "ingest_" | where Success == false'
+    threshold: 5
+    minutes: 15
+  }
+  {
+    name: 'answers-5xx'
+    text: 'Callers get 5xx.'
+    severity: 2
+    query: 'AppTraces | where Message startswith "answered 5"'
+    threshold: 10
+    minutes: 5
+  }
+  {
+    name: 'answers-429'
+    text: 'Callers are over their budget, or a store is over its own.'
+    severity: 3
+    query: 'AppTraces | where Message startswith "answered 429"'
+    threshold: 100
+    minutes: 15
+  }
+]
+
+resource search 'Microsoft.Insights/scheduledQueryRules@2022-06-15' = [for each in searches: {
+  name: each.name
+  location: location
+  tags: tags
+  kind: 'LogAlert'
+  properties: {
+    displayName: each.name
+    description: each.text
+    enabled: true
+    severity: each.severity
+    scopes: [
+      workspaceId
+    ]
+    evaluationFrequency: 'PT${each.minutes}M'
+    windowSize: 'PT${each.minutes}M'
+    criteria: {
+      allOf: [
+        {
+          query: each.query
+          timeAggregation: 'Count'
+          operator: 'GreaterThan'
+          threshold: each.threshold
+          failingPeriods: {
+            numberOfEvaluationPeriods: 1
+            minFailingPeriodsToAlert: 1
+          }
+        }
+      ]
+    }
+    // The tables are there only once the app has logged.
+    skipQueryValidation: true
+    autoMitigate: true
+    actions: {
+      actionGroups: [
+        people.id
+      ]
+    }
+  }
+}]
+
+var metrics = [
+  {
+    name: 'event-hubs-throttled'
+    text: 'Event Hubs refuses for want of throughput units.'
+    severity: 2
+    resource: eventHubsId
+    namespace: 'Microsoft.EventHub/namespaces'
+    metric: 'ThrottledRequests'
+    aggregation: 'Total'
+    threshold: 10
+  }
+  {
+    name: 'cosmos-near-limit'
+    text: 'Cosmos DB is near the most that it may use.'
+    severity: 2
+    resource: cosmosId
+    namespace: 'Microsoft.DocumentDB/databaseAccounts'
+    metric: 'NormalizedRUConsumption'
+    aggregation: 'Maximum'
+    threshold: 95
+  }
+  {
+    name: 'table-lag'
+    text: 'Impulses reach the query table late.'
+    severity: 2
+    resource: kustoId
+    namespace: 'Microsoft.Kusto/clusters'
+    metric: 'IngestionLatencyInSeconds'
+    aggregation: 'Maximum'
+    threshold: 600
+  }
+]
+
+resource metric 'Microsoft.Insights/metricAlerts@2018-03-01' = [for each in filter(metrics, each => !empty(each.resource)): {
+  name: each.name
+  location: 'global'
+  tags: tags
+  properties: {
+    description: each.text
+    enabled: true
+    severity: each.severity
+    scopes: [
+      each.resource
+    ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT15M'
+    criteria: {
+      'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
+      allOf: [
+        {
+          name: each.metric
+          criterionType: 'StaticThresholdCriterion'
+          metricNamespace: each.namespace
+          metricName: each.metric
+          timeAggregation: each.aggregation
+          operator: 'GreaterThan'
+          threshold: each.threshold
+        }
+      ]
+    }
+    autoMitigate: true
+    actions: [
+      {
+        actionGroupId: people.id
+      }
+    ]
+  }
+}]

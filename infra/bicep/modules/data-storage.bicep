@@ -1,0 +1,168 @@
+// The workspace's own blobs: the cold archive, files of downloads, signed checkpoints.
+param name string
+param location string
+param tags object
+param skuName string
+param workspaceId string
+param publicNetworkAccess string
+
+@description('Days for which a checkpoint can be neither changed nor removed once the policy is locked.')
+param checkpointRetentionDays int
+
+@description('Days after which a file of a download is removed even where the app did not.')
+param downloadDays int
+
+@description('Days after which archived telemetry moves to the cool tier; 0 for never.')
+param coolAfterDays int
+
+resource account 'Microsoft.Storage/storageAccounts@2023-05-01' = {
+  name: name
+  location: location
+  tags: tags
+  kind: 'StorageV2'
+  sku: {
+    name: skuName
+  }
+  properties: {
+    accessTier: 'Hot'
+    allowBlobPublicAccess: false
+    allowCrossTenantReplication: false
+    allowSharedKeyAccess: false
+    defaultToOAuthAuthentication: true
+    minimumTlsVersion: 'TLS1_2'
+    publicNetworkAccess: publicNetworkAccess
+    supportsHttpsTrafficOnly: true
+    networkAcls: {
+      bypass: 'AzureServices'
+      defaultAction: publicNetworkAccess == 'Enabled' ? 'Allow' : 'Deny'
+    }
+  }
+}
+
+resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2023-05-01' = {
+  parent: account
+  name: 'default'
+  properties: {
+    containerDeleteRetentionPolicy: {
+      enabled: true
+      days: 30
+    }
+    deleteRetentionPolicy: {
+      enabled: true
+      days: 7
+    }
+  }
+}
+
+resource cold 'Microsoft.Storage/storageAccounts/blobServices/containers@2023-05-01' = {
+  parent: blobs
+  name: 'cold'
+  properties: {
+    publicAccess: 'None'
+  }
+}
+
+resource downloads 'Microsoft.Storage/storageAccounts/blobServices/containers@2023-05-01' = {
+  parent: blobs
+  name: 'downloads'
+  properties: {
+    publicAccess: 'None'
+  }
+}
+
+resource checkpoints 'Microsoft.Storage/storageAccounts/blobServices/containers@2023-05-01' = {
+  parent: blobs
+  name: 'checkpoints'
+  properties: {
+    publicAccess: 'None'
+  }
+}
+
+// Made unlocked, so that a trial can be taken down again; scripts/lock-checkpoints.sh locks it, and nobody can undo that.
+resource worm 'Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies@2023-05-01' = {
+  parent: checkpoints
+  name: 'default'
+  properties: {
+    immutabilityPeriodSinceCreationInDays: checkpointRetentionDays
+    allowProtectedAppendWrites: false
+  }
+}
+
+var removal = {
+  enabled: true
+  name: 'remove-downloads'
+  type: 'Lifecycle'
+  definition: {
+    actions: {
+      baseBlob: {
+        delete: {
+          daysAfterModificationGreaterThan: downloadDays
+        }
+      }
+    }
+    filters: {
+      blobTypes: [
+        'blockBlob'
+      ]
+      prefixMatch: [
+        'downloads/'
+      ]
+    }
+  }
+}
+var cooling = {
+  enabled: true
+  name: 'cool-archive'
+  type: 'Lifecycle'
+  definition: {
+    actions: {
+      baseBlob: {
+        tierToCool: {
+          daysAfterModificationGreaterThan: coolAfterDays
+        }
+      }
+    }
+    filters: {
+      blobTypes: [
+        'blockBlob'
+      ]
+      prefixMatch: [
+        'cold/'
+      ]
+    }
+  }
+}
+
+resource lifecycle 'Microsoft.Storage/storageAccounts/managementPolicies@2023-05-01' = {
+  parent: account
+  name: 'default'
+  properties: {
+    policy: {
+      rules: coolAfterDays > 0 ? [removal, cooling] : [removal]
+    }
+  }
+}
+
+resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
+  scope: blobs
+  name: 'to-log-analytics'
+  properties: {
+    workspaceId: workspaceId
+    logs: [
+      {
+        category: 'StorageDelete'
+        enabled: true
+      }
+    ]
+    metrics: [
+      {
+        category: 'Transaction'
+        enabled: true
+      }
+    ]
+  }
+}
+
+output id string = account.id
+output name string = account.name
+output blobEndpoint string = account.properties.primaryEndpoints.blob

@@ -1,0 +1,92 @@
+// One role of one identity on one resource, whatever its kind; access.bicep says which.
+@allowed([
+  'account'
+  'container'
+  'eventHub'
+  'insights'
+  'vault'
+  'webPubSub'
+])
+param kind string
+
+@description('Name of the resource; of its parent where it has one.')
+param name string
+
+@description('Name of the container or hub within it; empty for kinds without one.')
+param part string
+param roleId string
+param principalId string
+
+@allowed([
+  'ServicePrincipal'
+  'User'
+])
+param principalType string
+
+var role = subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roleId)
+var properties = {
+  roleDefinitionId: role
+  principalId: principalId
+  principalType: principalType
+}
+var id = guid(resourceGroup().id, kind, name, part, roleId, principalId)
+
+resource account 'Microsoft.Storage/storageAccounts@2023-05-01' existing = if (kind == 'account') {
+  name: name
+}
+
+resource onAccount 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (kind == 'account') {
+  scope: account
+  name: id
+  properties: properties
+}
+
+resource container 'Microsoft.Storage/storageAccounts/blobServices/containers@2023-05-01' existing = if (kind == 'container') {
+  name: '${name}/default/${part}'
+}
+
+resource onContainer 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (kind == 'container') {
+  scope: container
+  name: id
+  properties: properties
+}
+
+resource hub 'Microsoft.EventHub/namespaces/eventhubs@2024-01-01' existing = if (kind == 'eventHub') {
+  name: '${name}/${part}'
+}
+
+resource onHub 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (kind == 'eventHub') {
+  scope: hub
+  name: id
+  properties: properties
+}
+
+resource insights 'Microsoft.Insights/components@2020-02-02' existing = if (kind == 'insights') {
+  name: name
+}
+
+resource onInsights 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (kind == 'insights') {
+  scope: insights
+  name: id
+  properties: properties
+}
+
+resource vault 'Microsoft.KeyVault/vaults@2023-07-01' existing = if (kind == 'vault') {
+  name: name
+}
+
+resource onVault 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (kind == 'vault') {
+  scope: vault
+  name: id
+  properties: properties
+}
+
+resource webPubSub 'Microsoft.SignalRService/webPubSub@2024-03-01' existing = if (kind == 'webPubSub') {
+  name: name
+}
+
+resource onWebPubSub 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (kind == 'webPubSub') {
+  scope: webPubSub
+  name: id
+  properties: properties
+}

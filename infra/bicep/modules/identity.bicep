@@ -1,0 +1,14 @@
+// A user-assigned identity: known before what uses it is made, so that its roles are there when the app starts.
+param name string
+param location string
+param tags object
+
+resource identity 'Microsoft.ManagedIdentity/userAssignedIdentities@2023-01-31' = {
+  name: name
+  location: location
+  tags: tags
+}
+
+output id string = identity.id
+output clientId string = identity.properties.clientId
+output principalId string = identity.properties.principalId

@@ -1,0 +1,89 @@
+// Devices that speak to IoT Hub; everything they send goes to the hub telemetry.
+param name string
+param location string
+param tags object
+param skuName string
+param units int
+param workspaceId string
+
+@description('The identity with which the IoT Hub sends.')
+param identityId string
+
+@description('Host name of the Event Hubs namespace.')
+param eventHubsHost string
+
+resource iotHub 'Microsoft.Devices/IotHubs@2023-06-30' = {
+  name: name
+  location: location
+  tags: tags
+  sku: {
+    name: skuName
+    capacity: units
+  }
+  identity: {
+    type: 'UserAssigned'
+    userAssignedIdentities: {
+      '${identityId}': {}
+    }
+  }
+  properties: {
+    disableLocalAuth: true
+    minTlsVersion: '1.2'
+    routing: {
+      endpoints: {
+        eventHubs: [
+          {
+            name: 'telemetry'
+            authenticationType: 'identityBased'
+            endpointUri: 'sb://${eventHubsHost}'
+            entityPath: 'telemetry'
+            identity: {
+              userAssignedIdentity: identityId
+            }
+          }
+        ]
+      }
+      routes: [
+        {
+          name: 'telemetry'
+          source: 'DeviceMessages'
+          condition: 'true'
+          endpointNames: [
+            'telemetry'
+          ]
+          isEnabled: true
+        }
+      ]
+      fallbackRoute: {
+        name: '$fallback'
+        source: 'DeviceMessages'
+        condition: 'true'
+        endpointNames: [
+          'events'
+        ]
+        isEnabled: false
+      }
+    }
+  }
+}
+
+resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
+  scope: iotHub
+  name: 'to-log-analytics'
+  properties: {
+    workspaceId: workspaceId
+    logs: [
+      {
+        category: 'Connections'
+        enabled: true
+      }
+      {
+        category: 'Routes'
+        enabled: true
+      }
+    ]
+  }
+}
+
+output name string = iotHub.name
+output hostName string = iotHub.properties.hostName

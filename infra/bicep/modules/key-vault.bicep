@@ -1,0 +1,64 @@
+// The keys that sign tokens and checkpoints; they never leave the vault.
+param name string
+param location string
+param tags object
+param skuName string
+param workspaceId string
+param publicNetworkAccess string
+
+@description('Names of the keys, all ECDSA P-256.')
+param keyNames array
+
+resource vault 'Microsoft.KeyVault/vaults@2023-07-01' = {
+  name: name
+  location: location
+  tags: tags
+  properties: {
+    tenantId: tenant().tenantId
+    sku: {
+      family: 'A'
+      name: skuName
+    }
+    enableRbacAuthorization: true
+    enablePurgeProtection: true
+    enableSoftDelete: true
+    softDeleteRetentionInDays: 90
+    publicNetworkAccess: publicNetworkAccess
+    networkAcls: {
+      bypass: 'AzureServices'
+      defaultAction: publicNetworkAccess == 'Enabled' ? 'Allow' : 'Deny'
+    }
+  }
+}
+
+resource signing 'Microsoft.KeyVault/vaults/keys@2023-07-01' = [for each in keyNames: {
+  parent: vault
+  name: each
+  tags: tags
+  properties: {
+    kty: skuName == 'premium' ? 'EC-HSM' : 'EC'
+    curveName: 'P-256'
+    keyOps: [
+      'sign'
+      'verify'
+    ]
+  }
+}]
+
+resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
+  scope: vault
+  name: 'to-log-analytics'
+  properties: {
+    workspaceId: workspaceId
+    logs: [
+      {
+        category: 'AuditEvent'
+        enabled: true
+      }
+    ]
+  }
+}
+
+output id string = vault.id
+output name string = vault.name
+output uri string = vault.properties.vaultUri

@@ -1,0 +1,108 @@
+// A network for private endpoints, the app's own calls and the gateway.
+param name string
+param location string
+param tags object
+
+resource appRules 'Microsoft.Network/networkSecurityGroups@2024-01-01' = {
+  name: '${name}-app'
+  location: location
+  tags: tags
+}
+
+resource endpointRules 'Microsoft.Network/networkSecurityGroups@2024-01-01' = {
+  name: '${name}-endpoints'
+  location: location
+  tags: tags
+}
+
+resource gatewayRules 'Microsoft.Network/networkSecurityGroups@2024-01-01' = {
+  name: '${name}-gateway'
+  location: location
+  tags: tags
+  properties: {
+    securityRules: [
+      {
+        name: 'callers'
+        properties: {
+          priority: 100
+          direction: 'Inbound'
+          access: 'Allow'
+          protocol: 'Tcp'
+          sourceAddressPrefix: 'Internet'
+          sourcePortRange: '*'
+          destinationAddressPrefix: '*'
+          destinationPortRange: '443'
+        }
+      }
+      {
+        // Azure manages the gateway over these ports.
+        name: 'gateway-manager'
+        properties: {
+          priority: 110
+          direction: 'Inbound'
+          access: 'Allow'
+          protocol: 'Tcp'
+          sourceAddressPrefix: 'GatewayManager'
+          sourcePortRange: '*'
+          destinationAddressPrefix: '*'
+          destinationPortRange: '65200-65535'
+        }
+      }
+    ]
+  }
+}
+
+resource network 'Microsoft.Network/virtualNetworks@2024-01-01' = {
+  name: name
+  location: location
+  tags: tags
+  properties: {
+    addressSpace: {
+      addressPrefixes: [
+        '10.40.0.0/22'
+      ]
+    }
+    subnets: [
+      {
+        name: 'app'
+        properties: {
+          addressPrefix: '10.40.0.0/24'
+          networkSecurityGroup: {
+            id: appRules.id
+          }
+          delegations: [
+            {
+              name: 'functions'
+              properties: {
+                serviceName: 'Microsoft.App/environments'
+              }
+            }
+          ]
+        }
+      }
+      {
+        name: 'endpoints'
+        properties: {
+          addressPrefix: '10.40.1.0/24'
+          networkSecurityGroup: {
+            id: endpointRules.id
+          }
+        }
+      }
+      {
+        name: 'gateway'
+        properties: {
+          addressPrefix: '10.40.2.0/24'
+          networkSecurityGroup: {
+            id: gatewayRules.id
+          }
+        }
+      }
+    ]
+  }
+}
+
+output id string = network.id
+output appSubnetId string = resourceId('Microsoft.Network/virtualNetworks/subnets', network.name, 'app')
+output endpointSubnetId string = resourceId('Microsoft.Network/virtualNetworks/subnets', network.name, 'endpoints')
+output gatewaySubnetId string = resourceId('Microsoft.Network/virtualNetworks/subnets', network.name, 'gateway')

@@ -1,0 +1,43 @@
+// Where logs, traces and metrics go.
+param workspaceName string
+param insightsName string
+param location string
+param tags object
+param retentionDays int
+
+@description('GB a day after which nothing more is taken in; -1 for no limit.')
+param dailyCapGb int
+
+resource workspace 'Microsoft.OperationalInsights/workspaces@2023-09-01' = {
+  name: workspaceName
+  location: location
+  tags: tags
+  properties: {
+    sku: {
+      name: 'PerGB2018'
+    }
+    retentionInDays: retentionDays
+    workspaceCapping: {
+      dailyQuotaGb: dailyCapGb
+    }
+    features: {
+      disableLocalAuth: true
+    }
+  }
+}
+
+resource insights 'Microsoft.Insights/components@2020-02-02' = {
+  name: insightsName
+  location: location
+  tags: tags
+  kind: 'web'
+  properties: {
+    Application_Type: 'web'
+    WorkspaceResourceId: workspace.id
+    DisableLocalAuth: true
+  }
+}
+
+output workspaceId string = workspace.id
+output insightsName string = insights.name
+output connectionString string = insights.properties.ConnectionString

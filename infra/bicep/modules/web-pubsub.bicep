@@ -1,0 +1,55 @@
+// The live stream's message service. Its hub is made by live-stream.bicep, once the app answers.
+param name string
+param location string
+param tags object
+param skuName string
+param units int
+param workspaceId string
+
+resource service 'Microsoft.SignalRService/webPubSub@2024-03-01' = {
+  name: name
+  location: location
+  tags: tags
+  kind: 'WebPubSub'
+  sku: {
+    name: skuName
+    capacity: units
+  }
+  identity: {
+    type: 'SystemAssigned'
+  }
+  properties: {
+    disableAadAuth: false
+    disableLocalAuth: true
+    // Listeners reach it from anywhere; the gateway, too.
+    publicNetworkAccess: 'Enabled'
+    tls: {
+      clientCertEnabled: false
+    }
+  }
+}
+
+resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
+  scope: service
+  name: 'to-log-analytics'
+  properties: {
+    workspaceId: workspaceId
+    logs: [
+      {
+        category: 'ConnectivityLogs'
+        enabled: true
+      }
+    ]
+    metrics: [
+      {
+        category: 'AllMetrics'
+        enabled: true
+      }
+    ]
+  }
+}
+
+output name string = service.name
+output host string = service.properties.hostName
+output endpoint string = 'https://${service.properties.hostName}'
+output principalId string = service.identity.principalId

@@ -1,0 +1,120 @@
+"""Where the templates and the code disagree, in words."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tests.infra.needs import Needs
+from tests.infra.templates import Templates, body
+
+HUB = "Microsoft.EventHub/namespaces/eventhubs"
+BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers"
+_QUOTED = re.compile(r'Message (?:has|startswith) "([^"]+)"')
+
+
+def disagreements(templates: Templates, needs: Needs) -> list[str]:
+    """Return every disagreement; empty when both sides fit."""
+    return [fault for check in CHECKS for fault in check(templates, needs)]
+
+
+def _settings(templates: Templates, needs: Needs) -> Iterator[str]:
+    main = templates.named("main")
+    deployed, platform = set(main.variable("appSettings")), set(main.variable("platformSettings"))
+    yield from _differing("setting", deployed, needs.settings)
+    yield from (f"setting %{name}% is not deployed" for name in needs.placeholders - deployed)
+    for prefix in needs.connections:
+        wanted = {f"{prefix}__{member}" for member in ("fullyQualifiedNamespace", "credential", "clientId")}
+        yield from (f"setting {name} is not deployed" for name in wanted - deployed - platform)
+
+
+def _hubs(templates: Templates, needs: Needs) -> Iterator[str]:
+    groups = {("impulses", group) for group in templates.names("event-hubs", f"{HUB}/consumergroups")}
+    yield from _differing("hub", templates.names("event-hubs", HUB), needs.hubs | {hub for hub, _ in needs.readers})
+    yield from _differing("reader", groups, {reader for reader in needs.readers if reader[1] != "$Default"})
+    feed = _resource(templates, "data-explorer", "feed")["properties"]
+    if ("impulses", feed["consumerGroup"]) not in needs.readers or feed["tableName"] != f"{needs.table}Raw":
+        yield "the query table's feed is another one"
+
+
+def _containers(templates: Templates, needs: Needs) -> Iterator[str]:
+    if templates.json("cosmos-containers.json") != list(needs.cosmos):
+        yield "cosmos-containers.json is not what scripts/cosmos_containers.py writes"
+    if "loadJsonContent('../cosmos-containers.json')" not in templates.named("cosmos").text:
+        yield "the module cosmos does not take cosmos-containers.json"
+    yield from _differing("container", templates.names("data-storage", BLOBS), needs.blobs)
+
+
+def _account(templates: Templates, _: Needs) -> Iterator[str]:
+    properties = _resource(templates, "cosmos", "account")["properties"]
+    if properties["consistencyPolicy"]["defaultConsistencyLevel"] not in {"BoundedStaleness", "Strong"}:
+        yield "the app refuses an account of this consistency"
+    if properties["enableMultipleWriteLocations"] is not False:
+        yield "the app refuses an account with several write regions"
+
+
+def _roles(templates: Templates, needs: Needs) -> Iterator[str]:
+    access = templates.named("access")
+    granted = {(each["kind"], each["part"], each["role"]) for name in ("host", "app") for each in access.variable(name)}
+    yield from _differing("role", granted, needs.roles)
+    feeds = access.variable("feeds")
+    every = {role for _, _, role in granted} | {each["role"] for each in feeds} | {body(access.variable("own"))["role"]}
+    yield from _differing("role id", set(templates.json("roles.json")), every)
+
+
+def _table(templates: Templates, needs: Needs) -> Iterator[str]:
+    text = (templates.folder / "telemetry.kql").read_text(encoding="utf-8")
+    declared = re.search(rf"table {needs.table}Raw \((.*?)\)", text)
+    columns = tuple(re.findall(r"(\w+):", declared[1])) if declared else ()
+    yield from _differing("column", set(columns), set(needs.columns))
+    yield from _differing("mapped column", set(re.findall(r'"column": "(\w+)"', text)), set(needs.columns))
+    view = re.search(rf"\) {needs.table} on table .*?take_any\((.*?)\) by (.*?)\n", text, re.DOTALL)
+    shown = set(re.split(r", ", f"{view[1]}, {view[2]}")) if view else set()
+    yield from _differing("column of the view", shown, set(needs.columns))
+
+
+def _live_stream(templates: Templates, needs: Needs) -> Iterator[str]:
+    hub = _resource(templates, "live-stream", "hub")
+    handler = hub["properties"]["eventHandlers"][0]["urlTemplate"]
+    gateway = templates.named("app-gateway").text
+    yield from _differing("live hub", {hub["name"], str(templates.named("main").variable("liveHub"))}, {needs.live_hub})
+    yield from _differing("event handler", {handler.removeprefix("${appUrl}/")}, {needs.live_events})
+    for wanted in (f"'/{needs.live_stream}'", f"'/client/hubs/{needs.live_hub}'"):
+        if wanted not in gateway:
+            yield f"the gateway knows no path {wanted}"
+    if needs.moved_header not in {name.lower() for name in re.findall(r"headerName: '(.*?)'", gateway)}:
+        yield f"the gateway sets no {needs.moved_header}"
+
+
+def _alerts(templates: Templates, needs: Needs) -> Iterator[str]:
+    for search in templates.named("alerts").variable("searches"):
+        for text in _QUOTED.findall(search["query"]):
+            if not any(text in message or _pattern(message).match(text) for message in needs.messages):
+                yield f"alert {search['name']} waits for {text!r}, which nothing logs"
+
+
+def _pattern(message: str) -> re.Pattern[str]:
+    """Return what begins as a message does whose numbers are filled in."""
+    return re.compile(re.escape(message).replace("%d", r"\d+") + "$" if "%d" in message else r"(?!)")
+
+
+def _resource(templates: Templates, template: str, symbol: str) -> dict[str, Any]:
+    return body(templates.named(template).parts("resources")[symbol]["config"])
+
+
+def _differing(what: str, deployed: object, needed: object) -> Iterator[str]:
+    assert isinstance(deployed, set | frozenset)
+    assert isinstance(needed, set | frozenset)
+    yield from (f"{what} {each} is deployed and nothing needs it" for each in sorted(deployed - needed, key=str))
+    yield from (f"{what} {each} is needed and not deployed" for each in sorted(needed - deployed, key=str))
+
+
+CHECKS: tuple[Callable[[Templates, Needs], Iterator[str]], ...] = (
+    _settings,
+    _hubs,
+    _containers,
+    _account,
+    _roles,
+    _table,
+    _live_stream,
+    _alerts,
+)

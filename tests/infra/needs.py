@@ -1,0 +1,150 @@
+"""What the code reads and needs of a deployment, found in the code itself."""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from functions import BLUEPRINTS
+from functions.live_stream import ROUTE
+from local.kusto.ingest import GROUP as TABLE_GROUP
+from local.kusto.store import COLUMNS, TABLE
+from scripts.cosmos_containers import containers
+from shared.live_stream.credentials import MOVED_HEADER
+from shared.settings import Settings
+from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB
+from shared.wiring.cold import COLD, DOWNLOADS
+
+ROOT = Path(__file__).parents[2]
+_PLACEHOLDER = re.compile(r"%(\w+)%")
+
+NOT_DEPLOYED: Mapping[str, str] = {
+    "DATA_DIR": "embedded stores alone",
+    "FILES_URL": "embedded stores alone",
+    "WEB_PUBSUB_ACCESS_KEY": "the app signs in with its identity",
+    "WEBSITE_HOSTNAME": "the platform sets it",
+    "TOKEN_AUDIENCE": "its default is right",
+    "REFRESH_SECONDS": "its default is right",
+    "ENTRA_AUTHORITY": "its default is right; a sovereign cloud has its own",
+    "QUERY_TIMEOUT_SECONDS": "its default is right",
+    "COMPACTION_QUIET_MINUTES": "its default is right",
+    "DOWNLOAD_HOURS": "its default is right",
+}
+"""Settings that a deployment leaves out, and why."""
+
+CHECKPOINTS = "checkpoints"
+
+ROLES: Mapping[str, set[tuple[str, str, str]]] = {
+    "blobs": {
+        ("account", "", "Storage Blob Delegator"),
+        ("container", COLD, "Storage Blob Data Contributor"),
+        ("container", DOWNLOADS, "Storage Blob Data Contributor"),
+        ("container", CHECKPOINTS, "Storage Blob Data Contributor"),
+    },
+    "event_hubs": {
+        ("eventHub", TELEMETRY_HUB, "Azure Event Hubs Data Sender"),
+        ("eventHub", IMPULSES_HUB, "Azure Event Hubs Data Sender"),
+    },
+    "web_pubsub": {("webPubSub", "", "Web PubSub Service Owner")},
+    # Their roles are their services' own: see the modules cosmos and data-explorer.
+    "cosmos_account": set(),
+    "kusto": set(),
+}
+"""The roles that each adapter needs that signs in with the app's identity: kind of resource, part of it, role."""
+
+TRIGGER_ROLE = "Azure Event Hubs Data Receiver"
+HOST_ROLES = {
+    ("account", "", "Storage Blob Data Owner"),
+    ("account", "", "Storage Queue Data Contributor"),
+    ("account", "", "Storage Table Data Contributor"),
+    ("insights", "", "Monitoring Metrics Publisher"),
+}
+"""What the Functions host needs for itself, Durable Functions among it."""
+KEY_ROLES = {("vault", "", "Key Vault Crypto User")}
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a deployment must give.
+
+    Attributes:
+        settings: names of settings that must be deployed.
+        placeholders: names of settings that the host puts into bindings.
+        connections: prefixes of settings that bindings name.
+        readers: hub and consumer group of each reader.
+        hubs: the hubs that are sent to.
+        blobs: containers of blobs.
+        cosmos: containers of items, as Resource Manager takes them.
+        roles: kind of resource, part of it, and role.
+        columns: of the query table.
+        table: its name.
+        live_hub: the message service's hub.
+        live_events: address of its event handler.
+        live_stream: address of the live stream.
+        moved_header: where the gateway puts the header Authorization.
+        messages: what the code logs.
+    """
+
+    settings: frozenset[str]
+    placeholders: frozenset[str]
+    connections: frozenset[str]
+    readers: frozenset[tuple[str, str]]
+    hubs: frozenset[str]
+    blobs: frozenset[str]
+    cosmos: tuple[dict[str, Any], ...]
+    roles: frozenset[tuple[str, str, str]]
+    columns: tuple[str, ...]
+    table: str
+    live_hub: str
+    live_events: str
+    live_stream: str
+    moved_header: str
+    messages: frozenset[str]
+
+
+def needs_of_the_code() -> Needs:
+    """Return what the code that is here needs."""
+    bindings = list(_bindings())
+    triggers = {(each["eventHubName"], each["consumerGroup"]) for each in bindings if "eventHubName" in each}
+    received = {("eventHub", hub, TRIGGER_ROLE) for hub, _ in triggers}
+    roles: set[tuple[str, str, str]] = HOST_ROLES | KEY_ROLES | received
+    roles.update(*ROLES.values())
+    return Needs(
+        settings=frozenset(str(field.alias) for field in Settings.model_fields.values()) - NOT_DEPLOYED.keys(),
+        placeholders=frozenset(_PLACEHOLDER.findall(str(bindings))),
+        connections=frozenset(each["connection"] for each in bindings if each.get("connection")),
+        readers=frozenset(triggers | {(IMPULSES_HUB, TABLE_GROUP)}),
+        hubs=frozenset({TELEMETRY_HUB, IMPULSES_HUB}),
+        blobs=frozenset({COLD, DOWNLOADS, CHECKPOINTS}),
+        cosmos=tuple(containers()),
+        roles=frozenset(roles),
+        columns=COLUMNS,
+        table=TABLE,
+        live_hub=str(Settings.model_fields["web_pubsub_hub"].default),
+        live_events=f"{ROUTE}/events",
+        live_stream=ROUTE,
+        moved_header=MOVED_HEADER,
+        messages=frozenset(_messages()),
+    )
+
+
+def adapters_with_an_identity() -> set[str]:
+    """Return the adapters that sign in with the app's identity."""
+    folder = ROOT / "shared" / "backends" / "azure"
+    return {path.stem for path in folder.glob("*.py") if "azure.identity" in path.read_text(encoding="utf-8")}
+
+
+def _bindings() -> Iterator[dict[str, Any]]:
+    for blueprint in BLUEPRINTS:
+        for builder in blueprint._function_builders:
+            yield from (binding.get_dict_repr() for binding in builder._function.get_bindings())
+
+
+def _messages() -> Iterator[str]:
+    for path in [*ROOT.glob("shared/**/*.py"), *ROOT.glob("functions/**/*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                values = [each.value for each in node.args if isinstance(each, ast.Constant)]
+                yield from (value for value in values if isinstance(value, str))

@@ -1,0 +1,102 @@
+"""The templates deploy what the code needs, and nothing that it does not."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.infra.agreement import disagreements
+from tests.infra.needs import NOT_DEPLOYED, ROLES, Needs, adapters_with_an_identity, needs_of_the_code
+from tests.infra.templates import BICEP, Templates
+
+
+@pytest.fixture(scope="module")
+def needs() -> Needs:
+    """Return what the code needs."""
+    return needs_of_the_code()
+
+
+def test_templates_and_code_agree(needs: Needs) -> None:
+    """Settings, hubs, readers, containers, keys, roles, table, live stream and alerts are those of the code."""
+    assert disagreements(Templates(), needs) == []
+
+
+def test_every_adapter_with_an_identity_has_its_roles() -> None:
+    """An adapter that signs in with the app's identity is one whose roles are known."""
+    assert adapters_with_an_identity() == set(ROLES)
+
+
+def test_what_is_left_out_is_a_setting() -> None:
+    """A setting that a deployment leaves out is one that the code reads."""
+    assert needs_of_the_code().settings.isdisjoint(NOT_DEPLOYED)
+    assert all(NOT_DEPLOYED.values())
+
+
+CHANGES = [
+    ("main.bicep", "  COSMOS_DATABASE: cosmosDatabase\n", ""),
+    ("main.bicep", "  LOG_LEVEL: logLevel\n", "  LOG_LEVEL: logLevel\n  EXTRA: 'x'\n"),
+    ("main.bicep", "  LIVE_SCHEDULE:", "  LIVE_SCHEDULES:"),
+    ("main.bicep", "  EventHubs__credential: 'managedidentity'\n", ""),
+    ("main.bicep", "var liveHub = 'live'", "var liveHub = 'lives'"),
+    ("modules/event-hubs.bicep", "  'impulses'\n", "  'pulses'\n"),
+    ("modules/event-hubs.bicep", "  'archive'\n", ""),
+    ("modules/event-hubs.bicep", "  'adx'\n", "  'adx'\n  'further'\n"),
+    ("modules/data-explorer.bicep", "consumerGroup: 'adx'", "consumerGroup: 'live2'"),
+    ("modules/data-storage.bicep", "name: 'downloads'", "name: 'files'"),
+    ("modules/cosmos.bicep", "'BoundedStaleness'", "'Session'"),
+    ("modules/cosmos.bicep", "enableMultipleWriteLocations: false", "enableMultipleWriteLocations: true"),
+    ("cosmos-containers.json", '"/chain"', '"/chains"'),
+    ("cosmos-containers.json", '"/append/?"', '"/appended/?"'),
+    ("modules/access.bicep", "part: 'impulses', role: 'Azure Event Hubs Data Sender'", "part: '', role: 'Owner'"),
+    ("roles.json", "Storage Blob Delegator", "Storage Blob Data Reader"),
+    ("telemetry.kql", "DeviceId: string, ", ""),
+    ("telemetry.kql", "take_any(Timestamp, ", "take_any("),
+    ("telemetry.kql", '{"column": "Payload"', '{"column": "Body"'),
+    ("live-stream.bicep", "/oi-api/live-stream/events", "/oi-api/events"),
+    ("modules/app-gateway.bicep", "'X-Workspace-Authorization'", "'X-Authorization'"),
+    ("modules/app-gateway.bicep", "'/oi-api/live-stream'", "'/oi-api/live'"),
+    ("modules/alerts.bicep", "no checkpoint could be made", "no checkpoint was made"),
+]
+
+
+@pytest.mark.parametrize(("file", "before", "after"), CHANGES)
+def test_a_changed_template_is_found_out(needs: Needs, tmp_path: Path, file: str, before: str, after: str) -> None:
+    """Whatever the templates deploy that the code does not need, or leave out, is told."""
+    folder = tmp_path / "bicep"
+    shutil.copytree(BICEP, folder)
+    path = folder / file
+    text = path.read_text(encoding="utf-8")
+    assert before in text
+    path.write_text(text.replace(before, after), encoding="utf-8")
+    assert disagreements(Templates(folder), needs)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"settings": frozenset({"NEW_SETTING"})},
+        {"placeholders": frozenset({"NEW_SCHEDULE"})},
+        {"connections": frozenset({"OtherHubs"})},
+        {"readers": frozenset({("impulses", "reports")})},
+        {"hubs": frozenset({"commands"})},
+        {"blobs": frozenset({"reports"})},
+        {"cosmos": ({"id": "new"},)},
+        {"roles": frozenset({("vault", "", "Key Vault Secrets User")})},
+        {"columns": ("Quality",)},
+        {"table": "Readings"},
+        {"live_hub": "stream"},
+        {"live_events": "oi-api/events"},
+        {"live_stream": "oi-api/stream"},
+        {"moved_header": "x-moved"},
+        {"messages": frozenset({"something else"})},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_changed_need_is_found_out(needs: Needs, change: dict[str, Any]) -> None:
+    """Whatever the code comes to need that no template deploys, or needs no more, is told."""
+    [(name, value)] = change.items()
+    known = getattr(needs, name)
+    further = known | value if isinstance(value, frozenset) and name != "messages" else value
+    assert disagreements(Templates(), replace(needs, **{name: further}))

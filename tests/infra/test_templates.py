@@ -1,0 +1,68 @@
+"""The templates fit together; no compiler of theirs is needed to tell."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.infra.templates import BICEP, Template, Templates
+
+TEMPLATES = Templates()
+_OUTPUT = re.compile(r"\b(\w+)\.outputs\.(\w+)")
+_KEY = re.compile(r"^\s*(//.*|'?[\w.]+'?:)", re.MULTILINE)
+_GIVEN = re.compile(r"^param (\w+) =", re.MULTILINE)
+
+
+@pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
+def test_modules_get_what_they_ask_for(template: Template) -> None:
+    """A module is given each parameter that it requires, and none that it does not have."""
+    for symbol, path, given in template.modules():
+        used = TEMPLATES.named(path.stem)
+        assert used.path == path.resolve(), symbol
+        assert used.required <= given.keys() <= used.parameters, symbol
+
+
+@pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
+def test_outputs_that_are_used_are_there(template: Template) -> None:
+    """What a template takes of a module, that module gives."""
+    files = {symbol: path for symbol, path, _ in template.modules()}
+    for symbol, name in _OUTPUT.findall(template.text):
+        assert name in TEMPLATES.named(files[symbol].stem).outputs, f"{symbol}.outputs.{name}"
+
+
+@pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
+def test_every_parameter_is_used(template: Template) -> None:
+    """A template asks for nothing that it does not use."""
+    used = _KEY.sub("", template.text)
+    for name in template.parameters:
+        assert len(re.findall(rf"\b{name}\b", used)) > 1, name
+
+
+@pytest.mark.parametrize("path", sorted(BICEP.glob("*.bicepparam")), ids=lambda path: path.stem)
+def test_sizes_give_known_parameters(path: Path) -> None:
+    """A size gives every parameter that must be given, each one once, and none that is not there."""
+    main, given = TEMPLATES.named("main"), _GIVEN.findall(path.read_text(encoding="utf-8"))
+    assert main.required <= set(given) <= main.parameters
+    assert len(given) == len(set(given))
+
+
+def test_no_key_or_secret_is_handed_on() -> None:
+    """No template lists keys, and none takes or gives a secret."""
+    for template in TEMPLATES.all:
+        assert not re.search(r"\blist\w*(Keys|Secrets|Sas)\b|@secure", template.text), template.path
+
+
+@pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
+def test_resources_that_can_sign_in_by_key_do_not(template: Template) -> None:
+    """Wherever a service could be used with a key, that is switched off."""
+    switches = {
+        "Microsoft.Storage/storageAccounts": ("allowSharedKeyAccess", False),
+        "Microsoft.DocumentDB/databaseAccounts": ("disableLocalAuth", True),
+        "Microsoft.EventHub/namespaces": ("disableLocalAuth", True),
+        "Microsoft.SignalRService/webPubSub": ("disableLocalAuth", True),
+        "Microsoft.Devices/IotHubs": ("disableLocalAuth", True),
+        "Microsoft.Insights/components": ("DisableLocalAuth", True),
+    }
+    for symbol, kind, body in template.resources():
+        if (switch := switches.get(kind.partition("@")[0])) is not None:
+            assert body["properties"][switch[0]] is switch[1], symbol

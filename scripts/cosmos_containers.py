@@ -8,23 +8,24 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from shared.backends.azure.cosmos_containers import PARTITION_KEY_PATH, UNIQUE_KEY_PATH, indexing_policy  # noqa: E402
-from shared.provenance.ports import Target  # noqa: E402
+from shared.backends.azure.cosmos_containers import CONTAINERS, ContainerDefinition  # noqa: E402  the path comes first
 
 TARGET = ROOT / "infra" / "bicep" / "cosmos-containers.json"
 
 
 def containers() -> list[dict[str, Any]]:
     """Return the containers in the form in which Resource Manager takes them."""
-    return [_container(target.value) for target in Target]
+    return [_container(definition) for definition in CONTAINERS]
 
 
-def _container(name: str) -> dict[str, Any]:
+def _container(definition: ContainerDefinition) -> dict[str, Any]:
+    unique = [{"paths": [path]} for path in definition.unique_key_paths]
     return {
-        "id": name,
-        "partitionKey": {"paths": [PARTITION_KEY_PATH], "kind": "Hash", "version": 2},
-        "indexingPolicy": indexing_policy(),
-        "uniqueKeyPolicy": {"uniqueKeys": [{"paths": [UNIQUE_KEY_PATH]}]},
+        "id": definition.name,
+        "partitionKey": {"paths": [definition.partition_key_path], "kind": "Hash", "version": 2},
+        "indexingPolicy": definition.indexing_policy(),
+        **({"uniqueKeyPolicy": {"uniqueKeys": unique}} if unique else {}),
+        **({} if definition.default_ttl is None else {"defaultTtl": definition.default_ttl}),
     }
 
 

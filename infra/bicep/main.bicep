@@ -144,6 +144,9 @@ param gatewayCertificateSecretId string = ''
 param gatewayIdentityId string = ''
 param gatewayMaximumInstances int = 4
 
+@description('Origins whose pages may call the app, such as https://plant.example.')
+param corsOrigins array = []
+
 @description('Log level of the app.')
 param logLevel string = 'INFO'
 
@@ -407,6 +410,7 @@ var appSettings = {
   BLOB_ENDPOINT: dataStorage.outputs.blobEndpoint
   CHECKPOINT_SCHEDULE: '*/15 * * * * *'
   COMPACTION_SCHEDULE: '0 */10 * * * *'
+  CORS_ORIGINS: join(corsOrigins, ',')
   COSMOS_DATABASE: cosmosDatabase
   COSMOS_ENDPOINT: cosmos.outputs.endpoint
   DOWNLOAD_EXPIRY_SCHEDULE: '0 */5 * * * *'

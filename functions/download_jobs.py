@@ -12,6 +12,7 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from functions.downloads import ORCHESTRATOR
+from shared.observability import count, span
 from shared.wiring import services
 
 ROUNDS: Final = 20
@@ -52,7 +53,9 @@ async def download_next_parts(job: str) -> list[int]:
 @blueprint.activity_trigger(input_name="step")
 async def download_part(step: typing.Dict[str, typing.Any]) -> None:  # noqa: UP006  the worker reads this very form
     """Convert one part."""
-    await services().download_work.convert(step["job"], step["part"])
+    with span("convert a part of a download"):
+        await services().download_work.convert(step["job"], step["part"])
+    count("workspace.downloads.parts")
 
 
 @blueprint.function_name("download_finish")

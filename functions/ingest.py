@@ -1,14 +1,16 @@
 """Event Hub triggers: what devices and callers send, on its way to the impulses."""
 
 import typing
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import azure.functions as func
 
 from functions.hub_events import hub_events
+from shared.observability import count, measure
 from shared.settings import settings
-from shared.telemetry.models import TELEMETRY_HUB
+from shared.telemetry.models import TELEMETRY_HUB, HubEvent
 from shared.telemetry.sources import EventHubSource, event_hub_sources
+from shared.timestamps import now
 from shared.wiring import services
 
 blueprint = func.Blueprint()
@@ -19,10 +21,19 @@ type _Handler = Callable[[typing.List[func.EventHubEvent]], Awaitable[None]]  # 
 
 def _register(name: str, source: str, hub: str, consumer_group: str) -> None:
     async def handle(events: typing.List[func.EventHubEvent]) -> None:  # noqa: UP006  see _Handler
-        await services().ingest.run(source, hub_events(events))
+        batch = hub_events(events)
+        await services().ingest.run(source, batch)
+        _tell(batch)
 
     handle.__name__ = name
     _triggered(handle, name, hub, consumer_group)
+
+
+def _tell(batch: Sequence[HubEvent]) -> None:
+    if batch:
+        oldest = min(event.enqueued_at for event in batch)
+        measure("workspace.ingest.lag", max(0.0, (now() - oldest).total_seconds()))
+        count("workspace.ingest.events", len(batch))
 
 
 def _triggered(handle: _Handler, name: str, hub: str, consumer_group: str) -> None:

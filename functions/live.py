@@ -5,6 +5,7 @@ import typing
 import azure.functions as func
 
 from functions.hub_events import hub_events
+from shared.observability import count, span
 from shared.telemetry.models import IMPULSES_HUB
 from shared.wiring import services
 
@@ -27,7 +28,10 @@ blueprint = func.Blueprint()
 async def live(events: typing.List[func.EventHubEvent]) -> None:  # noqa: UP006  the worker reads this very form
     """Hand a batch of impulses to those who listen."""
     if services().settings.web_pubsub_endpoint:
-        await services().live_publisher.run(hub_events(events))
+        batch = hub_events(events)
+        with span("publish to the live stream"):
+            await services().live_publisher.run(batch)
+        count("workspace.live.published", len(batch))
 
 
 @blueprint.function_name("live_streams")

@@ -17,6 +17,7 @@ from shared.http.messages import Reply, Request, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.live_stream.credentials import TOKEN_PARAMETER, Listener, moved, offered
 from shared.live_stream.filters import StreamFilters
+from shared.observability import count
 from shared.timestamps import rfc3339
 from shared.wiring import services
 
@@ -92,6 +93,7 @@ async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
 async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
     """Let a listener in."""
     admission = await services().live_stream.admit(call.principal, call.query)
+    count("workspace.live.admitted")
     subprotocol = call.request.headers.get("sec-websocket-protocol", "")
     answer = {"userId": admission.user, "groups": admission.groups}
     state = {"expiresAt": rfc3339(Listener.of(call.principal).expires_at)}

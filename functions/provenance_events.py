@@ -4,6 +4,7 @@ import base64
 import csv
 import io
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -20,6 +21,7 @@ from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import JSON, Reply, json_reply
 from shared.http.operations import Access, Call, Group
+from shared.observability import measure
 from shared.provenance.models import EventBody
 from shared.provenance.notes import NoteError
 from shared.provenance.ports import ChainKey, ChainRecord
@@ -149,7 +151,9 @@ async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
     """Verify a chain from its first record to its last, and one record's digest when it is named."""
     named = named_record(call.body.model_dump(by_alias=True, exclude_unset=True))
     chain = chain_to_read(call.query.target, call.body.scope_key)
+    started = time.perf_counter()
     verdict = await services().verifier.verify(chain, named)
+    measure("workspace.chain.verify.duration", time.perf_counter() - started, sound=verdict.chain_valid)
     return json_reply(verdict.reply(chain))
 
 

@@ -17,6 +17,7 @@ from shared.http.operations import Access, Call, Operation, Problems
 from shared.http.problems import problem_document
 from shared.http.router import Match, Router
 from shared.http.validation import read
+from shared.observability import span
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _LOG = logs.logger("http")
@@ -156,7 +157,8 @@ class Door:
         if operation.feature:
             await self._require_feature(operation.feature)
         query, body = read(operation, request)
-        return await operation.handler(Call(caller, match.path, query, body, request))
+        with span(operation.name):
+            return await operation.handler(Call(caller, match.path, query, body, request))
 
     async def _caller(self, operation: Operation, request: Request, known: Principal | None) -> Principal:
         if operation.access is Access.PUBLIC:

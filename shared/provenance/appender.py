@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from shared import logs
 from shared.errors import Kind, WorkspaceError
+from shared.observability import count, measure
 from shared.provenance.hash_rule import genesis_hash
 from shared.provenance.ports import (
     ChainKey,
@@ -217,6 +218,7 @@ class Appender:
         try:
             self._keep(await self._store.append(self.chain, records, tip))
         except TipMovedError:
+            count("workspace.chain.conflicts")
             self._tips.pop(self.chain, None)
             return False
         except OutcomeUnknownError as error:
@@ -225,6 +227,8 @@ class Appender:
             for entry in batch:
                 entry.sent = entry.look_up = True
             return False
+        count("workspace.chain.appends", len(records))
+        measure("workspace.chain.batch_size", len(records))
         for entry, record in zip(batch, records, strict=True):
             entry.succeed(record, repeated=False)
         return True

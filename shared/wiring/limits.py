@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shared.auth.principals import Principal
+from shared.observability import count
 from shared.rate_limits.limiter import Admission, RateLimiter
 from shared.rate_limits.models import budget_of
 from shared.rate_limits.ports import LeaseStore
@@ -45,4 +46,6 @@ class LimitServices(CatalogServices):
         """Count a caller's request for as long as it is worked on."""
         budget = budget_of(await self.catalog.current())
         async with self.rate_limiter.admission(caller.member_id, budget) as admission:
+            if admission.refusal is not None:
+                count("workspace.rate_limit.refusals")
             yield admission

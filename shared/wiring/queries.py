@@ -4,6 +4,7 @@ from functools import cached_property
 
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.definitions import QueryDefinitions
+from shared.warm_queries.observed_engine import ObservedEngine
 from shared.warm_queries.ports import QueryEngine
 from shared.warm_queries.service import WarmQueries
 from shared.wiring.provenance import ProvenanceServices
@@ -18,7 +19,8 @@ class QueryServices(ProvenanceServices):
         from shared.backends.azure.kusto import KustoEngine  # noqa: PLC0415
 
         configured = self.settings
-        return KustoEngine(configured.kusto_uri, configured.kusto_database, configured.managed_identity_client_id)
+        engine = KustoEngine(configured.kusto_uri, configured.kusto_database, configured.managed_identity_client_id)
+        return ObservedEngine(engine)
 
     @cached_property
     def warm_queries(self) -> WarmQueries:

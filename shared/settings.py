@@ -62,8 +62,22 @@ class Settings(BaseModel):
     blob_endpoint: str = Field(
         "",
         alias="BLOB_ENDPOINT",
-        description="The storage account's blob address, with the containers `cold` and `downloads`; unused with "
+        description="The storage account's blob address, with the containers `cold`, `downloads`, `checkpoints` "
+        "and `checkpoint-state`; unused with "
         "embedded stores.",
+    )
+    key_vault_uri: str = Field(
+        "", alias="KEY_VAULT_URI", description="The key vault's address; unused with embedded stores."
+    )
+    token_key: str = Field(
+        "tokens",
+        alias="TOKEN_KEY",
+        description="Name of the P-256 key there that signs tokens; a new version signs an hour after it was made.",
+    )
+    checkpoint_key: str = Field(
+        "checkpoints",
+        alias="CHECKPOINT_KEY",
+        description="Name of the P-256 key there that signs checkpoints, whose first version signs, or `name/version`.",
     )
     files_url: str = Field(
         "http://127.0.0.1:7071",

@@ -17,6 +17,10 @@ from shared.auth.rights import AccessRight
 ALGORITHM = "ES256"
 FETCH_SECONDS = 1.0
 """Public keys are fetched at most this often, however many unknown key ids tokens name."""
+
+FRESH_SECONDS = 300.0
+"""Public keys are fetched at least this often, so that one that was withdrawn verifies nothing any more."""
+
 _REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "jti"]
 _BAD = "The token is not valid."
 
@@ -84,7 +88,7 @@ class TokenCodec:
             raise ValueError(_BAD)
         key_id = header["kid"]
         asked_at = time.monotonic()
-        if key_id not in self._public and asked_at - self._fetched_at > FETCH_SECONDS:
+        if asked_at - self._fetched_at > (FRESH_SECONDS if key_id in self._public else FETCH_SECONDS):
             self._fetched_at = asked_at
             keys = await self._key.public_keys()
             self._public = {str(key["kid"]): jwt.PyJWK(dict(key), ALGORITHM) for key in keys}

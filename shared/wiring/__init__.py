@@ -1,8 +1,10 @@
 """The one place that joins domains and adapters; everything is made on first use."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import cache
 
+from shared import logs
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.selection import not_provisioned
 from shared.settings import settings
@@ -16,6 +18,10 @@ from shared.wiring.live_stream import LiveStreamServices
 PROVENANCE = "provenance"
 """The feature that every provenance route needs."""
 
+type Probe = Callable[[], Awaitable[None]]
+
+_LOG = logs.logger("readiness")
+
 _CLOSED_IN_ORDER = (
     "sender",
     "message_service",
@@ -28,6 +34,9 @@ _CLOSED_IN_ORDER = (
     "chain_store",
     "_limits_file",
     "_workspace_file",
+    "cosmos",
+    "blob_account",
+    "key_vault",
 )
 
 
@@ -40,10 +49,25 @@ class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServ
         Raises:
             Exception: one of them does not.
         """
-        checks = [self.engine.ping(), self._audit_log_answers(), self.cold_blobs.check()]
+        asked = (_asked(name, probe) for name, probe in self._probes().items())
+        outcomes = await asyncio.gather(*asked, return_exceptions=True)
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
+
+    def _probes(self) -> dict[str, Probe]:
+        """Return one cheap call for each store; those of rate limits are left out, since they hold up nobody."""
+        probes: dict[str, Probe] = {
+            "query engine": self.engine.ping,
+            "audit log": self._audit_log_answers,
+            "cold data": self.cold_blobs.check,
+        }
         if not self.on_azure:
-            checks.append(self._workspace_file.check())
-        await asyncio.gather(*checks)
+            return probes | {"workspace file": self._workspace_file.check}
+        from shared.backends.azure.cosmos_state import probes as cosmos_probes  # noqa: PLC0415
+
+        token_key = self.settings.token_key
+        return probes | cosmos_probes(self.cosmos) | {"token key": lambda: self.key_vault.check(token_key)}
 
     async def _audit_log_answers(self) -> None:
         """Return when the catalog answers, and the audit log of a workspace that has one: one point read."""
@@ -68,6 +92,15 @@ class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServ
         for name in _CLOSED_IN_ORDER:
             if name in self.__dict__:
                 await self.__dict__[name].close()
+
+
+async def _asked(name: str, probe: Probe) -> None:
+    try:
+        await probe()
+    except (Exception, asyncio.CancelledError) as error:
+        # The reply tells nobody which store it is; one that does not answer in time is cancelled.
+        _LOG.warning("not ready", extra=logs.fields(store=name, error=type(error).__name__))
+        raise
 
 
 @cache

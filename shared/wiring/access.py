@@ -28,7 +28,10 @@ class AccessServices(ProvenanceServices):
     @cached_property
     def signing_key(self) -> SigningKey:
         """The key that signs tokens."""
-        self._embedded("signing key")
+        if self.on_azure:
+            from shared.backends.azure.vault_signing_key import VaultSigningKey  # noqa: PLC0415
+
+            return VaultSigningKey(self.key_vault, self.settings.token_key)
         from shared.backends.embedded.signing_key import FileSigningKey  # noqa: PLC0415
 
         return FileSigningKey(self.settings.data_dir / "signing-key.pem")

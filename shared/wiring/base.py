@@ -7,7 +7,9 @@ from shared.errors import Kind, WorkspaceError
 from shared.settings import Settings, Stores
 
 if TYPE_CHECKING:
+    from shared.backends.azure.blobs import BlobAccount
     from shared.backends.azure.cosmos_account import CosmosAccount
+    from shared.backends.azure.key_vault import Vault
     from shared.backends.embedded.sqlite import Database
 
 
@@ -34,6 +36,20 @@ class Base:
         return CosmosAccount(
             configured.cosmos_endpoint, configured.cosmos_database, client_id=configured.managed_identity_client_id
         )
+
+    @cached_property
+    def blob_account(self) -> "BlobAccount":
+        """The account that keeps cold data, downloads and checkpoints in the cloud."""
+        from shared.backends.azure.blobs import BlobAccount  # noqa: PLC0415
+
+        return BlobAccount(self.settings.blob_endpoint, client_id=self.settings.managed_identity_client_id)
+
+    @cached_property
+    def key_vault(self) -> "Vault":
+        """The vault whose keys sign in the cloud."""
+        from shared.backends.azure.key_vault import Vault  # noqa: PLC0415
+
+        return Vault(self.settings.key_vault_uri, client_id=self.settings.managed_identity_client_id)
 
     @property
     def on_azure(self) -> bool:

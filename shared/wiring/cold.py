@@ -43,10 +43,9 @@ class ColdServices(Base):
     def _blobs(self, container: str) -> BlobStore:
         configured = self.settings
         if self.on_azure:
-            from shared.backends.azure.blobs import AzureBlobStore, BlobAccount  # noqa: PLC0415
+            from shared.backends.azure.blobs import AzureBlobStore  # noqa: PLC0415
 
-            account = BlobAccount(configured.blob_endpoint, client_id=configured.managed_identity_client_id)
-            return AzureBlobStore(account, container)
+            return AzureBlobStore(self.blob_account, container)
         from shared.backends.embedded.blobs import FolderBlobStore  # noqa: PLC0415
         from shared.backends.embedded.file_links import FileLinks  # noqa: PLC0415
 

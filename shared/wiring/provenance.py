@@ -9,8 +9,7 @@ from shared.provenance.amendments import Amendments
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.event_log import EventLog
-from shared.provenance.growth import Trees
-from shared.provenance.ports import ChainStore
+from shared.provenance.ports import ChainStore, CheckpointStore, NoteSigner
 from shared.provenance.proofs import Proofs
 from shared.provenance.verification import Verifier
 from shared.wiring.catalog import CatalogServices
@@ -53,18 +52,32 @@ class ProvenanceServices(CatalogServices):
     @cached_property
     def checkpoints(self) -> Checkpoints:
         """Makes and reads signed checkpoints."""
-        self._embedded("checkpoints")
+        return Checkpoints(self.chain_store, self._checkpoint_store, self._note_signer, self._workspace_id)
+
+    @cached_property
+    def _checkpoint_store(self) -> CheckpointStore:
+        if self.on_azure:
+            from shared.backends.azure.checkpoint_blobs import BlobCheckpointStore  # noqa: PLC0415
+
+            return BlobCheckpointStore(self.blob_account)
         from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore  # noqa: PLC0415
+
+        return FileCheckpointStore(self.settings.data_dir / "checkpoints")
+
+    @cached_property
+    def _note_signer(self) -> NoteSigner:
+        if self.on_azure:
+            from shared.backends.azure.vault_note_signer import VaultNoteSigner  # noqa: PLC0415
+
+            return VaultNoteSigner(self.key_vault, self.settings.checkpoint_key)
         from shared.backends.embedded.provenance_key import FileNoteSigner  # noqa: PLC0415
 
-        folder = self.settings.data_dir
-        notes = FileCheckpointStore(folder / "checkpoints")
-        return Checkpoints(self.chain_store, notes, FileNoteSigner(folder / "checkpoint-key.pem"), self._workspace_id)
+        return FileNoteSigner(self.settings.data_dir / "checkpoint-key.pem")
 
     @cached_property
     def proofs(self) -> Proofs:
         """Proves what checkpoints cover."""
-        return Proofs(self.chain_store, Trees(self.chain_store) if self.on_azure else self.checkpoints.trees)
+        return Proofs(self.chain_store, self.checkpoints.trees)
 
     @cached_property
     def verifier(self) -> Verifier:

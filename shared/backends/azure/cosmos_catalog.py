@@ -102,10 +102,6 @@ class CosmosCatalogStore:
         await self._state.change(HEAD, SCOPE, without)
         await self._remove(gone)
 
-    async def check(self) -> None:
-        """Return when the store answers."""
-        await self.version()
-
     async def _head(self) -> Item | None:
         return await self._state.read(HEAD, SCOPE)
 

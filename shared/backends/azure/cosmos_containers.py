@@ -76,15 +76,7 @@ REQUESTS: Final = ContainerDefinition("requests", "/id", default_ttl=25 * _HOUR)
 RATE_LIMITS: Final = ContainerDefinition("rateLimits", "/id", default_ttl=180)
 DOWNLOADS: Final = ContainerDefinition("downloads", "/id", ("/owner/?", "/expiresAt/?"))
 
-CONTAINERS: Final[tuple[ContainerDefinition, ...]] = (
-    *CHAINS,
-    CATALOG,
-    CREDENTIALS,
-    CONNECTIONS,
-    REQUESTS,
-    RATE_LIMITS,
-    DOWNLOADS,
-)
+CONTAINERS: Final = (*CHAINS, CATALOG, CREDENTIALS, CONNECTIONS, REQUESTS, RATE_LIMITS, DOWNLOADS)
 DEFINITIONS: Final[Mapping[str, ContainerDefinition]] = {definition.name: definition for definition in CONTAINERS}
 
 

@@ -98,10 +98,6 @@ class CosmosCredentialStore:
         own = [] if item is None else [_token(item)]
         await self._revoke("", [*own, *await self._descendants([token_id])], at)
 
-    async def check(self) -> None:
-        """Return when the store answers."""
-        await self.version()
-
     async def _descendants(self, parents: Sequence[str]) -> list[IssuedToken]:
         """Return the living tokens that were asked for with these, and with those in turn."""
         found: dict[str, IssuedToken] = {}

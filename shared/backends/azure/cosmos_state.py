@@ -8,7 +8,7 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -17,7 +17,14 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_batches import Operation, send
-from shared.backends.azure.cosmos_containers import ContainerDefinition
+from shared.backends.azure.cosmos_containers import (
+    CATALOG,
+    CONNECTIONS,
+    CREDENTIALS,
+    DOWNLOADS,
+    REQUESTS,
+    ContainerDefinition,
+)
 from shared.backends.azure.cosmos_faults import ReadRetries, reading
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import OutcomeUnknownError, TipMovedError
@@ -178,10 +185,6 @@ class CosmosState:
         condition = {"if_match_etag": etag} if etag else {}
         await self.commit(partition, [("delete", (item_id,), condition)])
 
-    async def check(self) -> None:
-        """Return when the container answers: a point read of nothing."""
-        await self.read("-", "-")
-
     def unavailable(self) -> WorkspaceError:
         """Return the error that says that the store does not answer."""
         return WorkspaceError(Kind.UNAVAILABLE, self._code, f"{self._what} does not answer at the moment; try again")
@@ -193,6 +196,21 @@ class CosmosState:
             yield
         except WorkspaceError as error:
             raise self.unavailable() from error
+
+
+def probes(account: CosmosAccount) -> dict[str, Callable[[], Awaitable[None]]]:
+    """Return a call for each container without which requests fail: a point read of nothing, one request unit."""
+
+    def probe(definition: ContainerDefinition) -> Callable[[], Awaitable[None]]:
+        state = CosmosState(account, definition, "NOT_READY", f"the container {definition.name}")
+
+        async def asked() -> None:
+            await state.read("-", "-")
+
+        return asked
+
+    needed = (CATALOG, CREDENTIALS, CONNECTIONS, REQUESTS, DOWNLOADS)
+    return {f"Cosmos DB container {definition.name}": probe(definition) for definition in needed}
 
 
 async def _wait(attempt: int) -> None:

@@ -1,8 +1,6 @@
 """The token signing key as a PEM file that only its owner can read."""
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from shared.auth import jws
+from shared.auth.jwk import public_jwk, thumbprint
 from shared.backends.embedded import durable_files
 
 _COORDINATE = 32
@@ -26,7 +24,7 @@ class FileSigningKey:
 
     async def key_id(self) -> str:
         """Return the key's JWK thumbprint."""
-        return _key_id((await self._private_key()).public_key())
+        return thumbprint((await self._private_key()).public_key())
 
     async def sign(self, message: bytes) -> bytes:
         """Return the ES256 signature, 64 bytes."""
@@ -41,11 +39,6 @@ class FileSigningKey:
         if self._key is None:
             self._key = await asyncio.to_thread(_load_or_create, self._path)
         return self._key
-
-
-def public_jwk(key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
-    """Return a P-256 public key as a JWK (RFC 7517), its thumbprint (RFC 7638) as ``kid``."""
-    return {**_required_members(key), "kid": _key_id(key), "use": "sig", "alg": "ES256"}
 
 
 def _load_or_create(path: Path) -> ec.EllipticCurvePrivateKey:
@@ -63,17 +56,3 @@ def _create(path: Path) -> None:
     )
     # Of several processes one wins, and none reads half a file.
     durable_files.create(path, durable_files.written(path, pem, 0o600), path.parent)
-
-
-def _required_members(key: ec.EllipticCurvePublicKey) -> dict[str, str]:
-    numbers = key.public_numbers()
-    return {"crv": "P-256", "kty": "EC", "x": _coordinate(numbers.x), "y": _coordinate(numbers.y)}
-
-
-def _key_id(key: ec.EllipticCurvePublicKey) -> str:
-    canonical = json.dumps(_required_members(key), separators=(",", ":"), sort_keys=True)
-    return jws.encode(hashlib.sha256(canonical.encode()).digest())
-
-
-def _coordinate(number: int) -> str:
-    return jws.encode(number.to_bytes(_COORDINATE))

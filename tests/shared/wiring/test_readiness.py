@@ -1,16 +1,21 @@
 """Readiness: what is configured must answer."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 
 import pytest
+from azure.core.exceptions import AzureError
 
+from shared.catalog.document import load
 from shared.errors import WorkspaceError
-from shared.settings import Settings
 from shared.wiring import Services
-from tests.cosmos_server import CosmosServer
-from tests.shared.backends.azure.cosmos_stores import provisioned, stores
+from tests.azurite.running import missing
+from tests.shared.wiring.azure import Deployment, deployment
+
+PLAIN = "workspace: {id: plant-t, name: Plant}\nteam: [{id: admin@t, name: A, role: Admin}]\n"
+AUDITED = f"{PLAIN}policies: {{provenance: {{}}}}\n"
 
 
 async def answers() -> None:
@@ -18,36 +23,49 @@ async def answers() -> None:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[CosmosServer]:
-    """A Cosmos DB with the containers of the chains."""
-    async with CosmosServer() as running:
-        await provisioned(running)
+async def deployed() -> AsyncIterator[Deployment]:
+    """A deployment without a workspace."""
+    if missing():
+        pytest.skip(missing())
+    async with deployment() as running:
         yield running
 
 
-def wired(*, audited: bool) -> Services:
-    """Return the services of an Azure deployment, with stand-ins for the engine and the catalog."""
-    services = Services(Settings.read({"STORES": "azure"}))
-    policies = SimpleNamespace(provenance=object() if audited else None)
-
-    async def catalog() -> SimpleNamespace:
-        return SimpleNamespace(policies=policies)
-
-    services.__dict__["engine"] = SimpleNamespace(ping=answers)
-    services.__dict__["cold_blobs"] = SimpleNamespace(check=answers)
-    services.__dict__["catalog"] = SimpleNamespace(current=catalog)
-    return services
+@pytest.fixture
+async def services(deployed: Deployment) -> AsyncIterator[Services]:
+    """Its services, with a stand-in for the query engine."""
+    wired = deployed.services()
+    wired.__dict__["engine"] = SimpleNamespace(ping=answers, close=answers)
+    yield wired
+    await wired.close()
 
 
-async def test_cosmos_must_answer_where_chains_are_kept_there(server: CosmosServer) -> None:
-    """Ready while the account answers, not ready when it is gone; without provenance it is not asked."""
-    services = wired(audited=True)
-    async with stores(server) as (store,):
-        services.__dict__["chain_store"] = store
+def failing(log: pytest.LogCaptureFixture) -> set[str]:
+    return {record.__dict__["fields"]["store"] for record in log.records if record.message == "not ready"}
+
+
+async def test_ready_while_every_store_answers(services: Services) -> None:
+    """A deployment is ready before a workspace is applied, and with one, audited or not."""
+    await services.check()
+    for text in (PLAIN, AUDITED):
+        await services.catalog_service.apply(load(text, "test"), "apply")
         await services.check()
-        await asyncio.to_thread(server.stop)
-        with pytest.raises(WorkspaceError):
-            await services.check()
-        unaudited = wired(audited=False)
-        unaudited.__dict__["chain_store"] = store
-        await unaudited.check()
+
+
+async def test_the_store_that_fails_is_named_in_the_log(
+    deployed: Deployment, services: Services, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without the vault, and then without Cosmos DB, the service is not ready, and the log says which of them it is."""
+    await services.catalog_service.apply(load(AUDITED, "test"), "apply")
+    caplog.set_level(logging.WARNING)
+    deployed.vault.down = True
+    with pytest.raises(AzureError):
+        await services.check()
+    assert failing(caplog) == {"token key"}
+    deployed.vault.down = False
+    await services.check()
+    caplog.clear()
+    await asyncio.to_thread(deployed.cosmos.stop)
+    with pytest.raises(WorkspaceError):
+        await services.check()
+    assert failing(caplog) >= {"audit log"}

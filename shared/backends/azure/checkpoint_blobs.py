@@ -1,0 +1,130 @@
+"""Signed checkpoints as blobs: notes create-only, in a container that can be made immutable, working state beside it.
+
+Tested against Azurite, which knows no managed identity and no immutability.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC
+from typing import Any, Final
+
+from azure.core.exceptions import AzureError, ResourceExistsError, ResourceNotFoundError
+from azure.storage.blob.aio import BlobClient
+
+from shared.backends.azure.blobs import BlobAccount
+from shared.errors import Kind, WorkspaceError
+from shared.logs import fields, logger
+from shared.provenance.ports import StoredCheckpoint
+from shared.timestamps import rfc3339
+
+NOTES: Final = "checkpoints"
+STATES: Final = "checkpoint-state"
+_SIZE_DIGITS: Final = 12
+_MILLIONS, _THOUSANDS = 6, 9
+_LOG = logger("checkpoints")
+
+
+class BlobCheckpointStore:
+    """The CheckpointStore port over two containers.
+
+    The layout is that of the embedded store: a folder for each chain, in it one for each million and thousand of sizes,
+    so that the newest of many is found without listing them all.
+
+    Args:
+        account: where the containers are; closed with the store.
+        notes: the container of the notes; an immutability policy on it does no harm.
+        states: the container of the working state, which is replaced.
+    """
+
+    def __init__(self, account: BlobAccount, *, notes: str = NOTES, states: str = STATES) -> None:
+        self._account = account
+        self._notes = notes
+        self._states = states
+
+    async def create(self, name: str, note: bytes) -> bool:
+        """Store a note under a new name; a first try whose reply was lost counts as somebody's."""
+
+        async def work() -> bool:
+            try:
+                await self._note(name).upload_blob(note, overwrite=False)  # with If-None-Match: *
+            except ResourceExistsError:
+                return False
+            return True
+
+        return await _answering(work)
+
+    async def newest(self, prefix: str) -> StoredCheckpoint | None:
+        """Return the note with the last name in the prefix's folder: three listings."""
+        for millions in await self._descending(prefix, _MILLIONS):
+            inner = f"{prefix}{millions}/"
+            for thousands in await self._descending(inner, _THOUSANDS - _MILLIONS):
+                for size in await self._descending(f"{inner}{thousands}/", _SIZE_DIGITS):
+                    return await self.get(f"{prefix}{size}")
+        return None
+
+    async def get(self, name: str) -> StoredCheckpoint | None:
+        """Return the note of a name; what is never replaced was last modified when it was made."""
+
+        async def work() -> StoredCheckpoint | None:
+            found = await self._note(name).download_blob()
+            created_at = found.properties.last_modified.astimezone(UTC)
+            return StoredCheckpoint(name, await found.readall(), rfc3339(created_at))
+
+        return await _answering(lambda: _unless_missing(work))
+
+    async def save_state(self, name: str, state: bytes) -> None:
+        """Replace the working state of a name."""
+        await _answering(lambda: self._state(name).upload_blob(state, overwrite=True))
+
+    async def state(self, name: str) -> bytes | None:
+        """Return the working state of a name."""
+
+        async def work() -> bytes:
+            return await (await self._state(name).download_blob()).readall()
+
+        return await _answering(lambda: _unless_missing(work))
+
+    async def check(self) -> None:
+        """Return when the container of the notes answers."""
+        await _answering(self._account.client().get_container_client(self._notes).get_container_properties)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._account.close()
+
+    async def _descending(self, folder: str, digits: int) -> list[str]:
+        """Return the names of so many digits in a folder, the highest first."""
+
+        async def work() -> list[str]:
+            container = self._account.client().get_container_client(self._notes)
+            listed: AsyncIterator[Any] = container.walk_blobs(name_starts_with=folder, delimiter="/")
+            return [each.name.removeprefix(folder).removesuffix("/") async for each in listed]
+
+        names = await _answering(work)
+        return sorted((name for name in names if len(name) == digits and name.isdigit()), reverse=True)
+
+    def _note(self, name: str) -> BlobClient:
+        prefix, _, size = name.rpartition("/")
+        path = "/".join((prefix, size[:_MILLIONS], size[_MILLIONS:_THOUSANDS], size))
+        return self._account.client().get_blob_client(self._notes, path)
+
+    def _state(self, name: str) -> BlobClient:
+        return self._account.client().get_blob_client(self._states, f"{name}.state")
+
+
+async def _unless_missing[T](work: Callable[[], Awaitable[T]]) -> T | None:
+    try:
+        return await work()
+    except ResourceNotFoundError as error:
+        if getattr(error, "error_code", None) == "BlobNotFound":  # the SDK sets it on what it raises
+            return None
+        raise
+
+
+async def _answering[T](work: Callable[[], Awaitable[T]]) -> T:
+    try:
+        return await work()
+    except AzureError as error:
+        # The error's own text may name an address with a signature.
+        _LOG.warning("the checkpoints do not answer", extra=fields(error=type(error).__name__))
+        detail = "the checkpoints cannot be reached at the moment; try again"
+        raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail) from error

@@ -1,0 +1,156 @@
+"""What every checkpoint store keeps to."""
+
+import asyncio
+import os
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from azure.identity.aio import DefaultAzureCredential
+from azure.storage.blob.aio import BlobServiceClient
+
+from shared.backends.azure.blobs import BlobAccount
+from shared.backends.azure.checkpoint_blobs import BlobCheckpointStore
+from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
+from shared.errors import WorkspaceError
+from shared.provenance.ports import CheckpointStore
+from shared.timestamps import parse_rfc3339
+from tests.azurite.running import azurite, missing
+
+PREFIX = "PlatformConfig/workspace/"
+FOLDER, AZURITE, ENDPOINT = "folder", "azurite", "blob endpoint"
+KINDS = [FOLDER, AZURITE, *([ENDPOINT] if os.environ.get("BLOB_ENDPOINT") else [])]
+type Opener = Callable[[], CheckpointStore]
+
+
+@pytest.fixture(scope="module")
+def connection_string() -> Iterator[str]:
+    """The connection string of an Azurite."""
+    if missing():
+        pytest.skip(missing())
+    with azurite() as started:
+        yield started
+
+
+@pytest.fixture(params=KINDS)
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Openers of an empty store of each kind, each time as another process does."""
+    async with AsyncExitStack() as stack:
+        if request.param == FOLDER:
+            yield lambda: FileCheckpointStore(tmp_path / "checkpoints")
+            return
+        if request.param == AZURITE:
+            started = request.getfixturevalue("connection_string")
+            client = await stack.enter_async_context(BlobServiceClient.from_connection_string(started))
+        else:
+            started, address = "", os.environ["BLOB_ENDPOINT"]
+            credential = await stack.enter_async_context(DefaultAzureCredential())
+            client = await stack.enter_async_context(BlobServiceClient(address, credential=credential))
+        names = [f"n{uuid.uuid4().hex}", f"s{uuid.uuid4().hex}"]
+        for name in names:
+            await client.create_container(name)
+            stack.push_async_callback(client.delete_container, name)
+
+        def another() -> CheckpointStore:
+            account = BlobAccount(os.environ.get("BLOB_ENDPOINT", ""), connection_string=started)
+            stack.push_async_callback(account.close)
+            return BlobCheckpointStore(account, notes=names[0], states=names[1])
+
+        yield another
+
+
+@pytest.fixture
+def store(opener: Opener) -> CheckpointStore:
+    """An empty store of each kind."""
+    return opener()
+
+
+def name(size: int, prefix: str = PREFIX) -> str:
+    return f"{prefix}{size:012d}"
+
+
+async def test_a_note_is_created_once(opener: Opener) -> None:
+    """The first of several creators wins, and what it stored stays as it is."""
+    stores = [opener() for _ in range(3)]
+    won = await asyncio.gather(*(stores[n % 3].create(name(7), b"note %d" % n) for n in range(6)))
+    assert won.count(True) == 1
+    assert not await stores[0].create(name(7), b"later")
+    stored = await stores[1].get(name(7))
+    assert stored is not None
+    assert (stored.name, stored.note) == (name(7), b"note %d" % won.index(True))
+    assert abs(parse_rfc3339(stored.created_at) - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+async def test_the_newest_is_the_one_with_the_last_name(store: CheckpointStore) -> None:
+    """Sizes are compared as numbers however far apart they are, in whatever order they came."""
+    assert await store.newest(PREFIX) is None
+    sizes = [5, 999, 1_000, 1_001, 999_999, 1_000_000, 1_002_003, 123_456_789_012, 12]
+    highest = 0
+    for size in sizes:
+        assert await store.create(name(size), b"%d" % size)
+        highest = max(highest, size)
+        newest = await store.newest(PREFIX)
+        assert newest is not None
+        assert (newest.name, newest.note) == (name(highest), b"%d" % highest)
+
+
+async def test_chains_are_apart(store: CheckpointStore) -> None:
+    """A chain's newest is never another chain's."""
+    await store.create(name(9, "DomainEvents/abc/"), b"other")
+    await store.create(name(8, "DomainEvents/abcd/"), b"longer")
+    newest = await store.newest("DomainEvents/abc/")
+    assert newest is not None
+    assert newest.note == b"other"
+    assert await store.newest("DomainEvents/ab/") is None
+    assert await store.newest(PREFIX) is None
+
+
+async def test_what_is_not_there_is_none(store: CheckpointStore) -> None:
+    """Neither note nor state is made up."""
+    assert await store.get(name(1)) is None
+    assert await store.state(f"{PREFIX}tree") is None
+
+
+async def test_state_is_replaced_and_no_note(store: CheckpointStore) -> None:
+    """Working state changes as often as it must, and is never taken for a checkpoint."""
+    for state in (b"first", b"", bytes(range(256))):
+        await store.save_state(f"{PREFIX}tree", state)
+        await store.save_state(f"{PREFIX}tiles/0/x001", state)
+        assert await store.state(f"{PREFIX}tree") == state
+    assert await store.newest(PREFIX) is None
+    await store.create(name(3), b"note")
+    newest = await store.newest(PREFIX)
+    assert newest is not None
+    assert newest.note == b"note"
+
+
+async def test_a_store_that_does_not_answer_says_so(tmp_path: Path) -> None:
+    """An outage is never an empty store."""
+    (tmp_path / "file").write_text("")
+    nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"
+    account = BlobAccount("", connection_string=nowhere, retries=0)
+    stores: list[CheckpointStore] = [FileCheckpointStore(tmp_path / "file"), BlobCheckpointStore(account)]
+    for store in stores:
+        with pytest.raises(WorkspaceError) as caught:
+            await store.create(name(1), b"")
+        assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
+    for read in (stores[1].get, stores[1].newest, stores[1].state):
+        with pytest.raises(WorkspaceError):
+            await read(name(1))
+    await account.close()
+
+
+async def test_a_missing_container_is_an_outage(connection_string: str) -> None:
+    """What the deployment forgot to make is no chain without checkpoints."""
+    account = BlobAccount("", connection_string=connection_string)
+    store = BlobCheckpointStore(account, notes="never-made", states="never-made")
+    for read in (store.get, store.newest, store.state):
+        with pytest.raises(WorkspaceError) as caught:
+            await read(name(1))
+        assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
+    with pytest.raises(WorkspaceError):
+        await store.check()
+    await store.close()

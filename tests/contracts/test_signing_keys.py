@@ -1,0 +1,91 @@
+"""What every key that signs tokens, and every key that signs checkpoints, keeps to."""
+
+import os
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from azure.identity.aio import DefaultAzureCredential
+from azure.keyvault.keys.aio import KeyClient
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+
+from shared.auth.jwk import public_jwk
+from shared.auth.ports import SigningKey
+from shared.backends.azure.key_vault import Vault
+from shared.backends.azure.vault_note_signer import VaultNoteSigner
+from shared.backends.azure.vault_signing_key import VaultSigningKey
+from shared.backends.embedded.provenance_key import FileNoteSigner
+from shared.backends.embedded.signing_key import FileSigningKey
+from shared.provenance.ports import NoteSigner
+from tests.key_vault import KeyVaultDouble, Tokens
+
+FILE, DOUBLE, ENDPOINT = "file", "key vault double", "key vault"
+KINDS = [FILE, DOUBLE, *([ENDPOINT] if os.environ.get("KEY_VAULT_URI") else [])]
+
+
+@dataclass
+class Opened:
+    """A key of each purpose."""
+
+    tokens: SigningKey
+    notes: NoteSigner
+
+
+@pytest.fixture(params=KINDS)
+async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
+    """Keys of each kind; in a real vault new ones, which are deleted (and stay there, recoverable) afterwards."""
+    async with AsyncExitStack() as stack:
+        if request.param == FILE:
+            yield Opened(FileSigningKey(tmp_path / "tokens.pem"), FileNoteSigner(tmp_path / "notes.pem"))
+            return
+        name = f"contract-{uuid.uuid4().hex}"
+        if request.param == DOUBLE:
+            double = stack.enter_context(KeyVaultDouble())
+            double.keys.create(name)
+            vault = Vault(double.uri, credential=Tokens(), options=double.options)
+        else:
+            credential = await stack.enter_async_context(DefaultAzureCredential())
+            client = await stack.enter_async_context(KeyClient(os.environ["KEY_VAULT_URI"], credential))
+            await client.create_ec_key(name, curve="P-256")
+            stack.push_async_callback(client.delete_key, name)
+            vault = Vault(os.environ["KEY_VAULT_URI"])
+        stack.push_async_callback(vault.close)
+        yield Opened(VaultSigningKey(vault, name), VaultNoteSigner(vault, name))
+
+
+def check(public: ec.EllipticCurvePublicKey, signature: bytes, message: bytes) -> None:
+    assert len(signature) == 64
+    parts = int.from_bytes(signature[:32]), int.from_bytes(signature[32:])
+    public.verify(encode_dss_signature(*parts), message, ec.ECDSA(hashes.SHA256()))
+
+
+def loaded(spki: bytes) -> ec.EllipticCurvePublicKey:
+    key = serialization.load_der_public_key(spki)
+    assert isinstance(key, ec.EllipticCurvePublicKey)
+    return key
+
+
+async def test_tokens_verify_with_the_published_key(keys: Opened) -> None:
+    """The key that the id names comes first among the public ones, and verifies what is signed."""
+    first, *_ = await keys.tokens.public_keys()
+    assert first["kid"] == await keys.tokens.key_id()
+    assert (first["kty"], first["crv"], first["alg"], first["use"]) == ("EC", "P-256", "ES256", "sig")
+    assert "d" not in first
+    if isinstance(keys.notes, VaultNoteSigner):
+        # Both stand over the same key of the vault here.
+        public = loaded(await keys.notes.public_key())
+        assert public_jwk(public) == first
+        check(public, await keys.tokens.sign(b"message"), b"message")
+
+
+async def test_notes_verify_with_the_public_key(keys: Opened) -> None:
+    """A signature verifies with the key as it is published, which does not change."""
+    spki = await keys.notes.public_key()
+    for message in (b"", b"note", bytes(range(256)) * 100):
+        check(loaded(spki), await keys.notes.sign(message), message)
+    assert await keys.notes.public_key() == spki

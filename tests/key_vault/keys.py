@@ -1,0 +1,65 @@
+"""The keys of the double: named, versioned, on P-256."""
+
+import base64
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, decode_dss_signature
+
+
+def encoded(data: bytes) -> str:
+    """Return base64url without padding."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def decoded(text: str) -> bytes:
+    """Return what base64url text holds."""
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+@dataclass
+class Version:
+    """A version of a key."""
+
+    created: int
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    enabled: bool = True
+    private: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the attributes of the wire form."""
+        return {"enabled": self.enabled, "created": self.created, "updated": self.created, "recoveryLevel": "Purgeable"}
+
+    def bundle(self, key_id: str) -> dict[str, Any]:
+        """Return the wire form, with the public key."""
+        numbers = self.private.public_key().public_numbers()
+        point = {"x": encoded(numbers.x.to_bytes(32)), "y": encoded(numbers.y.to_bytes(32))}
+        key = {"kid": key_id, "kty": "EC", "crv": "P-256", "key_ops": ["sign", "verify"], **point}
+        return {"key": key, "attributes": self.attributes()}
+
+    def sign(self, digest: bytes) -> bytes:
+        """Return r and s as 64 bytes."""
+        parts = decode_dss_signature(self.private.sign(digest, ec.ECDSA(Prehashed(hashes.SHA256()))))
+        return b"".join(part.to_bytes(32) for part in parts)
+
+
+class Keys:
+    """All keys, each a list of versions."""
+
+    def __init__(self) -> None:
+        self.versions: dict[str, list[Version]] = {}
+
+    def create(self, name: str, created: float | None = None) -> Version:
+        """Make a key, or a new version of it."""
+        version = Version(int(time.time() if created is None else created))
+        self.versions.setdefault(name, []).append(version)
+        return version
+
+    def find(self, name: str, version: str = "") -> Version | None:
+        """Return a version, the newest where none is named."""
+        held = self.versions.get(name, [])
+        return next((each for each in reversed(held) if version in ("", each.name)), None)

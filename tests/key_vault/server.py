@@ -1,0 +1,176 @@
+"""Serves the keys over TLS, in a thread of its own."""
+
+import json
+import ssl
+import tempfile
+import threading
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from azure.core.credentials import AccessToken
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.key_vault.keys import Keys, Version, decoded, encoded
+
+TOKEN = "a-token-of-the-test-double"
+_RESOURCE = "https://vault.azure.net"
+_FOREVER = 4_000_000_000
+
+
+class Tokens:
+    """A credential that hands out the double's token."""
+
+    def __init__(self) -> None:
+        self.scopes: list[str] = []
+
+    async def get_token(self, *scopes: str, **_: Any) -> AccessToken:
+        """Return the token, and note what it was asked for."""
+        self.scopes += scopes
+        return AccessToken(TOKEN, _FOREVER)
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+
+class KeyVaultDouble:
+    """A vault on the loopback interface; a context manager.
+
+    Attributes:
+        keys: what it holds.
+        requests: method and path of each request that carried the token, in order.
+        down: while set, every request gets 503.
+    """
+
+    def __init__(self) -> None:
+        self.keys = Keys()
+        self.requests: list[str] = []
+        self.down = False
+        self._folder = tempfile.TemporaryDirectory(prefix="key-vault-double-")
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    @property
+    def uri(self) -> str:
+        """Its address."""
+        return f"https://127.0.0.1:{self._server.server_address[1]}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a client needs to trust it: its certificate, and no look at the domain of its challenge."""
+        waits = {"retry_backoff_factor": 0.01}
+        return {"connection_verify": str(self._certificate), "verify_challenge_resource": False, **waits}
+
+    @property
+    def _certificate(self) -> Path:
+        return Path(self._folder.name) / "certificate.pem"
+
+    def __enter__(self) -> Self:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        private = Path(self._folder.name) / "key.pem"
+        _write_certificate(self._certificate, private)
+        context.load_cert_chain(self._certificate, private)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+        self._folder.cleanup()
+
+    def answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Return status and body of the answer to a request that carries the token."""
+        self.requests.append(f"{method} {path}")
+        if self.down:
+            return 503, _error("Unavailable")
+        _, _, name, *rest = path.rstrip("/").split("/")
+        if (method, rest) in (("POST", ["create"]), ("POST", ["rotate"])):
+            made = self.keys.create(name)
+            return 200, made.bundle(self._id(name, made.name))
+        if name not in self.keys.versions:
+            return 404, _error("KeyNotFound")
+        if (method, rest) == ("GET", ["versions"]):
+            return 200, {"value": self._listed(name), "nextLink": None}
+        version = self.keys.find(name, rest[0] if rest else "")
+        return (404, _error("KeyNotFound")) if version is None else self._of(version, name, (method, *rest[1:]), body)
+
+    def _of(
+        self, version: Version, name: str, what: tuple[str, ...], body: dict[str, Any]
+    ) -> tuple[int, dict[str, Any]]:
+        key_id = self._id(name, version.name)
+        if what == ("POST", "sign") and version.enabled:
+            return 200, {"kid": key_id, "value": encoded(version.sign(decoded(body["value"])))}
+        if what == ("POST", "sign"):
+            return 403, _error("Forbidden")
+        return (200, version.bundle(key_id)) if what == ("GET",) else (400, _error(f"not implemented here: {what}"))
+
+    def _listed(self, name: str) -> list[dict[str, Any]]:
+        versions = self.keys.versions[name]
+        return [{"kid": self._id(name, each.name), "attributes": each.attributes()} for each in versions]
+
+    def _id(self, name: str, version: str) -> str:
+        return f"{self.uri}/keys/{name}/{version}"
+
+
+def _handler(double: KeyVaultDouble) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _serve(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            if self.headers.get("Authorization") != f"Bearer {TOKEN}":
+                challenge = f'Bearer authorization="{double.uri}/a-tenant", resource="{_RESOURCE}"'
+                self._reply(401, _error("Unauthorized"), {"WWW-Authenticate": challenge})
+                return
+            path = urlsplit(self.path).path
+            self._reply(*double.answer(self.command, path, json.loads(body) if body else {}), {})
+
+        def _reply(self, status: int, body: dict[str, Any], headers: dict[str, str]) -> None:
+            content = json.dumps(body).encode()
+            self.send_response(status)
+            for name, value in {
+                "Content-Type": "application/json",
+                "Content-Length": str(len(content)),
+                **headers,
+            }.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_PATCH = _serve  # noqa: N815  http.server calls them so
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    return Handler
+
+
+def _error(code: str) -> dict[str, Any]:
+    return {"error": {"code": code, "message": code}}
+
+
+def _write_certificate(public: Path, private: Path) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    at = datetime.now(UTC)
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(1).not_valid_before(at - timedelta(days=1)).not_valid_after(at + timedelta(days=1))
+    addresses = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    certificate = builder.add_extension(addresses, critical=False).sign(key, hashes.SHA256())
+    public.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    encoding, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    private.write_bytes(key.private_bytes(serialization.Encoding.PEM, encoding, plain))

@@ -1,0 +1,54 @@
+"""An Azure deployment of test servers: Cosmos DB and Key Vault doubles at the wire, Azurite, genuine SDKs."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from azure.cosmos.aio import CosmosClient
+from azure.storage.blob.aio import BlobServiceClient
+
+from shared.backends.azure.blobs import BlobAccount
+from shared.backends.azure.checkpoint_blobs import NOTES, STATES
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_containers import create_containers
+from shared.backends.azure.key_vault import Vault
+from shared.settings import Settings
+from shared.wiring import Services
+from shared.wiring.cold import COLD, DOWNLOADS
+from tests.azurite.running import azurite
+from tests.cosmos_server import CosmosServer
+from tests.key_vault import KeyVaultDouble, Tokens
+
+DATABASE = "workspace"
+
+
+@dataclass
+class Deployment:
+    """The test servers, provisioned as the deployment does it."""
+
+    cosmos: CosmosServer
+    vault: KeyVaultDouble
+    connection_string: str
+    kusto_uri: str = "http://127.0.0.1:9"
+
+    def services(self) -> Services:
+        """Return the services of another process with STORES=azure; only the ways to sign in are the tests' own."""
+        wired = Services(Settings.read({"STORES": "azure", "KUSTO_URI": self.kusto_uri}))
+        wired.__dict__["cosmos"] = CosmosAccount(self.cosmos.endpoint, DATABASE, key=self.cosmos.key)
+        wired.__dict__["blob_account"] = BlobAccount("", connection_string=self.connection_string, retries=0)
+        wired.__dict__["key_vault"] = Vault(self.vault.uri, credential=Tokens(), options=self.vault.options)
+        return wired
+
+
+@asynccontextmanager
+async def deployment() -> AsyncIterator[Deployment]:
+    """Start the servers, and make containers and keys."""
+    with CosmosServer() as server, azurite() as connection_string, KeyVaultDouble() as vault:
+        async with CosmosClient(server.endpoint, server.key) as client:
+            await create_containers(await client.create_database(DATABASE))
+        async with BlobServiceClient.from_connection_string(connection_string) as blobs:
+            for name in (COLD, DOWNLOADS, NOTES, STATES):
+                await blobs.create_container(name)
+        for key in ("tokens", "checkpoints"):
+            vault.keys.create(key)
+        yield Deployment(server, vault, connection_string)

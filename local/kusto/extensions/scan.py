@@ -13,6 +13,7 @@ from local.kusto.errors import semantic_error, unsupported
 from local.kusto.extensions.library import reader
 from local.kusto.extensions.pipeline import Substitute, add_operator
 from local.kusto.extensions.scan_machine import Machine
+from local.kusto.extensions.scan_single import SingleStep
 from local.kusto.extensions.scan_steps import Declared, Step
 from local.kusto.extensions.serialized import NeedsSerialized
 from local.kusto.extensions.sql_types import SQL_TYPES
@@ -48,7 +49,8 @@ class Scan(NeedsSerialized):
 
     def render(self, prev: str, cols: list[str]) -> str:
         """Return a row for each match of an input row, in the order of the input."""
-        return Machine(self.declared, self.steps, cols, self.columns(cols)[len(cols) :]).sql(prev, self.partition)
+        machine = SingleStep if len(self.steps) == 1 else Machine
+        return machine(self.declared, self.steps, cols, self.columns(cols)[len(cols) :]).sql(prev, self.partition)
 
     def columns(self, cols: list[str]) -> list[str]:
         """Return the input's columns, the declared ones and the match's number."""

@@ -39,10 +39,6 @@ class Machine:
     def sql(self, prev: str, partition: Partition) -> str:
         """Return a row for each match, in the order of the rows."""
         p = self._p
-        rows = numbered(prev, f"{p}r", partition, f"{p}x")
-        begins = [f"lag({_quoted(each)}) OVER () IS DISTINCT FROM {_quoted(each)}" for each in partition.columns]
-        first = " OR ".join([f"{p}r = 1", *begins])
-        used = "".join(f", {_quoted(name)} AS {self._input(name)}" for name in self._used)
         states = ", ".join(f"{sql} AS {name}" for name, sql in self._initial())
         names = ", ".join(name for name, _ in self._initial())
         turn = f"(SELECT d.*, {', '.join(f'm.{name}' for name, _ in self._initial() if name != f'{p}o')}, [] AS {p}o "
@@ -50,15 +46,26 @@ class Machine:
         for index in reversed(range(len(self._steps))):
             turn = self._step(index, turn)
         fields = [*(f"v{position}" for position in range(len(self._declared))), "q"]
-        values = [f"e.{p}e.{name} AS {_quoted(each)}" for name, each in zip(fields, self._added, strict=False)]
-        result = ", ".join([*(f"i.{_quoted(name)}" for name in self._cols), *values])
+        values = [f"e.{p}e.{name} AS {quoted(each)}" for name, each in zip(fields, self._added, strict=False)]
+        result = ", ".join([*(f"i.{quoted(name)}" for name in self._cols), *values])
         return (
-            f"WITH RECURSIVE {p}i AS MATERIALIZED (SELECT *, ({first}) AS {p}f FROM {rows}), "  # noqa: S608
-            f"{p}d AS MATERIALIZED (SELECT {p}r, {p}f{used} FROM {p}i), "
+            f"WITH RECURSIVE {self._rows(prev, partition)}, "  # noqa: S608
             f"{p}m AS (SELECT {p}r - 1 AS {p}r, true AS {p}b, {states} FROM {p}d WHERE {p}f UNION ALL "
             f"SELECT {p}r, false, {names} FROM {turn}) "
             f"SELECT {result} FROM {p}i AS i JOIN (SELECT {p}r, unnest({p}o) AS {p}e, "
             f"generate_subscripts({p}o, 1) AS {p}n FROM {p}m) AS e ON e.{p}r = i.{p}r ORDER BY e.{p}r, e.{p}n"
+        )
+
+    def _rows(self, prev: str, partition: Partition) -> str:
+        """Return the rows by number, with a flag at the first of each partition: whole, and what the steps read."""
+        p = self._p
+        begins = [f"lag({quoted(each)}) OVER () IS DISTINCT FROM {quoted(each)}" for each in partition.columns]
+        first = " OR ".join([f"{p}r = 1", *begins])
+        used = "".join(f", {quoted(name)} AS {self._input(name)}" for name in self._used)
+        rows = numbered(prev, f"{p}r", partition, f"{p}x")
+        return (
+            f"{p}i AS MATERIALIZED (SELECT *, ({first}) AS {p}f FROM {rows}), "  # noqa: S608  generated names
+            f"{p}d AS MATERIALIZED (SELECT {p}r, {p}f{used} FROM {p}i)"
         )
 
     def _step(self, index: int, turn: str) -> str:
@@ -97,8 +104,7 @@ class Machine:
         for owner in range(index + 1):
             for name in self._read[owner]:
                 field = self._field(index, owner, name)
-                taken = self._input(name) if name in self._cols else self._new(name)
-                when = f"{c} > 0 THEN {taken}" if owner == index else f"{c} = 1 THEN {self._field(before, owner, name)}"
+                when = f"{c} > 0 THEN {self._taken(name)}" if owner == index else f"{c} = 1 THEN {self._field(before, owner, name)}"
                 changes[field] = f"CASE WHEN {when} ELSE {field} END"
                 if owner < index:
                     cleared = self._field(before, owner, name)
@@ -167,6 +173,10 @@ class Machine:
     def _columns_used(self) -> set[str]:
         return {node.name for node in _nodes(self._steps) if isinstance(node, ir.ColumnRef) and node.name in self._cols}
 
+    def _taken(self, name: str) -> str:
+        """Return what a step keeps of a row that matches it."""
+        return self._input(name) if name in self._cols else self._new(name)
+
     def _input(self, name: str) -> str:
         return f"{self._p}i{self._cols.index(name)}"
 
@@ -186,7 +196,8 @@ class Machine:
         return f"CAST({value} AS {declared.sql_type})"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return an identifier in the quotes of SQL."""
     return str(translate.quote_ident(name))
 
 

@@ -25,6 +25,8 @@ from local.kusto.translate import translate
 ROWS = 1_000_000
 DEVICES = 200
 RUNS = 5
+MOST_TIMES = 3
+"""How many times as long a query may take as what a person would write for it."""
 MEMORY_BYTES = 1_000_000_000
 
 
@@ -37,7 +39,7 @@ def kql() -> Iterator[Figure]:
             translated = _translated(connection, case.kql, schema, types)
             ours, theirs = _medians(connection, translated, case.sql)
             detail = {"kqlMs": round(ours, 2), "sqlMs": round(theirs, 2), "rows": ROWS}
-            yield Figure(f"kql_{case.name}", ours / theirs, "ratio", at_most=case.at_most, detail=detail)
+            yield Figure(f"kql_{case.name}", ours / theirs, "ratio", at_most=MOST_TIMES, detail=detail)
 
 
 def _prepared(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[dict[str, list[str]], Mapping[str, str]]:

@@ -33,8 +33,16 @@ ROW_CASES = (
         s AS (SELECT last_value(CASE WHEN p IS NULL OR t - p >= INTERVAL 2 MINUTE THEN t END IGNORE NULLS)
             OVER (PARTITION BY d ORDER BY t ROWS UNBOUNDED PRECEDING) s FROM r) SELECT count(DISTINCT s) FROM s""",
     ),
-    # What a row adds depends on what the rows before it came to: SQL has no set form of that either, and the machine
-    # of steps carries more state from row to row than the one sum that is written out here.
+    Case(
+        "row_window_session_short",
+        "Telemetry | where Number < 500 | sort by DeviceId asc, Timestamp asc | extend s = row_window_session("
+        "Timestamp, 10m, 2m, DeviceId != prev(DeviceId)) | summarize dcount(s)",
+        """WITH RECURSIVE r AS MATERIALIZED (SELECT "DeviceId" d, "Timestamp" t, row_number() OVER w n FROM "Telemetry"
+            WHERE "Number" < 500 WINDOW w AS (PARTITION BY "DeviceId" ORDER BY "Timestamp")),
+        m AS (SELECT d, t, n, t s FROM r WHERE n = 1 UNION ALL SELECT r.d, r.t, r.n, CASE WHEN r.t - m.s >=
+            INTERVAL 10 MINUTE OR r.t - m.t >= INTERVAL 2 MINUTE THEN r.t ELSE m.s END FROM m JOIN r
+            ON r.d = m.d AND r.n = m.n + 1) SELECT count(DISTINCT s) FROM m""",
+    ),
     Case(
         "scan",
         "Telemetry | where Number < 20 | sort by DeviceId asc, Timestamp asc | scan declare (c:real = 0.0) with"
@@ -43,6 +51,5 @@ ROW_CASES = (
             FROM "Telemetry" WHERE "Number" < 20),
         m AS (SELECT 0::BIGINT i, 0::DOUBLE c UNION ALL SELECT r.i, CASE WHEN c + v > 1000 THEN 0 ELSE c + v END
             FROM m JOIN r ON r.i = m.i + 1) SELECT max(c) FROM m""",
-        at_most=5,
     ),
 )

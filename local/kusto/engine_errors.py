@@ -44,6 +44,7 @@ _CONVERTED = re.compile(
     re.DOTALL,
 )
 _MACRO = re.compile(r"Macro (?:kql_)?(?P<name>\w+)\(\) (?P<fault>has multiple overloads|does not support)")
+_OPERATORS = {"quotient": "/", "span_divided": "/"}
 _MARKED = re.compile(r"\n(?:LINE \d+: )(?P<line>[^\n]*)\n(?P<before> *)(?P<marks>\^+)\s*$")
 _STORED = {
     "INT8": "TINYINT",
@@ -114,6 +115,9 @@ def _undecided(error: str) -> QueryError | None:
     if macro["fault"].startswith("has") and len(names) == 1:
         return unresolved(names.pop())
     name = macro["name"]
+    if name in _OPERATORS:
+        operator = _OPERATORS[name]
+        return semantic_error(f"operator '{operator}' does not take operands of these types", inner="SEM0001")
     return semantic_error(
         f"{name}(): an argument is of a type that the function does not take", inner="SEM0001", subject=f"{name}()"
     )

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import duckdb
 
-_DATABASE = "loaded"
+LOADED = "loaded"
+"""The database of the tables in memory."""
 _SHARE = 4
 """Files whose uncompressed size is up to one part in so many of the engine's memory are loaded."""
 
@@ -23,16 +24,16 @@ def load(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], memory_by
         files: the files.
         memory_bytes: of the engine.
     """
-    connection.execute(f"ATTACH ':memory:' AS {_DATABASE} (COMPRESS)")
+    connection.execute(f"ATTACH ':memory:' AS {LOADED} (COMPRESS)")
     left = memory_bytes // _SHARE
     for size, file in sorted((_uncompressed_bytes(connection, file), file) for file in files):
         left -= size
         if left < 0:
             break
-        table = f'{_DATABASE}."{file.stem}"'
+        table = f'{LOADED}."{file.stem}"'
         connection.execute(f'CREATE TABLE {table} AS FROM "{file.stem}"')
         connection.execute(f'CREATE OR REPLACE VIEW "{file.stem}" AS FROM {table}')
-        connection.execute(f"FORCE CHECKPOINT {_DATABASE}")  # compresses what was written
+        connection.execute(f"FORCE CHECKPOINT {LOADED}")  # compresses what was written
 
 
 def _uncompressed_bytes(connection: duckdb.DuckDBPyConnection, file: Path) -> int:

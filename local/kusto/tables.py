@@ -7,6 +7,9 @@ from pathlib import Path
 
 import duckdb
 
+from local.kusto.loading import LOADED
+
+FINITE_OR_INFINITE = "DOUBLE WITHOUT NAN"
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ .-]*[A-Za-z0-9_])?")
 """What Data Explorer takes as a table's name; other than letters, digits and underscores, it is written ``['...']``."""
 _LOGGER = logging.getLogger(__name__)
@@ -53,12 +56,30 @@ def columns_of(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> 
 
 
 def column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, str]:
-    """Return DuckDB's type of each column that is of one type in every table that has it, by name."""
+    """Return DuckDB's type of each column that is of one type in every table that has it, by name.
+
+    Reals of tables in memory that hold no NaN are of the type ``FINITE_OR_INFINITE``: they need no care when sorted.
+    """
     types: dict[str, set[str]] = {}
     for table in tables:
-        for name, kind in _described(connection, _quoted(table)):
-            types.setdefault(name, set()).add(kind)
+        columns = _described(connection, _quoted(table))
+        plain = _without_nan(connection, table, [name for name, kind in columns if kind == "DOUBLE"])
+        for name, kind in columns:
+            types.setdefault(name, set()).add(FINITE_OR_INFINITE if name in plain else kind)
+    for kinds in types.values():
+        if kinds == {"DOUBLE", FINITE_OR_INFINITE}:
+            kinds.remove(FINITE_OR_INFINITE)
     return {name: kinds.pop() for name, kinds in sorted(types.items()) if len(kinds) == 1}
+
+
+def _without_nan(connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> set[str]:
+    """Return which columns hold no NaN, and never will: the table is one that was read into memory."""
+    query = "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?"
+    if not columns or connection.execute(query, [LOADED, table]).fetchone() is None:
+        return set()
+    tests = ", ".join(f"coalesce(bool_or(isnan({_quoted(name)})), false)" for name in columns)
+    found = connection.execute(f"SELECT {tests} FROM {_quoted(table)}").fetchone() or ()  # noqa: S608  quoted names
+    return {name for name, holds in zip(columns, found, strict=True) if not holds}
 
 
 def _create_view(connection: duckdb.DuckDBPyConnection, file: Path) -> None:

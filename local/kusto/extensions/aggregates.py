@@ -10,6 +10,7 @@ from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
 from local.kusto.extensions.library import replace, writer
 from local.kusto.extensions.ordering import ORDER_COLUMN, OrderedSummarize
+from local.kusto.extensions.raising import raising
 
 _MOST_ELEMENTS = 1_048_576
 """Kusto's bound on the length of an aggregated list or set."""
@@ -42,14 +43,25 @@ macros: tuple[str, ...] = (
     ),
 )
 
+_DECIMAL = "typeof(max({0})) LIKE 'DECIMAL%' THEN " + raising(
+    "EMB0001", "'avg() of decimals' is not supported by the embedded query engine (convert them with toreal())"
+)
 _PLAIN = (
     ("sum", "kql_sum({0})", 1),
     ("sumif", "kql_sum(CASE WHEN {1} THEN {0} END)", 2),
-    ("avg", "CASE WHEN avg({0}) IS NULL AND typeof(avg({0})) = 'DOUBLE' THEN 'NaN' ELSE avg({0}) END", 1),
+    (
+        "avg",
+        (
+            f"CASE WHEN {_DECIMAL} "
+            "WHEN avg({0}) IS NULL AND typeof(avg({0})) = 'DOUBLE' THEN 'NaN' ELSE avg({0}) END"
+        ),
+        1,
+    ),
     (
         "avgif",
         (
-            "CASE WHEN count({0}) FILTER (WHERE {1}) = 0 AND typeof(avg({0})) = 'DOUBLE' THEN 'NaN' "
+            f"CASE WHEN {_DECIMAL} "
+            "WHEN count({0}) FILTER (WHERE {1}) = 0 AND typeof(avg({0})) = 'DOUBLE' THEN 'NaN' "
             "ELSE avg({0}) FILTER (WHERE {1}) END"
         ),
         2,

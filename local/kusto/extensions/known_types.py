@@ -18,6 +18,7 @@ from duckdb_kql.translate import naming
 from local.kusto.extensions.library import replace
 from local.kusto.extensions.make_series import MakeSeries
 from local.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows
+from local.kusto.tables import FINITE_OR_INFINITE
 
 macros: tuple[str, ...] = ()
 
@@ -26,7 +27,7 @@ _TYPES: State[Mapping[str, str]] = State("local.kusto.types", lambda: _NONE)
 _KINDS = {
     "VARCHAR": "string", "JSON": "dynamic", "BOOLEAN": "bool", "UUID": "guid", "TIMESTAMP": "datetime",
     "INTERVAL": "timespan", "DOUBLE": "real", "FLOAT": "real", "BIGINT": "long", "INTEGER": "int", "HUGEINT": "long",
-    "SMALLINT": "int", "TINYINT": "int",
+    "SMALLINT": "int", "TINYINT": "int", FINITE_OR_INFINITE: "real",
 }  # fmt: skip
 _RESULTS = {
     "string": ("tostring", "strcat", "strcat_delim", "strcat_array", "tolower", "toupper", "substring",
@@ -86,6 +87,11 @@ def kind_of(expr: ir.Expr) -> str | None:
         case ir.UnaryOp(op="-"):
             return kind_of(expr.operand)
     return None
+
+
+def may_be_nan(expr: ir.Expr) -> bool:
+    """Return whether a real may be a NaN; only columns are known that hold none."""
+    return not isinstance(expr, ir.ColumnRef) or _TYPES.get().get(expr.name) != FINITE_OR_INFINITE
 
 
 def _given_names(query: ir.Query) -> set[str] | None:

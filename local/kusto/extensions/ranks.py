@@ -10,7 +10,7 @@ from duckdb_kql import ir, translate
 from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
 from local.kusto.errors import semantic_error, unsupported
-from local.kusto.extensions.known_types import kind_of
+from local.kusto.extensions.known_types import kind_of, may_be_nan
 from local.kusto.extensions.library import replace, writer
 from local.kusto.extensions.raising import DYNAMICS, guarded, is_of, raising
 from local.kusto.extensions.registry import form
@@ -54,6 +54,7 @@ _AGGREGATES = (
     ("maxif", "kql_max(CASE WHEN {1} THEN {0} END)", 2),
     ("minif", "kql_min(CASE WHEN {1} THEN {0} END)", 2),
 )
+_OF_ONE = frozenset({"kql_ranked", "kql_no_nan"})
 _UNRANKED = frozenset({"real", None})
 
 
@@ -91,8 +92,8 @@ def ranked_by(expr: ir.Expr, name: str, macro: str = "kql_ranked") -> str:
     if kind == "dynamic":
         raise unsupported(f"{name}() over a dynamic value", "convert it first, as in todouble(...)")
     sql = render(expr)
-    if kind not in _UNRANKED:
-        return sql if macro in ("kql_ranked", "kql_no_nan") else f"{macro.removeprefix('kql_')}({sql})"
+    if kind not in _UNRANKED or (macro in _OF_ONE and not may_be_nan(expr)):
+        return sql if macro in _OF_ONE else f"{macro.removeprefix('kql_')}({sql})"
     return f"{macro}({guarded(is_of(sql, DYNAMICS), _unconverted(f'{name}()'), sql)})"
 
 
@@ -126,7 +127,7 @@ def _key(expr: ir.Expr) -> str:
     if kind == "dynamic":
         raise semantic_error(message, inner="SEM0001")
     sql = render(expr)
-    if kind not in _UNRANKED or isinstance(expr, ir.RenderedAggregate):
+    if kind not in _UNRANKED or not may_be_nan(expr) or isinstance(expr, ir.RenderedAggregate):
         return sql
     return ranked(guarded(is_of(sql, DYNAMICS), raising("SEM0001", message), sql))
 

@@ -5,12 +5,13 @@ and the values of steps 1 to k that some expression reads.
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from duckdb_kql import ir, translate
 
 from local.kusto.errors import semantic_error
+from local.kusto.extensions.nodes import nodes
 from local.kusto.extensions.scan_steps import Declared, Step
 from local.kusto.extensions.sql import render
 from local.kusto.extensions.window_plan import Partition, free_prefix, numbered
@@ -104,7 +105,11 @@ class Machine:
         for owner in range(index + 1):
             for name in self._read[owner]:
                 field = self._field(index, owner, name)
-                when = f"{c} > 0 THEN {self._taken(name)}" if owner == index else f"{c} = 1 THEN {self._field(before, owner, name)}"
+                when = (
+                    f"{c} > 0 THEN {self._taken(name)}"
+                    if owner == index
+                    else f"{c} = 1 THEN {self._field(before, owner, name)}"
+                )
                 changes[field] = f"CASE WHEN {when} ELSE {field} END"
                 if owner < index:
                     cleared = self._field(before, owner, name)
@@ -164,14 +169,14 @@ class Machine:
     def _columns_read(self) -> list[list[str]]:
         """Return, for each step, the columns of it that some expression reads."""
         read: list[list[str]] = [[] for _ in self._steps]
-        for node in _nodes(self._steps):
+        for node in nodes(self._steps):
             reference = self._reference(node)
             if reference is not None and reference[1] not in read[reference[0]]:
                 read[reference[0]].append(reference[1])
         return read
 
     def _columns_used(self) -> set[str]:
-        return {node.name for node in _nodes(self._steps) if isinstance(node, ir.ColumnRef) and node.name in self._cols}
+        return {node.name for node in nodes(self._steps) if isinstance(node, ir.ColumnRef) and node.name in self._cols}
 
     def _taken(self, name: str) -> str:
         """Return what a step keeps of a row that matches it."""
@@ -199,16 +204,3 @@ class Machine:
 def quoted(name: str) -> str:
     """Return an identifier in the quotes of SQL."""
     return str(translate.quote_ident(name))
-
-
-def _nodes(root: Any) -> Iterator[Any]:
-    stack: list[Any] = [root]
-    seen: set[int] = set()
-    while stack:
-        node = stack.pop()
-        if isinstance(node, tuple | list):
-            stack.extend(node)
-        elif dataclasses.is_dataclass(node) and not isinstance(node, ir.Query | type) and id(node) not in seen:
-            seen.add(id(node))
-            yield node
-            stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from local.kusto.loading import load
 from local.kusto.sandbox import open_database
-from local.kusto.tables import UnusableFolderError, columns_of, create_views
+from local.kusto.tables import FINITE_OR_INFINITE, UnusableFolderError, column_types, columns_of, create_views
 from tests.local.kusto.endpoints import end, start
 
 
@@ -105,3 +106,14 @@ def test_the_process_says_why_it_cannot_serve(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         start(tmp_path / "stderr", "--data", str(tmp_path / "empty"))
     assert "holds no .parquet file" in (tmp_path / "stderr").read_text()
+
+
+def test_reals_without_nan_are_known_in_memory_only(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
+    """A column that holds no NaN in any table in memory is known for it; one of a file, which may change, is not."""
+    write(tmp_path / "A.parquet", plain=[1.0, float("inf"), None], mixed=[1.0, 2.0, 3.0], both=[1.0, 2.0, 3.0])
+    write(tmp_path / "B.parquet", mixed=[float("nan")], both=[float("-inf")])
+    files = create_views(connection, tmp_path)
+    assert column_types(connection, ["A", "B"]) == dict.fromkeys(("both", "mixed", "plain"), "DOUBLE")
+    load(connection, files, 100_000_000)
+    known = {"both": FINITE_OR_INFINITE, "mixed": "DOUBLE", "plain": FINITE_OR_INFINITE}
+    assert column_types(connection, ["A", "B"]) == known

@@ -84,3 +84,23 @@ def test_scan_keeps_the_order(endpoint: Endpoint) -> None:
     """The rows of a scan are as serialized as its input."""
     query = "range x from 1 to 500 step 1 | scan with (step s: x % 2 == 0;) | where prev(x) + 2 == x | count"
     assert endpoint.rows(query) == [[249]]
+
+
+@pytest.mark.parametrize(
+    ("declared", "step"),
+    [
+        ("declare (c:long = 0)", "x % 3 != 0 => c = iff(s.c + x > 50, 0, s.c + x)"),
+        ("declare (c:long = 0, d:long)", "x > s.x + 2 or isnull(s.x) => c = s.c + 1, d = s.x"),
+        ("declare (c:long)", "x > 150"),
+        ("", "isnull(s.x) or x >= 2 * s.x"),
+    ],
+)
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_one_step_answers_as_several_do(endpoint: Endpoint, declared: str, step: str, *, partitioned: bool) -> None:
+    """A machine of one step gives the rows that it gives beside a step which no row ever reaches."""
+    answers = []
+    for steps in (f"step s: {step};", f"step s: {step}; step never: false;"):
+        scan = f"sort by x asc | scan with_match_id = m {declared} with ({steps})"
+        scan = f"partition hint.strategy=native by g ({scan})" if partitioned else scan
+        answers.append(endpoint.rows(f"range x from 1 to 200 step 1 | extend g = x % 3 | {scan} | sort by x asc"))
+    assert answers[0] == answers[1] != []

@@ -56,6 +56,8 @@ def install() -> None:
     """Make the translator look names up among the known texts."""
     replace(translate, "_may_be_dynamic", _may_be_dynamic)
     replace(translate, "render_kql_tostring", _tostring)
+    # Arithmetic of int is of long.
+    replace(translate, "_is_int_expr", lambda default: lambda node: default(node) or kind_of(node) == "int")
 
 
 @contextlib.contextmanager

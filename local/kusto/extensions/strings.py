@@ -7,6 +7,8 @@ from local.kusto.extensions.registry import body, form, template, text_argument
 from local.kusto.extensions.sql import once, quoted, render
 
 SUPPORTED: tuple[str, ...] = (
+    "base64_decode_tostring (UTF-8)",
+    "base64_encode_tostring (UTF-8)",
     "has_any_index",
     "indexof",
     "isascii",
@@ -77,6 +79,8 @@ def install() -> None:
     template("string_size", "CAST(octet_length(encode({0})) AS BIGINT)", 1)
     template("regex_quote", "regexp_escape({0})", 1)
     template("isascii", "regexp_full_match({0}, '[[:ascii:]]*')", 1)
+    template("base64_encode_tostring", "to_base64(encode({0}))", 1)
+    template("base64_decode_tostring", "coalesce(TRY(decode(from_base64({0}))), '')", 1)
     template("parse_csv", "kql_csv({0})", 1)
     template("parse_path", "kql_path({0})", 1)
     body("parse_version", (1,), lambda text: f"kql_version({text})")

@@ -117,3 +117,17 @@ def test_reals_without_nan_are_known_in_memory_only(tmp_path: Path, connection: 
     load(connection, files, 100_000_000)
     known = {"both": FINITE_OR_INFINITE, "mixed": "DOUBLE", "plain": FINITE_OR_INFINITE}
     assert column_types(connection, ["A", "B"]) == known
+
+
+def test_columns_of_int_and_real_answer_as_their_types_do(tmp_path: Path) -> None:
+    """Arithmetic of int is of long, and a NaN stands behind every number when it is sorted down, in file or memory."""
+    whole = pa.array([2_147_483_647, 1, 2], pa.int32())
+    write(tmp_path / "T.parquet", whole=whole, nan=[float("nan"), 1.0, float("-inf")], plain=[1.0, 3.0, 2.0])
+    running = start(tmp_path / "stderr", "--data", str(tmp_path))
+    try:
+        assert running.rows("T | top 1 by whole | project whole + whole, -whole") == [[4_294_967_294, -2_147_483_647]]
+        assert running.rows("T | top 3 by nan | project nan") == [[1.0], ["-Infinity"], ["NaN"]]
+        assert running.rows("T | sort by plain asc | project plain") == [[1.0], [2.0], [3.0]]
+        assert running.rows("T | extend plain = nan | top 1 by plain asc | project plain") == [["NaN"]]
+    finally:
+        end(running.process)

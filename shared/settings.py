@@ -70,12 +70,12 @@ class Settings(BaseModel):
         "", alias="KEY_VAULT_URI", description="The key vault's address; unused with embedded stores."
     )
     token_key: str = Field(
-        "tokens",
+        "token-signing",
         alias="TOKEN_KEY",
         description="Name of the P-256 key there that signs tokens; a new version signs an hour after it was made.",
     )
     checkpoint_key: str = Field(
-        "checkpoints",
+        "checkpoint-signing",
         alias="CHECKPOINT_KEY",
         description="Name of the P-256 key there that signs checkpoints, whose first version signs, or `name/version`.",
     )

@@ -159,6 +159,8 @@ var dataStorageName = take('stdata${replace(environmentName, '-', '')}${unique}'
 var deploymentContainer = 'deployment'
 var cosmosDatabase = 'workspace'
 var liveHub = 'live'
+var tokenKey = 'token-signing'
+var checkpointKey = 'checkpoint-signing'
 var publicAccess = privateNetworking ? 'Disabled' : 'Enabled'
 var withGateway = !empty(gatewayHostName)
 var withKusto = empty(existingKustoUri)
@@ -290,8 +292,8 @@ module vault 'modules/key-vault.bicep' = {
     workspaceId: observability.outputs.workspaceId
     publicNetworkAccess: publicAccess
     keyNames: [
-      'token-signing'
-      'checkpoint-signing'
+      tokenKey
+      checkpointKey
     ]
   }
 }
@@ -408,6 +410,7 @@ var appSettings = {
   ALLOWED_HOSTS: gatewayHostName
   AZURE_CLIENT_ID: identity.outputs.clientId
   BLOB_ENDPOINT: dataStorage.outputs.blobEndpoint
+  CHECKPOINT_KEY: checkpointKey
   CHECKPOINT_SCHEDULE: '*/15 * * * * *'
   COMPACTION_SCHEDULE: '0 */10 * * * *'
   CORS_ORIGINS: join(corsOrigins, ',')
@@ -418,6 +421,7 @@ var appSettings = {
   ENTRA_TENANT_ID: tenant().tenantId
   EVENT_HUB_SOURCES: join(map(ownHubs, each => '${each.hub}/${each.consumerGroup}'), ',')
   EventHubs__fullyQualifiedNamespace: eventHubs.outputs.host
+  KEY_VAULT_URI: vault.outputs.uri
   KUSTO_DATABASE: kustoDatabase
   KUSTO_URI: withKusto ? kusto.outputs.uri : existingKustoUri
   LIVE_SCHEDULE: '*/5 * * * * *'
@@ -425,6 +429,7 @@ var appSettings = {
   SIMULATOR_SCHEDULE: simulatorSchedule
   STORES: 'azure'
   TOKEN_ISSUER: appUrl
+  TOKEN_KEY: tokenKey
   WEB_PUBSUB_AUDIENCE: liveStreamAudience
   WEB_PUBSUB_ENDPOINT: webPubSub.outputs.endpoint
   WEB_PUBSUB_HUB: liveHub

@@ -12,6 +12,7 @@ from functions.live_stream import ROUTE
 from local.kusto.ingest import GROUP as TABLE_GROUP
 from local.kusto.store import COLUMNS, TABLE
 from scripts.cosmos_containers import containers
+from shared.backends.azure.checkpoint_blobs import NOTES, STATES
 from shared.live_stream.credentials import MOVED_HEADER
 from shared.settings import Settings
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB
@@ -34,19 +35,19 @@ NOT_DEPLOYED: Mapping[str, str] = {
 }
 """Settings that a deployment leaves out, and why."""
 
-CHECKPOINTS = "checkpoints"
-
 ROLES: Mapping[str, set[tuple[str, str, str]]] = {
     "blobs": {
         ("account", "", "Storage Blob Delegator"),
         ("container", COLD, "Storage Blob Data Contributor"),
         ("container", DOWNLOADS, "Storage Blob Data Contributor"),
-        ("container", CHECKPOINTS, "Storage Blob Data Contributor"),
+        ("container", NOTES, "Storage Blob Data Contributor"),
+        ("container", STATES, "Storage Blob Data Contributor"),
     },
     "event_hubs": {
         ("eventHub", TELEMETRY_HUB, "Azure Event Hubs Data Sender"),
         ("eventHub", IMPULSES_HUB, "Azure Event Hubs Data Sender"),
     },
+    "key_vault": {("vault", "", "Key Vault Crypto User")},
     "web_pubsub": {("webPubSub", "", "Web PubSub Service Owner")},
     # Their roles are their services' own: see the modules cosmos and data-explorer.
     "cosmos_account": set(),
@@ -62,7 +63,6 @@ HOST_ROLES = {
     ("insights", "", "Monitoring Metrics Publisher"),
 }
 """What the Functions host needs for itself, Durable Functions among it."""
-KEY_ROLES = {("vault", "", "Key Vault Crypto User")}
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def needs_of_the_code() -> Needs:
     bindings = list(_bindings())
     triggers = {(each["eventHubName"], each["consumerGroup"]) for each in bindings if "eventHubName" in each}
     received = {("eventHub", hub, TRIGGER_ROLE) for hub, _ in triggers}
-    roles: set[tuple[str, str, str]] = HOST_ROLES | KEY_ROLES | received
+    roles: set[tuple[str, str, str]] = HOST_ROLES | received
     roles.update(*ROLES.values())
     return Needs(
         settings=frozenset(str(field.alias) for field in Settings.model_fields.values()) - NOT_DEPLOYED.keys(),
@@ -117,7 +117,7 @@ def needs_of_the_code() -> Needs:
         connections=frozenset(each["connection"] for each in bindings if each.get("connection")),
         readers=frozenset(triggers | {(IMPULSES_HUB, TABLE_GROUP)}),
         hubs=frozenset({TELEMETRY_HUB, IMPULSES_HUB}),
-        blobs=frozenset({COLD, DOWNLOADS, CHECKPOINTS}),
+        blobs=frozenset({COLD, DOWNLOADS, NOTES, STATES}),
         cosmos=tuple(containers()),
         roles=frozenset(roles),
         columns=COLUMNS,

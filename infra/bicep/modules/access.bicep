@@ -32,6 +32,7 @@ var app = [
   { who: appPrincipalId, kind: 'container', name: dataStorageName, part: 'cold', role: 'Storage Blob Data Contributor' }
   { who: appPrincipalId, kind: 'container', name: dataStorageName, part: 'downloads', role: 'Storage Blob Data Contributor' }
   { who: appPrincipalId, kind: 'container', name: dataStorageName, part: 'checkpoints', role: 'Storage Blob Data Contributor' }
+  { who: appPrincipalId, kind: 'container', name: dataStorageName, part: 'checkpoint-state', role: 'Storage Blob Data Contributor' }
   { who: appPrincipalId, kind: 'eventHub', name: eventHubsName, part: 'telemetry', role: 'Azure Event Hubs Data Receiver' }
   { who: appPrincipalId, kind: 'eventHub', name: eventHubsName, part: 'telemetry', role: 'Azure Event Hubs Data Sender' }
   { who: appPrincipalId, kind: 'eventHub', name: eventHubsName, part: 'impulses', role: 'Azure Event Hubs Data Receiver' }

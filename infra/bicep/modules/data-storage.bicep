@@ -78,6 +78,15 @@ resource checkpoints 'Microsoft.Storage/storageAccounts/blobServices/containers@
   }
 }
 
+// Working state beside the checkpoints: replaced at each, and made anew where it is lost.
+resource checkpointState 'Microsoft.Storage/storageAccounts/blobServices/containers@2023-05-01' = {
+  parent: blobs
+  name: 'checkpoint-state'
+  properties: {
+    publicAccess: 'None'
+  }
+}
+
 // Made unlocked, so that a trial can be taken down again; scripts/lock-checkpoints.sh locks it, and nobody can undo that.
 resource worm 'Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies@2023-05-01' = {
   parent: checkpoints

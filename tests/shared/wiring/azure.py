@@ -49,6 +49,7 @@ async def deployment() -> AsyncIterator[Deployment]:
         async with BlobServiceClient.from_connection_string(connection_string) as blobs:
             for name in (COLD, DOWNLOADS, NOTES, STATES):
                 await blobs.create_container(name)
-        for key in ("tokens", "checkpoints"):
+        settings = Settings()
+        for key in (settings.token_key, settings.checkpoint_key):
             vault.keys.create(key)
         yield Deployment(server, vault, connection_string)

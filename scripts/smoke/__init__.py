@@ -1,0 +1,1 @@
+"""One tour through a running service."""

@@ -1,0 +1,119 @@
+"""Calls of a service, and who makes them; the standard library alone."""
+
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+PATIENCE_SECONDS = 150
+"""How long something may take to be seen: Data Explorer takes events in batches, checkpoints take up to a minute."""
+CALL_SECONDS = 240
+OK = 200
+
+
+class Failed(Exception):  # noqa: N818  what a check says when it fails
+    """A check failed; the text says what came instead."""
+
+
+class Absent(Exception):  # noqa: N818  as above
+    """What a check is about is not there on this host."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer.
+
+    Attributes:
+        status: HTTP status.
+        body: its bytes.
+    """
+
+    status: int
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            raise Failed(f"{self.status}, and no JSON: {self.body[:200]!r}") from None
+
+    def expect(self, *statuses: int) -> "Reply":
+        """Return this answer if it has one of the statuses."""
+        if self.status not in statuses:
+            raise Failed(f"{self.status} instead of {statuses[0]}: {self.body[:300].decode(errors='replace')}")
+        return self
+
+
+@dataclass(frozen=True)
+class Member:
+    """Somebody who holds a token.
+
+    Attributes:
+        base: address of the service.
+        token: the token, empty for nobody.
+        name: who it is.
+        rights: what the token opens.
+    """
+
+    base: str
+    token: str = ""
+    name: str = ""
+    rights: frozenset[str] = frozenset()
+
+    def call(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Reply:
+        """Return the answer to a request."""
+        address = path if path.startswith("http") else self.base + path
+        request = urllib.request.Request(address, method=method, headers=dict(headers or {}))  # noqa: S310  the caller's
+        if self.token and address.startswith(self.base):
+            request.add_header("Authorization", f"Bearer {self.token}")
+        if body is not None:
+            request.data = json.dumps(body).encode()
+            request.add_header("Content-Type", "application/json")
+        try:
+            with urllib.request.urlopen(request, timeout=CALL_SECONDS) as answer:  # noqa: S310  as above
+                return Reply(answer.status, answer.read())
+        except urllib.error.HTTPError as error:
+            return Reply(error.code, error.read())
+        except OSError as error:
+            raise Failed(f"no answer: {error}") from None
+
+    def get(self, path: str, **query: object) -> Reply:
+        """Return the answer to a GET."""
+        return self.call("GET", f"{path}?{urllib.parse.urlencode(query)}" if query else path)
+
+
+@dataclass
+class Tour:
+    """What checks hand on to each other.
+
+    Attributes:
+        base: address of the service.
+        keys: API keys by member.
+    """
+
+    base: str
+    keys: Mapping[str, str]
+    members: list[Member] = field(default_factory=list)
+    workspace: str = ""
+
+    def member(self, *rights: str, other_than: str = "") -> Member:
+        """Return a member with rights."""
+        for member in self.members:
+            if member.rights.issuperset(f"Workspace.{right}" for right in rights) and member.name != other_than:
+                return member
+        raise Absent(f"no key of a member with {', '.join(rights)}{' beside ' + other_than if other_than else ''}")
+
+
+def until(probe: Callable[[], object], wanted: object) -> None:
+    """Return once a probe gives what is wanted; fail when it does not in time."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (seen := probe()) != wanted:
+        if time.monotonic() > deadline:
+            raise Failed(f"still {seen!r} after {PATIENCE_SECONDS} s")
+        time.sleep(0.5)

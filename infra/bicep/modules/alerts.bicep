@@ -39,7 +39,7 @@ var searches = [
     name: 'ingest-lag'
     text: 'A trigger of telemetry fails: its batches come again until it works, and what follows waits.'
     severity: 1
-    query: 'AppRequests | where OperationName in ("ingest", "archive", "live") or OperationName startswith "ingest_" | where Success == false'
+    query: 'union (AppRequests | where Success == false), AppExceptions | where OperationName has_any ("ingest", "archive", "live")'
     threshold: 5
     minutes: 15
   }

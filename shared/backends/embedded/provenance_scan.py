@@ -8,6 +8,7 @@ from shared.backends.embedded.provenance_schema import COLUMNS, RECORD_COLUMNS, 
 from shared.provenance.ports import ChainRecord, Filters, Page
 
 _LAST = 2**62
+_INDEXED = frozenset(("UserID", "ReasonCategory", "Status"))
 
 
 def page_of(rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int, *, whole_sequences: bool = False) -> Page:
@@ -54,7 +55,8 @@ def _where(connection: sqlite3.Connection, chain: int, filters: Filters) -> tupl
     conditions = ["chain = ?", "sequence BETWEEN ? AND ?"]
     values: list[Any] = [chain, first, last]
     for name, value in filters.equal.items():
-        conditions.append(f"{COLUMNS[name]} = ?")
+        # Told that it is rare, SQLite takes the index; by itself it walks the chain, since a window is asked for too.
+        conditions.append(f"unlikely({COLUMNS[name]} = ?)" if name in _INDEXED else f"{COLUMNS[name]} = ?")
         values.append(value)
     conditions += [f"{COLUMNS[name]} IS NOT NULL" for name in filters.present]
     conditions += [f"{COLUMNS[name]} IS NULL" for name in filters.absent]

@@ -1,0 +1,26 @@
+"""Filters of the audit chains: which are answered through an index."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from shared.backends.embedded.provenance_scan import matching
+from shared.backends.embedded.provenance_schema import SCHEMA
+from shared.provenance.ports import Filters
+
+WITH_AN_INDEX = {"UserID": "by_user", "ReasonCategory": "by_reason", "Status": "by_status"}
+
+
+@pytest.mark.parametrize("name", WITH_AN_INDEX)
+@pytest.mark.parametrize("others", [{}, {"ActionType": "Update", "EntityType": "Batch"}])
+def test_a_rare_value_is_found_by_its_index(name: str, others: dict[str, str]) -> None:
+    """Whoever asks for what is rare does not wait for a walk over the chain."""
+    plan: list[str] = []
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(SCHEMA)
+        connection.set_trace_callback(plan.append)
+        list(matching(connection, 1, Filters(equal={name: "x", **others}), newest_first=True, offset=0))
+        connection.set_trace_callback(None)
+        steps = connection.execute(f"EXPLAIN QUERY PLAN {plan[-1]}").fetchall()
+    assert [WITH_AN_INDEX[name] in step[3] for step in steps] == [True]

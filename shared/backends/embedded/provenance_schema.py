@@ -1,5 +1,6 @@
 """Tables of the audit chains in SQLite, and how rows become records."""
 
+import itertools
 import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -35,8 +36,8 @@ CREATE TABLE IF NOT EXISTS records (
 CREATE UNIQUE INDEX IF NOT EXISTS by_append_id ON records (append_id, chain);
 -- Which chains changed is asked for in every sweep of the signer.
 CREATE INDEX IF NOT EXISTS chains_by_time ON chains (timestamp, chain);
--- Each index costs every append. Of few actions and types, and many entities, the newest records that match are found by
--- walking back; not so those of somebody who did little. Corrections, which are few, are asked for by entity too.
+-- Each index costs every append. The newest records of an action or a type are found by walking back, not so those of
+-- somebody who did little. Corrections, which are few, are asked for by entity too.
 CREATE INDEX IF NOT EXISTS by_user ON records (chain, user_id, sequence);
 CREATE INDEX IF NOT EXISTS by_entity ON records (chain, entity_id, sequence) WHERE status IS NOT NULL;
 CREATE INDEX IF NOT EXISTS by_reason ON records (chain, reason_category, sequence) WHERE reason_category IS NOT NULL;
@@ -55,8 +56,12 @@ ROW_COLUMNS: Final = f"sequence, canonical, hash, CAST({_ROW_ARRAY} AS BLOB)"
 """Columns of a :data:`~shared.provenance.ports.Row`; one text is read faster than eight."""
 
 RECORD_COLUMNS: Final = "sequence, canonical, hash, append_id, " + ", ".join(COLUMNS[name] for name in PROJECTED)
-_MARKS: Final = ", ".join("?" * (5 + len(PROJECTED)))
-_INSERT: Final = f"INSERT INTO records (chain, {RECORD_COLUMNS}) VALUES ({_MARKS})"  # noqa: S608  column names
+_MARKS: Final = f"({', '.join('?' * (5 + len(PROJECTED)))})"
+_INSERT: Final = f"INSERT INTO records (chain, {RECORD_COLUMNS}) VALUES "  # noqa: S608  column names
+_AT_ONCE: Final = 16
+"""Rows of one statement: Python's lock is let go once for all of them, while requests are worked on."""
+_INSERT_ONE: Final = _INSERT + _MARKS
+_INSERT_MANY: Final = _INSERT + ", ".join([_MARKS] * _AT_ONCE)
 
 
 def record_of(row: Sequence[Any]) -> ChainRecord:
@@ -126,7 +131,12 @@ def insert(connection: sqlite3.Connection, key: ChainKey, records: Sequence[Chai
     )
     values = (key.target, key.scope_key, tip.sequence, tip.hash, tip.timestamp)
     chain = connection.execute(sql, values).fetchone()[0]
-    connection.executemany(_INSERT, (_row(chain, record) for record in records))
+    rows = [_row(chain, record) for record in records]
+    for some in itertools.batched(rows, _AT_ONCE, strict=False):
+        if len(some) == _AT_ONCE:
+            connection.execute(_INSERT_MANY, tuple(itertools.chain.from_iterable(some)))
+        else:
+            connection.executemany(_INSERT_ONE, some)
     return tip
 
 

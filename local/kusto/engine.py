@@ -18,6 +18,7 @@ from local.kusto.execution import Execution
 from local.kusto.frames import Answer
 from local.kusto.options import RequestOptions
 from local.kusto.parameters import bind
+from local.kusto.sandbox import abandon
 from local.kusto.statements import Statements
 from local.kusto.translate import Translation
 from local.kusto.translator import Translator
@@ -30,6 +31,8 @@ MAX_CHARACTERS = 64 * 1024
 _STOP_SECONDS = 0.7
 """How long a timed-out query may take to end before its caller is answered regardless."""
 _STOP_AGAIN_SECONDS = 0.05
+_STUCK_SECONDS = 120
+"""After how long a query that does not end takes the process with it: it would keep a thread and a core for ever."""
 _MEMORY_ATTEMPTS = 4
 
 _LOGGER = logging.getLogger(__name__)
@@ -157,7 +160,10 @@ class Engine:
 
     def _stop(self, execution: Execution, work: "asyncio.Future[Answer]") -> None:
         async def insist() -> None:
+            gives_up = time.monotonic() + _STUCK_SECONDS
             while not work.done():
+                if time.monotonic() > gives_up:
+                    abandon(f"a query does not react to its interruption for {_STUCK_SECONDS} s")
                 execution.stop()
                 await asyncio.wait({work}, timeout=_STOP_AGAIN_SECONDS)
 

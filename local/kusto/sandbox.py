@@ -83,7 +83,11 @@ def limit_memory(memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes + _BESIDE_BUFFERS, hard))
 
 
-def abandon(error: duckdb.Error) -> None:
-    """End this process at once: DuckDB has declared the database invalid, and only a new process opens it again."""
-    _LOGGER.critical("the database is invalid, ending: %s", error)
+def abandon(reason: object) -> None:
+    """End this process at once, to be started again: only a new one goes on from here.
+
+    Args:
+        reason: DuckDB has declared the database invalid, or a query holds its thread for good.
+    """
+    _LOGGER.critical("ending: %s", reason)
     os._exit(_INVALID_DATABASE)

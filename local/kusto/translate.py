@@ -18,6 +18,7 @@ from local.kusto.errors import QueryError, not_read_only, too_complex, unsupport
 from local.kusto.expansion import check_length
 from local.kusto.extensions.known_types import known_types
 from local.kusto.gates import check_sources
+from local.kusto.nesting import check_nesting
 from local.kusto.parameters import Declaration
 from local.kusto.positions import placed
 from local.kusto.refusals import check_meaning, check_tokens
@@ -82,6 +83,7 @@ def _translate(
             raise unsupported("set query_now")
         check_sources(query, schema)
         check_meaning(query)
+        check_nesting(query)
         probe = undiscovered(query, found)
         with known(query, found), known_types(query, types):
             sql = to_sql(probe or query, {table: list(columns) for table, columns in schema.items()})

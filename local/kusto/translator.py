@@ -20,6 +20,10 @@ MAX_SECONDS = 15.0
 """Of one translation by the clock, from the moment that a process has it; the process itself counts its CPU time."""
 SHORT_CHARACTERS = 8 * 1024
 """Texts up to this length have a process of their own, so that they never wait for the parse of a long one."""
+SHORT_SECONDS = 0.2
+"""CPU time of a text in that process, many times what people's texts take; who needs more goes on among the long."""
+REMEMBERED_LATE = 128
+"""Texts that took longer than ``SHORT_SECONDS``, and whether they were given up."""
 CACHED = 1024
 CACHED_CHARACTERS = 16_000_000
 
@@ -43,6 +47,7 @@ class Translator:
         self._types = types
         self._cache: OrderedDict[str, Translation] = OrderedDict()
         self._cached_characters = 0
+        self._late: OrderedDict[str, bool] = OrderedDict()
         self._short = _Process()
         self._long = _Process()
         self.hits = 0
@@ -82,18 +87,27 @@ class Translator:
         return translation
 
     async def _fresh(self, text: str, found: Sequence[Rows]) -> Translation:
-        process = self._short if len(text) <= SHORT_CHARACTERS else self._long
         request = {"text": text, "schema": self._schema, "found": found, "types": self._types}
-        async with process.turn:
-            for _ in range(_ATTEMPTS):
-                try:
-                    async with asyncio.timeout(MAX_SECONDS):
-                        return _translation(await process.ask(request))
-                except TimeoutError:
-                    raise too_complex("the query takes too long to translate") from None
-                except (OSError, asyncio.IncompleteReadError):
-                    _LOGGER.warning("a translator process died")
-        raise too_complex("the query could not be translated within its memory and time")
+        if len(text) <= SHORT_CHARACTERS:
+            async with self._short.turn:
+                # Of the callers who wait with the same text, one finds out that it takes long.
+                reply = {"late": True} if text in self._late else None
+                reply = reply or await _asked(self._short, request | {"seconds": SHORT_SECONDS})
+            if not reply.get("late"):
+                return _translation(reply)
+            self._remember_late(text, given_up=False)
+        async with self._long.turn:
+            if self._late.get(text):
+                raise _too_slow()
+            reply = await _asked(self._long, request)
+        if reply.get("late"):
+            self._remember_late(text, given_up=True)
+        return _translation(reply)
+
+    def _remember_late(self, text: str, *, given_up: bool) -> None:
+        self._late[text] = self._late.get(text, False) or given_up
+        if len(self._late) > REMEMBERED_LATE:
+            self._late.popitem(last=False)
 
     def _keep(self, text: str, translation: Translation) -> None:
         self._cached_characters += _cost(text, translation) - _cost(text, self._cache.pop(text, None))
@@ -101,6 +115,22 @@ class Translator:
         while len(self._cache) > CACHED or self._cached_characters > CACHED_CHARACTERS:
             oldest, dropped = self._cache.popitem(last=False)
             self._cached_characters -= _cost(oldest, dropped)
+
+
+def _too_slow() -> QueryError:
+    return too_complex("the query takes too long to translate")
+
+
+async def _asked(process: "_Process", request: Mapping[str, Any]) -> dict[str, Any]:
+    for _ in range(_ATTEMPTS):
+        try:
+            async with asyncio.timeout(MAX_SECONDS):
+                return await process.ask(request)
+        except TimeoutError:
+            raise _too_slow() from None
+        except (OSError, asyncio.IncompleteReadError):
+            _LOGGER.warning("a translator process died")
+    raise too_complex("the query could not be translated within its memory and time")
 
 
 class _Process:

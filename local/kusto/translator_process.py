@@ -3,8 +3,8 @@
 A text of 150 bytes can expand to gigabytes of SQL, and a parse cannot be interrupted from another thread. So each
 translator reads requests from standard input, answers on standard output, and dies of what it cannot afford.
 
-Frames are a 4-byte big-endian length and a JSON document: ``{"text", "schema", "found", "types"}`` in, ``{"sql",
-"slots", "declarations", "probe"}`` or ``{"error": {...}}`` out.
+Frames are a 4-byte big-endian length and a JSON document: ``{"text", "schema", "found", "types", "seconds"}`` in,
+``{"sql", "slots", "declarations", "probe"}`` or ``{"error": {...}, "late"}`` out.
 """
 
 import dataclasses
@@ -60,7 +60,8 @@ def main() -> None:
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
     while request := _receive(requests):
         signal.alarm(ORPHAN_SECONDS)
-        reply, afford = _answer(request["text"], request["schema"], request["found"], request["types"])
+        seconds = request.get("seconds", CPU_SECONDS)
+        reply, afford = _answer(request["text"], request["schema"], request["found"], request["types"], seconds)
         signal.alarm(0)
         replies.write(_LENGTH.pack(len(reply)) + reply)
         replies.flush()
@@ -80,12 +81,14 @@ def _receive(stream: BinaryIO) -> dict[str, Any] | None:
     return document
 
 
-def _answer(text: str, schema: dict[str, list[str]], found: list[Rows], types: dict[str, str]) -> tuple[bytes, bool]:
+def _answer(
+    text: str, schema: dict[str, list[str]], found: list[Rows], types: dict[str, str], seconds: float = CPU_SECONDS
+) -> tuple[bytes, bool]:
     """Return the reply, and whether this process can go on."""
     try:
-        return _rendered(_timed(text, schema, found, types)), True
+        return _rendered(_timed(text, schema, found, types, seconds)), True
     except _OutOfTimeError:
-        return _failure(too_complex("the query takes too long to translate")), True
+        return _failure(too_complex("the query takes too long to translate"), late=True), True
     except QueryError as error:
         return _failure(error), True
     except MemoryError:
@@ -95,8 +98,10 @@ def _answer(text: str, schema: dict[str, list[str]], found: list[Rows], types: d
         return _failure(untranslatable()), True
 
 
-def _timed(text: str, schema: dict[str, list[str]], found: list[Rows], types: dict[str, str]) -> Translation:
-    signal.setitimer(signal.ITIMER_VIRTUAL, CPU_SECONDS)
+def _timed(
+    text: str, schema: dict[str, list[str]], found: list[Rows], types: dict[str, str], seconds: float
+) -> Translation:
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
         return translate(text, schema, found, types)
     finally:
@@ -114,8 +119,8 @@ def _rendered(translation: Translation) -> bytes:
     )
 
 
-def _failure(error: QueryError) -> bytes:
-    return orjson.dumps({"error": error.arguments()})
+def _failure(error: QueryError, *, late: bool = False) -> bytes:
+    return orjson.dumps({"error": error.arguments(), "late": late})
 
 
 if __name__ == "__main__":

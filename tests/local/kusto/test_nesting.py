@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import duckdb
@@ -37,6 +38,15 @@ def test_what_does_not_double_may_nest(endpoint: Endpoint) -> None:
     """Branches, calls and divisions by numbers nest as deeply as people write them."""
     for form in ("iff(x > 1, x, {})", "abs({})", "({} / 2)"):
         assert len(endpoint.rows(f"print x = 5 | extend y = {nested(form, 20)}")) == 1
+
+
+def test_texts_that_take_long_to_translate_are_refused_to_each_caller(endpoint: Endpoint) -> None:
+    """Callers who send the same endless text at once are all refused, and other texts are answered beside them."""
+    text = f"let f = (a:long) {{ a + a + a + a }}; print x = {nested('f({})', 12).replace('x', '1')}"
+    with ThreadPoolExecutor(4) as callers:
+        errors = [callers.submit(endpoint.error, text) for _ in range(4)]
+        assert endpoint.rows("print beside = 1") == [[1]]
+        assert all("EMB0003" in str(error.result()) for error in errors)
 
 
 class _Deaf:

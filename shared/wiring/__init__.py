@@ -67,12 +67,21 @@ class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServ
         from shared.backends.azure.cosmos_state import probes as cosmos_probes  # noqa: PLC0415
 
         token_key = self.settings.token_key
-        return probes | cosmos_probes(self.cosmos) | {"token key": lambda: self.key_vault.check(token_key)}
+        probes |= {"token key": lambda: self.key_vault.check(token_key), "checkpoints": self._checkpoints_answer}
+        return probes | cosmos_probes(self.cosmos)
 
     async def _audit_log_answers(self) -> None:
         """Return when the catalog answers, and the audit log of a workspace that has one: one point read."""
         if await self.has_feature(PROVENANCE):
             await self.chain_store.tip(ChainKey(Target.PLATFORM_CONFIG))
+
+    async def _checkpoints_answer(self) -> None:
+        """Return when there is what checkpoints of an audited workspace need: their container and their key."""
+        if await self.has_feature(PROVENANCE):
+            from shared.backends.azure.checkpoint_blobs import NOTES  # noqa: PLC0415
+
+            key = self.settings.checkpoint_key.partition("/")[0]
+            await asyncio.gather(self._blobs(NOTES).check(), self.key_vault.check(key))
 
     async def require_feature(self, feature: str) -> None:
         """Return when the workspace has a feature.

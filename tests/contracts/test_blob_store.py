@@ -1,6 +1,7 @@
 """What every blob store keeps to."""
 
 import asyncio
+import os
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from azure.identity.aio import DefaultAzureCredential
 from azure.storage.blob.aio import BlobServiceClient
 
 from shared.backends.azure.blobs import AzureBlobStore, BlobAccount
@@ -32,10 +34,15 @@ def account() -> Iterator[str]:
         yield connection_string
 
 
-@pytest.fixture(params=["folder", "azurite"])
+ENDPOINT = os.environ.get("BLOB_ENDPOINT", "")
+
+
+@pytest.fixture(params=["folder", "azurite", *(["blob endpoint"] if ENDPOINT else [])])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobStore]:
     """An empty store of each kind."""
-    opener = folder(tmp_path) if request.param == "folder" else container(request.getfixturevalue("account"))
+    opener = folder(tmp_path)
+    if request.param != "folder":
+        opener = container(request.getfixturevalue("account")) if request.param == "azurite" else endpoint()
     async with opener as opened:
         yield opened
 
@@ -56,6 +63,20 @@ async def container(connection_string: str) -> AsyncIterator[BlobStore]:
     opened = AzureBlobStore(BlobAccount("", connection_string=connection_string), name)
     yield opened
     await opened.close()
+
+
+@asynccontextmanager
+async def endpoint() -> AsyncIterator[BlobStore]:
+    """Open the Azure store on the account that BLOB_ENDPOINT names, on a container of its own that is deleted again."""
+    name = f"contract-{uuid.uuid4().hex}"
+    async with DefaultAzureCredential() as credential, BlobServiceClient(ENDPOINT, credential=credential) as client:
+        await client.create_container(name)
+        opened = AzureBlobStore(BlobAccount(ENDPOINT), name)
+        try:
+            yield opened
+        finally:
+            await opened.close()
+            await client.delete_container(name)
 
 
 async def listed(store: BlobStore, prefix: str = "") -> list[str]:

@@ -151,6 +151,4 @@ async def test_a_missing_container_is_an_outage(connection_string: str) -> None:
         with pytest.raises(WorkspaceError) as caught:
             await read(name(1))
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
-    with pytest.raises(WorkspaceError):
-        await store.check()
     await store.close()

@@ -83,10 +83,6 @@ class BlobCheckpointStore:
 
         return await _answering(lambda: _unless_missing(work))
 
-    async def check(self) -> None:
-        """Return when the container of the notes answers."""
-        await _answering(self._account.client().get_container_client(self._notes).get_container_properties)
-
     async def close(self) -> None:
         """Close the connections."""
         await self._account.close()

@@ -61,7 +61,7 @@ async def test_the_store_that_fails_is_named_in_the_log(
     deployed.vault.down = True
     with pytest.raises(AzureError):
         await services.check()
-    assert failing(caplog) == {"token key"}
+    assert failing(caplog) == {"token key", "checkpoints"}
     deployed.vault.down = False
     await services.check()
     caplog.clear()

@@ -1,0 +1,233 @@
+"""The whole service with STORES=azure, over test servers: what a caller sees through the door.
+
+The local host carries the embedded hub and embedded stores, so the door is driven in process here. Cosmos DB and Key
+Vault are test doubles at the wire, the blobs lie in Azurite, the engine is the embedded Kusto, and a log on disk stands
+in for Event Hubs.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jwt
+import pytest
+
+from functions.http_blueprint import door
+from shared import wiring
+from shared.backends.embedded.hub import HubLog
+from shared.commands import workspace
+from shared.errors import WorkspaceError
+from shared.http.messages import Request
+from shared.provenance.notes import VerifierKey, opened_checkpoint
+from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent
+from shared.wiring import Services
+from tests.azurite.running import missing
+from tests.local.kusto.endpoints import end, start
+from tests.shared.wiring.azure import Deployment, deployment
+
+SAMPLE = Path(__file__).parents[2] / "samples/workspace.yaml"
+ADMIN, EDITOR, QUALITY = "admin@plant-a.example", "editor@plant-a.example", "approver@plant-a.example"
+EVENTS, AMENDMENTS = "/oi-api/provenance/events", "/oi-api/provenance/amendments"
+AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
+type Apply = Callable[[str], str]
+
+
+class Instance:
+    """One instance of the app: its services behind its door."""
+
+    def __init__(self, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.services = services
+        monkeypatch.setattr(wiring, "Services", lambda _: services)
+        wiring.services.cache_clear()
+        door.cache_clear()
+
+    async def ask(self, method: str, address: str, bearer: str = "", body: Any = None, **headers: str) -> Any:
+        """Return a reply: its status, headers and body."""
+        path, _, query = address.partition("?")
+        sent = {"authorization": f"Bearer {bearer}"} if bearer else {}
+        sent |= {"content-type": "application/json"} | {name.replace("_", "-"): each for name, each in headers.items()}
+        content = b"" if body is None else json.dumps(body).encode()
+        reply = await door().serve(Request(method, path, query, sent, content))
+        is_json = "json" in reply.headers.get("Content-Type", "")
+        return SimpleNamespace(
+            status=reply.status, headers=reply.headers, body=json.loads(reply.body) if is_json else reply.body
+        )
+
+    async def token(self, key: str) -> str:
+        """Return a token for a key."""
+        reply = await self.ask("GET", "/workspace/api/keys/jwt", key)
+        assert reply.status == 200, reply.body
+        return str(reply.body["Token"])
+
+
+@pytest.fixture
+async def deployed(tmp_path: Path) -> AsyncIterator[Deployment]:
+    """The test servers, and the embedded Kusto fed from the hub's log."""
+    if missing():
+        pytest.skip(missing())
+    (tmp_path / "tables").mkdir()
+    hub = HubLog(tmp_path / "hub.sqlite")
+    await hub.send(IMPULSES_HUB, [])
+    await hub.close()
+    kusto = start(tmp_path / "kusto.log", "--data", str(tmp_path / "tables"), "--hub", str(tmp_path / "hub.sqlite"))
+    try:
+        async with deployment() as running:
+            running.kusto_uri = kusto.url
+            yield running
+    finally:
+        await asyncio.to_thread(end, kusto.process)
+
+
+@pytest.fixture
+def instances(deployed: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Instance]:
+    """Starts an instance; the one started last answers."""
+
+    def started() -> Instance:
+        services = deployed.services()
+        services.__dict__["sender"] = HubLog(tmp_path / "hub.sqlite")
+        return Instance(services, monkeypatch)
+
+    return started
+
+
+@pytest.fixture
+def apply(deployed: Deployment, capsys: pytest.CaptureFixture[str]) -> Apply:
+    """Applies the sample from the command line, and gives the key that was issued for a member."""
+
+    def applied(member: str) -> str:
+        arguments = ["apply", str(SAMPLE), "--as", ADMIN, "--issue-key", member]
+        assert workspace.main(arguments, deployed.services) == workspace.DONE
+        return capsys.readouterr().out.strip()
+
+    return applied
+
+
+async def test_the_service_works_on_azure_stores(
+    instances: Callable[[], Instance], apply: Apply, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Applied, asked, audited, corrected, signed and queried; another instance goes on where the first one ended."""
+    keys = {member: await asyncio.to_thread(apply, member) for member in (ADMIN, EDITOR, QUALITY)}
+    first = instances()
+    assert (await first.ask("GET", "/readyz")).status == 200
+    tokens = {member: await first.token(key) for member, key in keys.items()}
+    await _tokens(first, tokens, keys)
+    await _audit_trail(first, tokens)
+    await _corrections(first, tokens)
+    await _checkpoints(first, tokens)
+    await _queries(first, tokens)
+    await _telemetry(first, tokens)
+    await first.services.close()
+    second = instances()
+    verdict = await second.ask("POST", f"{EVENTS}/verify", tokens[EDITOR], {"ScopeKey": "line-1"})
+    assert verdict.body["ChainValid"] is True
+    revoked = await second.ask("DELETE", f"/workspace/api/keys/{keys[EDITOR].split('_')[1]}", keys[ADMIN])
+    assert revoked.status == 204
+    assert (await second.ask("GET", "/oi-api/warm-queries", tokens[EDITOR])).status == 401
+    await second.services.close()
+    monkeypatch.undo()
+    wiring.services.cache_clear()
+    door.cache_clear()
+
+
+async def _tokens(app: Instance, tokens: dict[str, str], keys: dict[str, str]) -> None:
+    published = (await app.ask("GET", "/.well-known/jwks.json")).body["keys"]
+    assert jwt.get_unverified_header(tokens[ADMIN])["kid"] == published[0]["kid"]
+    whoami = await app.ask("GET", "/workspace/api/keys/whoami", tokens[ADMIN])
+    assert (whoami.status, whoami.body["principal"]) == (200, ADMIN)
+    assert whoami.headers["RateLimit-Policy"] == '"default";q=100000;w=60'
+    made = [
+        await app.ask("POST", "/workspace/api/keys", keys[ADMIN], {"name": "twice"}, idempotency_key="k1")
+        for _ in range(2)
+    ]
+    assert [each.status for each in made] == [201, 201]
+    assert made[0].body == made[1].body
+
+
+async def _audit_trail(app: Instance, tokens: dict[str, str]) -> None:
+    event = {"ActionType": "Batch.Released", "EntityType": "Batch", "EntityID": "B-1", "ScopeKey": "line-1"}
+    replies = [await app.ask("POST", EVENTS, tokens[EDITOR], event, idempotency_key="e1") for _ in range(2)]
+    assert [reply.status for reply in replies] == [201, 201]
+    assert replies[0].body == replies[1].body
+    others = await asyncio.gather(
+        *(app.ask("POST", EVENTS, tokens[EDITOR], event | {"EntityID": f"C-{n}"}) for n in range(20))
+    )
+    assert {reply.status for reply in others} == {201}
+    found = await app.ask("GET", f"{EVENTS}/query?scopeKey=line-1&fromSequence=1&toSequence=1", tokens[EDITOR])
+    assert [record["Hash"] for record in found.body] == [replies[0].body["Hash"]]
+    verdict = await app.ask("POST", f"{EVENTS}/verify", tokens[EDITOR], {"ScopeKey": "line-1"})
+    assert (verdict.body["ChainValid"], verdict.body["Empty"]) == (True, False)
+    changes = await app.ask("GET", f"{EVENTS}/query?target=PlatformConfig&limit=1000", tokens[ADMIN])
+    assert {"pump-rig", "chiller-sim"} <= {record["EntityID"] for record in changes.body}
+
+
+async def _corrections(app: Instance, tokens: dict[str, str]) -> None:
+    body = {
+        "ScopeKey": "line-1",
+        "EntityType": "Batch",
+        "EntityID": "B-1",
+        "ReasonCategory": "other",
+        "OriginalRecord": {"kg": 10},
+        "AmendedRecord": {"kg": 11},
+        "ChangedFields": ["kg"],
+        "ReasonText": "typo",
+    }
+    made = await app.ask("POST", AMENDMENTS, tokens[EDITOR], body)
+    assert made.status == 201, made.body
+    address = f"{AMENDMENTS}/{made.body['RecordID']}/approve?scopeKey=line-1"
+    assert (await app.ask("POST", address, tokens[EDITOR])).status == 403
+    decided = await asyncio.gather(*(app.ask("POST", address, tokens[who]) for who in (ADMIN, QUALITY)))
+    assert sorted(reply.status for reply in decided) == [200, 409]
+
+
+async def _checkpoints(app: Instance, tokens: dict[str, str]) -> None:
+    assert await app.services.checkpoints.make_all() >= 4
+    reply = await app.ask("GET", "/oi-api/provenance/checkpoint?scopeKey=line-1", tokens[EDITOR])
+    key = VerifierKey.parse((await app.ask("GET", "/.well-known/oi-checkpoint-key")).body.decode())
+    opened = opened_checkpoint(reply.body["signedNote"].encode(), key, reply.body["origin"])
+    assert (opened.size, reply.body["size"]) == (21, 21)
+    proof = await app.ask("GET", "/oi-api/provenance/proof?scopeKey=line-1&sequence=2&size=21", tokens[EDITOR])
+    assert proof.status == 200
+
+
+async def _queries(app: Instance, tokens: dict[str, str]) -> None:
+    listed = await app.ask("GET", "/oi-api/warm-queries", tokens[EDITOR])
+    assert len(listed.body["warmQueries"]) > 1
+    draft = {"name": "Mine", "surface": "cooling", "kql": "Telemetry | count"}
+    made = await app.ask("PUT", "/oi-api/warm-queries/mine", tokens[EDITOR], draft)
+    assert made.status == 201, made.body
+    assert (await app.ask("POST", "/oi-api/warm-queries/mine/approve", tokens[EDITOR])).status == 403
+    assert (await app.ask("POST", "/oi-api/warm-queries/mine/approve", tokens[QUALITY])).status == 200
+    assert (await app.ask("GET", "/oi-api/warm-queries/mine", tokens[EDITOR])).body["rowCount"] == 1
+    assert (await app.services.catalog_store.pending_events()) == []
+
+
+async def _telemetry(app: Instance, tokens: dict[str, str]) -> None:
+    message = json.dumps({"ts": "2026-01-05T08:00:00Z", "deviceId": "rig-1", "messageId": "m-1", "v": 1}).encode()
+    events = [HubEvent(message, "0", number, AT, {}, "rig-1") for number in (1, 2)]
+    for _ in range(2):
+        await app.services.ingest.run(TELEMETRY_HUB, events)
+    asked = {"query": '{connection(id: "pump-rig") {status stats {messagesReceived}}}'}
+    reply = await app.ask("POST", "/v1/plant-a/graphql", tokens[EDITOR], asked)
+    assert reply.body["data"]["connection"] == {"status": "CONNECTED", "stats": {"messagesReceived": 2}}, reply.body
+
+
+async def test_an_outage_of_cosmos_is_told(
+    instances: Callable[[], Instance], apply: Apply, deployed: Deployment
+) -> None:
+    """While the account is away nothing is pretended: writes fail as unavailable, and the app is not ready."""
+    key = await asyncio.to_thread(apply, EDITOR)
+    app = instances()
+    token = await app.token(key)
+    await asyncio.to_thread(deployed.cosmos.stop)
+    event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "ScopeKey": "s"}
+    assert (await app.ask("POST", EVENTS, token, event)).status == 503
+    assert (await app.ask("GET", "/readyz")).status == 503
+    with pytest.raises(WorkspaceError):
+        await app.services.connection_states.states()
+    await app.services.close()
+    wiring.services.cache_clear()
+    door.cache_clear()

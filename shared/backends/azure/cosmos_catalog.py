@@ -66,9 +66,12 @@ class CosmosCatalogStore:
         expected_version: int,
     ) -> int:
         """Apply all changes and keep their events, or nothing; return the new version."""
-        made = _Made(puts, events)
+        made, begun = _Made(puts, events), time.time()
         staged = await self._stage(made.items)
         while True:
+            if staged and time.time() - begun > ABANDONED_SECONDS / 2:
+                # Somebody may remove what was stored before, as the rest of a crash.
+                raise self._state.unavailable()
             head = await self._head()
             if (int(head["version"]) if head else 0) != expected_version:
                 await self._remove(item["id"] for item in made.items[:staged])

@@ -1,0 +1,77 @@
+"""What a principal's item says of its budget, under any load."""
+
+import json
+from collections import deque
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.backends.azure.cosmos_rate_limits import _Account
+from shared.rate_limits.limiter import RateLimiter
+from shared.rate_limits.models import Budget
+from shared.rate_limits.ports import Lease, LeaseRequest
+
+STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.floats(0, 20)), min_size=1, max_size=40)
+
+
+class Items:
+    """The store without Cosmos DB: an item a principal, through JSON and back."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, str] = {}
+
+    async def lease(self, asked: LeaseRequest, at: float) -> Lease:
+        """Lease as the store does."""
+        text = self.held.get(asked.principal)
+        account = _Account.of(json.loads(text) if text else None, at)
+        lease = account.leased(asked, at)
+        self.held[asked.principal] = json.dumps(account.members())
+        return lease
+
+
+class Clock:
+    """A clock that tests move."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.25
+
+    def __call__(self) -> float:
+        """Return the time, seconds since the epoch."""
+        return self.now
+
+
+async def call(limiter: RateLimiter, budget: Budget) -> bool:
+    """Return whether a request was let in."""
+    async with limiter.admission("p", budget) as admission:
+        return admission.refusal is None
+
+
+@given(steps=STEPS, requests=st.integers(min_value=1, max_value=120))
+@settings(max_examples=60, deadline=None)
+async def test_no_window_holds_more_than_the_budget(steps: list[tuple[int, int, float]], requests: int) -> None:
+    """Whatever three instances are asked and when, no 60 seconds hold more admitted requests than the budget."""
+    clock, budget, items = Clock(), Budget(requests, 1000), Items()
+    limiters = [RateLimiter(items, clock) for _ in range(3)]
+    admitted: deque[float] = deque()
+    for instance, count, pause in steps:
+        for _ in range(count):
+            if await call(limiters[instance], budget):
+                admitted.append(clock.now)
+        while admitted and admitted[0] <= clock.now - 60:
+            admitted.popleft()
+        assert len(admitted) <= requests
+        clock.now += pause
+
+
+async def test_the_item_stays_small_and_the_budget_is_used() -> None:
+    """Four busy instances use at least 97 of 100 of a budget, and minutes of leases stay within a few kilobytes."""
+    clock, budget, items = Clock(), Budget(1000, 1000), Items()
+    limiters = [RateLimiter(items, clock) for _ in range(4)]
+    let_in: list[Any] = []
+    for second in range(180):
+        for number in range(34):
+            let_in.append(await call(limiters[(second + number) % 4], budget))
+            clock.now += 1 / 34
+    assert 970 <= sum(let_in[: 60 * 34]) <= 1000
+    assert len(items.held["p"]) < 3_000

@@ -7,13 +7,16 @@ import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from shared.auth import tokens as tokens_module
 from shared.auth.issuer import MAX_MINUTES
 from shared.auth.jwk import thumbprint
+from shared.auth.tokens import Claims, TokenCodec
 from shared.backends.azure import vault_signing_key
 from shared.backends.azure.key_vault import Vault
 from shared.backends.azure.vault_note_signer import VaultNoteSigner
 from shared.backends.azure.vault_signing_key import SETTLING, VaultSigningKey
-from shared.errors import WorkspaceError
+from shared.errors import Kind, WorkspaceError
+from shared.timestamps import now
 from tests.key_vault import KeyVaultDouble, Tokens
 from tests.key_vault.keys import Version
 
@@ -112,6 +115,26 @@ async def test_a_disabled_version_is_out(double: KeyVaultDouble, vault: Vault) -
     with pytest.raises(WorkspaceError) as caught:
         await VaultSigningKey(vault, "tokens", clock=clock).key_id()
     assert caught.value.code == "SIGNING_KEY_UNAVAILABLE"
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_tokens_end_with_their_version(
+    double: KeyVaultDouble, vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that knows a public key forgets it when the version is disabled: its tokens are refused."""
+    monkeypatch.setattr(tokens_module, "FRESH_SECONDS", -1.0)
+    version = double.keys.create("tokens", START.timestamp())
+    codec = TokenCodec(VaultSigningKey(vault, "tokens"), "issuer", "audience")
+    at = now()
+    claims = Claims("id", "editor", "editor", "plant-a", frozenset(), at.replace(microsecond=0) + timedelta(hours=1))
+    token = await codec.sign(claims, at)
+    assert await codec.verify(token) == claims
+    double.keys.create("tokens", at.timestamp())
+    assert await codec.verify(token) == claims
+    version.enabled = False
+    with pytest.raises(WorkspaceError) as caught:
+        await codec.verify(token)
+    assert caught.value.kind is Kind.UNAUTHENTICATED
 
 
 async def test_the_signature_is_of_the_version_that_was_named(double: KeyVaultDouble, vault: Vault) -> None:

@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -39,7 +39,10 @@ class ConnectEvent(BaseModel):
 
 
 def _offered_token(request: Request) -> str:
-    tokens = [value for name, value in parse_qsl(request.query, max_num_fields=200) if name == TOKEN_PARAMETER]
+    try:
+        tokens = [value for name, value in request.query_pairs() if name == TOKEN_PARAMETER]
+    except ValueError:
+        tokens = []  # the query is refused once it is known who asks
     subprotocols = [each.strip() for each in request.headers.get("sec-websocket-protocol", "").split(",")]
     return offered(request.headers.get("authorization", ""), tokens, subprotocols).authorization
 

@@ -156,7 +156,7 @@ def _take_answer(admission: Admission, answer: Answer, offered: Sequence[str]) -
     admission.state = answer.headers.get("ce-connectionstate")
     expiry = expiry_in(admission.state)
     if expiry is not None:
-        admission.expires_at = min(expiry, admission.expires_at or expiry)
+        admission.expires_at = expiry  # the handler knows until when who opened a link may listen
     if not answer.body:
         return
     try:

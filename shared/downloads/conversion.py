@@ -14,8 +14,9 @@ from typing import Self
 import pyarrow as pa
 
 from shared.downloads import csv_rows
-from shared.downloads.flattening import Flattener, Path, check_width
+from shared.downloads.flattening import Flattener
 from shared.downloads.json_rows import line_buffer
+from shared.downloads.leaves import Path, check_width
 from shared.downloads.models import Format
 from shared.downloads.output import FILE_BYTES, HashingFile, RollingFiles, WrittenFile
 from shared.downloads.parquet_rows import ParquetFiles
@@ -160,8 +161,8 @@ def _csv_files(
         payloads = batch.column("payload")
         with flatteners.one() as flattener:
             values = flattener.values(payloads, paths)
-            if not flattener.complete(payloads, leaves, values):
-                return None
+        if values is None:
+            return None
         return Lines(csv_rows.lines(connection, batch, values if paths else None), batch.num_rows)
 
     files = RollingFiles(folder, lambda file: _write(file, head), limit=limit)

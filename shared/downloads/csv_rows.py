@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shared.downloads.flattening import Path
+from shared.downloads.leaves import Path
 from shared.downloads.rows import FIXED_COLUMNS, timestamp_texts
 
 LINE_END: Final = "\r\n"

@@ -170,6 +170,13 @@ def test_without_an_upgrade(service: Service) -> None:
     problem(caller.post("/oi-api/live-stream"), 405, "METHOD_NOT_ALLOWED")
 
 
+def test_a_query_of_too_many_parameters(service: Service) -> None:
+    """A query that cannot be read holds no token, and is refused to those who have one."""
+    path = f"/oi-api/live-stream?{'&'.join('a=1' for _ in range(300))}"
+    problem(service.anonymous().get(path), 401, "UNAUTHENTICATED")
+    problem(service.caller("viewer@t").get(path), 400, "INVALID_REQUEST")
+
+
 async def test_other_addresses_do_not_upgrade(service: Service) -> None:
     """A handshake anywhere else is answered as the plain request that it also is."""
     base = service.url.replace("http", "ws", 1)

@@ -188,6 +188,18 @@ async def test_the_handler_sets_when_a_connection_ends(running: Running) -> None
     assert json.loads(running.handler.told[-1][1])["reason"] == "the token expired"
 
 
+async def test_the_handler_may_let_a_client_stay_longer_than_its_access_token(running: Running) -> None:
+    """Where the handler says when a client ends, the access token only opened the door."""
+    url = running.client_url()
+    state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=2.5))}).encode()).decode()
+    running.handler.answer({}, **{"ce-connectionState": state})
+    lapses = now() + timedelta(seconds=1)
+    async with connect(f"{url}?access_token={token_for(url, expires_at=rfc3339(lapses))}") as client:
+        with pytest.raises(ConnectionClosed):
+            await asyncio.wait_for(client.recv(), 20)
+    assert now() > lapses + timedelta(seconds=1)
+
+
 async def test_only_chosen_events_are_told() -> None:
     """A handler that is told of ends alone does not decide who connects."""
     handler = Handler(status=403)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.downloads import conversion
+from shared.downloads import conversion, walking
 from shared.downloads.conversion import write_csv, write_jsonl, write_parquet
 from shared.downloads.csv_rows import columns
 from shared.downloads.output import WrittenFile
@@ -38,6 +38,7 @@ LEAVES = (
 VALUES = st.recursive(
     LEAVES, lambda inside: st.lists(inside, max_size=3) | st.dictionaries(KEYS, inside, max_size=3), max_leaves=8
 )
+csv.field_size_limit(1_000_000)
 PAYLOADS = st.dictionaries(KEYS, VALUES, max_size=4)
 
 
@@ -239,11 +240,49 @@ def test_null_and_empty_text_differ(tmp_path: Path) -> None:
 
 def test_too_many_columns_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Payloads that name their keys anew in each row end with a reason, not with memory."""
-    monkeypatch.setattr("shared.downloads.flattening.MAX_LEAVES", 50)
+    monkeypatch.setattr("shared.downloads.leaves.MAX_LEAVES", 50)
     payloads = [{f"k{number}": number} for number in range(60)]
     with pytest.raises(WorkspaceError, match="take jsonl or parquet") as refusal:
         write_csv("pump", lambda: batches(payloads), tmp_path, frozenset())
     assert refusal.value.code == "DOWNLOAD_TOO_WIDE"
+
+
+@settings(max_examples=60, deadline=None)
+@given(payloads=st.lists(PAYLOADS, max_size=7))
+def test_payloads_taken_apart_one_by_one_have_the_same_leaves(payloads: list[dict[str, Any]]) -> None:
+    """Both ways of taking payloads apart find the same leaves, and the same texts there."""
+    texts = pa.array([serialise(payload).decode() for payload in payloads], pa.string())
+    found = walking.leaves(texts)
+    assert found == {path for payload in payloads for path in flat(payload)}
+    paths = sorted(found)
+    rows = walking.values(texts, paths)
+    assert rows is not None
+    assert [[cell or "" for cell in row] for row in rows.to_pylist()] == [
+        [flat(payload).get(path, "") for path in paths] for payload in payloads
+    ]
+    assert walking.values(texts, paths[1:]) is None or not paths
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [{"wave": [0] * 120_000}, {"wave": [{"a": 0}] * 30_000}, {"text": "x" * 250_000}, {"k": {"n": [[0, 1]] * 30_000}}],
+)
+def test_large_payloads_fit_into_the_memory_of_the_conversion(tmp_path: Path, payload: dict[str, Any]) -> None:
+    """Rows as large as messages may be, arrays of short numbers among them, become CSV, a slice full of them."""
+    [file], _ = write_csv("pump", lambda: batches([payload] * 70, 70), tmp_path, frozenset())
+    _, rows = read_csv([file])
+    [expected] = flat(payload).values()
+    assert [row[4:] for row in rows] == [[expected]] * 70
+
+
+def test_a_key_that_is_value_and_object_among_many_others(tmp_path: Path) -> None:
+    """A place that holds a value in one row and an object in another has a column for both."""
+    wide = {f"k{number:03}": number for number in range(900)}
+    payloads: list[dict[str, Any]] = [{"a": 1, **wide}, {"a": {"b": 2}}, {"text": "x" * 200_000}]
+    [file], leaves = write_csv("pump", lambda: batches(payloads), tmp_path, frozenset())
+    header, rows = read_csv([file])
+    assert len(leaves) == 903
+    assert [row[header.index("a")] + row[header.index("a.b")] for row in rows] == ["1", "2", ""]
 
 
 def test_wide_rows_are_made_in_narrow_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,7 @@ async def test_giving_up_removes_the_files(plants: Plants) -> None:
 
 async def test_too_many_columns_fail_the_job(plants: Plants, monkeypatch: pytest.MonkeyPatch) -> None:
     """What no attempt can change ends the job at once, with a reason to act on."""
-    monkeypatch.setattr("shared.downloads.flattening.MAX_LEAVES", 8)
+    monkeypatch.setattr("shared.downloads.leaves.MAX_LEAVES", 8)
     plant = plants.make(Archive(payload=lambda hour, number: {f"k{hour}-{number}": 1}))
     await plant.job()
     job = await plant.run()

@@ -107,7 +107,9 @@ async def list_downloads(call: Call) -> Reply:
 @GROUP.endpoint("GET", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=replies.SHOWN)
 async def get_download(call: Call) -> Reply:
     """Tell how a download is, with fresh links to its files."""
-    return json_reply(await _shown(await services().downloads.get(call.principal, call.path["downloadId"])))
+    job = await services().downloads.get(call.principal, call.path["downloadId"])
+    await services().downloads.begin_again(job, RUNNER)
+    return json_reply(await _shown(job))
 
 
 @GROUP.endpoint("DELETE", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=replies.CANCELLED)

@@ -36,11 +36,13 @@ class Compaction:
     Args:
         store: of its blobs.
         quiet: how long an hour must have got no blob, and a merged blob have been there, before it is touched.
+        scratch: folder for copies of blobs while they are merged; made on first use, the system's own where None.
     """
 
-    def __init__(self, store: BlobStore, quiet: timedelta) -> None:
+    def __init__(self, store: BlobStore, quiet: timedelta, scratch: Path | None = None) -> None:
         self._store = store
         self._quiet = quiet
+        self._scratch = scratch
 
     async def run(self, at: datetime) -> int:
         """Do what is due at an instant, and return how many hours were merged.
@@ -84,7 +86,9 @@ class Compaction:
             await self._store.delete([blob.name for blob in hour.replaced])
         if len(hour.live) <= 1:
             return 0
-        with tempfile.TemporaryDirectory(prefix="merge-", ignore_cleanup_errors=True) as folder:
+        if self._scratch is not None:
+            await asyncio.to_thread(self._scratch.mkdir, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="merge-", dir=self._scratch, ignore_cleanup_errors=True) as folder:
             try:
                 await self._merge(hour, Path(folder))
             except FileNotFoundError:

@@ -1,7 +1,6 @@
 """Files of downloads that are to go."""
 
 import asyncio
-import shutil
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Final
 
 from shared import logs
 from shared.cold_data.ports import BlobStore
+from shared.cold_data.scratch import remove_left
 from shared.downloads.ports import JobStore
 from shared.timestamps import now
 
@@ -25,7 +25,7 @@ class Expiry:
     Args:
         jobs: keeps the jobs.
         blobs: keeps the files.
-        scratch: where files are made.
+        scratch: where files are made, and blobs are copied to while they are read or merged.
         clock: gives the current instant.
     """
 
@@ -43,7 +43,7 @@ class Expiry:
             await remove_files(self._blobs, job_id)
             await self._jobs.delete(job_id)
         await _remove(self._blobs, "", written_before=at - STRAY_AGE)
-        await asyncio.to_thread(_remove_scratch, self._scratch, at - STRAY_AGE)
+        await asyncio.to_thread(remove_left, self._scratch, at - STRAY_AGE)
         if expired:
             _LOG.info("downloads expired", extra=logs.fields(jobs=len(expired)))
 
@@ -56,12 +56,6 @@ def folder(job_id: str) -> str:
 async def remove_files(blobs: BlobStore, job_id: str) -> None:
     """Remove all files of a job."""
     await _remove(blobs, folder(job_id))
-
-
-def _remove_scratch(scratch: Path, made_before: datetime) -> None:
-    for left in scratch.glob("*"):
-        if left.stat().st_mtime < made_before.timestamp():
-            shutil.rmtree(left, ignore_errors=True)
 
 
 async def _remove(blobs: BlobStore, prefix: str, written_before: datetime | None = None) -> None:

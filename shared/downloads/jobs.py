@@ -1,6 +1,7 @@
 """Downloads as callers have them: started, watched, cancelled."""
 
 import asyncio
+import contextlib
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from shared.timestamps import now
 
 LINK_LIFETIME: Final = timedelta(minutes=15)
 POLL_SECONDS: Final = 0.1
+BEGINS_WITHIN: Final = timedelta(seconds=30)
+"""A job that nothing was heard of for so long may have been stored by a process that ended before it began it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,12 @@ class Downloads:
         if job.owner != caller.member_id and not await self._is_admin(caller):
             raise not_found()
         return job
+
+    async def begin_again(self, job: Job, runner: Runner) -> None:
+        """Begin a job whose work may not have begun; where it has, nothing happens."""
+        if job.status is Status.PENDING and self._clock() - job.created_at > BEGINS_WITHIN:
+            with contextlib.suppress(WorkspaceError):
+                await runner.start(job.id)
 
     async def list(self, caller: Principal) -> Sequence[Job]:
         """Return the caller's own jobs, newest first."""

@@ -1,7 +1,9 @@
 """Cold data and the files made of it."""
 
+import tempfile
 from datetime import timedelta
 from functools import cached_property
+from pathlib import Path
 
 from shared.cold_data.archive import Archive
 from shared.cold_data.compaction import Compaction
@@ -33,12 +35,18 @@ class ColdServices(Base):
     @cached_property
     def compaction(self) -> Compaction:
         """Merges what is kept."""
-        return Compaction(self.cold_blobs, timedelta(minutes=self.settings.compaction_quiet_minutes))
+        return Compaction(self.cold_blobs, timedelta(minutes=self.settings.compaction_quiet_minutes), self._scratch)
 
     @cached_property
     def cold_reader(self) -> ColdReader:
         """Reads what is kept."""
-        return ColdReader(self.cold_blobs)
+        return ColdReader(self.cold_blobs, self._scratch)
+
+    @property
+    def _scratch(self) -> Path:
+        """Folder for files on their way; the cloud's own disk is fit for no more."""
+        root = Path(tempfile.gettempdir()) if self.on_azure else self.settings.data_dir
+        return root / "scratch"
 
     def _blobs(self, container: str) -> BlobStore:
         configured = self.settings

@@ -1,9 +1,7 @@
 """Cold downloads: the jobs, and the work on them."""
 
-import tempfile
 from datetime import timedelta
 from functools import cached_property
-from pathlib import Path
 
 from shared.downloads.cleaning import Expiry
 from shared.downloads.jobs import Downloads
@@ -31,12 +29,6 @@ class DownloadServices(ColdServices, CatalogServices):
     def download_expiry(self) -> Expiry:
         """Removes downloads past their end."""
         return Expiry(self._download_jobs, self.download_blobs, self._scratch)
-
-    @property
-    def _scratch(self) -> Path:
-        """Folder for files on their way; the cloud's own disk is fit for no more."""
-        root = Path(tempfile.gettempdir()) if self.on_azure else self.settings.data_dir
-        return root / "downloads-scratch"
 
     @cached_property
     def _download_jobs(self) -> JobStore:

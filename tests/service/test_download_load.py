@@ -35,7 +35,7 @@ def test_ten_million_rows_survive_a_kill_in_bounded_memory(archived: Service, fo
     body = {"format": form, "dateRange": {"start": downloads.START.isoformat(), "end": end.isoformat()}}
     editor = archived.start().caller("editor@t")
     job = editor.post("/oi-api/downloads/data-connections/lathe", json=body).json()
-    scratch = archived.data_dir / "downloads-scratch"
+    scratch = archived.data_dir / "scratch"
     eventually(lambda: sum(path.stat().st_size for path in scratch.rglob("0*")), lambda written: written > 1_000_000)
     archived.kill()
     editor = archived.start().caller("editor@t")

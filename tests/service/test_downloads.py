@@ -294,7 +294,7 @@ def test_a_download_is_cancelled_once(tmp_path: Path, monkeypatch: pytest.Monkey
         shown = editor.get(address).json()
         assert (shown["status"], shown["files"], shown["error"]) == ("cancelled", [], None)
         problem(editor.delete(address), 409, "DOWNLOAD_ENDED")
-        scratch = service.data_dir / "downloads-scratch"
+        scratch = service.data_dir / "scratch"
         eventually(lambda: [*scratch.glob("*")], lambda left: not left)
         assert not [*service.data_dir.glob("blobs/downloads/**/*.csv")]
     finally:
@@ -333,4 +333,4 @@ def test_a_download_outlives_the_service(own_service: Service, end: str) -> None
         if job["format"] == "jsonl":
             found = payloads([(row["messageId"], row["payload"]) for row in map(json.loads, content.splitlines())])
             assert found == {f"m{number}": message(number) for number in range(rows)}
-    assert list(service.data_dir.joinpath("downloads-scratch").glob("*")) == []
+    assert list(service.data_dir.joinpath("scratch").glob("*")) == []

@@ -1,9 +1,11 @@
 """Blobs as files of a folder."""
 
 import asyncio
+import contextlib
 import itertools
 import os
 import shutil
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +19,8 @@ DRAFTS = ".drafts"
 """Folder of files that are being written; no blob's name begins with a full stop."""
 
 _LISTED_AT_ONCE = 1000
+_DRAFT_SECONDS = 3600
+"""A draft that nothing was written to for so long is nobody's any more."""
 _MAX_SEGMENT_BYTES = 255
 
 
@@ -31,6 +35,7 @@ class FolderBlobStore:
     def __init__(self, folder: Path, links: FileLinks) -> None:
         self._folder = folder
         self._links = links
+        self._swept = False
 
     async def create(self, name: str, content: bytes) -> bool:
         """Store a blob unless one of that name is there."""
@@ -103,6 +108,9 @@ class FolderBlobStore:
         durable_files.sync_folders(path, self._folder)
 
     def _draft(self, name: str) -> Path:
+        if not self._swept:
+            self._swept = True
+            _remove_drafts(self._folder / DRAFTS)
         # With the random end of a draft the name would be longer than a file system takes.
         return self._folder / DRAFTS / name[-64:].lstrip(".")
 
@@ -154,6 +162,15 @@ def _blob(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
 def _remove(paths: Collection[Path]) -> None:
     for path in paths:
         path.unlink(missing_ok=True)
+
+
+def _remove_drafts(drafts: Path) -> None:
+    """Remove what a power cut left; drafts of other processes are younger."""
+    before = time.time() - _DRAFT_SECONDS
+    for draft in drafts.glob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            if draft.stat().st_mtime < before:
+                draft.unlink()
 
 
 def _end(path: Path, size: int) -> bytes:

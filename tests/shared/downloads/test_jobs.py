@@ -89,6 +89,23 @@ async def test_a_job_that_cannot_be_started_leaves_nothing(plant: Plant) -> None
     assert await plant.jobs.owned_by("editor@t") == []
 
 
+async def test_a_job_that_was_never_begun_begins_when_it_is_looked_at(plant: Plant) -> None:
+    """A process may end between storing a job and beginning it; a look at it half a minute later begins it."""
+    at = [START]
+    downloads = Downloads(catalog, plant.jobs, plant.blobs, timedelta(days=1), clock=lambda: at[0])
+    job = await downloads.start(caller("editor@t"), ("pump",), Format.CSV, START, START + HOUR, Runner())
+    runner = Runner()
+    await downloads.begin_again(job, runner)
+    assert runner.started == []
+    at[0] += timedelta(seconds=31)
+    await downloads.begin_again(job, Runner(refuse=True))
+    await downloads.begin_again(job, runner)
+    assert runner.started == [job.id]
+    await plant.run(job.id)
+    await downloads.begin_again(await plant.stored(job.id), runner)
+    assert runner.started == [job.id]
+
+
 async def test_cancelling_stops_the_work_once(plant: Plant) -> None:
     """A cancelled job has ended: its files go, and it cannot be cancelled again."""
     runner = Runner()

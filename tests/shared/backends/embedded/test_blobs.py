@@ -1,6 +1,8 @@
 """Blobs as files: what names reach, several processes, and what a crash leaves."""
 
+import os
 import stat
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -48,6 +50,18 @@ async def test_what_a_crash_left_is_no_blob(tmp_path: Path) -> None:
     assert [blob async for blob in store.list("")] == []
     assert await store.create("a", b"whole")
     assert await FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key")).read("a") == b"whole"
+
+
+async def test_what_a_crash_left_goes_after_a_while(tmp_path: Path) -> None:
+    """A draft of long ago is removed by the next process that writes; one that may still be written to stays."""
+    store = FolderBlobStore(tmp_path / "cold", FileLinks("", tmp_path / "key"))
+    await store.create("a", b"x")
+    drafts = tmp_path / "cold" / DRAFTS
+    for name, age in (("old", 7200), ("young", 60)):
+        (drafts / name).write_bytes(b"half")
+        os.utime(drafts / name, (time.time() - age,) * 2)
+    await FolderBlobStore(tmp_path / "cold", FileLinks("", tmp_path / "key")).create("b", b"x")
+    assert [draft.name for draft in drafts.iterdir()] == ["young"]
 
 
 def test_the_key_of_links_is_its_owners_alone(tmp_path: Path) -> None:

@@ -22,12 +22,15 @@ FIRST_PAUSE_SECONDS = 0.1
 AT_ONCE = 16
 """Connections that are served at a time; the messages of one go one after the other."""
 
-AT_ONCE_BESIDE = 2
+HEAVY = 2_000
+"""Impulses a second of one partition from which on ingestion is busy enough to need the processor for itself."""
+
 RESTS_FROM, RESTS_UNTIL = timedelta(seconds=1), timedelta(seconds=20)
 REST_AFTER = 10
-"""Where ingestion shares the processor it goes first: who is so far behind rests as long as it works, every so many
-messages; further behind no more, or impulses would be lost for being stale."""
+"""Where ingestion shares the processor and is busy it goes first: who is so far behind rests as long as it works, every
+so many messages; further behind no more, or impulses would be lost for being stale."""
 
+_INSTANT_SECONDS = 0.02
 _LOGGER = logger("live")
 
 
@@ -72,7 +75,7 @@ class LivePublisher:
         self._audience = audience
         self._beside_ingestion = beside_ingestion
         self._sleep = sleep
-        self._limit = asyncio.Semaphore(AT_ONCE_BESIDE if beside_ingestion else AT_ONCE)
+        self._limit = asyncio.Semaphore(AT_ONCE)
         self._done: dict[str, set[int]] = {}
         self.counters = Counters()
 
@@ -93,7 +96,8 @@ class LivePublisher:
         done &= {event.sequence_number for event in events}
         at = at or now()
         waiting = self._waiting(events, done, at)
-        rests = self._beside_ingestion and RESTS_FROM < at - events[0].enqueued_at < RESTS_UNTIL
+        behind = at - events[0].enqueued_at
+        rests = self._beside_ingestion and RESTS_FROM < behind < RESTS_UNTIL and _came_fast(events)
         tasks = [self._publish_all(group, batch, done, rests=rests) for group, batch in waiting.items()]
         failed = [error for error in await asyncio.gather(*tasks, return_exceptions=True) if error is not None]
         if failed:
@@ -160,3 +164,8 @@ class LivePublisher:
                 partition=partition, events=events, failures=self.counters.failures, reason=type(error).__name__
             ),
         )
+
+
+def _came_fast(events: Sequence[HubEvent]) -> bool:
+    took = max((events[-1].enqueued_at - events[0].enqueued_at).total_seconds(), _INSTANT_SECONDS)
+    return len(events) > HEAVY * took

@@ -160,3 +160,19 @@ async def test_a_listener_let_in_while_the_service_is_asked() -> None:
     service.readers_of = set()
     service.has_readers = overtaken  # type: ignore[method-assign]  # the answer comes late
     assert await audience.may_listen("a")
+
+
+@pytest.mark.parametrize(("apart_ms", "rests"), [(0.1, True), (10, False)])
+async def test_only_busy_ingestion_goes_first(apart_ms: float, rests: bool) -> None:  # noqa: FBT001  a parameter
+    """Who is seconds behind makes room for ingestion where events come fast, and catches up where they do not."""
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    service = Service()
+    events = [event(number, age=timedelta(seconds=5, milliseconds=-apart_ms * number)) for number in range(100)]
+    publisher = LivePublisher(service, Audience(service), beside_ingestion=True, sleep=sleep)
+    await publisher.run(events, AT)
+    assert len(service.sent) == 100
+    assert bool(slept) is rests

@@ -1,9 +1,9 @@
 """Corrections: create, query, an entity's chain, reason categories, approve, reject."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from functions.audit_report import HTML, report_reply
 from functions.idempotency import appended_once
@@ -17,7 +17,7 @@ from shared.http.negotiation import preferred
 from shared.http.operations import Call, Group
 from shared.provenance.amendment_queries import AmendmentFilters, entity_chain, query_amendments
 from shared.provenance.amendments import AmendmentPolicy, Status
-from shared.provenance.models import AmendmentBody, RejectionBody
+from shared.provenance.models import AmendmentBody, RejectionBody, RequiredScopeKey
 from shared.provenance.queries import DEFAULT_LIMIT
 from shared.provenance.selection import amendments_chain
 from shared.wiring import PROVENANCE, services
@@ -25,27 +25,42 @@ from shared.wiring import PROVENANCE, services
 GROUP = Group("amendments")
 
 
-class ScopeQuery(BaseModel):
-    """Which scope."""
+class RejectQuery(BaseModel):
+    """Which scope, where the body does not say it."""
 
     model_config = ConfigDict(extra="ignore")
 
-    scope_key: str | None = Field(None, alias="scopeKey", description="Required.")
+    scope_key: RequiredScopeKey = Field(None, alias="scopeKey", description="Scope, here or as ScopeKey in the body.")
+
+
+class ScopeQuery(BaseModel):
+    """Which scope."""
+
+    model_config = ConfigDict(extra="ignore", json_schema_extra={"required": ["scopeKey"]})
+
+    scope_key: RequiredScopeKey = Field(None, alias="scopeKey", description="Scope; required.")
 
 
 class ChainQuery(ScopeQuery):
     """Which entity of a scope."""
 
-    entity_id: str | None = Field(None, alias="entityId", description="Required.")
+    model_config = ConfigDict(json_schema_extra={"required": ["scopeKey", "entityId"]})
+
+    entity_id: Annotated[str | None, WithJsonSchema({"type": "string", "minLength": 1})] = Field(
+        None, alias="entityId", description="Id of the entity; required."
+    )
 
 
 class AmendmentsQuery(SequenceQuery):
     """Filters of corrections."""
 
-    entity_id: str | None = Field(None, alias="entityId")
-    entity_type: str | None = Field(None, alias="entityType")
-    reason_category: str | None = Field(None, alias="reasonCategory")
-    amended_by: str | None = Field(None, alias="amendedBy")
+    model_config = ConfigDict(json_schema_extra={"required": ["scopeKey"]})
+
+    scope_key: RequiredScopeKey = Field(None, alias="scopeKey", description="Scope; required.")
+    entity_id: str | None = Field(None, alias="entityId", description="Only records about this entity.")
+    entity_type: str | None = Field(None, alias="entityType", description="Only records about entities of this type.")
+    reason_category: str | None = Field(None, alias="reasonCategory", description="Only corrections for this reason.")
+    amended_by: str | None = Field(None, alias="amendedBy", description="Only corrections by this principal.")
     status: Status | None = Field(None, description="pending, approved or rejected.")
 
 
@@ -156,11 +171,11 @@ async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
     right=AccessRight.AMENDMENT_APPROVE,
     identity=True,
     feature=PROVENANCE,
-    query=ScopeQuery,
+    query=RejectQuery,
     body=RejectionBody,
     docs=replies.REJECTED,
 )
-async def reject_amendment(call: Call[ScopeQuery, RejectionBody]) -> Reply:
+async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
     """Reject somebody else's correction."""
     in_body, in_query = call.body.scope_key, call.query.scope_key
     if in_body and in_query and in_body != in_query:

@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, ConfigDict, Field, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, Strict, WithJsonSchema
 
 from functions.idempotency import appended_once
 from functions.provenance_queries import Lenient, SequenceQuery, WindowQuery, present
@@ -22,9 +22,9 @@ from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import JSON, Reply, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.observability import measure
-from shared.provenance.models import EventBody
+from shared.provenance.models import EventBody, ScopeKey
 from shared.provenance.notes import NoteError
-from shared.provenance.ports import ChainKey, ChainRecord
+from shared.provenance.ports import ChainKey, ChainRecord, Target
 from shared.provenance.queries import DEFAULT_EXPORT_LIMIT, DEFAULT_LIMIT, Answer, export, query
 from shared.provenance.records import event_draft, opened, record_json
 from shared.provenance.selection import chain_to_read, chain_to_write
@@ -39,21 +39,37 @@ MAX_DAMAGED = 100
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
+_TARGETS: Final = "By default DomainEvents with a scope, PlatformConfig without."
+AnyTarget = Annotated[str | None, WithJsonSchema({"type": "string", "enum": list(Target)})]
+WrittenTarget = Annotated[
+    str | None,
+    WithJsonSchema({"type": "string", "enum": [one for one in Target if one is not Target.DOMAIN_AMENDMENTS]}),
+]
+
+
 class TargetQuery(BaseModel):
     """Which container is meant."""
 
     model_config = ConfigDict(extra="ignore")
 
-    target: str | None = Field(None, description="PlatformConfig, AccessControl, DomainEvents or DomainAmendments.")
+    target: AnyTarget = Field(None, description=_TARGETS)
+
+
+class WriteQuery(BaseModel):
+    """Which container is written to."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    target: WrittenTarget = Field(None, description="By default DomainEvents with a scope, PlatformConfig without.")
 
 
 class EventsQuery(SequenceQuery):
     """Filters of audit events."""
 
-    target: str | None = None
-    entity_type: str | None = Field(None, alias="entityType")
-    action_type: str | None = Field(None, alias="actionType")
-    user_id: str | None = Field(None, alias="userId")
+    target: AnyTarget = Field(None, description=_TARGETS)
+    entity_type: str | None = Field(None, alias="entityType", description="Only records of this entity type.")
+    action_type: str | None = Field(None, alias="actionType", description="Only records of this action.")
+    user_id: str | None = Field(None, alias="userId", description="Only records of this principal.")
 
 
 class ExportFormat(StrEnum):
@@ -66,11 +82,11 @@ class ExportFormat(StrEnum):
 class ExportQuery(WindowQuery):
     """Filters and form of an export."""
 
-    target: str | None = None
-    entity_type: str | None = Field(None, alias="entityType")
-    action_type: str | None = Field(None, alias="actionType")
-    user_id: str | None = Field(None, alias="userId")
-    format: ExportFormat = ExportFormat.JSON
+    target: AnyTarget = Field(None, description=_TARGETS)
+    entity_type: str | None = Field(None, alias="entityType", description="Only records of this entity type.")
+    action_type: str | None = Field(None, alias="actionType", description="Only records of this action.")
+    user_id: str | None = Field(None, alias="userId", description="Only records of this principal.")
+    format: ExportFormat = Field(ExportFormat.JSON, description="json or csv.")
 
 
 class VerifyBody(BaseModel):
@@ -78,22 +94,26 @@ class VerifyBody(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    scope_key: StrictStr | None = Field(None, alias="ScopeKey")
-    record_id: Any = Field(None, alias="RecordID")
+    scope_key: Annotated[ScopeKey, Strict()] = Field(None, alias="ScopeKey")
+    record_id: Annotated[Any, WithJsonSchema({"type": "string", "pattern": "^[0-9]{12}$"})] = Field(
+        None, alias="RecordID", description="A record whose digest is recomputed, too."
+    )
 
 
 class CheckpointQuery(TargetQuery):
     """Which chain's checkpoint."""
 
-    scope_key: str | None = Field(None, alias="scopeKey")
+    scope_key: ScopeKey = Field(None, alias="scopeKey", description="Scope; the workspace's own chain without it.")
 
 
 class ProofQuery(CheckpointQuery):
     """Which proof: of a record (``sequence``), or of growth (``from``)."""
 
-    sequence: SequenceNumber = None
-    from_size: SequenceNumber = Field(None, alias="from")
-    size: SequenceNumber = None
+    model_config = ConfigDict(json_schema_extra={"required": ["size"]})
+
+    sequence: SequenceNumber = Field(None, description="Sequence of the record; or else from.")
+    from_size: SequenceNumber = Field(None, alias="from", description="Size of the earlier checkpoint.")
+    size: SequenceNumber = Field(None, description="Size of the checkpoint; required.")
 
 
 @GROUP.endpoint(
@@ -102,11 +122,11 @@ class ProofQuery(CheckpointQuery):
     right=AccessRight.PROVENANCE_WRITE,
     identity=True,
     feature=PROVENANCE,
-    query=TargetQuery,
+    query=WriteQuery,
     body=EventBody,
     docs=replies.WRITTEN,
 )
-async def write_audit_event(call: Call[TargetQuery, EventBody]) -> Reply:
+async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
     """Append an audit event."""
     chain = chain_to_write(call.query.target, call.body.scope_key)
     draft = event_draft(call.principal.member_id, call.body.event())

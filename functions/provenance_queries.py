@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from shared.provenance.models import ScopeKey
 from shared.provenance.ports import Filters
 from shared.timestamps import rfc3339
 
@@ -22,7 +23,14 @@ def _sequence(text: str) -> int:
     return _near(text)
 
 
-Sequence = Annotated[int | None, BeforeValidator(_sequence)]
+Sequence = Annotated[
+    int | None, BeforeValidator(_sequence), WithJsonSchema({"type": "integer", "format": "int64", "minimum": 1})
+]
+
+
+def _whole(least: int) -> WithJsonSchema:
+    """Return what clients shall send, though what is no such number falls back to the default."""
+    return WithJsonSchema({"type": "integer", "format": "int64", "minimum": least})
 
 
 class WindowQuery(BaseModel):
@@ -30,10 +38,13 @@ class WindowQuery(BaseModel):
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
-    scope_key: str | None = Field(None, alias="scopeKey", description="Scope; the workspace's own records without it.")
+    scope_key: ScopeKey = Field(None, alias="scopeKey", description="Scope; the workspace's own records without it.")
     start_date: str | None = Field(None, alias="startDate", description="ISO 8601, inclusive; UTC without a zone.")
     end_date: str | None = Field(None, alias="endDate", description="ISO 8601, inclusive; UTC without a zone.")
-    limit: str | None = Field(None, description="Most records to return.")
+    limit: Annotated[str | None, _whole(1)] = Field(
+        None,
+        description="Most records to return; its default where it is no such number, its maximum where it is more.",
+    )
 
 
 class SequenceQuery(WindowQuery):
@@ -41,7 +52,9 @@ class SequenceQuery(WindowQuery):
 
     from_sequence: Sequence = Field(None, alias="fromSequence", description="First sequence, inclusive.")
     to_sequence: Sequence = Field(None, alias="toSequence", description="Last sequence, inclusive.")
-    offset: str | None = Field(None, description="Records to skip; not stable while records are appended.")
+    offset: Annotated[str | None, _whole(0)] = Field(
+        None, description="Records to skip; not stable while records are appended."
+    )
 
 
 def _near(text: str) -> int:

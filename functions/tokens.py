@@ -3,9 +3,9 @@
 import re
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StringConstraints, WithJsonSchema
 
 from functions.idempotency import answered_once
 from functions.replies import keys as replies
@@ -35,15 +35,20 @@ def _scopes(text: str) -> list[str]:
     return scopes
 
 
+_LIFETIME: Final = {"type": "number", "minimum": 1, "maximum": MAX_MINUTES, "multipleOf": 0.000001}
+_ONE: Final = f"(?:{'|'.join(AccessRight).replace('.', '[.]')})"
+_RIGHTS: Final = {"type": "string", "pattern": f"^{_ONE}(?:,{_ONE})*$"}
+
+
 class MintQuery(BaseModel):
     """What a token is to be like."""
 
     model_config = ConfigDict(extra="ignore")
 
-    minutes: Annotated[Decimal | None, BeforeValidator(_minutes)] = Field(
+    minutes: Annotated[Decimal | None, BeforeValidator(_minutes), WithJsonSchema(_LIFETIME)] = Field(
         None, description="Lifetime in minutes, 1 to 43200; 60 when left out."
     )
-    scopes: Annotated[list[str] | None, BeforeValidator(_scopes)] = Field(
+    scopes: Annotated[list[str] | None, BeforeValidator(_scopes), WithJsonSchema(_RIGHTS)] = Field(
         None, description="Access rights to include, separated by commas; all that the caller holds when left out."
     )
 

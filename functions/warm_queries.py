@@ -2,9 +2,9 @@
 
 import re
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictStr, WithJsonSchema
 
 from functions.query_reply import query_reply
 from functions.replies import warm_queries as replies
@@ -42,9 +42,22 @@ def _limit_text(text: str) -> int:
     return _limit(int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None)
 
 
-TimeRange = Annotated[timedelta | None, BeforeValidator(_time_range)]
-Limit = Annotated[int, BeforeValidator(_limit)]
-LimitText = Annotated[int, BeforeValidator(_limit_text)]
+_SECONDS = "(?:[1-5]?[0-9]S)?"
+_MINUTES = f"(?:[1-5]?[0-9]M{_SECONDS})?"
+_CLOCK = f"(?:[1-9][0-9]{{0,2}}H{_MINUTES}|[1-9][0-9]{{0,3}}M{_SECONDS}|[1-9][0-9]{{0,5}}S)"
+_DAYS = "(?:[1-9][0-9]?|[12][0-9]{2}|3[0-5][0-9]|36[0-5])D"
+DURATION: Final = {
+    "type": "string",
+    "format": "duration",
+    "pattern": f"^P(?:(?:[1-9]|[1-4][0-9]|5[0-2])W|366D|{_DAYS}|T{_CLOCK})$",
+    "maxLength": 64,
+}
+"""The usual forms; mixed ones such as P1DT12H are read, too."""
+_ROWS: Final = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_LIMIT}
+
+TimeRange = Annotated[timedelta | None, BeforeValidator(_time_range), WithJsonSchema(DURATION)]
+Limit = Annotated[int, BeforeValidator(_limit), WithJsonSchema(_ROWS)]
+LimitText = Annotated[int, BeforeValidator(_limit_text), WithJsonSchema(_ROWS)]
 
 
 class ExecuteQuery(BaseModel):

@@ -33,7 +33,10 @@ _TAKES: Final[dict[str, Any]] = {
     },
 }
 _DATA = {"data": {"workspace": {"id": "plant-a", "name": "Plant A", "stats": {"connectionCount": 4}}}}
-_ANSWER = Answer(200, "Data, errors, or both.", GraphQLReply, _DATA)
+_ERROR = {"message": "The query cannot be read.", "path": [], "extensions": {"code": "VALIDATION_ERROR"}}
+_ERRORS = (GraphQLReply, {"errors": [_ERROR]})
+_NEWER: Final = {"application/graphql-response+json": {"$ref": "#/components/schemas/GraphQLReply"}}
+_ANSWER = Answer(200, "Data, errors, or both.", GraphQLReply, _DATA, _NEWER)
 
-POSTED = Docs((_ANSWER,), refusals=(400, 403, 413), example=_EXAMPLE, takes=_TAKES)
-ASKED = Docs((_ANSWER,), refusals=(400, 403, 405), listed=False)
+POSTED = Docs((_ANSWER,), refusals=(400, 403, 413), example=_EXAMPLE, takes=_TAKES, errors=_ERRORS)
+ASKED = Docs((_ANSWER,), refusals=(400, 403, 405), errors=_ERRORS, listed=False)

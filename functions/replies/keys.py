@@ -89,14 +89,14 @@ _NEW_KEY = {**_KEY, "apiKey": "oik_abcd2345_43-characters-of-base64url"}
 _LISTED = {"keys": [{**_KEY, "lastUsedAt": None, "revokedAt": None}]}
 
 MINTED = Docs((Answer(200, "The token.", MintedToken, _TOKEN),))
-REVOKED_TOKEN = Docs((NO_CONTENT,))
+REVOKED_TOKEN = Docs((NO_CONTENT,), refusals=(403,))
 CREATED = Docs(
     (Answer(201, "The key with its secret.", NewKey, _NEW_KEY),),
-    refusals=(404, 409, 422),
+    refusals=(403, 404, 409, 422),
     example={"name": "dashboard", "rights": _RIGHTS, "expiresInDays": 90},
 )
 LISTED = Docs((Answer(200, "The keys, without secrets.", KeyList, _LISTED),))
-REVOKED_KEY = Docs((NO_CONTENT,))
+REVOKED_KEY = Docs((NO_CONTENT,), refusals=(403,))
 WHO = Docs((Answer(200, "The caller.", Identity, _IDENTITY),))
 KEY_SET = Docs(
     (

@@ -26,6 +26,8 @@ class ResourceMetadata(TypedDict):
 
 
 _PING: Final = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+_REFUSED: Final = {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}}
+_NO_METHOD: Final = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "Method not found"}}
 _METADATA = {
     "resource": "https://plant-a.example/oi-api/mcp",
     "resource_name": "Industrial Data Workspace",
@@ -38,9 +40,9 @@ _TAKES: Final[dict[str, Any]] = {
     "required": ["jsonrpc", "method"],
     "properties": {
         "jsonrpc": {"const": "2.0"},
-        "id": {"type": ["string", "integer"]},
+        "id": {"oneOf": [{"type": "string"}, {"type": "integer", "format": "int64", "minimum": -(2**53)}]},
         "method": {"type": "string"},
-        "params": {"type": "object"},
+        "params": {"type": ["object", "null"]},
     },
 }
 
@@ -48,8 +50,10 @@ EXCHANGED = Docs(
     (
         Answer(200, "The response of the protocol.", RpcReply, {"jsonrpc": "2.0", "id": 1, "result": {}}),
         Answer(202, "A notification was taken."),
+        Answer(400, "No request of the protocol, or one that it cannot answer.", RpcReply, _REFUSED),
+        Answer(404, "The protocol has no such method.", RpcReply, _NO_METHOD),
     ),
-    refusals=(400, 406, 413, 415, 421),
+    refusals=(400, 403, 406, 413, 415, 421),
     example=_PING,
     takes=_TAKES,
 )

@@ -2,6 +2,7 @@
 
 from typing import Any, Final, TypedDict
 
+from functions.replies.warm_queries import LOOKUP
 from shared.http.answers import Answer, Docs
 
 
@@ -30,4 +31,5 @@ ACCEPTED = Docs(
     refusals=(404, 409),
     example=_EXAMPLE,
     takes=_TAKES,
+    path={"lookup": LOOKUP},
 )

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Final, NotRequired, TypedDict
 
-from shared.catalog.models import ParameterType
+from shared.catalog.models import LOOKUP_PATTERN, ParameterType
 from shared.http.answers import BYTES_FORM, ETAG, NO_CONTENT, NOT_MODIFIED, TEXT_FORM, Answer, Docs
 
 
@@ -80,6 +80,7 @@ class QueryList(TypedDict):
     warmQueries: list[QueryDefinition]
 
 
+LOOKUP: Final = {"pattern": LOOKUP_PATTERN, "maxLength": 64}
 _AT = "2026-01-05T08:00:00.000000Z"
 _COLUMNS = [{"name": "Timestamp", "type": "datetime"}, {"name": "avgPressure", "type": "real"}]
 ANSWER_EXAMPLE: Final[dict[str, Any]] = {
@@ -133,6 +134,7 @@ PUT = Docs(
     ),
     refusals=(409, *ENGINE_REFUSALS),
     example=_WRITTEN,
+    path={"lookup": LOOKUP},
 )
 DELETED = Docs((NO_CONTENT,), refusals=(409,))
 APPROVED = Docs((Answer(200, "The query, approved.", QueryDefinition, _DEFINITION),), refusals=(409, *ENGINE_REFUSALS))

@@ -45,6 +45,8 @@ class Docs:
         refusals: statuses of its problem documents beyond those that its declaration implies.
         example: a JSON body that it takes.
         takes: JSON schema of the body where its model says too little.
+        path: JSON schemas of path parameters that must be more than text, by name.
+        errors: type and example of the JSON body of its refusals, where they are no problem documents.
         listed: whether it stands in the document under its own template; what the workspace makes concrete is listed
             by its concrete paths alone.
     """
@@ -53,6 +55,8 @@ class Docs:
     refusals: tuple[int, ...] = ()
     example: Any = None
     takes: Mapping[str, Any] | None = None
+    path: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    errors: tuple[Any, Any] | None = None
     listed: bool = True
 
 

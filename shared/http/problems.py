@@ -40,6 +40,20 @@ def problem_reply(error: WorkspaceError, trace_id: str) -> Reply:
     return Reply(int(status), json_bytes(document), {"Content-Type": PROBLEM_JSON, **headers_of(error)})
 
 
+def refusal(status: int, detail: str, trace_id: str) -> Reply:
+    """Return the reply that tells of what a protocol's own library refused, under the status that it chose."""
+    known = HTTPStatus(status)
+    document = {
+        "type": f"{TYPE_BASE}protocol-refused",
+        "title": known.phrase,
+        "status": status,
+        "detail": detail,
+        "code": "PROTOCOL_REFUSED",
+        "traceId": trace_id,
+    }
+    return Reply(status, json_bytes(document), {"Content-Type": PROBLEM_JSON})
+
+
 def problem_document(error: WorkspaceError, trace_id: str, _: Request) -> Reply:
     """Return the same, whatever was asked."""
     return problem_reply(error, trace_id)

@@ -4,13 +4,14 @@ import re
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.timestamps import parse_rfc3339
 
 MAX_WINDOW_SECONDS = 3600
+_WINDOW = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_WINDOW_SECONDS}
 _DIGITS = re.compile(r"\d{1,4}", re.ASCII)
 
 
@@ -40,7 +41,9 @@ class StreamFilters(BaseModel):
     since: Annotated[datetime, BeforeValidator(_instant)] | None = Field(
         None, description="RFC 3339; what was measured since then comes first."
     )
-    window_seconds: Annotated[int, BeforeValidator(_seconds), AfterValidator(_window)] | None = Field(
+    window_seconds: (
+        Annotated[int, BeforeValidator(_seconds), AfterValidator(_window), WithJsonSchema(_WINDOW)] | None
+    ) = Field(
         None, alias="windowSec", description="1 to 3600; what was measured in the last so many seconds comes first."
     )
 

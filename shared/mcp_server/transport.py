@@ -1,14 +1,18 @@
 """Carries one HTTP exchange into the SDK's Streamable HTTP transport and back: stateless, with JSON replies."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
-from shared.http.messages import Reply, Request
+from shared.http.messages import JSON, Reply, Request
+from shared.http.problems import refusal
+from shared.logs import request_id
 from shared.mcp_server.offers import Offers
 from shared.mcp_server.session import Exchange
+
+_FIRST_ERROR: Final = 400
 
 
 async def exchange(request: Request, offers: Offers, hosts: Sequence[str]) -> Reply:
@@ -29,7 +33,14 @@ async def exchange(request: Request, offers: Offers, hosts: Sequence[str]) -> Re
     answered = _Answer()
     async with manager.run():
         await manager.handle_request(_scope(request), _receiver(request), answered.send)
-    return answered.reply()
+    return _told(answered.reply())
+
+
+def _told(reply: Reply) -> Reply:
+    """Return the transport's reply, a refusal in plain words as the problem document that every route gives."""
+    if reply.status < _FIRST_ERROR or reply.headers.get("Content-Type", "").startswith(JSON):
+        return reply
+    return refusal(reply.status, reply.body.decode(), request_id.get())
 
 
 class _Answer:

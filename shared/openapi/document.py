@@ -7,6 +7,7 @@ from shared.auth.principals import Principal
 from shared.http.operations import Access, Operation
 from shared.openapi.paths import (
     BEARER,
+    HEADERS,
     name_of,
     operation_object,
     path_of,
@@ -18,6 +19,31 @@ VERSION = "3.1.1"
 API_VERSION = "1.0.0"
 
 
+_ABOUT = "Telemetry, approved queries and the audit log of an industrial workspace."
+_CREDENTIAL = (
+    "A token from `GET /workspace/api/keys/jwt`, signed with ES256. As RFC8725 has it, algorithm, issuer, audience, "
+    "workspace and times are pinned; a token is short-lived, narrowed by `scopes`, and revoked by its `jti`. GraphQL "
+    "and the key routes also take an API key."
+)
+TAGS = {
+    "amendments": "Documented corrections of records: reason, original and changed record, maker and checker.",
+    "downloads": "Cold telemetry as files.",
+    "graphql": "The workspace as a graph.",
+    "health": "Whether the service runs and can do its work.",
+    "keys": "API keys and tokens.",
+    "live-stream": "Telemetry as it comes, over WebSocket.",
+    "mcp": "Tools for AI assistants.",
+    "openapi": "This description.",
+    "pages": "Pages for people.",
+    "provenance": "The append-only, hash-chained audit log.",
+    "telemetry": "Telemetry on its way in.",
+    "warm-queries": "Approved queries and the caller's own, answered.",
+    "warm-query-definitions": "Queries as things that are written, approved and removed.",
+    "containers": "Containers of the workspace's document stores.",
+    "table-documents": "Documents of the tables that the workspace exposes.",
+}
+"""What each endpoint group is about."""
+
 _PROBLEM: Schema = {
     "title": "Problem",
     "description": "An error as RFC 9457 has it; further members say more, as the code defines.",
@@ -25,7 +51,7 @@ _PROBLEM: Schema = {
     "properties": {
         "type": {"type": "string"},
         "title": {"type": "string"},
-        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        "status": {"type": "integer", "format": "int32", "minimum": 400, "maximum": 599},
         "detail": {"type": "string"},
         "code": {"type": "string", "pattern": "^[A-Z][A-Z0-9_]*$"},
         "traceId": {"type": "string"},
@@ -78,12 +104,20 @@ def build(
         paths.setdefault(path, {}).update(methods)
     return {
         "openapi": VERSION,
-        "info": {"title": title, "version": API_VERSION, "description": description},
-        "servers": [{"url": "/"}],
-        "tags": [{"name": name} for name in sorted(set(_tags(paths)))],
+        "info": {
+            "title": title,
+            "version": API_VERSION,
+            "description": description or _ABOUT,
+            "contact": {"name": "The workspace's administrators"},
+        },
+        "servers": [{"url": "/", "description": "Where this document was asked for.", "x-internal": False}],
+        "tags": [{"name": name, "description": TAGS.get(name, name)} for name in sorted(set(_tags(paths)))],
         "paths": {path: paths[path] for path in sorted(paths)},
         "components": {
-            "securitySchemes": {BEARER: {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+            "securitySchemes": {
+                BEARER: {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": _CREDENTIAL}
+            },
+            "headers": HEADERS,
             "schemas": {**dict(sorted(schemas.named.items())), "Problem": _PROBLEM},
             "responses": {name_of(status): problem_object(status) for status in _statuses(paths)},
         },

@@ -10,9 +10,11 @@ from pydantic import BaseModel
 from shared.http.answers import JSON, Answer
 from shared.http.messages import PROBLEM_JSON
 from shared.http.operations import Access, NoBody, NoQuery, Operation
-from shared.openapi.schemas import Schema, Schemas, parameters_of
+from shared.openapi.schemas import Schema, Schemas, bounded, parameters_of
 
 BEARER = "bearer"
+LONGEST_PARAMETER = 65_536
+"""Characters that no parameter can exceed; request lines of most hosts end much sooner."""
 _PLACEHOLDER = re.compile(r"\{\*?([^{}]+)\}")
 
 
@@ -57,22 +59,44 @@ def description_of(operation: Operation) -> str:
 
 def responses_of(operation: Operation, schemas: Schemas) -> Schema:
     """Return the Responses Object: the answers, and a problem document for each refusal."""
-    answers = {str(answer.status): answer_object(answer, schemas) for answer in operation.docs.answers}
-    refusals = {str(status): {"$ref": f"#/components/responses/{name_of(status)}"} for status in refusals_of(operation)}
-    return {**answers, **refusals}
+    known = operation.access is not Access.PUBLIC
+    made = {str(status): refusal_object(operation, status, schemas) for status in refusals_of(operation)}
+    for answer in operation.docs.answers:
+        answered = answer_object(answer, schemas, limited=known)
+        if str(answer.status) in made:
+            # Both happen under one status: told by the operation's own form, or by a problem document.
+            answered["content"] |= problem_object(answer.status)["content"]
+        made[str(answer.status)] = answered
+    return dict(sorted(made.items()))
 
 
-def answer_object(answer: Answer, schemas: Schemas) -> Schema:
-    """Return the Response Object of an answer."""
+def refusal_object(operation: Operation, status: int, schemas: Schemas) -> Schema:
+    """Return the Response Object of a refusal: a shared problem document, or the operation's own form of errors."""
+    if operation.docs.errors is None or status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return {"$ref": f"#/components/responses/{name_of(status)}"}
+    shape, example = operation.docs.errors
+    made = answer_object(Answer(status, HTTPStatus(status).phrase, shape, example), schemas, limited=status != _UNKNOWN)
+    return {**made, "headers": {**made.get("headers", {}), **_PROBLEM_HEADERS.get(status, {})}}
+
+
+def answer_object(answer: Answer, schemas: Schemas, *, limited: bool) -> Schema:
+    """Return the Response Object of an answer.
+
+    Args:
+        answer: what is answered.
+        schemas: takes the named schemas.
+        limited: whether it tells the caller of its limits.
+    """
     content: Schema = {}
     if answer.shape is not None:
         content[JSON] = {"schema": schemas.of(answer.shape, "serialization"), "example": answer.example}
     content |= {form: {"schema": dict(schema)} for form, schema in answer.forms.items()}
     headers = {name: {"description": text, "schema": {"type": "string"}} for name, text in answer.headers.items()}
+    headers |= {**(LIMIT_HEADERS if limited else {}), **TRACE_HEADER}
     return {
         "description": answer.description,
         **({"content": content} if content else {}),
-        **({"headers": headers} if headers else {}),
+        "headers": headers,
     }
 
 
@@ -99,17 +123,34 @@ def problem_object(status: int) -> Schema:
     }
     schema = {"$ref": "#/components/schemas/Problem"}
     made: Schema = {"description": phrase, "content": {PROBLEM_JSON: {"schema": schema, "example": example}}}
-    return {**made, "headers": _PROBLEM_HEADERS[status]} if status in _PROBLEM_HEADERS else made
+    limits = {} if status == _UNKNOWN else LIMIT_HEADERS
+    return {**made, "headers": {**_PROBLEM_HEADERS.get(status, {}), **limits, **TRACE_HEADER}}
 
 
-def _header(description: str) -> Schema:
-    return {"description": description, "required": True, "schema": {"type": "string"}}
+def _header(description: str, *, required: bool = True) -> Schema:
+    return {"description": description, "required": required, "schema": {"type": "string"}}
 
 
+_UNKNOWN = 401
+"""Who it answers is not known, and so has no limits."""
+
+HEADERS: Schema = {
+    "RateLimit": _header(
+        'What is left to the caller: `"default";r=599;t=60`, requests and seconds until they are all there again '
+        "(draft-ietf-httpapi-ratelimit-headers-10).",
+        required=False,
+    ),
+    "RateLimit-Policy": _header('What the caller may do: `"default";q=600;w=60`, requests a window.', required=False),
+    "x-request-id": _header("Names the exchange in the service's log: the caller's own id, or a new one."),
+}
+"""Headers that many answers have, by their names under ``components``."""
+
+LIMIT_HEADERS: Schema = {name: {"$ref": f"#/components/headers/{name}"} for name in ("RateLimit", "RateLimit-Policy")}
+TRACE_HEADER: Schema = {"x-request-id": {"$ref": "#/components/headers/x-request-id"}}
 _PROBLEM_HEADERS = {
     401: {"WWW-Authenticate": _header("`Bearer`.")},
     429: {"Retry-After": _header("Seconds to wait.")},
-    503: {"Retry-After": _header("Seconds to wait.")},
+    503: {"Retry-After": _header("Seconds to wait; missing where waiting does not help.", required=False)},
 }
 
 
@@ -131,20 +172,47 @@ def _implied(operation: Operation) -> Iterator[int]:
 
 def _path_parameters(operation: Operation) -> list[Schema]:
     return [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": _PATH_PARAMETERS.get(name, f"The {name}."),
+            "schema": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": LONGEST_PARAMETER,
+                **operation.docs.path.get(name, {}),
+            },
+        }
         for name in _PLACEHOLDER.findall(operation.route)
     ]
 
 
+_PATH_PARAMETERS = {
+    "lookup": "Lookup key; of a warm query that is run also its API path.",
+    "queryId": "Lookup key of the warm query.",
+    "workspaceId": "Id of the workspace.",
+    "surfaceLookup": "Lookup key of the surface.",
+    "connLookup": "Lookup key of a data connection of the surface.",
+    "downloadId": "Id of the download.",
+    "id": "RecordID of the correction.",
+    "jti": "Id of the token, its claim `jti`.",
+    "keyId": "Id of the API key, the part between its underscores.",
+}
+
+
 def _query_parameters(operation: Operation) -> list[Schema]:
-    return [] if operation.query is NoQuery else parameters_of(operation.query)
+    if operation.query is NoQuery:
+        return []
+    return [{**one, "schema": bounded(one["schema"], LONGEST_PARAMETER)} for one in parameters_of(operation.query)]
 
 
 def _request_body(operation: Operation, schemas: Schemas) -> Schema:
     takes: Any = operation.docs.takes
     if operation.body is NoBody and takes is None:
         return {}
-    schema = schemas.of(operation.body, "validation") if takes is None else dict(takes)
+    longest = operation.body_limit
+    schema = schemas.of(operation.body, "validation", longest) if takes is None else bounded(takes, longest)
     example = {} if operation.docs.example is None else {"example": operation.docs.example}
     required = takes is not None or _needs_members(operation.body)
     return {"required": required, "content": {JSON: {"schema": schema, **example}}}

@@ -7,8 +7,8 @@ from typing import Any, Final
 from shared.catalog.models import ParameterType, QueryParameter, WarmQuery
 from shared.catalog.snapshot import Stored
 from shared.http.operations import Operation
-from shared.openapi.paths import operation_object
-from shared.openapi.schemas import Schema, Schemas
+from shared.openapi.paths import LONGEST_PARAMETER, operation_object
+from shared.openapi.schemas import Schema, Schemas, bounded
 from shared.timestamps import rfc3339
 from shared.warm_queries.ports import Column
 
@@ -85,7 +85,7 @@ def _parameter(parameter: QueryParameter) -> Schema:
         "in": "query",
         "required": parameter.required,
         "description": f"Kusto type `{parameter.type}`.",
-        "schema": parameter_schema(parameter),
+        "schema": bounded(parameter_schema(parameter), LONGEST_PARAMETER),
     }
 
 

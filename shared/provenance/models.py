@@ -1,8 +1,16 @@
 """What clients send: events, corrections and rejections. Server-owned and unlisted members are dropped."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
+
+from shared.provenance.selection import MAX_SCOPE_CHARACTERS
+
+SCOPE: Final = {"type": "string", "minLength": 1, "maxLength": MAX_SCOPE_CHARACTERS}
+ScopeKey = Annotated[str | None, WithJsonSchema({"anyOf": [SCOPE, {"type": "null"}]})]
+"""A scope; null and nothing are the same."""
+RequiredScopeKey = Annotated[str | None, WithJsonSchema(SCOPE)]
+"""A scope that must be there; that it is missing has a code of its own."""
 
 type Text = Annotated[str, StringConstraints(strict=True, min_length=1)]
 
@@ -24,28 +32,36 @@ class EventBody(Body):
     after_state: dict[str, Any] | None = Field(None, alias="AfterState")
     name: str | None = Field(None, alias="Name")
     description: str | None = Field(None, alias="Description")
-    scope_key: str | None = Field(None, alias="ScopeKey")
+    scope_key: ScopeKey = Field(None, alias="ScopeKey")
 
     def event(self) -> dict[str, Any]:
         """Return the event's own members, absent ones left out."""
         return self.model_dump(by_alias=True, exclude={"scope_key"}, exclude_none=True)
 
 
+def _scope_required(schema: dict[str, Any]) -> None:
+    schema["required"] = ["ScopeKey", *schema["required"]]
+
+
 class AmendmentBody(Body):
     """A correction."""
 
-    scope_key: str | None = Field(None, alias="ScopeKey", description="Required.")
+    model_config = ConfigDict(json_schema_extra=_scope_required)
+
+    scope_key: RequiredScopeKey = Field(None, alias="ScopeKey", description="Required.")
     entity_type: Text = Field(alias="EntityType")
     entity_id: Text = Field(alias="EntityID")
     original_record: dict[str, Any] = Field(alias="OriginalRecord")
     amended_record: dict[str, Any] = Field(alias="AmendedRecord")
     changed_fields: list[Text] = Field(alias="ChangedFields", min_length=1)
-    reason_category: Any = Field(alias="ReasonCategory", description="One of the workspace's reason categories.")
+    reason_category: Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1})] = Field(
+        alias="ReasonCategory", description="One of the workspace's reason categories."
+    )
     reason_text: str = Field(alias="ReasonText")
 
 
 class RejectionBody(Body):
     """A rejection; the scope may stand in the query string instead."""
 
-    scope_key: str | None = Field(None, alias="ScopeKey")
+    scope_key: ScopeKey = Field(None, alias="ScopeKey")
     rejection_reason: str | None = Field(None, alias="RejectionReason")

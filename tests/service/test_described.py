@@ -1,0 +1,36 @@
+"""The service does what its OpenAPI document says, as Schemathesis sees it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.service.running import Service
+
+CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
+
+
+def checked(service: Service, tmp_path: Path, *options: str) -> None:
+    """Let Schemathesis call everything that an editor is shown, with all of its checks."""
+    caller = service.caller("editor@t")
+    command = [str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(CONFIGURATION)]
+    command += ["run", f"{service.url}/oi-api/openapi", "-H", f"Authorization: {caller.headers['Authorization']}"]
+    done = subprocess.run(
+        [*command, "--no-color", *options], cwd=tmp_path, capture_output=True, text=True, timeout=1800, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    paths = caller.get("/oi-api/openapi").json()["paths"]
+    assert f"Tested: {sum(map(len, paths.values()))}\n" in done.stdout, done.stdout
+
+
+def test_service_does_what_it_describes(own_service: Service, tmp_path: Path) -> None:
+    """Examples, bounds and some random requests are answered as the description says, valid and invalid ones."""
+    checked(own_service.start(), tmp_path, "--max-examples", "3")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_service_does_what_it_describes_for_long(own_service: Service, tmp_path: Path, seed: int) -> None:
+    """The same with many random requests."""
+    checked(own_service.start(), tmp_path, "--max-examples", "60", "--seed", str(seed))

@@ -1,0 +1,42 @@
+"""The OpenAPI document as linters see it; each rule that is off has its reason in the rule files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.node_suites import running
+from tests.service.running import Service
+
+pytestmark = pytest.mark.skipif(bool(running.missing()), reason=running.missing())
+
+
+@pytest.fixture(scope="module")
+def document(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a file with everything that an administrator is shown."""
+    reply = service.caller("admin@t").get("/oi-api/openapi")
+    assert reply.status_code == 200, reply.text
+    path = tmp_path_factory.mktemp("lint") / "openapi.json"
+    path.write_bytes(reply.content)
+    return path
+
+
+def test_spectral_finds_nothing(document: Path) -> None:
+    """Spectral's rules for OpenAPI and those after OWASP's API Security Top 10 find nothing."""
+    done = running.script(
+        "node_modules/@stoplight/spectral-cli/dist/index.js",
+        *("lint", str(document), "--ruleset", str(running.FOLDER / "spectral.yaml"), "-f", "json"),
+        *("--fail-severity", "hint"),
+    )
+    found = json.loads(done.stdout.partition("No results")[0])
+    assert (done.returncode, found) == (0, []), done.stdout + done.stderr
+
+
+def test_redocly_finds_nothing(document: Path) -> None:
+    """Redocly's strict rules find nothing."""
+    done = running.script(
+        "node_modules/@redocly/cli/bin/cli.js",
+        *("lint", str(document), "--config", str(running.FOLDER / "redocly.yaml"), "--format", "json"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["problems"] == []

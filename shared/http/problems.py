@@ -25,9 +25,15 @@ TYPE_BASE = "urn:oi:problem:"
 DEFAULT_RETRY_AFTER = 5
 
 
-def problem_reply(error: WorkspaceError, trace_id: str) -> Reply:
-    """Return the reply that tells a caller of an error."""
-    status = STATUS[error.kind]
+def problem_reply(error: WorkspaceError, trace_id: str, status: HTTPStatus | None = None) -> Reply:
+    """Return the reply that tells a caller of an error.
+
+    Args:
+        error: what went wrong.
+        trace_id: the request's id.
+        status: where a protocol of its own has chosen it; by default that of the error's kind.
+    """
+    status = status or STATUS[error.kind]
     document = {
         **{name: value for name, value in error.members.items() if value is not None or name != "retryAfter"},
         "type": TYPE_BASE + error.code.lower().replace("_", "-"),
@@ -38,20 +44,6 @@ def problem_reply(error: WorkspaceError, trace_id: str) -> Reply:
         "traceId": trace_id,
     }
     return Reply(int(status), json_bytes(document), {"Content-Type": PROBLEM_JSON, **headers_of(error)})
-
-
-def refusal(status: int, detail: str, trace_id: str) -> Reply:
-    """Return the reply that tells of what a protocol's own library refused, under the status that it chose."""
-    known = HTTPStatus(status)
-    document = {
-        "type": f"{TYPE_BASE}protocol-refused",
-        "title": known.phrase,
-        "status": status,
-        "detail": detail,
-        "code": "PROTOCOL_REFUSED",
-        "traceId": trace_id,
-    }
-    return Reply(status, json_bytes(document), {"Content-Type": PROBLEM_JSON})
 
 
 def problem_document(error: WorkspaceError, trace_id: str, _: Request) -> Reply:

@@ -1,13 +1,15 @@
 """Carries one HTTP exchange into the SDK's Streamable HTTP transport and back: stateless, with JSON replies."""
 
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any, Final
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
+from shared.errors import Kind, WorkspaceError
 from shared.http.messages import JSON, Reply, Request
-from shared.http.problems import refusal
+from shared.http.problems import problem_reply
 from shared.logs import request_id
 from shared.mcp_server.offers import Offers
 from shared.mcp_server.session import Exchange
@@ -40,7 +42,8 @@ def _told(reply: Reply) -> Reply:
     """Return the transport's reply, a refusal in plain words as the problem document that every route gives."""
     if reply.status < _FIRST_ERROR or reply.headers.get("Content-Type", "").startswith(JSON):
         return reply
-    return refusal(reply.status, reply.body.decode(), request_id.get())
+    error = WorkspaceError(Kind.INVALID, "PROTOCOL_REFUSED", reply.body.decode())
+    return problem_reply(error, request_id.get(), HTTPStatus(reply.status))
 
 
 class _Answer:

@@ -1,11 +1,15 @@
 """The OpenAPI document over HTTP: valid, filtered by rights, and true."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
+from jsonschema import Draft202012Validator, FormatChecker
 from openapi_spec_validator import validate
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
 
 from functions import GROUPS
 from shared.auth.rights import AccessRight
@@ -99,6 +103,21 @@ def test_every_json_body_has_an_example(service: Service) -> None:
                 assert "example" in body["application/json"], key
 
 
+def test_every_example_is_valid(service: Service) -> None:
+    """Each example follows the schema that stands beside it, formats included."""
+    document = described(service.caller("admin@t"))
+    resource = DRAFT202012.create_resource(document)
+    registry = Registry().with_resource("urn:document", resource)
+    shown = 0
+    for content in _contents(document):
+        if "example" in content:
+            schema = _absolute(content["schema"])
+            checker = Draft202012Validator(schema, registry=registry, format_checker=FormatChecker())
+            assert [error.message for error in checker.iter_errors(content["example"])] == [], content
+            shown += 1
+    assert shown > 50
+
+
 @pytest.mark.parametrize("right", [None, *AccessRight])
 def test_document_shows_what_the_token_may_call(service: Service, right: AccessRight | None) -> None:
     """A token of one right is shown the operations of that right; every other one answers it 403."""
@@ -131,6 +150,25 @@ def test_explorer_is_public_and_closed_to_other_origins(service: Service) -> Non
     assert (policy["default-src"], policy["script-src"], policy["connect-src"]) == ("'none'", "'self'", "'self'")
     for outside in ("..%2f..%2fpyproject.toml", "..%2findex.html", "nothing.js"):
         assert anonymous.get(f"/oi-api/explorer/{outside}").status_code == 404
+
+
+def _contents(part: Any) -> Iterator[dict[str, Any]]:
+    """Yield the Media Type Objects in a part of a document."""
+    if isinstance(part, dict):
+        for key, value in part.items():
+            if key == "content" and isinstance(value, dict):
+                yield from value.values()
+            yield from _contents(value)
+    elif isinstance(part, list):
+        for each in part:
+            yield from _contents(each)
+
+
+def _absolute(schema: Any) -> Any:
+    """Return a schema whose references lead into the document."""
+    if isinstance(schema, dict):
+        return {key: f"urn:document{value}" if key == "$ref" else _absolute(value) for key, value in schema.items()}
+    return [_absolute(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def _called(caller: httpx.Client, operation: Operation) -> httpx.Response:

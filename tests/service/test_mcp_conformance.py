@@ -1,0 +1,79 @@
+"""The MCP server as the protocol's own conformance suite and its inspector see it."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.node_suites import running
+from tests.service.running import Service
+
+pytestmark = pytest.mark.skipif(bool(running.missing()), reason=running.missing())
+
+ADDRESS: Final = "/oi-api/mcp"
+REVISIONS: Final = ("2026-07-28", "2025-11-25")
+FIXTURES: Final = re.compile(
+    r"tools-call-.*|resources-(read|templates)-.*|prompts-get-.*|elicitation-.*|input-required-.*|json-schema-2020-12"
+    r"|http-custom-header-server-validation"
+)
+"""Scenarios that call tools, prompts and resources by names that a server under test is to make for them
+(``test_simple_text``); this server offers its workspace, and nothing for tests."""
+
+NOT_OFFERED: Final = {
+    "completion-complete": "no completion of arguments",
+    "logging-set-level": "stateless: there is no session whose log level could be set",
+    "resources-subscribe": "each reply is one JSON document, so nothing can be told later",
+    "resources-unsubscribe": "the same",
+}
+"""Scenarios of what a server may offer and this one does not."""
+
+NOT_TESTABLE: Final = {
+    "server-stateless": {
+        "sep-2575-server-rejects-undeclared-capability": "wants a tool test_missing_capability",
+        "sep-2575-missing-capability-http-400": "the same",
+        "sep-2575-http-server-no-independent-requests-on-stream": "wants a tool test_streaming_elicitation",
+        "sep-2575-server-no-log-without-loglevel": "wants a tool test_logging_tool",
+        "sep-2575-server-sends-subscription-ack": "there are no subscriptions, see NOT_OFFERED",
+        "sep-2575-server-tags-subscription-id": "the same",
+    }
+}
+"""Checks that fail of scenarios whose other checks pass."""
+
+
+def failures(folder: Path) -> dict[str, set[str]]:
+    """Return the failed checks of each scenario that was run, by its name."""
+    found = {}
+    for path in folder.glob("server-*/checks.json"):
+        name = re.sub(r"^server-|-\d{4}-\d\d-\d\dT.*$", "", path.parent.name)
+        checks: list[dict[str, Any]] = json.loads(path.read_text())
+        found[name] = {str(check["id"]) for check in checks if check["status"] == "FAILURE"}
+    return found
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_scenarios_of_a_revision_pass(service: Service, tmp_path: Path, revision: str) -> None:
+    """Every scenario of a revision passes that neither needs fixtures nor is about what is not offered."""
+    token = service.caller("admin@t").headers["Authorization"].removeprefix("Bearer ")
+    options = ("--suite", "all", "--spec-version", revision, "-o", str(tmp_path))
+    done = running.script("mcp_conformance.mjs", f"{service.url}{ADDRESS}", token, *options)
+    found = failures(tmp_path)
+    assert len(found) > 25, done.stdout + done.stderr
+    assert {"tools-list", "resources-list", "prompts-list", "dns-rebinding-protection"} <= found.keys()
+    known = {name: set(checks) for name, checks in NOT_TESTABLE.items()}
+    failed = {name: checks - known.get(name, set()) for name, checks in found.items()}
+    unexpected = {name for name, checks in failed.items() if checks and not FIXTURES.fullmatch(name)} - set(NOT_OFFERED)
+    assert unexpected == set(), done.stdout
+
+
+def test_inspector_lists_and_calls_tools(service: Service) -> None:
+    """The protocol's inspector, on the command line, lists the tools and calls one."""
+    authorization = f"Authorization: {service.caller('viewer@t').headers['Authorization']}"
+    launcher = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+    server = ("--cli", f"{service.url}{ADDRESS}", "--transport", "http", "--header", authorization)
+    listed = running.script(launcher, *server, "--method", "tools/list")
+    assert "list_surfaces" in {tool["name"] for tool in json.loads(listed.stdout)["tools"]}, listed.stderr
+    called = running.script(launcher, *server, "--method", "tools/call", "--tool-name", "list_surfaces")
+    surfaces = json.loads(called.stdout)["structuredContent"]["surfaces"]
+    assert "hall" in {surface["lookup"] for surface in surfaces}, called.stderr

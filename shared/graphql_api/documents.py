@@ -16,12 +16,19 @@ from graphql import (
     validate,
 )
 from graphql.language import Visitor, visit
+from graphql.validation.rules import overlapping_fields_can_be_merged as overlapping
 
 from shared.graphql_api.limits import MAX_TOKENS
+from shared.graphql_api.merging import merged
 
 KEPT: Final = 500
 MAX_KEPT_LENGTH: Final = 20_000
 _MAX_ERRORS: Final = 10
+_MAX_COMPARISONS: Final = 50_000
+"""What validation may spend on comparing fields of one name; the library's own bound, ten times that, is seconds."""
+_ABORTED: Final = "Validation aborted."
+_TOO_MUCH: Final = "The document selects the same fields in too many ways; select each field once."
+_TOO_DEEP: Final = "The document is nested too deeply."
 
 
 @dataclass(frozen=True)
@@ -29,12 +36,14 @@ class Prepared:
     """A document with what is wrong with it.
 
     Attributes:
-        document: None when the text does not parse.
+        document: as it was sent; None when the text does not parse.
+        runnable: the same, as it is validated and run.
         errors: empty for one that can run.
     """
 
     document: DocumentNode | None
     errors: tuple[GraphQLError, ...] = ()
+    runnable: DocumentNode | None = None
 
     @cached_property
     def fields(self) -> frozenset[str]:
@@ -60,6 +69,7 @@ class Documents:
     def __init__(self, schema: GraphQLSchema) -> None:
         self._schema = schema
         self._kept: OrderedDict[str, Prepared] = OrderedDict()
+        overlapping.MAX_COMPLEXITY_BUDGET = _MAX_COMPARISONS
 
     def prepare(self, text: str) -> Prepared:
         """Return a document, parsed and validated; both cost much more than finding it again."""
@@ -80,8 +90,14 @@ class Documents:
         except GraphQLSyntaxError as error:
             return Prepared(None, (error,))
         except RecursionError:
-            return Prepared(None, (GraphQLError("The document is nested too deeply."),))
+            return Prepared(None, (GraphQLError(_TOO_DEEP),))
         try:
-            return Prepared(document, tuple(validate(self._schema, document, specified_rules, max_errors=_MAX_ERRORS)))
+            runnable = merged(document)
+            errors = validate(self._schema, runnable, specified_rules, max_errors=_MAX_ERRORS)
         except RecursionError:
-            return Prepared(document, (GraphQLError("The document is nested too deeply."),))
+            return Prepared(document, (GraphQLError(_TOO_DEEP),))
+        return Prepared(document, tuple(map(_explained, errors)), runnable)
+
+
+def _explained(error: GraphQLError) -> GraphQLError:
+    return GraphQLError(_TOO_MUCH) if error.message == _ABORTED else error

@@ -27,6 +27,7 @@ MAX_TOKENS: Final = 5_000
 _ROOT_LISTS: Final = frozenset({"queries", "connections", "surfaces"})
 _OWN_LISTS: Final = frozenset({"connections", "queries", "surfaces"})
 _OWN_LIST_COST: Final = 10
+_INT_DIGITS: Final = 11
 _INTROSPECTION: Final = frozenset({"__schema", "__type"})
 
 
@@ -66,7 +67,8 @@ class _Measure:
         defaults = {
             one.variable.name.value: int(one.default_value.value)
             for one in operation.variable_definitions or ()
-            if isinstance(one.default_value, IntValueNode)
+            # Longer ones fit no Int, and so are no page's size.
+            if isinstance(one.default_value, IntValueNode) and len(one.default_value.value) <= _INT_DIGITS
         }
         self._variables = {**defaults, **variables}
         self._fragments = {

@@ -114,10 +114,10 @@ class GraphQLService:
             self._warm_queries,
             column_loader(self._columns, catalog),
         )
-        assert prepared.document is not None  # noqa: S101  refused before
+        assert prepared.runnable is not None  # noqa: S101  refused before
         outcome = execute(
             self._schema,
-            prepared.document,
+            prepared.runnable,
             context_value=context,
             variable_values=dict(variables),
             operation_name=operation_name,

@@ -78,7 +78,9 @@ def _digits(value: object) -> object:
 class ListQuery(PartitionQuery):
     """Which documents to list."""
 
-    limit: Annotated[int, BeforeValidator(_digits)] = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
+    limit: Annotated[int, BeforeValidator(_digits)] = Field(
+        DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Most documents of a page."
+    )
     continuation_token: str | None = Field(
         None,
         alias="continuationToken",

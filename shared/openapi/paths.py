@@ -195,6 +195,7 @@ _PATH_PARAMETERS = {
     "surfaceLookup": "Lookup key of the surface.",
     "connLookup": "Lookup key of a data connection of the surface.",
     "downloadId": "Id of the download.",
+    "documentId": "Id of the document.",
     "id": "RecordID of the correction.",
     "jti": "Id of the token, its claim `jti`.",
     "keyId": "Id of the API key, the part between its underscores.",

@@ -8,6 +8,7 @@ from bench.chain import chain
 from bench.cosmos import cosmos
 from bench.downloads import downloads
 from bench.figures import Benchmark
+from bench.graphql_list import graphql_list
 from bench.import_time import import_time
 from bench.ingest import ingest
 from bench.kql import kql
@@ -28,6 +29,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     cosmos,
     kql,
     live_fan_out,
+    graphql_list,
     downloads,
     ingest_with_live,
     live_stream,

@@ -80,7 +80,7 @@ async def _offers(principal: Principal) -> "Offers":
     tools = [*catalog_tools(principal, catalog), *route_tools(operations, ask), *tail_tools(principal, catalog)]
     if "execute_warm_query" in operations:
         tools += query_tools(operations["execute_warm_query"], catalog, ask)
-    return Offers(tools, catalog_resources(principal, catalog), PROMPTS)
+    return Offers(principal.member_id, tools, catalog_resources(principal, catalog), PROMPTS)
 
 
 async def _usable(principal: Principal) -> Mapping[str, Operation]:

@@ -10,9 +10,8 @@ from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.http.problems import problem_reply
-from shared.logs import request_id
 from shared.mcp_server.offers import Outcome, Tool
+from shared.mcp_server.refusals import refused
 from shared.openapi.schemas import inlined
 from shared.warm_queries.ports import EngineQuery
 from shared.warm_queries.results import row_objects
@@ -62,7 +61,7 @@ def tail_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
         try:
             return Outcome({"messages": await _messages(_checked(arguments), catalog)})
         except WorkspaceError as error:
-            return Outcome(json.loads(problem_reply(error, request_id.get()).body), is_error=True)
+            return refused(error)
 
     return (
         Tool(

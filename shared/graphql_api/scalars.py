@@ -2,7 +2,7 @@
 
 import math
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from ariadne import ScalarType
 from graphql import (
@@ -19,6 +19,9 @@ from graphql import (
 )
 
 from shared.timestamps import parse_rfc3339, rfc3339
+
+_DIGITS: Final = 4_000
+"""About as many as the interpreter reads at once, which is what it reads in a body, too."""
 
 DATE_TIME = ScalarType("DateTime")
 JSON = ScalarType("JSON")
@@ -82,6 +85,8 @@ def _plain(node: ValueNode) -> Any:
         case StringValueNode() | BooleanValueNode():
             return node.value
         case IntValueNode():
+            if len(node.value) > _DIGITS:
+                raise GraphQLError("JSON: a number has too many digits", node)
             return int(node.value)
         case FloatValueNode():
             return read_json(float(node.value))

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from inspect import isawaitable
 from pathlib import Path
-from typing import Any, Final
+from types import CoroutineType
+from typing import Any, Final, TypeGuard
 
 from ariadne import load_schema_from_path, make_executable_schema
 from graphql import ExecutionResult, GraphQLSchema, OperationType, execute, get_operation_ast
@@ -105,33 +106,48 @@ class GraphQLService:
         variables: Mapping[str, Any],
         operation_name: str | None,
     ) -> GraphQLAnswer:
-        catalog = await self._catalog()
-        wanted = not _STATE_FIELDS.isdisjoint(prepared.fields)
-        context = GraphQLRequest(
-            principal,
-            catalog,
-            await self._states.states() if wanted else {},
-            self._warm_queries,
-            column_loader(self._columns, catalog),
-        )
+        context = await self.context(principal, states=not _STATE_FIELDS.isdisjoint(prepared.fields))
         assert prepared.runnable is not None  # noqa: S101  refused before
         outcome = execute(
-            self._schema,
+            self.schema,
             prepared.runnable,
             context_value=context,
             variable_values=dict(variables),
             operation_name=operation_name,
+            is_awaitable=_is_coroutine,
         )
         result: ExecutionResult = await outcome if isawaitable(outcome) else outcome
         return _answer(result)
 
+    async def context(self, principal: Principal, *, states: bool) -> GraphQLRequest:
+        """Return what the resolvers of one request share; this is all that a request reads of the stores.
+
+        Args:
+            principal: the caller.
+            states: whether a field asks for the states of connections.
+        """
+        catalog = await self._catalog()
+        return GraphQLRequest(
+            principal,
+            catalog,
+            await self._states.states() if states else {},
+            self._warm_queries,
+            column_loader(self._columns, catalog),
+        )
+
     @cached_property
-    def _schema(self) -> GraphQLSchema:
+    def schema(self) -> GraphQLSchema:
+        """The schema with its resolvers."""
         return make_executable_schema(load_schema_from_path(str(SCHEMA_FILE)), *TYPES, DATE_TIME, JSON)
 
     @cached_property
     def _documents(self) -> Documents:
-        return Documents(self._schema)
+        return Documents(self.schema)
+
+
+def _is_coroutine(value: Any) -> TypeGuard[Awaitable[Any]]:
+    """Return whether a resolver answers later; all that do are coroutine functions, so no other kind is looked for."""
+    return type(value) is CoroutineType
 
 
 def _answer(result: ExecutionResult) -> GraphQLAnswer:

@@ -91,8 +91,9 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """Everything that one caller is offered, in a stable order."""
+    """Everything that one caller is offered, in a stable order; calls are logged under the caller's name."""
 
+    caller: str
     tools: Sequence[Tool]
     resources: Sequence[Resource]
     prompts: Sequence[Prompt]

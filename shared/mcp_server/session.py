@@ -1,6 +1,7 @@
 """One exchange of the protocol: the official SDK's server over what one caller is offered."""
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -8,14 +9,20 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
+from shared import logs
+from shared.errors import Kind, WorkspaceError
 from shared.mcp_server.offers import Offers, Prompt, Tool
 from shared.mcp_server.prompts import DEFAULTS
+from shared.mcp_server.refusals import refused
 
 NAME: Final = "industrial-data-workspace"
 VERSION: Final = "1.0.0"
 PAGE: Final = 200
 """Most items of a list in one reply."""
+MAX_RESULT: Final = 4 * 1024 * 1024
+"""Most characters of a tool's answer; no assistant reads more, and it is sent twice."""
 
+_LOG = logs.logger("mcp")
 _INSTRUCTIONS: Final = (
     "Telemetry, approved queries and the audit log of an industrial workspace. Approved warm queries are tools of "
     "their own. Nothing here can approve or change a record."
@@ -56,11 +63,22 @@ class Exchange:
         found = next((tool for tool in self._offers.tools if tool.name == params.name), None)
         if found is None:
             raise _invalid(f"There is no tool {params.name!r}, or this token may not use it.")
+        started = time.perf_counter()
         outcome = await found.run(params.arguments or {})
-        text = types.TextContent(type="text", text=json.dumps(outcome.content, ensure_ascii=False))
+        written = json.dumps(outcome.content, ensure_ascii=False)
+        if len(written) > MAX_RESULT:
+            detail = f"The answer is longer than {MAX_RESULT} characters; ask for fewer rows or a shorter time."
+            outcome = refused(WorkspaceError(Kind.TOO_LARGE, "RESULT_TOO_LARGE", detail))
+            written = json.dumps(outcome.content, ensure_ascii=False)
+        self._log(found.name, started, failed=outcome.is_error)
+        text = types.TextContent(type="text", text=written)
         if outcome.is_error:
             return types.CallToolResult(content=[text], is_error=True)
         return types.CallToolResult(content=[text], structured_content=dict(outcome.content))
+
+    def _log(self, tool: str, started: float, *, failed: bool) -> None:
+        took = round((time.perf_counter() - started) * 1000, 2)
+        _LOG.info("tool", extra=logs.fields(tool=tool, principal=self._offers.caller, failed=failed, ms=took))
 
     async def _list_resources(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         page, cursor = _page(self._offers.resources, params)
@@ -143,7 +161,7 @@ def _filled(prompt: Prompt, given: Mapping[str, str]) -> str:
 
 def _page[T](items: Sequence[T], params: types.PaginatedRequestParams | None) -> tuple[Sequence[T], str | None]:
     cursor = params.cursor if params else None
-    if cursor is not None and not (cursor.isdecimal() and len(cursor) < len(str(PAGE)) * 3):
+    if cursor is not None and cursor not in {str(start) for start in range(PAGE, len(items), PAGE)}:
         raise _invalid("The cursor is none of this list.")
     start = int(cursor or 0)
     end = start + PAGE

@@ -1,0 +1,21 @@
+"""What a request reads of the stores."""
+
+import pytest
+
+from bench.graphql_list import CALLER, QUERY, Reads, interface, lifted_limits, plant
+
+DEEP = (
+    "{ connections(first: 1000) { nodes { status stats { messagesReceived } surfaces { connections { status } "
+    "queries { name surface { name connections { id } } } } } } }"
+)
+
+
+@pytest.mark.parametrize(("query", "reads"), [(QUERY, 2), (DEEP, 2), ("{ surfaces { nodes { id } } }", 1)])
+async def test_lists_of_any_length_cost_the_same_reads(query: str, reads: int) -> None:
+    """A list of many connections with their surfaces and queries reads the stores as often as a list of one."""
+    for connections, surfaces in ((1, 1), (200, 10)):
+        stores = Reads(plant(connections, surfaces))
+        with lifted_limits():
+            answer = await interface(stores).run(CALLER, query, {}, None)
+        assert (answer.executed, "errors" in answer.body) == (True, False)
+        assert stores.count == reads

@@ -8,7 +8,7 @@ from functions.mcp_tools import Ask, asked, gives_of, text_of
 from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.snapshot import Catalog
 from shared.http.operations import Operation
-from shared.mcp_server.offers import Outcome, Run, Tool
+from shared.mcp_server.offers import Outcome, Run, Schema, Tool
 from shared.openapi.schemas import parameters_of
 from shared.openapi.warm_queries import parameter_schema
 from shared.timestamps import rfc3339
@@ -21,7 +21,11 @@ def query_tools(execute: Operation, catalog: Catalog, ask: Ask) -> Iterable[Tool
     """Return the tools of the approved queries, in order of their lookup keys."""
     approved = [catalog.queries[lookup].value for lookup in sorted(catalog.queries)]
     approved = [query for query in approved if query.approval is not None]
-    return [_tool(name, query, execute, ask) for name, query in _named(approved)]
+    general = {
+        one["name"]: {**one["schema"], "description": one["description"]} for one in parameters_of(execute.query)
+    }
+    gives = gives_of(execute)
+    return [_tool(name, query, execute, general, gives, ask) for name, query in _named(approved)]
 
 
 def _named(queries: Sequence[WarmQuery]) -> Iterable[tuple[str, WarmQuery]]:
@@ -35,18 +39,15 @@ def _named(queries: Sequence[WarmQuery]) -> Iterable[tuple[str, WarmQuery]]:
         yield name, query
 
 
-def _tool(name: str, query: WarmQuery, execute: Operation, ask: Ask) -> Tool:
+def _tool(name: str, query: WarmQuery, execute: Operation, general: Mapping[str, Any], gives: Schema, ask: Ask) -> Tool:
     names = {_argument(parameter): parameter for parameter in query.parameters}
-    general = {
-        one["name"]: {**one["schema"], "description": one["description"]} for one in parameters_of(execute.query)
-    }
     takes = {
         "type": "object",
         "properties": {**{given: _schema(parameter) for given, parameter in names.items()}, **general},
         "required": [given for given, parameter in names.items() if parameter.required],
         "additionalProperties": False,
     }
-    return Tool(name, query.name, _description(query), takes, gives_of(execute), _runner(query, execute, names, ask))
+    return Tool(name, query.name, _description(query), takes, gives, _runner(query, execute, names, ask))
 
 
 def _argument(parameter: QueryParameter) -> str:

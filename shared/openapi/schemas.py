@@ -1,10 +1,12 @@
 """JSON schemas of Python types, each named type once under ``components``."""
 
+import copy
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import DEFAULT_REF_TEMPLATE
 
 type Schema = dict[str, Any]
 type Mode = Literal["validation", "serialization"]
@@ -49,9 +51,7 @@ class Schemas:
 
 def inlined(shape: Any, mode: Mode) -> Schema:
     """Return the schema of a type that stands for itself, its named types under ``$defs``."""
-    made: Schema = TypeAdapter(shape).json_schema(by_alias=True, mode=mode)
-    _complete(made)
-    return made
+    return copy.deepcopy(_made(shape, mode, DEFAULT_REF_TEMPLATE))
 
 
 def parameters_of(model: type[BaseModel]) -> list[Schema]:
@@ -77,9 +77,13 @@ def _parameter(schema: Schema, definitions: dict[str, Schema]) -> Schema:
 
 
 def _schema(shape: Any, mode: Mode) -> Schema:
-    made: Schema = TypeAdapter(shape).json_schema(
-        by_alias=True, ref_template=_TEMPLATE, mode=mode, schema_generator=GenerateJsonSchema
-    )
+    return copy.deepcopy(_made(shape, mode, _TEMPLATE))
+
+
+@cache
+def _made(shape: Any, mode: Mode, template: str) -> Schema:
+    # A description and a list of tools are made for each caller, of the same types each time.
+    made: Schema = TypeAdapter(shape).json_schema(by_alias=True, ref_template=template, mode=mode)
     _complete(made)
     return made
 

@@ -122,6 +122,65 @@ def test_what_breaks_a_rule_is_a_validation_error(reader: httpx.Client, query: s
     assert set(codes(asked(reader, query))) == {"VALIDATION_ERROR"}
 
 
+SIZED = "query($n: Int) { connections(first: $n) { totalCount } }"
+GIVEN = 'mutation($p: JSON) { executeQuery(name: "none", parameters: $p) { rows } }'
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, {"query": SIZED, "variables": {"n": 2**31}}),
+        (200, {"query": SIZED, "variables": {"n": 10**30}}),
+        (200, {"query": SIZED, "variables": {"n": True}}),
+        (200, {"query": "query($n: String!) { query(name: $n) { name } }", "variables": {"n": None}}),
+        (200, {"query": "query($n: String!) { query(name: $n) { name } }"}),
+        (200, {"query": "query A { workspace { id } } query B { workspace { id } }"}),
+        (200, {"query": "query A { workspace { id } } query A { workspace { name } }"}),
+        (200, {"query": "query A { workspace { id } }", "operationName": "B"}),
+        (200, {"query": "subscription { workspace { id } }"}),
+        (200, {"query": "fragment F on Query { workspace { id } }"}),
+        (200, {"query": GIVEN.replace("$p: JSON", f"$p: JSON = {'9' * 4900}")}),
+        (200, {"query": GIVEN.replace("($p: JSON)", "").replace("$p", "9" * 4900)}),
+        (200, {"query": GIVEN.replace("($p: JSON)", "").replace("$p", "1e999")}),
+        (200, {"query": '{ query(name: "\\ud800") { name } }'}),
+        (400, {"query": "{ workspace { id } }", "extensions": []}),
+        (400, {"query": "  "}),
+        (400, [{"query": "{ workspace { id } }"}]),
+    ],
+)
+def test_hostile_requests_are_validation_errors(reader: httpx.Client, status: int, body: Any) -> None:
+    """Values out of range, operations that are not there, batches and the like are VALIDATION_ERRORs with a path."""
+    reply = reader.post(ADDRESS, json=body)
+    assert (reply.status_code, set(codes(reply.json()))) == (status, {"VALIDATION_ERROR"}), reply.text
+
+
+def test_null_arguments_count_as_left_out(reader: httpx.Client) -> None:
+    """Each nullable argument takes null, with which it is not given."""
+    whole = data(reader, "{ connections { totalCount } queries { totalCount } surfaces { totalCount } }")
+    nothing = "first: null, after: null, limit: null, offset: null"
+    asked_with_null = (
+        f"{{ connections(status: null, {nothing}) {{ totalCount }} queries(surface: null, {nothing}) {{ totalCount }} "
+        f"surfaces({nothing}) {{ totalCount }} }}"
+    )
+    assert data(reader, asked_with_null) == whole
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("{ __typename }", {"__typename": "Query"}),
+        ("mutation { __typename }", {"__typename": "Mutation"}),
+        ("{ workspace @skip(if: true) { id } }", {}),
+        ("query($b: Boolean = false) { workspace @include(if: $b) { id } }", {}),
+        ('{ query(name: "\u2603 \U0001f600") { name } }', {"query": None}),
+        ("{ workspace {" + " id" * 4900 + "} }", {"workspace": {"id": "plant-t"}}),
+    ],
+)
+def test_odd_requests_are_answered(reader: httpx.Client, query: str, expected: dict[str, Any]) -> None:
+    """What is odd but right is answered."""
+    assert data(reader, query) == expected
+
+
 def test_limits_are_named(reader: httpx.Client) -> None:
     """The refusal of a costly request names the limit."""
     costly = "{ queries(first: 500) { nodes { surface { connections { id name } } } } }"

@@ -1,0 +1,77 @@
+"""GraphQL errors of an engine that fails; the engine is played at the wire, by an endpoint that answers as told."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from tests.service.conftest import WORKSPACE
+from tests.service.running import Service
+
+ADDRESS = "/v1/plant-t/graphql"
+RUN = 'mutation { executeQuery(name: "per-minute") { rows } }'
+COLUMNS = '{ query(name: "per-minute") { name schema { columns { name } } } }'
+
+
+class _Engine(BaseHTTPRequestHandler):
+    status = 503
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = json.dumps({"error": {"code": "x", "message": "secret of the inside", "@permanent": False}}).encode()
+        self.send_response(self.status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST  # noqa: N815  the library's name
+
+    def log_message(self, *_: Any) -> None:
+        """Keep the test's output clean."""
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service whose engine answers what ``_Engine.status`` says."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Engine)
+    Thread(target=server.serve_forever, daemon=True).start()
+    address = {"KUSTO_URI": f"http://127.0.0.1:{server.server_port}"}
+    data: Path = tmp_path_factory.mktemp("failing") / "data"
+    running = Service(data, WORKSPACE, address).start()
+    yield running
+    running.stop()
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("status", "extensions"),
+    [
+        (429, {"code": "RATE_LIMITED"}),
+        (500, {"code": "INTERNAL_ERROR", "reason": "QUERY_ENGINE_UNAVAILABLE"}),
+        (503, {"code": "INTERNAL_ERROR", "reason": "QUERY_ENGINE_UNAVAILABLE"}),
+    ],
+)
+def test_engine_failure_is_told_by_code_and_reason(failing: Service, status: int, extensions: dict[str, str]) -> None:
+    """A throttling engine is RATE_LIMITED, a failing one INTERNAL_ERROR with the reason, and nothing of the inside."""
+    _Engine.status = status
+    reply = failing.caller("viewer@t").post(ADDRESS, json={"query": RUN})
+    [error] = reply.json()["errors"]
+    assert (reply.status_code, error["path"], error["extensions"]) == (200, ["executeQuery"], extensions)
+    assert error["message"]
+    assert "secret" not in reply.text
+
+
+def test_columns_that_nobody_can_tell_are_an_error_of_the_field(failing: Service) -> None:
+    """While the engine is down the schema of a query is an error with a path, and says why."""
+    _Engine.status = 503
+    body = failing.caller("viewer@t").post(ADDRESS, json={"query": COLUMNS}).json()
+    [error] = body["errors"]
+    assert error["path"] == ["query", "schema"]
+    assert error["extensions"] == {"code": "INTERNAL_ERROR", "reason": "QUERY_ENGINE_UNAVAILABLE"}
+    assert body["data"] == {"query": None}

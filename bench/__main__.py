@@ -6,6 +6,7 @@ import sys
 from bench.archive import ingest_with_archive
 from bench.chain import chain
 from bench.cosmos import cosmos
+from bench.documents import documents
 from bench.downloads import downloads
 from bench.figures import Benchmark
 from bench.graphql_list import graphql_list
@@ -31,6 +32,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     live_fan_out,
     graphql_list,
     downloads,
+    documents,
     ingest_with_live,
     live_stream,
 )

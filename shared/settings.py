@@ -59,6 +59,23 @@ class Settings(BaseModel):
     cosmos_database: str = Field(
         "workspace", alias="COSMOS_DATABASE", description="The database there that holds the workspace's containers."
     )
+    data_store_accounts: str = Field(
+        "",
+        alias="DATA_STORE_ACCOUNTS",
+        description="The Cosmos DB account of each data store, `lookup=resource id,...`; unused with embedded stores.",
+    )
+    data_store_dns_suffix: str = Field(
+        "documents.azure.com",
+        alias="DATA_STORE_DNS_SUFFIX",
+        description="What the addresses of these accounts end with; a sovereign cloud has its own.",
+    )
+    continuation_secret: str = Field(
+        "",
+        repr=False,
+        alias="CONTINUATION_SECRET",
+        description="Signs the continuation tokens of document lists, the same on all instances; 32 characters or "
+        "more, a Key Vault reference. Embedded stores make their own.",
+    )
     blob_endpoint: str = Field(
         "",
         alias="BLOB_ENDPOINT",

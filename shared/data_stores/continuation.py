@@ -7,15 +7,35 @@ import hmac
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
 from shared.data_stores.models import PartitionValue, Table
 from shared.data_stores.partition_keys import key_text
-from shared.errors import invalid
+from shared.errors import Kind, WorkspaceError, invalid
 
 FIELD: Final = "continuationToken"
 _SIGNATURE_BYTES: Final = 16
 _LONGEST: Final = 16_384
+_LEAST_SECRET: Final = 32
+_KEY_BYTES: Final = 32
 
 type Secret = Callable[[], Awaitable[bytes]]
+
+
+def shared_secret(text: str) -> Secret:
+    """Return what gives a key made from a secret of at least 32 characters (HKDF, RFC 5869).
+
+    Without one, whoever asks for the key is told UNAVAILABLE ``STORE_NOT_AVAILABLE``.
+    """
+
+    async def secret() -> bytes:
+        if len(text) < _LEAST_SECRET:
+            detail = f"CONTINUATION_SECRET must have at least {_LEAST_SECRET} characters."
+            raise WorkspaceError(Kind.UNAVAILABLE, "STORE_NOT_AVAILABLE", detail)
+        return HKDF(hashes.SHA256(), _KEY_BYTES, salt=None, info=b"oi-continuation/v1").derive(text.encode())
+
+    return secret
 
 
 class Continuations:

@@ -14,9 +14,12 @@ MAX_ID_BYTES: Final = 1023
 MAX_DOCUMENT_BYTES: Final = 2_000_000
 """Of the document as UTF-8 JSON without white space; leaves the account room for its own members."""
 
-SYSTEM_MEMBERS: Final = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts"})
+WRITE_MARK: Final = "_oiWrite"
+"""Member in which an account keeps which write made the item as it is."""
+
+SYSTEM_MEMBERS: Final = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts", WRITE_MARK})
 LARGEST_WHOLE: Final = 2**53 - 1
-_FORBIDDEN: Final = frozenset("/\\#?")
+_FORBIDDEN: Final = frozenset("/\\#?\x7f") | frozenset(map(chr, range(32)))
 _RELATIVE: Final = frozenset({".", ".."})
 
 
@@ -42,7 +45,7 @@ def check_id(document_id: Any, field: str) -> str:
     if not isinstance(document_id, str) or not document_id:
         raise invalid(field, "a document's id is a text that is not empty")
     if _FORBIDDEN & set(document_id):
-        raise invalid(field, "a document's id holds none of / \\ # ?")
+        raise invalid(field, "a document's id holds no control character and none of / \\ # ?")
     if document_id in _RELATIVE or document_id.endswith(" "):
         raise invalid(field, "a document's id is not . or .. and does not end with a space")
     if len(document_id.encode()) > MAX_ID_BYTES:

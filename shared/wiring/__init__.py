@@ -29,6 +29,8 @@ _CLOSED_IN_ORDER = (
     "download_blobs",
     "engine",
     "connection_states",
+    "_cosmos_containers",
+    "_data_accounts",
     "_account_file",
     "audit_log",
     "chain_store",

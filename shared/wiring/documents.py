@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shared.data_stores.containers import Containers
-from shared.data_stores.continuation import Continuations
+from shared.data_stores.continuation import Continuations, shared_secret
 from shared.data_stores.documents import Documents
 from shared.data_stores.models import AccountContainer, DatabasePlace
 from shared.data_stores.ports import ContainerStore, DocumentStore
@@ -13,6 +13,8 @@ from shared.data_stores.tables import Tables
 from shared.wiring.provenance import ProvenanceServices
 
 if TYPE_CHECKING:
+    from shared.backends.azure.cosmos_data_accounts import DataAccounts
+    from shared.backends.azure.cosmos_data_containers import CosmosContainerStore
     from shared.backends.embedded.documents import AccountFile
 
 
@@ -33,7 +35,8 @@ class DocumentServices(ProvenanceServices):
     @cached_property
     def container_store(self) -> ContainerStore:
         """What accounts have."""
-        self._embedded("data stores")
+        if self.on_azure:
+            return self._cosmos_containers
         from shared.backends.embedded.documents import SqliteContainerStore  # noqa: PLC0415
 
         return SqliteContainerStore(self._account_file, self._declared_containers)
@@ -41,10 +44,27 @@ class DocumentServices(ProvenanceServices):
     @cached_property
     def document_store(self) -> DocumentStore:
         """Keeps documents."""
-        self._embedded("data stores")
+        if self.on_azure:
+            from shared.backends.azure.cosmos_documents import CosmosDocumentStore  # noqa: PLC0415
+
+            return CosmosDocumentStore(self._data_accounts)
         from shared.backends.embedded.documents import SqliteDocumentStore  # noqa: PLC0415
 
         return SqliteDocumentStore(self._account_file)
+
+    @cached_property
+    def _cosmos_containers(self) -> "CosmosContainerStore":
+        from shared.backends.azure.cosmos_data_containers import CosmosContainerStore  # noqa: PLC0415
+
+        return CosmosContainerStore(self._data_accounts)
+
+    @cached_property
+    def _data_accounts(self) -> "DataAccounts":
+        from shared.backends.azure.cosmos_data_accounts import DataAccounts, data_accounts  # noqa: PLC0415
+
+        configured = self.settings
+        accounts = data_accounts(configured.data_store_accounts, configured.data_store_dns_suffix)
+        return DataAccounts(accounts, client_id=configured.managed_identity_client_id)
 
     @cached_property
     def _account_file(self) -> "AccountFile":
@@ -54,6 +74,8 @@ class DocumentServices(ProvenanceServices):
 
     @cached_property
     def _continuations(self) -> Continuations:
+        if self.on_azure:
+            return Continuations(shared_secret(self.settings.continuation_secret))
         from shared.backends.embedded.secret_key import FileSecret  # noqa: PLC0415
 
         return Continuations(FileSecret(self.settings.data_dir / "continuation-key"))

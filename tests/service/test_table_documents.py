@@ -99,7 +99,26 @@ def test_ids_are_any_text_that_the_account_takes(editor: httpx.Client, document_
 
 
 @pytest.mark.parametrize(
-    "document_id", ["a/b", "a\\b", "a#b", "a?b", "x" * 1024, "ü" * 512, "", " ", "a ", ".", "..", 5, None, []]
+    "document_id",
+    [
+        "a/b",
+        "a\\b",
+        "a#b",
+        "a?b",
+        "a\tb",
+        "a\nb",
+        "a\x00b",
+        "x" * 1024,
+        "ü" * 512,
+        "",
+        " ",
+        "a ",
+        ".",
+        "..",
+        5,
+        None,
+        [],
+    ],
 )
 def test_ids_that_the_account_would_not_take_are_refused(editor: httpx.Client, document_id: Any) -> None:
     """A bad id is a 400 that names it, in the body as in the address."""
@@ -269,6 +288,47 @@ def test_tokens_are_of_one_list_only(editor: httpx.Client) -> None:
 def test_limits_are_from_one_to_a_thousand(editor: httpx.Client, limit: str) -> None:
     """Everything else is refused by name."""
     assert failing_fields(editor.get(f"{BASE}/notes", params={"limit": limit})) == ["limit"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "mes/databases/nothing/tables/x", 404, "DATABASE_NOT_FOUND"),
+        ("GET", "nowhere/databases/Orders/tables/x", 404, "DATABASE_NOT_FOUND"),
+        ("GET", "lab/databases/orders/tables/unknown", 404, "DATABASE_NOT_IN_STORE"),
+        ("GET", "nowhere/databases/orders/tables/workorders", 404, "DATABASE_NOT_IN_STORE"),
+        ("GET", "mes/databases/orders/tables/unknown", 404, "TABLE_NOT_FOUND"),
+        ("GET", "mes/databases/orders/tables/Workorders", 404, "TABLE_NOT_FOUND"),
+        ("GET", "mes/databases/orders/tables/planned", 404, "TABLE_NOT_FOUND"),
+        ("GET", "mes/databases/orders/tables/hidden/x", 404, "TABLE_NOT_EXPOSED"),
+        ("PUT", "mes/databases/orders/tables/recipes/x", 403, "OPERATION_NOT_EXPOSED"),
+        ("POST", "mes/databases/orders/tables/recipes", 403, "OPERATION_NOT_EXPOSED"),
+        ("GET", "mes/databases/orders/tables/catalogue/x", 403, "OPERATION_NOT_EXPOSED"),
+        ("GET", "mes/databases/orders/tables/inbox/x", 403, "OPERATION_NOT_EXPOSED"),
+        ("GET", "mes/databases/locked/tables/recipes/x", 400, "PARTITION_KEY_REQUIRED"),
+        ("POST", "mes/databases/locked/tables/recipes", 400, "PARTITION_KEY_REQUIRED"),
+        ("GET", "mes/databases/locked/tables/recipes", 403, "DATA_PLANE_FORBIDDEN"),
+        ("DELETE", "mes/databases/locked/tables/recipes/x?partitionKey=l", 403, "DATA_PLANE_FORBIDDEN"),
+    ],
+)
+def test_refusals_come_in_their_order(editor: httpx.Client, method: str, path: str, status: int, code: str) -> None:
+    """Database, store, table, exposure, verb, partition key, access: the first that holds is the answer."""
+    problem(editor.request(method, f"/oi-api/data-stores/{path}", json={}), status, code)
+
+
+def test_reading_and_writing_are_two_rights(service: Service) -> None:
+    """GET needs Document.Read, everything else Document.Write; the right comes before what the table refuses."""
+    caller = {
+        "GET": service.caller("admin@t", scopes="Workspace.Document.Read"),
+        "WRITE": service.caller("admin@t", scopes="Workspace.Document.Write"),
+    }
+    for method, path in (("GET", "notes"), ("GET", "notes/x"), ("POST", "notes"), ("PUT", "x/x"), ("DELETE", "x/x")):
+        right = "GET" if method == "GET" else "WRITE"
+        other = "WRITE" if method == "GET" else "GET"
+        problem(caller[other].request(method, f"{BASE}/{path}", json={}), 403, "ACCESS_RIGHT_MISSING")
+        assert caller[right].request(method, f"{BASE}/{path}", json={}).status_code != 403
+    problem(service.anonymous().get(f"{BASE}/notes"), 401, "UNAUTHENTICATED")
+    assert service.caller("admin@t").patch(f"{BASE}/notes/x").headers["allow"] == "DELETE, GET, HEAD, PUT"
 
 
 def test_restart_keeps_documents(own_service: Service) -> None:

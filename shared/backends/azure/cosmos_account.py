@@ -11,6 +11,7 @@ from azure.identity.aio import DefaultAzureCredential
 from shared import logs
 from shared.backends.azure.cosmos_containers import DEFINITIONS
 from shared.backends.azure.cosmos_faults import reading, unavailable
+from shared.backends.azure.cosmos_transport import sent_once_transport
 from shared.backends.azure.cosmos_usage import CosmosUsage
 from shared.errors import WorkspaceError
 
@@ -19,7 +20,7 @@ READ_SECONDS: Final = 10
 """A batch has 5 s on the service; whoever waits twice as long waits for a reply that was lost."""
 
 _CONSISTENT: Final = frozenset({"Strong", "BoundedStaleness"})
-_SENT_ONCE: Final[Mapping[str, Any]] = {
+SENT_ONCE: Final[Mapping[str, Any]] = {
     # A batch that the SDK sends again meets its own first try as a conflict. 0 throttle retries would mean the
     # default of 9; without endpoint discovery 503 and 403/3 are not sent again either.
     "retry_total": 0,
@@ -101,7 +102,7 @@ class CosmosAccount:
             credential = DefaultAzureCredential(managed_identity_client_id=self._client_id or None)
             self._credential = credential
         waits: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": self._read_seconds}
-        return CosmosClient(self._endpoint, credential, **_SENT_ONCE, **waits)
+        return CosmosClient(self._endpoint, credential, transport=sent_once_transport(), **SENT_ONCE, **waits)
 
     async def _checked(self, client: CosmosClient, name: str) -> ContainerProxy:
         container = client.get_database_client(self._database).get_container_client(name)

@@ -67,7 +67,7 @@ def of_batch(error: Exception, usage: CosmosUsage) -> Exception:
     if status in _MOVED or (atomic and status == HTTPStatus.NOT_FOUND):
         usage.conflicts += 1
         return TipMovedError()
-    if atomic or status in _REFUSED or _never_sent(error):
+    if atomic or status in _REFUSED or never_sent(error):
         _LOG.warning("a batch was refused", extra=logs.fields(status=status, error=type(error).__name__))
         return unavailable()
     usage.unknown_outcomes += 1
@@ -96,7 +96,7 @@ class ReadRetries:
             WorkspaceError: UNAVAILABLE; another try is pointless, or there were enough.
         """
         self._failures += 1
-        if not _transient(error) or self._failures >= READ_ATTEMPTS:
+        if not transient(error) or self._failures >= READ_ATTEMPTS:
             _LOG.warning("a read failed", extra=logs.fields(status=getattr(error, "status_code", None)), exc_info=error)
             raise unavailable() from error
         self._usage.read_retries += 1
@@ -124,14 +124,15 @@ async def reading[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage) -> T:
             await retries.wait(error)
 
 
-def _transient(error: Exception) -> bool:
+def transient(error: Exception) -> bool:
+    """Say whether another try may succeed."""
     if isinstance(error, ClientAuthenticationError):
         return False
     status: Any = getattr(error, "status_code", None)
     return status is None or status in _TRANSIENT or status >= _FIRST_SERVER_ERROR
 
 
-def _never_sent(error: Exception) -> bool:
+def never_sent(error: Exception) -> bool:
     """Say whether no connection was had, or no token: both come before the request."""
     return isinstance(error, ClientAuthenticationError) or isinstance(error.__cause__, ClientConnectorError)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from shared.backends.embedded.faults import answering
+from shared.backends.embedded.grouped_writes import GroupedWrites
 from shared.backends.embedded.sqlite import Database
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.failures import (
@@ -60,7 +61,7 @@ class AccountFile:
     def __init__(self, folder: Path) -> None:
         path = folder / "documents.sqlite"
         self.reads = Database(path, SCHEMA)
-        self.writes = Database(path, SCHEMA)
+        self.writes = GroupedWrites(Database(path, SCHEMA))
 
     async def close(self) -> None:
         """Finish what runs and close the file."""

@@ -1,0 +1,115 @@
+"""What documents of tables cost: point reads and creations beside the trivial authenticated route, and a long list."""
+
+import asyncio
+import itertools
+import json
+import statistics
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import aiohttp
+
+from bench.figures import Figure
+from bench.running import Running, requests_per_second, service
+from shared.backends.embedded.documents import AccountFile, SqliteDocumentStore
+from shared.data_stores.models import AccountContainer, DatabasePlace, Table
+
+ROUNDS = 3
+SECONDS = 2.0
+CONNECTIONS = 64
+LISTED = 1000
+LISTS = 50
+TABLE = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
+PLACE = Table(DatabasePlace("mes", "orders"), AccountContainer("workorders", "/line"))
+_NUMBERS = itertools.count()
+
+
+def documents() -> Iterator[Figure]:
+    """Load the trivial route, reads and creations in turn, several times; then ask for lists one after the other."""
+    with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        rates: dict[str, list[float]] = {"whoami": [], "read": [], "create": []}
+        with service(folder=Path(folder)) as running:
+            asyncio.run(_fill(running))
+            for _ in range(ROUNDS):
+                for name, run in (("whoami", _whoami), ("read", _read), ("create", _create)):
+                    rates[name].append(run(running))
+            whole = statistics.median(_list(running) for _ in range(LISTS))
+        own = asyncio.run(_own_time(Path(folder)))
+    median = {name: statistics.median(values) for name, values in rates.items()}
+    detail = {f"{name}PerSecond": round(rate) for name, rate in median.items()} | {"connections": CONNECTIONS}
+    yield Figure("document_read_to_trivial", median["read"] / median["whoami"], "ratio", at_least=0.5, detail=detail)
+    yield Figure(
+        "document_create_to_trivial", median["create"] / median["whoami"], "ratio", at_least=0.5, detail=detail
+    )
+    lists = {"routeMs": round(whole, 3), "storeMs": round(own, 3), "documents": LISTED}
+    yield Figure("document_list_overhead", whole - own, "ms", at_most=15, detail=lists)
+
+
+def _document(line: str) -> dict[str, object]:
+    return {"id": f"d{next(_NUMBERS)}", "line": line, "state": "open", "quantity": 500, "note": "x" * 100}
+
+
+async def _fill(running: Running) -> None:
+    async with aiohttp.ClientSession(headers=running.headers) as session:
+        for _ in range(LISTED):
+            async with session.post(running.url + TABLE, json=_document("listed")) as reply:
+                reply.raise_for_status()
+
+
+def _whoami(running: Running) -> float:
+    url = f"{running.url}/workspace/api/keys/whoami"
+    return requests_per_second(url, running.headers, connections=CONNECTIONS, seconds=SECONDS)
+
+
+def _read(running: Running) -> float:
+    url = f"{running.url}{TABLE}/d7?partitionKey=listed"
+    return requests_per_second(url, running.headers, connections=CONNECTIONS, seconds=SECONDS)
+
+
+def _create(running: Running) -> float:
+    return asyncio.run(_created_per_second(running))
+
+
+async def _created_per_second(running: Running) -> float:
+    ends_at = time.perf_counter() + SECONDS
+
+    async def work(session: aiohttp.ClientSession) -> int:
+        count = 0
+        while time.perf_counter() < ends_at:
+            async with session.post(running.url + TABLE, json=_document("made")) as reply:
+                reply.raise_for_status()
+                await reply.read()
+            count += 1
+        return count
+
+    async with aiohttp.ClientSession(headers=running.headers) as session:
+        started = time.perf_counter()
+        counts = await asyncio.gather(*(work(session) for _ in range(CONNECTIONS)))
+        return sum(counts) / (time.perf_counter() - started)
+
+
+def _list(running: Running) -> float:
+    url = f"{running.url}{TABLE}?partitionKey=listed&limit={LISTED}"
+    request = urllib.request.Request(url, headers=running.headers)  # noqa: S310  our own
+    started = time.perf_counter()
+    with urllib.request.urlopen(request, timeout=60) as reply:  # noqa: S310  our own
+        body = reply.read()
+    elapsed = (time.perf_counter() - started) * 1000
+    if json.loads(body)["count"] != LISTED:
+        raise RuntimeError("the list is not whole")
+    return elapsed
+
+
+async def _own_time(folder: Path) -> float:
+    file = AccountFile(folder)
+    store = SqliteDocumentStore(file)
+    times = []
+    for _ in range(LISTS):
+        started = time.perf_counter()
+        await store.list(PLACE, "listed", LISTED, None, whole=False)
+        times.append((time.perf_counter() - started) * 1000)
+    await file.close()
+    return statistics.median(times)

@@ -1,0 +1,130 @@
+"""Containers of Cosmos DB accounts through Azure Resource Manager: tokens of the data plane cannot create them.
+
+Tested with the genuine SDK against a stand-in at the wire; nothing here has been run against Azure.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Any, Final
+
+from azure.core.exceptions import AzureError, HttpResponseError, ResourceNotFoundError
+from azure.mgmt.cosmosdb.aio import CosmosDBManagementClient
+from azure.mgmt.cosmosdb.models import (
+    ContainerPartitionKey,
+    SqlContainerCreateUpdateParameters,
+    SqlContainerCreateUpdateProperties,
+    SqlContainerGetResults,
+    SqlContainerResource,
+)
+
+from shared import logs
+from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts
+from shared.data_stores.failures import container_exists, throttled, unavailable
+from shared.data_stores.models import AccountContainer, DatabasePlace
+from shared.errors import WorkspaceError
+
+POLL_SECONDS: Final = 2
+_HASH_VERSION: Final = 2
+_LOG = logs.logger("cosmos")
+
+
+class CosmosContainerStore:
+    """The ContainerStore port over Resource Manager; needs the role Cosmos DB Operator on the accounts.
+
+    Args:
+        accounts: the accounts of the stores.
+        options: further options of the management client, for instance of a sovereign cloud.
+    """
+
+    def __init__(self, accounts: DataAccounts, **options: Any) -> None:
+        self._accounts = accounts
+        self._options = options
+        self._clients: dict[str, CosmosDBManagementClient] = {}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        while self._clients:
+            await self._clients.popitem()[1].close()
+
+    async def list(self, place: DatabasePlace) -> Sequence[AccountContainer]:
+        """Return the containers of a database by name."""
+        account = self._account(place)
+        with _answering():
+            listed = self._client(account).sql_resources.list_sql_containers(
+                account.group, account.name, place.database
+            )
+            found = [_container(result) async for result in listed]
+        return sorted(found, key=lambda container: container.name)
+
+    async def find(self, place: DatabasePlace, name: str) -> AccountContainer | None:
+        """Return a container, None when there is none of this name."""
+        account = self._account(place)
+        with _answering():
+            try:
+                found = await self._client(account).sql_resources.get_sql_container(
+                    account.group, account.name, place.database, name
+                )
+            except ResourceNotFoundError:
+                return None
+        return _container(found)
+
+    async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
+        """Create a container; whoever asks at the same time for the same one gets the same one."""
+        # The request below would change a container that exists.
+        if await self.find(place, container.name) is not None:
+            raise container_exists()
+        account = self._account(place)
+        key = ContainerPartitionKey(paths=[container.partition_key_path], kind="Hash", version=_HASH_VERSION)
+        resource = SqlContainerResource(id=container.name, partition_key=key)
+        wanted = SqlContainerCreateUpdateParameters(properties=SqlContainerCreateUpdateProperties(resource=resource))
+        with _answering():
+            poller = await self._client(account).sql_resources.begin_create_update_sql_container(
+                account.group, account.name, place.database, container.name, wanted, polling_interval=POLL_SECONDS
+            )
+            await poller.result()
+
+    def _account(self, place: DatabasePlace) -> DataAccount:
+        account = self._accounts.accounts.get(place.store)
+        if account is None:
+            _LOG.error("DATA_STORE_ACCOUNTS names no account of a store", extra=logs.fields(store=place.store))
+            raise unavailable()
+        return account
+
+    def _client(self, account: DataAccount) -> CosmosDBManagementClient:
+        if account.subscription not in self._clients:
+            credential = self._accounts.credential()
+            # A pause that is asked for is the caller's to make.
+            once: dict[str, Any] = {"retry_total": 2, "retry_status": 0, "retry_on_status_codes": []}
+            client = CosmosDBManagementClient(credential, account.subscription, **once, **self._options)
+            self._clients[account.subscription] = client
+        return self._clients[account.subscription]
+
+
+def _container(result: SqlContainerGetResults) -> AccountContainer:
+    resource = result.properties.resource if result.properties else None
+    if resource is None:
+        raise unavailable()
+    paths = resource.partition_key.paths if resource.partition_key else None
+    # A container with several levels shows them all.
+    return AccountContainer(resource.id, ",".join(paths or ()))
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    try:
+        yield
+    except HttpResponseError as error:
+        raise _refusal(error) from error
+    except (AzureError, OSError, TimeoutError) as error:
+        _LOG.exception("Resource Manager does not answer")
+        raise unavailable() from error
+
+
+def _refusal(error: HttpResponseError) -> WorkspaceError:
+    if error.status_code == HTTPStatus.TOO_MANY_REQUESTS:
+        headers: Any = getattr(error.response, "headers", {})
+        asked = headers.get("Retry-After", "")
+        return throttled(float(asked) if asked.isdecimal() else 1)
+    _LOG.error("Resource Manager refuses", extra=logs.fields(status=error.status_code), exc_info=error)
+    return unavailable()

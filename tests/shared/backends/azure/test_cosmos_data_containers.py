@@ -1,0 +1,157 @@
+"""Containers through Resource Manager: the genuine client against a stand-in at the wire that keeps them in memory."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from azure.core.pipeline.policies import SansIOHTTPPolicy
+
+from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts
+from shared.backends.azure.cosmos_data_containers import CosmosContainerStore
+from shared.data_stores.models import AccountContainer, DatabasePlace
+from shared.errors import WorkspaceError
+
+PLACE = DatabasePlace("mes", "orders")
+ROUTE = (
+    "/subscriptions/s-1/resourceGroups/plant/providers/Microsoft.DocumentDB/databaseAccounts/mes-1"
+    "/sqlDatabases/orders/containers"
+)
+WORKORDERS = AccountContainer("workorders", "/line")
+
+
+class ResourceManager:
+    """Answers what the client asks of containers: list in pages, get, and create as a long-running operation."""
+
+    def __init__(self) -> None:
+        self.containers: dict[str, dict[str, Any]] = {}
+        self.refuse: dict[str, int] = {}
+        self.asked: list[str] = []
+
+    def app(self) -> web.Application:
+        """Return the application."""
+        made = web.Application()
+        made.router.add_get(ROUTE, self._list)
+        made.router.add_get(ROUTE + "/{name}", self._get)
+        made.router.add_put(ROUTE + "/{name}", self._put)
+        made.router.add_get("/operations/{name}", self._status)
+        return made
+
+    def add(self, name: str, *paths: str) -> None:
+        """Put a container there."""
+        self.containers[name] = {"id": name, "partitionKey": {"paths": list(paths), "kind": "Hash"}}
+
+    def _answer(self, name: str) -> dict[str, Any]:
+        return {"name": name, "properties": {"resource": self.containers[name]}}
+
+    async def _list(self, request: web.Request) -> web.Response:
+        self.asked.append("list")
+        if "list" in self.refuse:
+            return _refused(self.refuse["list"])
+        names = sorted(self.containers, reverse=True)
+        half = len(names) // 2
+        if "page" in request.query:
+            return web.json_response({"value": [self._answer(name) for name in names[half:]]})
+        more = str(request.url.update_query(page="2"))
+        return web.json_response({"value": [self._answer(name) for name in names[:half]], "nextLink": more})
+
+    async def _get(self, request: web.Request) -> web.Response:
+        self.asked.append("get")
+        name = request.match_info["name"]
+        if name not in self.containers:
+            return web.json_response({"code": "NotFound", "message": "no container"}, status=404)
+        return web.json_response(self._answer(name))
+
+    async def _put(self, request: web.Request) -> web.Response:
+        self.asked.append("put")
+        if "put" in self.refuse:
+            return _refused(self.refuse["put"])
+        name = request.match_info["name"]
+        self.containers[name] = (await request.json())["properties"]["resource"]
+        status = str(request.url.with_path(f"/operations/{name}"))
+        return web.json_response({"status": "Enqueued"}, status=202, headers={"Azure-AsyncOperation": status})
+
+    async def _status(self, _: web.Request) -> web.Response:
+        self.asked.append("status")
+        return web.json_response({"status": "Succeeded"})
+
+
+def _refused(status: int) -> web.Response:
+    return web.json_response(
+        {"error": {"code": "x", "message": "refused"}}, status=status, headers={"Retry-After": "1"}
+    )
+
+
+@pytest.fixture
+def manager() -> ResourceManager:
+    """Resource Manager with nothing in it."""
+    return ResourceManager()
+
+
+@pytest.fixture
+async def store(manager: ResourceManager) -> AsyncIterator[CosmosContainerStore]:
+    """A store on it; it signs in with nothing, since tokens do not go over plain HTTP."""
+    runner = web.AppRunner(manager.app())
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    accounts = DataAccounts({"mes": DataAccount("", "s-1", "plant", "mes-1")})
+    opened = CosmosContainerStore(
+        accounts,
+        base_url=f"http://127.0.0.1:{runner.addresses[0][1]}",
+        authentication_policy=SansIOHTTPPolicy(),
+        polling_interval=0,
+    )
+    yield opened
+    await opened.close()
+    await accounts.close()
+    await runner.cleanup()
+
+
+async def test_the_list_has_every_page(manager: ResourceManager, store: CosmosContainerStore) -> None:
+    """All containers come, by name, whoever made them; several levels of a partition key are shown together."""
+    for name, paths in (("b", ["/x"]), ("a", ["/y"]), ("c", ["/p", "/q"])):
+        manager.add(name, *paths)
+    assert await store.list(PLACE) == [
+        AccountContainer("a", "/y"),
+        AccountContainer("b", "/x"),
+        AccountContainer("c", "/p,/q"),
+    ]
+
+
+async def test_a_container_is_created_once(manager: ResourceManager, store: CosmosContainerStore) -> None:
+    """A new container is there with its path once the operation has ended; one that exists is not touched."""
+    assert await store.find(PLACE, "workorders") is None
+    await store.create(PLACE, WORKORDERS)
+    assert manager.containers["workorders"]["partitionKey"]["paths"] == ["/line"]
+    assert manager.containers["workorders"]["partitionKey"]["kind"] == "Hash"
+    assert await store.find(PLACE, "workorders") == WORKORDERS
+    puts = manager.asked.count("put")
+    with pytest.raises(WorkspaceError) as caught:
+        await store.create(PLACE, AccountContainer("workorders", "/other"))
+    assert caught.value.code == "CONTAINER_EXISTS"
+    assert manager.asked.count("put") == puts
+    assert "status" in manager.asked
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(429, "THROTTLED"), (403, "DATA_STORE_UNAVAILABLE"), (409, "DATA_STORE_UNAVAILABLE")]
+)
+async def test_refusals_are_told(manager: ResourceManager, store: CosmosContainerStore, status: int, code: str) -> None:
+    """A pause that is asked for is told as such; what else is refused is logged and told as unavailable."""
+    manager.refuse = {"list": status, "put": status}
+    with pytest.raises(WorkspaceError) as caught:
+        await store.list(PLACE)
+    assert caught.value.code == code
+    with pytest.raises(WorkspaceError) as caught:
+        await store.create(PLACE, WORKORDERS)
+    assert caught.value.code == code
+    assert status != 429 or caught.value.members == {"retryAfter": 1}
+    assert manager.containers == {}
+
+
+async def test_a_store_without_an_account_is_unavailable(store: CosmosContainerStore) -> None:
+    """A store that no setting names an account of does not answer."""
+    with pytest.raises(WorkspaceError) as caught:
+        await store.list(DatabasePlace("lab", "samples"))
+    assert caught.value.code == "DATA_STORE_UNAVAILABLE"

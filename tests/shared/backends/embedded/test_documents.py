@@ -1,0 +1,86 @@
+"""Documents in SQLite: long lists under writes, two processes' worth of stores on one file, declared containers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from shared.backends.embedded.documents import AccountFile, SqliteContainerStore, SqliteDocumentStore
+from shared.data_stores.models import MISSING, AccountContainer, DatabasePlace, DocumentKey, Table
+from shared.errors import WorkspaceError
+
+PLACE = DatabasePlace("mes", "orders")
+TABLE = Table(PLACE, AccountContainer("workorders", "/line"))
+
+
+@pytest.fixture
+async def files(tmp_path: Path) -> AsyncIterator[list[AccountFile]]:
+    """The same accounts opened twice."""
+    opened = [AccountFile(tmp_path), AccountFile(tmp_path)]
+    yield opened
+    for file in opened:
+        await file.close()
+
+
+def _key(name: str) -> DocumentKey:
+    return DocumentKey(name, name[-1])
+
+
+async def _create(store: SqliteDocumentStore, name: str) -> None:
+    await store.create(TABLE, _key(name), orjson.dumps({"id": name, "line": name[-1]}))
+
+
+@pytest.mark.parametrize("count", [5_000, pytest.param(100_000, marks=pytest.mark.soak)])
+async def test_a_long_list_has_everything_once(files: list[AccountFile], count: int) -> None:
+    """A walk through many documents, while others insert and delete, gives what was there throughout exactly once."""
+    reader, writer = SqliteDocumentStore(files[0]), SqliteDocumentStore(files[1])
+    stable = [f"s{n * 7919 % count:06}" for n in range(count)]
+    for start in range(0, count, 500):
+        await asyncio.gather(*(_create(writer, name) for name in stable[start : start + 500]))
+    ended = asyncio.Event()
+
+    async def disturb(letter: str) -> int:
+        turns = 0
+        while not ended.is_set():
+            name = f"{letter}{turns * 31 % count:06}x{turns % 10}"
+            await _create(writer, name)
+            await writer.delete(TABLE, _key(name), None)
+            turns += 1
+        return turns
+
+    disturbing = [asyncio.create_task(disturb(letter)) for letter in "arstz"]
+    seen: list[str] = []
+    position: str | None = None
+    while True:
+        page = await reader.list(TABLE, MISSING, 1000, position, whole=True)
+        seen += (orjson.loads(text)["id"] for text in page.texts)
+        position = page.position
+        if position is None:
+            break
+    ended.set()
+    assert all(await asyncio.gather(*disturbing))
+    assert sorted(name for name in seen if len(name) == 7) == sorted(stable)
+    assert len(seen) == len(set(seen))
+
+
+async def test_declared_containers_come_to_exist(files: list[AccountFile]) -> None:
+    """What the workspace declares is there at the first look, once, beside what was made; nothing is taken away."""
+    declared = [AccountContainer("workorders", "/line")]
+
+    async def wanted(place: DatabasePlace) -> Iterable[AccountContainer]:
+        return declared if place == PLACE else []
+
+    first, second = (SqliteContainerStore(file, wanted) for file in files)
+    both = await asyncio.gather(first.list(PLACE), second.list(PLACE))
+    assert list(both) == [declared, declared]
+    assert await first.list(DatabasePlace("lab", "orders")) == []
+    made = AccountContainer("made", "/id")
+    await first.create(PLACE, made)
+    with pytest.raises(WorkspaceError) as caught:
+        await second.create(PLACE, AccountContainer("made", "/other"))
+    assert caught.value.code == "CONTAINER_EXISTS"
+    declared.clear()
+    assert await second.list(PLACE) == [made, AccountContainer("workorders", "/line")]
+    assert await second.find(PLACE, "Made") is None

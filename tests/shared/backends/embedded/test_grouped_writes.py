@@ -1,0 +1,90 @@
+"""Writes that share a commit stand and fall by themselves."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded.grouped_writes import GroupedWrites
+from shared.backends.embedded.sqlite import Database
+
+SCHEMA = "CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY, m INTEGER)"
+
+
+@pytest.fixture
+async def writes(tmp_path: Path) -> AsyncIterator[GroupedWrites]:
+    """Writes on a file with a table."""
+    opened = GroupedWrites(Database(tmp_path / "t.sqlite", SCHEMA))
+    yield opened
+    await opened.close()
+
+
+def _rows(folder: Path) -> list[int]:
+    connection = sqlite3.connect(folder / "t.sqlite")
+    try:
+        return [n for (n,) in connection.execute("SELECT n FROM t ORDER BY n")]
+    finally:
+        connection.close()
+
+
+async def test_each_write_has_its_own_outcome(writes: GroupedWrites, tmp_path: Path) -> None:
+    """Of many at once those that fail leave nothing and tell their caller; the others are on disk when they return."""
+
+    async def insert(n: int) -> str:
+        def work(connection: sqlite3.Connection) -> str:
+            connection.execute("INSERT INTO t VALUES (?, 1)", (n,))
+            if n % 3 == 0:
+                raise KeyError(n)
+            return f"did {n}"
+
+        done = await writes.write(work)
+        assert n in _rows(tmp_path)
+        return done
+
+    outcomes = await asyncio.gather(*(insert(n) for n in range(30)), return_exceptions=True)
+    for n, outcome in enumerate(outcomes):
+        assert isinstance(outcome, KeyError) if n % 3 == 0 else outcome == f"did {n}"
+    assert _rows(tmp_path) == [n for n in range(30) if n % 3]
+
+
+async def test_writes_share_commits(tmp_path: Path) -> None:
+    """What comes while a commit is under way goes together in the next one."""
+    database = Database(tmp_path / "t.sqlite", SCHEMA)
+    writes = GroupedWrites(database)
+    transactions: list[str] = []
+    await database.read(lambda connection: connection.set_trace_callback(transactions.append))
+    insert = "INSERT INTO t VALUES (NULL, 1)"
+    await asyncio.gather(*(writes.write(lambda connection: connection.execute(insert).rowcount) for _ in range(100)))
+    assert transactions.count("BEGIN IMMEDIATE") <= 3
+    assert len(_rows(tmp_path)) == 100
+    await writes.close()
+
+
+async def test_a_failing_file_fails_the_group(writes: GroupedWrites) -> None:
+    """Where the transaction itself is lost every caller is told, and the next write is tried anew."""
+
+    def lose(connection: sqlite3.Connection) -> None:
+        connection.execute("ROLLBACK")
+
+    def insert(connection: sqlite3.Connection) -> int:
+        return connection.execute("INSERT INTO t VALUES (NULL, 1)").rowcount
+
+    outcomes = await asyncio.gather(*(writes.write(work) for work in (insert, lose, insert)), return_exceptions=True)
+    assert all(isinstance(outcome, sqlite3.Error) for outcome in outcomes[-2:])
+    assert await writes.write(insert) == 1
+
+
+async def test_who_has_gone_holds_nobody_up(writes: GroupedWrites, tmp_path: Path) -> None:
+    """A caller that is cancelled while it waits does not keep the others from their outcome."""
+
+    def insert(connection: sqlite3.Connection) -> int:
+        return connection.execute("INSERT INTO t VALUES (NULL, 1)").rowcount
+
+    tasks = [asyncio.create_task(writes.write(insert)) for _ in range(5)]
+    await asyncio.sleep(0)
+    tasks[2].cancel()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [outcome == 1 for outcome in outcomes] == [True, True, False, True, True]
+    assert len(_rows(tmp_path)) >= 4

@@ -1,0 +1,198 @@
+"""Every combination of what a table request can meet, with the answer that the order of refusals gives."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from shared.catalog.models import Container, Database, DatabaseAccess, DataClass, DataStore, Verb
+from shared.catalog.snapshot import Catalog, Stored
+from shared.data_stores.conditions import Condition
+from shared.data_stores.continuation import Continuations
+from shared.data_stores.documents import Documents
+from shared.data_stores.models import (
+    MISSING,
+    AccountContainer,
+    DatabasePlace,
+    DocumentKey,
+    DocumentPage,
+    PartitionValue,
+    Table,
+)
+from shared.data_stores.models import Stored as StoredDocument
+from shared.data_stores.tables import Address, Tables
+from shared.errors import WorkspaceError
+
+AT = datetime(2026, 1, 5, tzinfo=UTC)
+EXPOSURES = [frozenset(some) for count in range(6) for some in itertools.combinations(Verb, count)]
+DONE = "done"
+
+
+class Account:
+    """Containers that others made stand beside those on record; in place of the account, which is another test's."""
+
+    async def list(self, _: DatabasePlace) -> Sequence[AccountContainer]:
+        """Return the one that others made."""
+        return [AccountContainer("foreign", "/line")]
+
+    async def find(self, place: DatabasePlace, name: str) -> AccountContainer | None:
+        """Return it by name."""
+        return next((one for one in await self.list(place) if one.name == name), None)
+
+    async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
+        """Not asked for here."""
+        raise NotImplementedError
+
+
+class Reached:
+    """Stands for the documents: what gets here was refused nothing."""
+
+    async def read(self, _table: Table, _key: DocumentKey) -> StoredDocument | None:
+        """Return a document."""
+        return StoredDocument(b"{}", '"1"')
+
+    async def create(self, _table: Table, _key: DocumentKey, _text: bytes) -> str:
+        """Take a document."""
+        return '"1"'
+
+    async def replace(self, _table: Table, _key: DocumentKey, _text: bytes, _if_match: str | None) -> str:
+        """Take a document."""
+        return '"1"'
+
+    async def delete(self, _table: Table, _key: DocumentKey, _if_match: str | None) -> None:
+        """Remove a document."""
+
+    async def list(self, *_: Any, whole: bool) -> DocumentPage:
+        """Return an empty page."""
+        assert whole is not None
+        return DocumentPage((), None)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One combination.
+
+    Attributes:
+        database: as the address has it.
+        store: the same.
+        table: known, undeclared, unprovisioned or unknown, or known but for a letter's case.
+        path: the partition key path on record.
+        exposed: what the record publishes.
+        access: whether the account grants access to documents.
+        verb: what is asked.
+        key: whether a partition key is given.
+    """
+
+    database: str
+    store: str
+    table: str
+    path: str
+    exposed: frozenset[Verb]
+    access: DatabaseAccess
+    verb: Verb
+    key: bool
+
+    @property
+    def expected(self) -> str:
+        """The first refusal that holds, in the order of the specification."""
+        single = self.verb in (Verb.READ, Verb.REPLACE, Verb.DELETE, Verb.CREATE)
+        refusals = (
+            ("DATABASE_NOT_FOUND", self.database != "orders"),
+            ("DATABASE_NOT_IN_STORE", self.store != "mes"),
+            ("TABLE_NOT_FOUND", self.table not in ("known", "foreign")),
+            ("TABLE_NOT_EXPOSED", self.table == "foreign" or not self.exposed),
+            ("OPERATION_NOT_EXPOSED", self.verb not in self.exposed),
+            ("PARTITION_KEY_REQUIRED", single and not self.key and self.path != "/id"),
+            ("DATA_PLANE_FORBIDDEN", self.access is DatabaseAccess.REFUSED),
+        )
+        return next((code for code, holds in refusals if holds), DONE)
+
+
+def cases() -> Iterable[Case]:
+    """Give every combination."""
+    for place in itertools.product(
+        ("orders", "Orders", "nothing"),
+        ("mes", "lab", "MES", "nowhere"),
+        ("known", "Known", "foreign", "unprovisioned", "unknown"),
+        ("/line", "/id"),
+        EXPOSURES,
+        DatabaseAccess,
+        Verb,
+        (True, False),
+    ):
+        yield Case(*place)
+
+
+def catalog(case: Case) -> Catalog:
+    """Return the workspace of a combination."""
+    records = tuple(
+        Container(
+            name=name,
+            partition_key_path=case.path,
+            data_class=DataClass.OPERATIONAL,
+            expose=case.exposed,
+            provisioned=name == "known",
+        )
+        for name in ("known", "unprovisioned")
+    )
+    mine = DataStore(lookup="mes", databases=(Database(lookup="orders", access=case.access, containers=records),))
+    other = DataStore(lookup="lab", databases=(Database(lookup="samples"),))
+    return Catalog(data_stores={one.lookup: Stored(one, AT, AT, "admin") for one in (mine, other)})
+
+
+async def answer(case: Case) -> str:
+    """Return the code that a combination is refused with, ``done`` when it is not."""
+    now = catalog(case)
+
+    async def current() -> Catalog:
+        return now
+
+    async def secret() -> bytes:
+        return b"secret"
+
+    documents = Documents(Tables(current, Account()), Reached(), Continuations(secret))
+    address = Address(case.store, case.database, case.table)
+    key: PartitionValue = "x" if case.key else MISSING
+    body = {"line": "x"} if case.key else {}
+    calls: dict[Verb, Callable[[], Awaitable[object]]] = {
+        Verb.LIST: lambda: documents.list(address, key, 1, None),
+        Verb.READ: lambda: documents.read(address, "x", key, Condition()),
+        Verb.CREATE: lambda: documents.create(address, body),
+        Verb.REPLACE: lambda: documents.replace(address, "x", key, body, Condition()),
+        Verb.DELETE: lambda: documents.delete(address, "x", key, Condition()),
+    }
+    try:
+        await calls[case.verb]()
+    except WorkspaceError as error:
+        return error.code
+    return DONE
+
+
+@pytest.mark.parametrize("verb", Verb)
+def test_refusals_come_in_their_order(verb: Verb) -> None:
+    """Database, store, table, exposure, verb, partition key, access: the first that holds is the answer."""
+
+    async def walk() -> dict[str, int]:
+        seen: dict[str, int] = {}
+        for case in cases():
+            if case.verb is verb:
+                found = await answer(case)
+                assert found == case.expected, case
+                seen[found] = seen.get(found, 0) + 1
+        return seen
+
+    seen = asyncio.run(walk())
+    assert set(seen) == {
+        "DATABASE_NOT_FOUND",
+        "DATABASE_NOT_IN_STORE",
+        "TABLE_NOT_FOUND",
+        "TABLE_NOT_EXPOSED",
+        "OPERATION_NOT_EXPOSED",
+        "DATA_PLANE_FORBIDDEN",
+        DONE,
+        *(() if verb is Verb.LIST else ("PARTITION_KEY_REQUIRED",)),
+    }

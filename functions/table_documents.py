@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from urllib.parse import quote, urlencode
 
 import orjson
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from functions.replies import data_stores as replies
 from shared.auth.rights import AccessRight
@@ -41,31 +41,31 @@ class PartitionQuery(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    partition_key: str | None = Field(None, alias="partitionKey", description="Value of the partition key.")
+    # First, since the key is read by it.
     key_type: KeyType = Field(
         KeyType.STRING,
         alias="partitionKeyType",
         description="`json` where partitionKey is JSON: a number, true, false or null.",
     )
+    partition_key: str | None = Field(None, alias="partitionKey", description="Value of the partition key.")
 
-    @model_validator(mode="after")
-    def _readable(self) -> "PartitionQuery":
-        self.value()
-        return self
+    @field_validator("partition_key")
+    @classmethod
+    def _readable(cls, text: str | None, info: ValidationInfo) -> str | None:
+        if text is not None and "key_type" in info.data:
+            _partition(text, info.data["key_type"])
+        return text
 
     def value(self) -> PartitionValue:
-        """Return the partition key, ``MISSING`` when none is given.
+        """Return the partition key, ``MISSING`` when none is given."""
+        return MISSING if self.partition_key is None else _partition(self.partition_key, self.key_type)
 
-        Raises:
-            ValueError: it is no such value.
-        """
-        if self.partition_key is None:
-            return MISSING
-        try:
-            given = parse(self.partition_key.encode()) if self.key_type is KeyType.JSON else self.partition_key
-            return checked(given, "partitionKey")
-        except (ValueError, WorkspaceError) as error:
-            raise ValueError(f"partitionKey: {error}") from None
+
+def _partition(text: str, key_type: KeyType) -> PartitionValue:
+    try:
+        return checked(parse(text.encode()) if key_type is KeyType.JSON else text, "partitionKey")
+    except WorkspaceError as error:
+        raise ValueError(error.detail.removeprefix("partitionKey: ")) from None
 
 
 def _digits(value: object) -> object:

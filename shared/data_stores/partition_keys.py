@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import orjson
 
+from shared.data_stores.document_rules import LARGEST_WHOLE
 from shared.data_stores.models import MISSING, Missing, PartitionValue
 from shared.errors import invalid
 
@@ -42,6 +43,8 @@ def checked(value: Any, field: str) -> PartitionValue:
         raise invalid(field, "the partition key is a text, a number, true, false or null")
     if isinstance(value, str) and len(value.encode()) > MAX_VALUE_BYTES:
         raise invalid(field, f"the partition key has at most {MAX_VALUE_BYTES} bytes")
+    if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+        raise invalid(field, f"the partition key is no whole number beyond {LARGEST_WHOLE}")
     result: PartitionValue = value
     return result
 

@@ -153,12 +153,12 @@ def test_bodies_that_disagree_are_refused(
     assert failing_fields(editor.put(f"{BASE}/workorders/put{query}", json=body)) == fields
 
 
-@pytest.mark.parametrize("text", ["[1]", "{}", "x", "", "NaN", "1e999", '"a'])
+@pytest.mark.parametrize("text", ["[1]", "{}", "x", "", "NaN", "1e999", '"a', "9" * 400, "9" * 5000])
 def test_a_typed_partition_key_is_a_json_scalar(editor: httpx.Client, text: str) -> None:
     """With partitionKeyType=json anything but a scalar is a 400."""
     params = {"partitionKey": text, "partitionKeyType": "json"}
     for path in ("workorders", "workorders/x"):
-        problem(editor.get(f"{BASE}/{path}", params=params), 400, "INVALID_REQUEST")
+        assert failing_fields(editor.get(f"{BASE}/{path}", params=params)) == ["partitionKey"]
 
 
 @pytest.mark.parametrize("content", [b"[]", b"[{}]", b"5", b"null", b'"x"'])

@@ -218,7 +218,7 @@ async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
         current = await services().checkpoints.current(chain)
     except NoteError as error:
         detail = "The stored checkpoint is not signed by this workspace's key; verify the chain."
-        raise WorkspaceError(Kind.INTERNAL, "CHECKPOINT_REFUSED", detail) from error
+        raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail) from error
     return json_reply(
         {
             "origin": current.checkpoint.origin,

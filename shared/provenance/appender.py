@@ -12,6 +12,7 @@ from shared import logs
 from shared.errors import Kind, WorkspaceError
 from shared.observability import count, measure
 from shared.provenance.hash_rule import genesis_hash
+from shared.provenance.heads import refuse_forged
 from shared.provenance.ports import (
     ChainKey,
     ChainRecord,
@@ -144,6 +145,7 @@ class Appender:
         tip = self._tips.get(self.chain)
         if tip is None:
             tip = await self._store.tip(self.chain)
+            await refuse_forged(self._store, self.chain, tip, rfc3339(self._clock()))
             self._keep(tip)
         return tip
 

@@ -161,7 +161,7 @@ class Checkpoints:
         not consistent with it is never signed.
 
         Raises:
-            WorkspaceError: INTERNAL ``CHECKPOINT_REFUSED`` when chain and last checkpoint disagree; the stores'
+            WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` when chain and last checkpoint disagree; the stores'
                 UNAVAILABLE.
             NoteError: the last checkpoint is not to be trusted.
         """
@@ -212,7 +212,7 @@ class Checkpoints:
         tree = await Trees(self._store).of(chain, 0, last.size)
         if (tree.size, tree.root()) != (last.size, last.root):
             detail = "The chain is not the one that its last checkpoint was signed for."
-            raise WorkspaceError(Kind.INTERNAL, "CHECKPOINT_REFUSED", detail)
+            raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)
         return tree
 
     async def _sign_and_store(self, chain: ChainKey, checkpoint: Checkpoint) -> StoredCheckpoint | None:

@@ -100,7 +100,7 @@ class Trees:
                 leaves = list(map(bytes.fromhex, page))
             except ValueError:
                 raise WorkspaceError(
-                    Kind.INTERNAL, "CHECKPOINT_REFUSED", "The chain is broken: a stored Hash is none."
+                    Kind.CONFLICT, "CHECKPOINT_REFUSED", "The chain is broken: a stored Hash is none."
                 ) from None
             await asyncio.to_thread(tree.append, leaves)
 
@@ -109,7 +109,7 @@ async def grown(store: ChainStore, chain: ChainKey, workspace: str, tree: Compac
     """Return a tree grown to the tip; every record that comes new into it is verified, and links to the one before.
 
     Raises:
-        WorkspaceError: INTERNAL ``CHECKPOINT_REFUSED``; the chain is broken.
+        WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED``; the chain is broken.
     """
     walk = Walk(genesis_hash(workspace, chain.target, chain.scope_key), tip.sequence, sequence=tree.size, tree=tree)
     if tree.size:
@@ -123,5 +123,5 @@ async def grown(store: ChainStore, chain: ChainKey, workspace: str, tree: Compac
     if walk.fault or walk.fork or walk.sequence != tip.sequence or walk.last_hash != tip.hash:
         fault = walk.fault or walk.fork
         reason = fault.reason if fault else "records and head item disagree"
-        raise WorkspaceError(Kind.INTERNAL, "CHECKPOINT_REFUSED", f"The chain is broken and not signed: {reason}.")
+        raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", f"The chain is broken and not signed: {reason}.")
     return walk.tree

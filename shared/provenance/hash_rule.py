@@ -4,6 +4,7 @@ import hashlib
 from typing import Any, Final
 
 RECORD_ID_DIGITS: Final = 12
+LAST_SEQUENCE: Final = 10**RECORD_ID_DIGITS - 1
 SAFE_INTEGER: Final = 2**53 - 1
 
 

@@ -291,6 +291,23 @@ class RowStreams(Protocol):
         ...
 
 
+@runtime_checkable
+class Strays(Protocol):
+    """What a chain store has besides whose records are found by way of the head item alone."""
+
+    async def strays(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
+        """Return first records, up to ten, that hold a hash and are not to be reached as this chain's.
+
+        Args:
+            chain: which chain. When it has a head, only records without any are given, else those of other heads, too.
+            genesis: its genesis hash.
+
+        Raises:
+            WorkspaceError: as the methods of :class:`ChainStore`.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class StoredCheckpoint:
     """A checkpoint as its store keeps it.

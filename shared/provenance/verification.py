@@ -11,6 +11,7 @@ from shared.provenance.canonical import parsed_if_canonical
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.far_end import BOTH_ENDS, Apart, walk_to
 from shared.provenance.hash_rule import digest, genesis_hash, record_id, sequence_of
+from shared.provenance.heads import stray_fault, time_fault
 from shared.provenance.notes import Checkpoint, NoteError
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, StoredCheckpoint, Tip
 from shared.provenance.records import opened
@@ -138,6 +139,7 @@ class Verifier:
         fault = await self._as_fork(chain, walk, walk.fault) or await self._end_fault(chain, walk, tip)
         forked = walk.fork is not None or (fault is not None and fault.reason.startswith("fork"))
         fault = fault or walk.fork or _checkpoint_fault(walk, newest, signed, distrust)
+        fault = fault or await time_fault(self._store, chain, tip)
         empty = not walk.sequence and fault is None
         if fault is not None:
             _LOG.error(
@@ -177,7 +179,7 @@ class Verifier:
         if tip.sequence and tip.hash != walk.last_hash:
             last = record_id(tip.sequence)
             return Fault(last, f"{last} does not have the Hash that the head item names")
-        return await self._beyond(chain, walk)
+        return await self._beyond(chain, walk) or await stray_fault(self._store, chain, walk.genesis, tip)
 
     async def _beyond(self, chain: ChainKey, walk: Walk) -> Fault | None:
         """Return the fault of a record that no head counts; who appends meanwhile moves the head along."""

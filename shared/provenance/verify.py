@@ -19,9 +19,12 @@ TARGETS = ("PlatformConfig", "AccessControl", "DomainEvents", "DomainAmendments"
 
 def main(arguments: list[str]) -> int:
     """Verify an export, or fetch one when the first argument is ``fetch``; return the exit status."""
-    if arguments[:1] == ["fetch"]:
-        return _fetch(_fetch_parser().parse_args(arguments[1:]))
-    return _verify(_parser().parse_args(arguments))
+    try:
+        if arguments[:1] == ["fetch"]:
+            return _fetch(_fetch_parser().parse_args(arguments[1:]))
+        return _verify(_parser().parse_args(arguments))
+    except Exception as error:  # noqa: BLE001  an error that nobody foresaw must not look like a broken chain
+        return _untold(f"{type(error).__name__}: {error}")
 
 
 def _verify(options: argparse.Namespace) -> int:

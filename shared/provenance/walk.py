@@ -80,7 +80,7 @@ class Walk:
             if record.sequence <= self.leaves:
                 hashes.append(record.hash)
         elif self._beside(record, value):
-            self.fork = self.fork or Fault(record.hash, _forked(record.sequence))
+            self.fork = self.fork or Fault(record.hash, forked(record.sequence))
         else:
             self.fault = self._fault(record, value)
             return False
@@ -152,10 +152,11 @@ def claims_of(records: Sequence[ChainRecord], claimed: str) -> int | None:
 
 def fork_at(fault: Fault, other: int) -> Fault:
     """Return the fault of a record that claims the predecessor of an earlier one."""
-    return Fault(fault.hash, _forked(other))
+    return Fault(fault.hash, forked(other))
 
 
-def _forked(sequence: int) -> str:
+def forked(sequence: int) -> str:
+    """Return the reason of a fork beside the record of a sequence."""
     return f"fork: a second record claims the predecessor of {record_id(sequence)}"
 
 

@@ -466,4 +466,4 @@ def test_a_checkpoint_under_another_name_is_found_out(own_service: Service) -> N
     verdict = editor.post(f"{EVENTS}/verify", json={"ScopeKey": "copied"}).json()
     assert verdict["ChainValid"] is False
     assert verdict["BrokenAt"].endswith("000000000099")
-    problem(editor.get(address), 500, "CHECKPOINT_REFUSED")
+    problem(editor.get(address), 409, "CHECKPOINT_REFUSED")

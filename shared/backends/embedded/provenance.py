@@ -15,6 +15,7 @@ from shared.backends.embedded.provenance_schema import (
     RECORD_COLUMNS,
     ROW_COLUMNS,
     SCHEMA,
+    STRAYS,
     chain_number,
     forgiving,
     insert,
@@ -95,7 +96,10 @@ class SqliteChainStore:
             try:
                 tip = insert(connection, chain, records)
             except sqlite3.IntegrityError as error:
-                raise TipMovedError from error
+                if "sequence" not in str(error):
+                    raise TipMovedError from error
+                # The head is as expected, and a record stands in the place: it does not go away by trying again.
+                raise _unavailable("a record stands past the end of this chain; verify the chain") from error
             committing = True
             return tip
 
@@ -182,6 +186,16 @@ class SqliteChainStore:
 
         return await self._read(work) if values else []
 
+    async def strays(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
+        """Return first records that a missing or renamed head no longer leads to."""
+
+        def work(connection: sqlite3.Connection) -> list[ChainRecord]:
+            number = chain_number(connection, chain)
+            rows = connection.execute(STRAYS, (genesis.encode(), number, number))
+            return [record_of(row) for row in rows]
+
+        return await self._read(work)
+
     async def tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
         """Give the chains that changed."""
         last: tuple[Any, Any] = (changed_from, 0)
@@ -228,8 +242,8 @@ class SqliteAuditLog(EventLog):
         return [opened(record.canonical, record.hash) for record in page.records]
 
 
-def _unavailable() -> WorkspaceError:
-    return WorkspaceError(Kind.UNAVAILABLE, CODE, "the audit log does not answer at the moment; try again")
+def _unavailable(detail: str = "the audit log does not answer at the moment; try again") -> WorkspaceError:
+    return WorkspaceError(Kind.UNAVAILABLE, CODE, detail)
 
 
 def _all_rows(sql: str, values: tuple[Any, ...]) -> Callable[[sqlite3.Connection], list[Any]]:

@@ -53,8 +53,10 @@ class FileCheckpointStore:
         for millions in _descending(chain, _MILLIONS):
             for thousands in _descending(chain / millions, _THOUSANDS - _MILLIONS):
                 # A folder may be empty: a crash came between it and its first file.
+                # A name in another size's folder is none: it would hide the newest.
                 for name in _descending(chain / millions / thousands, _SIZE_DIGITS):
-                    return self._get(f"{prefix}{name}")
+                    if name.startswith(millions + thousands):
+                        return self._get(f"{prefix}{name}")
         return None
 
     def _path(self, name: str) -> Path:
@@ -81,7 +83,7 @@ def _descending(folder: Path, digits: int) -> list[str]:
     """Return the names of so many digits, the highest first."""
     try:
         names = os.listdir(folder)  # noqa: PTH208  names alone
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted((name for name in names if len(name) == digits and name.isdigit()), reverse=True)
 
@@ -99,3 +101,6 @@ def _bytes(path: Path) -> bytes | None:
         return path.read_bytes()
     except FileNotFoundError:
         return None
+    except IsADirectoryError:
+        # Somebody's: no note, and no reason for silence.
+        return b""

@@ -62,6 +62,17 @@ _AT_ONCE: Final = 16
 """Rows of one statement: Python's lock is let go once for all of them, while requests are worked on."""
 _INSERT_ONE: Final = _INSERT + _MARKS
 _INSERT_MANY: Final = _INSERT + ", ".join([_MARKS] * _AT_ONCE)
+STRAYS: Final = f"""
+WITH RECURSIVE kept (number) AS (
+  SELECT min(chain) FROM records
+  UNION ALL SELECT (SELECT min(chain) FROM records WHERE chain > number) FROM kept WHERE number IS NOT NULL
+)
+SELECT {RECORD_COLUMNS} FROM kept JOIN records
+  ON chain = number AND sequence = (SELECT min(sequence) FROM records WHERE chain = number)
+WHERE instr(CAST(canonical AS BLOB), ?) AND number <> ? AND (? = 0 OR number NOT IN (SELECT chain FROM chains))
+LIMIT 10
+"""  # noqa: S608  column names
+"""First records, found by a step for each chain, that hold a hash and belong to no head, or to another one."""
 
 
 def record_of(row: Sequence[Any]) -> ChainRecord:

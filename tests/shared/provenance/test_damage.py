@@ -131,10 +131,10 @@ async def test_content_stored_as_text_is_told_and_shown(plant: Ledger) -> None:
 @pytest.mark.parametrize("column", ["sequence", "hash", "timestamp"])
 @pytest.mark.parametrize("value", ["x'ff'", "CAST(x'ff' AS TEXT)", "'many'"])
 async def test_a_damaged_head_is_found(plant: Ledger, column: str, value: str) -> None:
-    """Verification tells that head and records disagree, and the other chains go on being signed."""
+    """Verification tells that head and records disagree, its time too, and the other chains go on being signed."""
     plant.tamper(lambda file: file.execute(f"UPDATE chains SET {column} = {value} WHERE target = 'PlatformConfig'"))
     verdict = await plant.verify(PLATFORM)
-    assert verdict.chain_valid == (column == "timestamp")
+    assert not verdict.chain_valid
     assert len(records_of(await query(plant.store, PLATFORM, Filters()))) == COUNT
     assert BATCH in [chain async for chain, _ in plant.store.tips()]
     await plant.checkpoints.make_all()

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
 from shared.provenance.ports import Filters
 from shared.provenance.queries import export
 from shared.provenance.verify import main
@@ -120,18 +121,19 @@ async def test_a_checkpoint_of_another_key_is_broken(plant: Ledger, tmp_path: Pa
 
 
 class _Service(BaseHTTPRequestHandler):
-    records: list[dict[str, Any]]
+    records: dict[int, dict[str, Any]]
 
     def do_GET(self) -> None:
         query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
         if self.headers["Authorization"] != f"Bearer {TOKEN}":
             self.send_error(401)
             return
-        window = range(int(query["fromSequence"]), int(query.get("toSequence", "1000000")) + 1)
-        found = [record for record in self.records if int(record["RecordID"]) in window]
+        window = range(int(query["fromSequence"]), int(query.get("toSequence", "1000000000000")) + 1)
+        found = [record for place, record in self.records.items() if place in window]
         # Two records a page, as when a page is cut short for its size.
         body = json.dumps(found[::-1][:2]).encode()
         self.send_response(200)
+        self.send_header("x-provenance-has-more", "true" if len(found) > 2 else "false")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -143,7 +145,7 @@ class _Service(BaseHTTPRequestHandler):
 @pytest.fixture
 def address(tmp_path: Path, plant: Ledger) -> Iterator[str]:
     """A service that answers queries of the first chain."""
-    _Service.records = json.loads((plant.folder / "export.json").read_text())
+    _Service.records = dict(enumerate(json.loads((plant.folder / "export.json").read_text()), start=1))
     with ThreadingHTTPServer(("127.0.0.1", 0), _Service) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -172,3 +174,44 @@ def test_fetch_says_what_went_wrong(tmp_path: Path, address: str, monkeypatch: p
     for url in (address, "http://127.0.0.1:1", "file:///etc"):
         assert main(["fetch", url, "--target", "PlatformConfig", "--out", str(out)]) == 2
     assert not out.exists()
+
+
+@pytest.mark.parametrize("said", ["000000000001", "999999999999", 5, None])
+@pytest.mark.parametrize("place", [1, 5])
+def test_fetch_ends_whatever_a_record_says(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, place: int, said: object
+) -> None:
+    """The RecordID in a record is for the verifier to judge: it leads no page astray."""
+    _Service.records[place] |= {"RecordID": said}
+    sound = said == record_id(place)
+    out = tmp_path / "fetched.json"
+    monkeypatch.setenv("OI_TOKEN", TOKEN)
+    assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(out)]) == 0
+    assert len(json.loads(out.read_text())) == 5
+    assert main([str(out), *OPTIONS]) == (0 if sound else 1)
+
+
+def test_fetch_gets_past_a_gap(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records far behind a gap are fetched, for the verifier to name the gap."""
+    _Service.records[LAST_SEQUENCE] = _Service.records.pop(4)
+    out = tmp_path / "fetched.json"
+    monkeypatch.setenv("OI_TOKEN", TOKEN)
+    assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(out)]) == 0
+    assert [record["RecordID"][-1] for record in json.loads(out.read_text())] == ["1", "2", "3", "5", "4"]
+    assert main([str(out), *OPTIONS]) == 1
+
+
+def test_fetch_shows_no_token(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A token that no header can carry is refused without being shown."""
+    monkeypatch.setenv("OI_TOKEN", f"{TOKEN}\n")
+    assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(tmp_path / "fetched.json")]) == 2
+    assert TOKEN not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("plant")
+def test_an_unforeseen_error_is_no_broken_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 1 says that a chain is broken; a scope that is no text cannot be told."""
+    assert main([str(tmp_path / "batch.json"), *OPTIONS[:3], "DomainEvents", "--scope", "\udcff"]) == 2
+    assert capsys.readouterr().err.startswith("cannot tell: ")

@@ -1,0 +1,89 @@
+"""Head items that somebody changed: no verdict that the chain is sound, and nothing sealed from them."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
+from shared.provenance.ports import ChainKey, Target
+from tests.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, ledger
+
+COUNT = 4
+OTHER = ChainKey(Target.DOMAIN_EVENTS, "other")
+
+
+@pytest.fixture
+async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+    """Two chains, without a checkpoint; who appends next reads the head anew."""
+    async with ledger(tmp_path) as opened:
+        for chain in (BATCH, PLATFORM):
+            await opened.fill(chain, COUNT)
+    async with ledger(tmp_path) as again:
+        yield again
+
+
+def change(plant: Ledger, sql: str) -> None:
+    """Change the head of the second chain."""
+    plant.tamper(lambda file: file.execute(f"{sql} WHERE target = 'PlatformConfig'"))
+
+
+async def refused(plant: Ledger) -> str:
+    """Return the detail of the refusal of an append."""
+    with pytest.raises(WorkspaceError) as refusal:
+        await plant.events.write(PLATFORM, "editor", event(9))
+    assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
+    return refusal.value.detail
+
+
+@pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "2020-01-01T00:00:00.000000Z", "soon", ""])
+async def test_a_forged_time_of_the_head_is_found(plant: Ledger, time: str) -> None:
+    """The head item says the time of its record, nothing else."""
+    change(plant, f"UPDATE chains SET timestamp = '{time}'")
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(COUNT))
+    assert verdict.reason == f"{record_id(COUNT)} does not have the time that the head item names"
+
+
+@pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "soon"])
+async def test_no_record_is_sealed_with_a_forged_time(plant: Ledger, time: str) -> None:
+    """A time ahead of the clock, that the last record does not have, keeps the chain from growing."""
+    change(plant, f"UPDATE chains SET timestamp = '{time}'")
+    assert "head item" in await refused(plant)
+    assert len(await plant.records(PLATFORM)) == COUNT
+
+
+@pytest.mark.parametrize("sequence", [2**63 - 1, LAST_SEQUENCE, -(2**63)])
+async def test_a_head_beyond_all_record_ids_is_refused(plant: Ledger, sequence: int) -> None:
+    """No record gets a RecordID of thirteen digits, and no number fails in the database."""
+    change(plant, f"UPDATE chains SET sequence = {sequence}")
+    assert "head item" in await refused(plant)
+    assert not (await plant.verify(PLATFORM)).chain_valid
+
+
+@pytest.mark.parametrize("sequence", [COUNT - 1, 0])
+async def test_a_record_in_the_next_place_is_refused_at_once(plant: Ledger, sequence: int) -> None:
+    """What stands past the head does not go away by trying again."""
+    change(plant, f"UPDATE chains SET sequence = {sequence}")
+    assert "past the end" in await refused(plant)
+
+
+@pytest.mark.parametrize("tampering", ["DELETE FROM chains", "UPDATE chains SET target = 'AccessControl'"])
+async def test_records_without_their_head_are_found(plant: Ledger, tampering: str) -> None:
+    """A chain whose head item was taken away is not empty."""
+    change(plant, tampering)
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
+    assert verdict.reason == f"{record_id(1)} is there without the head item of this chain"
+    assert (await plant.verify(BATCH)).chain_valid
+    assert (await plant.verify(OTHER)).empty
+
+
+async def test_a_chain_that_was_begun_anew_is_a_fork(plant: Ledger) -> None:
+    """Both first records claim the genesis hash."""
+    [first, *_] = await plant.records(BATCH)
+    plant.tamper(lambda file: file.execute("DELETE FROM chains WHERE target = 'DomainEvents'"))
+    await plant.events.write(BATCH, "editor", event(9))
+    verdict = await plant.verify(BATCH)
+    assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, first.hash)

@@ -5,10 +5,10 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST_WORKERS ?= 2
 
-.PHONY: help run test soak check bench services assets format clean
+.PHONY: help run test soak check check-infra bench services assets format clean
 
 help: ## Say what there is
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 run: $(VENV)/local.installed assets ## Start the service on HOST and PORT (127.0.0.1:7071), state under DATA_DIR (.data)
 	@exec $(PYTHON) -m local
@@ -24,7 +24,11 @@ check: $(VENV)/dev.installed ## Format, lint, types, import rules
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
 	$(VENV)/bin/lint-imports
-	$(PYTHON) -m pytest -q tests/docs
+	$(PYTHON) -m pytest -q tests/docs tests/infra
+	$(MAKE) --no-print-directory check-infra
+
+check-infra: .venv-infra/installed ## Scan the Bicep templates
+	@.venv-infra/bin/checkov --config-file infra/.checkov.yaml
 
 bench: $(VENV)/dev.installed .venv-bench/installed ## Run the benchmarks, one JSON object a line; ONLY=name runs one
 	@$(PYTHON) -m bench $(ONLY)
@@ -64,6 +68,11 @@ $(VENV)/local.installed: requirements.txt requirements-local.txt constraints.txt
 tests/%/node_modules/installed: tests/%/package.json tests/%/package-lock.json
 	@if command -v npm >/dev/null; then npm ci --prefix tests/$* --no-audit --no-fund --ignore-scripts --silent; \
 	else echo "npm is not there: what tests/$* is for is left out"; mkdir -p $(@D); fi
+	@touch $@
+
+.venv-infra/installed: requirements-infra.txt
+	@./scripts/make-venv .venv-infra
+	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-infra.txt
 	@touch $@
 
 .venv-bench/installed: requirements-bench.txt

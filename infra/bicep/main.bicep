@@ -40,6 +40,9 @@ param disabledFunctions array = []
 @description('NCRONTAB schedule on which simulators send; each run is paid for.')
 param simulatorSchedule string = '*/1 * * * * *'
 
+@description('Name of the Cosmos DB account, after a restore into another one; empty for the usual name.')
+param cosmosName string = ''
+
 @allowed([
   'serverless'
   'autoscale'
@@ -248,7 +251,7 @@ module cosmos 'modules/cosmos.bicep' = {
   scope: group
   name: 'cosmos'
   params: {
-    name: 'cosmos-${base}-${unique}'
+    name: empty(cosmosName) ? 'cosmos-${base}-${unique}' : cosmosName
     location: location
     tags: allTags
     databaseName: cosmosDatabase

@@ -87,7 +87,7 @@ resource checkpointState 'Microsoft.Storage/storageAccounts/blobServices/contain
   }
 }
 
-// Made unlocked, so that a trial can be taken down again; scripts/lock-checkpoints.sh locks it, and nobody can undo that.
+// Made unlocked, so that a trial can be taken down again; scripts/azure/lock-checkpoints locks it, and nobody can undo that.
 resource worm 'Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies@2023-05-01' = {
   parent: checkpoints
   name: 'default'

@@ -147,6 +147,9 @@ param gatewayCertificateSecretId string = ''
 param gatewayIdentityId string = ''
 param gatewayMaximumInstances int = 4
 
+@description('Accounts of data stores: objects with lookup and accountId; the vault must hold the secret continuation.')
+param dataStoreAccounts array = []
+
 @description('Origins whose pages may call the app, such as https://plant.example.')
 param corsOrigins array = []
 
@@ -417,8 +420,10 @@ var appSettings = {
   CHECKPOINT_SCHEDULE: '*/15 * * * * *'
   COMPACTION_SCHEDULE: '0 */10 * * * *'
   CORS_ORIGINS: join(corsOrigins, ',')
+  CONTINUATION_SECRET: empty(dataStoreAccounts) ? '' : '@Microsoft.KeyVault(SecretUri=${vault.outputs.uri}secrets/continuation)'
   COSMOS_DATABASE: cosmosDatabase
   COSMOS_ENDPOINT: cosmos.outputs.endpoint
+  DATA_STORE_ACCOUNTS: join(map(dataStoreAccounts, each => '${each.lookup}=${each.accountId}'), ',')
   DOWNLOAD_EXPIRY_SCHEDULE: '0 */5 * * * *'
   ENTRA_AUDIENCE: entraAudience
   ENTRA_TENANT_ID: tenant().tenantId

@@ -32,6 +32,7 @@ NOT_DEPLOYED: Mapping[str, str] = {
     "QUERY_TIMEOUT_SECONDS": "its default is right",
     "COMPACTION_QUIET_MINUTES": "its default is right",
     "DOWNLOAD_HOURS": "its default is right",
+    "DATA_STORE_DNS_SUFFIX": "its default is right; a sovereign cloud has its own",
 }
 """Settings that a deployment leaves out, and why."""
 
@@ -51,6 +52,8 @@ ROLES: Mapping[str, set[tuple[str, str, str]]] = {
     "web_pubsub": {("webPubSub", "", "Web PubSub Service Owner")},
     # Their roles are their services' own: see the modules cosmos and data-explorer.
     "cosmos_account": set(),
+    # The accounts of data stores are others' own; docs/data-stores.md names the roles to give there.
+    "cosmos_data_accounts": set(),
     "kusto": set(),
 }
 """The roles that each adapter needs that signs in with the app's identity: kind of resource, part of it, role."""
@@ -61,8 +64,9 @@ HOST_ROLES = {
     ("account", "", "Storage Queue Data Contributor"),
     ("account", "", "Storage Table Data Contributor"),
     ("insights", "", "Monitoring Metrics Publisher"),
+    ("vault", "", "Key Vault Secrets User"),
 }
-"""What the Functions host needs for itself, Durable Functions among it."""
+"""What the Functions host needs for itself, Durable Functions and settings that refer to the vault among it."""
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def test_a_changed_template_is_found_out(needs: Needs, tmp_path: Path, file: str
         {"hubs": frozenset({"commands"})},
         {"blobs": frozenset({"reports"})},
         {"cosmos": ({"id": "new"},)},
-        {"roles": frozenset({("vault", "", "Key Vault Secrets User")})},
+        {"roles": frozenset({("vault", "", "Key Vault Administrator")})},
         {"columns": ("Quality",)},
         {"table": "Readings"},
         {"live_hub": "stream"},

@@ -38,6 +38,7 @@ var app = [
   { who: appPrincipalId, kind: 'eventHub', name: eventHubsName, part: 'impulses', role: 'Azure Event Hubs Data Receiver' }
   { who: appPrincipalId, kind: 'eventHub', name: eventHubsName, part: 'impulses', role: 'Azure Event Hubs Data Sender' }
   { who: appPrincipalId, kind: 'vault', name: vaultName, part: '', role: 'Key Vault Crypto User' }
+  { who: appPrincipalId, kind: 'vault', name: vaultName, part: '', role: 'Key Vault Secrets User' }
   { who: appPrincipalId, kind: 'webPubSub', name: webPubSubName, part: '', role: 'Web PubSub Service Owner' }
 ]
 var own = [for hub in ownHubs: { who: appPrincipalId, kind: 'eventHub', name: eventHubsName, part: hub, role: 'Azure Event Hubs Data Receiver' }]

@@ -27,8 +27,9 @@ check: $(VENV)/dev.installed ## Format, lint, types, import rules
 	$(PYTHON) -m pytest -q tests/docs tests/infra
 	$(MAKE) --no-print-directory check-infra
 
-check-infra: .venv-infra/installed ## Scan the Bicep templates
+check-infra: .venv-infra/installed $(VENV)/dev.installed ## Scan the Bicep templates, compare their properties with Azure's SDKs
 	@.venv-infra/bin/checkov --config-file infra/.checkov.yaml
+	@$(PYTHON) scripts/bicep_properties.py .venv-infra/lib/python3.13/site-packages
 
 bench: $(VENV)/dev.installed .venv-bench/installed ## Run the benchmarks, one JSON object a line; ONLY=name runs one
 	@$(PYTHON) -m bench $(ONLY)

@@ -55,6 +55,12 @@ class Service:
         """End the host as a power cut does."""
         self._end(signal.SIGKILL)
 
+    def memory(self) -> int:
+        """Return the resident memory of the host's process, bytes."""
+        assert self._process is not None
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS"))
+
     def log(self) -> str:
         """Return what the host logged so far."""
         return self._log_path.read_text()

@@ -1,0 +1,205 @@
+"""Anything at all, sent to every route: refused or answered, never a failure of the service.
+
+``FUZZ_SECONDS`` sets how long the soak runs.
+"""
+
+import json
+import os
+import random
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from functions import GROUPS
+from shared.http.operations import Access, NoQuery, Operation
+from tests.service.running import Service
+
+SUITE_SECONDS = 10.0
+SOAK_SECONDS = float(os.environ.get("FUZZ_SECONDS", "600"))
+SLOWEST_SECONDS = 70.0
+MAX_GROWTH_BYTES = 400 * 1024 * 1024
+OPERATIONS = [operation for group in GROUPS for operation in group.operations]
+# Work that a fuzzer asks for in earnest: minutes of waiting, and tokens and keys without end.
+PATIENT = frozenset({"start_connection_download", "start_surface_download", "start_surface_connection_download"})
+TEXTS = (
+    "",
+    " ",
+    "a",
+    "pump",
+    "hall",
+    "0",
+    "-1",
+    "1e999",
+    "NaN",
+    "null",
+    "true",
+    "[]",
+    "{}",
+    "'",
+    '"',
+    "\\",
+    "%",
+    "%00",
+    "..",
+    "../../etc/passwd",
+    "a/b",
+    "a\u0000b",
+    "\u202e",
+    "\ufeff",
+    "é",
+    "😀",
+    "P1D",
+    "PT1H",
+    "2026-01-05T08:00:00Z",
+    "2026-13-45",
+    "9" * 400,
+    "x" * 5_000,
+    "PlatformConfig",
+    "DomainEvents",
+    "DomainAmendments",
+    "line-1",
+    "000000000001",
+    "oik_x_y",
+    "<script>",
+    "=1+1",
+    "*",
+    'W/"x"',
+    "Bearer",
+    "workspace://surfaces/hall",
+)
+JUNK: tuple[bytes, ...] = (
+    b"",
+    b"{",
+    b"\xff",
+    b"[]",
+    b"null",
+    b'"x"',
+    b"0",
+    b"{}",
+    b"[{}]",
+    b'{"a":1,"a":2}',
+    b"[" * 5_000,
+)
+
+
+def anything(chance: random.Random, depth: int = 0) -> Any:
+    """Return some JSON value."""
+    kind = chance.randrange(8 if depth < 4 else 5)
+    makers: tuple[Callable[[], Any], ...] = (
+        lambda: chance.choice(TEXTS),
+        lambda: chance.choice((0, -1, 1, 2**53, -(2**63), 10**30, 0.1, -0.0, 1e308)),
+        lambda: chance.choice((True, False, None)),
+        lambda: chance.choice(TEXTS),
+        lambda: chance.randrange(10_000),
+        lambda: [anything(chance, depth + 1) for _ in range(chance.randrange(4))],
+        lambda: {chance.choice(TEXTS): anything(chance, depth + 1) for _ in range(chance.randrange(4))},
+        dict,
+    )
+    return makers[kind]()
+
+
+def body_of(operation: Operation, chance: random.Random) -> bytes:
+    """Return a body: junk, anything, or the operation's example with a part of it changed."""
+    dice = chance.random()
+    if dice < 0.2:
+        return chance.choice(JUNK)
+    example = operation.docs.example
+    if dice < 0.4 or not isinstance(example, dict):
+        return json.dumps(anything(chance)).encode()
+    members = dict(example)
+    name = chance.choice([*members, chance.choice(TEXTS)])
+    if chance.random() < 0.3:
+        members.pop(name, None)
+    else:
+        members[name] = anything(chance)
+    return json.dumps(members).encode()
+
+
+def query_of(operation: Operation, chance: random.Random) -> httpx.QueryParams:
+    """Return query parameters, those of the operation more often than others."""
+    known = (
+        []
+        if operation.query is NoQuery
+        else [field.alias or name for name, field in operation.query.model_fields.items()]
+    )
+    names = chance.choices([*known, *known, "p.device", "x", chance.choice(TEXTS)], k=chance.randrange(4))
+    return httpx.QueryParams([(name, chance.choice(TEXTS)) for name in names])
+
+
+def headers_of(chance: random.Random) -> dict[str, str]:
+    """Return some headers that routes heed."""
+    names = (
+        "Accept",
+        "If-Match",
+        "If-None-Match",
+        "Prefer",
+        "Idempotency-Key",
+        "Content-Type",
+        "Range",
+        "x-request-id",
+        "Origin",
+    )
+    plain = [text for text in TEXTS if text.isprintable() and text.isascii() and text == text.strip()]
+    return {name: chance.choice(plain) for name in chance.sample(names, chance.randrange(3))}
+
+
+def fuzz(service: Service, seconds: float, seed: int) -> int:
+    """Send requests for a while and return how many; the first failure of the service is told with its seed."""
+    chance = random.Random(seed)
+    caller, sent, ends = service.caller("admin@t"), 0, time.monotonic() + seconds
+    while time.monotonic() < ends:
+        operation = chance.choice(OPERATIONS)
+        route = re.sub(
+            r"\{\*?[^{}]+\}", lambda _: chance.choice(TEXTS).replace("\u0000", "%00") or "x", f"/{operation.route}"
+        )
+        headers = headers_of(chance) | ({} if operation.access is Access.PUBLIC else dict(caller.headers))
+        query = httpx.QueryParams() if operation.name in PATIENT else query_of(operation, chance)
+        request = caller.build_request(
+            operation.method,
+            httpx.URL(caller.base_url).copy_with(path=route),
+            params=query,
+            content=body_of(operation, chance),
+            headers=headers,
+        )
+        started = time.monotonic()
+        reply = caller.send(request)
+        told = f"seed {seed}, request {sent}: {operation.method} {request.url} {request.content[:500]!r}: {reply.text}"
+        assert reply.status_code != 500, told
+        assert reply.status_code < 500 or reply.headers.get("content-type", "").startswith("application/"), told
+        assert time.monotonic() - started < SLOWEST_SECONDS, told
+        sent += 1
+    return sent
+
+
+@pytest.fixture(scope="module")
+def victim(own_module_service: Service) -> Service:
+    """Return a service that may end up full of nonsense."""
+    return own_module_service
+
+
+def test_nonsense_never_breaks_the_service(victim: Service) -> None:
+    """Random requests to every route are refused or answered, and the service is alive and sound afterwards."""
+    seed = random.randrange(2**32)
+    assert fuzz(victim, SUITE_SECONDS, seed) > 100
+    _sound(victim)
+
+
+@pytest.mark.soak
+def test_nonsense_for_ten_minutes_leaves_memory_flat(victim: Service) -> None:
+    """The same for long: no failure, no hang, and no memory that grows."""
+    fuzz(victim, SUITE_SECONDS, 1)
+    before = victim.memory()
+    fuzz(victim, SOAK_SECONDS, random.randrange(2**32))
+    assert victim.memory() - before < MAX_GROWTH_BYTES
+    _sound(victim)
+
+
+def _sound(service: Service) -> None:
+    assert service.anonymous().get("/healthz").status_code == 200
+    for body in ({}, {"ScopeKey": "line-1"}):
+        verdict = service.caller("admin@t").post("/oi-api/provenance/events/verify", json=body).json()
+        assert verdict["ChainValid"] is True, verdict

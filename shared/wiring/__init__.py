@@ -5,8 +5,6 @@ from collections.abc import Awaitable, Callable
 from functools import cache
 
 from shared import logs
-from shared.provenance.ports import ChainKey, Target
-from shared.provenance.selection import not_provisioned
 from shared.settings import settings
 from shared.wiring.access import AccessServices
 from shared.wiring.documents import DocumentServices
@@ -66,7 +64,7 @@ class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServ
         }
         if not self.on_azure:
             return probes | {"workspace file": self._workspace_file.check}
-        from shared.backends.azure.cosmos_state import probes as cosmos_probes  # noqa: PLC0415
+        from shared.backends.azure.cosmos_state import probes as cosmos_probes
 
         token_key = self.settings.token_key
         probes |= {"token key": lambda: self.key_vault.check(token_key), "checkpoints": self._checkpoints_answer}
@@ -74,13 +72,15 @@ class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServ
 
     async def _audit_log_answers(self) -> None:
         """Return when the catalog answers, and the audit log of a workspace that has one: one point read."""
+        from shared.provenance.ports import ChainKey, Target
+
         if await self.has_feature(PROVENANCE):
             await self.chain_store.tip(ChainKey(Target.PLATFORM_CONFIG))
 
     async def _checkpoints_answer(self) -> None:
         """Return when there is what checkpoints of an audited workspace need: their container and their key."""
         if await self.has_feature(PROVENANCE):
-            from shared.backends.azure.checkpoint_blobs import NOTES  # noqa: PLC0415
+            from shared.backends.azure.checkpoint_blobs import NOTES
 
             key = self.settings.checkpoint_key.partition("/")[0]
             await asyncio.gather(self._blobs(NOTES).check(), self.key_vault.check(key))
@@ -91,6 +91,8 @@ class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServ
         Raises:
             WorkspaceError: UNAVAILABLE ``PROVENANCE_NOT_PROVISIONED``.
         """
+        from shared.provenance.selection import not_provisioned
+
         if feature == PROVENANCE and not await self.has_feature(feature):
             raise not_provisioned()
 

@@ -1,72 +1,83 @@
 """Who may do what: credentials, tokens, keys."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from shared.auth.audit import AccessAudit
-from shared.auth.authenticator import Authenticator
-from shared.auth.entra import EntraTokens
-from shared.auth.issuer import TokenIssuer
-from shared.auth.key_service import ApiKeys
-from shared.auth.ports import Credentials, CredentialStore, SigningKey
-from shared.auth.tokens import TokenCodec
-from shared.catalog.team import CatalogDirectory
 from shared.snapshots import Snapshot
 from shared.wiring.catalog import MAX_STALE_CREDENTIALS_SECONDS
 from shared.wiring.provenance import ProvenanceServices
+
+if TYPE_CHECKING:
+    from shared.auth.audit import AccessAudit
+    from shared.auth.authenticator import Authenticator
+    from shared.auth.entra import EntraTokens
+    from shared.auth.issuer import TokenIssuer
+    from shared.auth.key_service import ApiKeys
+    from shared.auth.ports import Credentials, CredentialStore, SigningKey
+    from shared.auth.tokens import TokenCodec
+    from shared.catalog.team import CatalogDirectory
 
 
 class AccessServices(ProvenanceServices):
     """Authenticates callers and hands out credentials."""
 
     @cached_property
-    def authenticator(self) -> Authenticator:
+    def authenticator(self) -> "Authenticator":
         """Finds out who calls."""
+        from shared.auth.authenticator import Authenticator
+
         return Authenticator(
             self._directory, self._credentials, self._credential_store, self._token_codec, self._entra_tokens
         )
 
     @cached_property
-    def signing_key(self) -> SigningKey:
+    def signing_key(self) -> "SigningKey":
         """The key that signs tokens."""
         if self.on_azure:
-            from shared.backends.azure.vault_signing_key import VaultSigningKey  # noqa: PLC0415
+            from shared.backends.azure.vault_signing_key import VaultSigningKey
 
             return VaultSigningKey(self.key_vault, self.settings.token_key)
-        from shared.backends.embedded.signing_key import FileSigningKey  # noqa: PLC0415
+        from shared.backends.embedded.signing_key import FileSigningKey
 
         return FileSigningKey(self.settings.data_dir / "signing-key.pem")
 
     @cached_property
-    def token_issuer(self) -> TokenIssuer:
+    def token_issuer(self) -> "TokenIssuer":
         """Hands out tokens."""
+        from shared.auth.issuer import TokenIssuer
+
         return TokenIssuer(
             self._directory, self._credential_store, self._credentials, self._token_codec, self._access_audit
         )
 
     @cached_property
-    def api_keys(self) -> ApiKeys:
+    def api_keys(self) -> "ApiKeys":
         """Makes and revokes API keys."""
+        from shared.auth.key_service import ApiKeys
+
         return ApiKeys(self._directory, self._credential_store, self._credentials, self._access_audit)
 
     @cached_property
-    def _directory(self) -> CatalogDirectory:
+    def _directory(self) -> "CatalogDirectory":
+        from shared.catalog.team import CatalogDirectory
+
         return CatalogDirectory(self.catalog)
 
     @cached_property
-    def _credential_store(self) -> CredentialStore:
+    def _credential_store(self) -> "CredentialStore":
         if self.on_azure:
-            from shared.backends.azure.cosmos_credentials import CosmosCredentialStore  # noqa: PLC0415
+            from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
 
             return CosmosCredentialStore(self.cosmos)
-        from shared.backends.embedded.credentials import SqliteCredentialStore  # noqa: PLC0415
+        from shared.backends.embedded.credentials import SqliteCredentialStore
 
         return SqliteCredentialStore(self._workspace_file)
 
     @cached_property
-    def _credentials(self) -> Snapshot[Credentials]:
+    def _credentials(self) -> "Snapshot[Credentials]":
         store = self._credential_store
 
-        async def load() -> tuple[int, Credentials]:
+        async def load() -> "tuple[int, Credentials]":
             loaded = await store.load()
             return loaded.version, loaded
 
@@ -75,19 +86,25 @@ class AccessServices(ProvenanceServices):
         )
 
     @cached_property
-    def _token_codec(self) -> TokenCodec:
+    def _token_codec(self) -> "TokenCodec":
+        from shared.auth.tokens import TokenCodec
+
         return TokenCodec(self.signing_key, self.settings.token_issuer, self.settings.token_audience)
 
     @cached_property
-    def _access_audit(self) -> AccessAudit:
+    def _access_audit(self) -> "AccessAudit":
+        from shared.auth.audit import AccessAudit
+
         return AccessAudit(self._directory, self.audit_log)
 
     @cached_property
-    def _entra_tokens(self) -> EntraTokens | None:
+    def _entra_tokens(self) -> "EntraTokens | None":
+        from shared.auth.entra import EntraTokens
+
         configured = self.settings
         if not configured.entra_tenant_id or not configured.entra_audience:
             return None
-        from shared.backends.open_id import HttpOpenIdProvider  # noqa: PLC0415
+        from shared.backends.open_id import HttpOpenIdProvider
 
         address = f"{configured.entra_authority.rstrip('/')}/{configured.entra_tenant_id}/v2.0"
         provider = HttpOpenIdProvider(f"{address}/.well-known/openid-configuration")

@@ -21,8 +21,8 @@ class Base:
 
     @cached_property
     def _workspace_file(self) -> "Database":
-        from shared.backends.embedded import answers, catalog, credentials, download_jobs, idempotency  # noqa: PLC0415
-        from shared.backends.embedded.sqlite import Database  # noqa: PLC0415
+        from shared.backends.embedded import answers, catalog, credentials, download_jobs, idempotency
+        from shared.backends.embedded.sqlite import Database
 
         schemas = (catalog.SCHEMA, credentials.SCHEMA, idempotency.SCHEMA, answers.SCHEMA, download_jobs.SCHEMA)
         return Database(self.settings.data_dir / "workspace.sqlite", "".join(schemas))
@@ -30,7 +30,7 @@ class Base:
     @cached_property
     def cosmos(self) -> "CosmosAccount":
         """The account that keeps the workspace's state in the cloud."""
-        from shared.backends.azure.cosmos_account import CosmosAccount  # noqa: PLC0415
+        from shared.backends.azure.cosmos_account import CosmosAccount
 
         configured = self.settings
         return CosmosAccount(
@@ -40,14 +40,14 @@ class Base:
     @cached_property
     def blob_account(self) -> "BlobAccount":
         """The account that keeps cold data, downloads and checkpoints in the cloud."""
-        from shared.backends.azure.blobs import BlobAccount  # noqa: PLC0415
+        from shared.backends.azure.blobs import BlobAccount
 
         return BlobAccount(self.settings.blob_endpoint, client_id=self.settings.managed_identity_client_id)
 
     @cached_property
     def key_vault(self) -> "Vault":
         """The vault whose keys sign in the cloud."""
-        from shared.backends.azure.key_vault import Vault  # noqa: PLC0415
+        from shared.backends.azure.key_vault import Vault
 
         return Vault(self.settings.key_vault_uri, client_id=self.settings.managed_identity_client_id)
 

@@ -1,11 +1,14 @@
 """The catalog as it is read."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from shared.catalog.ports import CatalogStore
-from shared.catalog.reader import CatalogReader
 from shared.errors import Kind, WorkspaceError
 from shared.wiring.base import Base
+
+if TYPE_CHECKING:
+    from shared.catalog.ports import CatalogStore
+    from shared.catalog.reader import CatalogReader
 
 MAX_STALE_CREDENTIALS_SECONDS = 15.0
 """A revocation, and the disabling of a member, are in force within this time also while the store does not answer."""
@@ -15,19 +18,21 @@ class CatalogServices(Base):
     """Reads the catalog."""
 
     @cached_property
-    def catalog_store(self) -> CatalogStore:
+    def catalog_store(self) -> "CatalogStore":
         """Where the catalog is kept."""
         if self.on_azure:
-            from shared.backends.azure.cosmos_catalog import CosmosCatalogStore  # noqa: PLC0415
+            from shared.backends.azure.cosmos_catalog import CosmosCatalogStore
 
             return CosmosCatalogStore(self.cosmos)
-        from shared.backends.embedded.catalog import SqliteCatalogStore  # noqa: PLC0415
+        from shared.backends.embedded.catalog import SqliteCatalogStore
 
         return SqliteCatalogStore(self._workspace_file)
 
     @cached_property
-    def catalog(self) -> CatalogReader:
+    def catalog(self) -> "CatalogReader":
         """The catalog as this process knows it."""
+        from shared.catalog.reader import CatalogReader
+
         return CatalogReader(
             self.catalog_store, self.settings.refresh_seconds, max_stale_seconds=MAX_STALE_CREDENTIALS_SECONDS
         )

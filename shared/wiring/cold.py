@@ -4,12 +4,15 @@ import tempfile
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from shared.cold_data.archive import Archive
-from shared.cold_data.compaction import Compaction
-from shared.cold_data.ports import BlobStore
-from shared.cold_data.reading import ColdReader
 from shared.wiring.base import Base
+
+if TYPE_CHECKING:
+    from shared.cold_data.archive import Archive
+    from shared.cold_data.compaction import Compaction
+    from shared.cold_data.ports import BlobStore
+    from shared.cold_data.reading import ColdReader
 
 COLD, DOWNLOADS = "cold", "downloads"
 
@@ -18,28 +21,34 @@ class ColdServices(Base):
     """Keeps telemetry as blobs."""
 
     @cached_property
-    def cold_blobs(self) -> BlobStore:
+    def cold_blobs(self) -> "BlobStore":
         """The archive of telemetry."""
         return self._blobs(COLD)
 
     @cached_property
-    def download_blobs(self) -> BlobStore:
+    def download_blobs(self) -> "BlobStore":
         """Files that callers download."""
         return self._blobs(DOWNLOADS)
 
     @cached_property
-    def archive(self) -> Archive:
+    def archive(self) -> "Archive":
         """Keeps impulses."""
+        from shared.cold_data.archive import Archive
+
         return Archive(self.cold_blobs)
 
     @cached_property
-    def compaction(self) -> Compaction:
+    def compaction(self) -> "Compaction":
         """Merges what is kept."""
+        from shared.cold_data.compaction import Compaction
+
         return Compaction(self.cold_blobs, timedelta(minutes=self.settings.compaction_quiet_minutes), self._scratch)
 
     @cached_property
-    def cold_reader(self) -> ColdReader:
+    def cold_reader(self) -> "ColdReader":
         """Reads what is kept."""
+        from shared.cold_data.reading import ColdReader
+
         return ColdReader(self.cold_blobs, self._scratch)
 
     @property
@@ -48,14 +57,14 @@ class ColdServices(Base):
         root = Path(tempfile.gettempdir()) if self.on_azure else self.settings.data_dir
         return root / "scratch"
 
-    def _blobs(self, container: str) -> BlobStore:
+    def _blobs(self, container: str) -> "BlobStore":
         configured = self.settings
         if self.on_azure:
-            from shared.backends.azure.blobs import AzureBlobStore  # noqa: PLC0415
+            from shared.backends.azure.blobs import AzureBlobStore
 
             return AzureBlobStore(self.blob_account, container)
-        from shared.backends.embedded.blobs import FolderBlobStore  # noqa: PLC0415
-        from shared.backends.embedded.file_links import FileLinks  # noqa: PLC0415
+        from shared.backends.embedded.blobs import FolderBlobStore
+        from shared.backends.embedded.file_links import FileLinks
 
         folder = configured.data_dir
         links = FileLinks(configured.files_url, folder / "files-key")

@@ -4,63 +4,67 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shared.data_stores.containers import Containers
-from shared.data_stores.continuation import Continuations, shared_secret
-from shared.data_stores.documents import Documents
-from shared.data_stores.models import AccountContainer, DatabasePlace
-from shared.data_stores.ports import ContainerStore, DocumentStore
-from shared.data_stores.tables import Tables
 from shared.wiring.provenance import ProvenanceServices
 
 if TYPE_CHECKING:
     from shared.backends.azure.cosmos_data_accounts import DataAccounts
     from shared.backends.azure.cosmos_data_containers import CosmosContainerStore
     from shared.backends.embedded.documents import AccountFile
+    from shared.data_stores.containers import Containers
+    from shared.data_stores.continuation import Continuations
+    from shared.data_stores.documents import Documents
+    from shared.data_stores.models import AccountContainer, DatabasePlace
+    from shared.data_stores.ports import ContainerStore, DocumentStore
 
 
 class DocumentServices(ProvenanceServices):
     """Reaches the workspace's document-store accounts."""
 
     @cached_property
-    def containers(self) -> Containers:
+    def containers(self) -> "Containers":
         """Lists, creates and forgets containers."""
+        from shared.data_stores.containers import Containers
+
         return Containers(self.catalog.current, self.catalog_service, self.container_store)
 
     @cached_property
-    def documents(self) -> Documents:
+    def documents(self) -> "Documents":
         """Reads and writes documents."""
+        from shared.data_stores.documents import Documents
+        from shared.data_stores.tables import Tables
+
         tables = Tables(self.catalog.current, self.container_store)
         return Documents(tables, self.document_store, self._continuations)
 
     @cached_property
-    def container_store(self) -> ContainerStore:
+    def container_store(self) -> "ContainerStore":
         """What accounts have."""
         if self.on_azure:
             return self._cosmos_containers
-        from shared.backends.embedded.documents import SqliteContainerStore  # noqa: PLC0415
+        from shared.backends.embedded.documents import SqliteContainerStore
 
         return SqliteContainerStore(self._account_file, self._declared_containers)
 
     @cached_property
-    def document_store(self) -> DocumentStore:
+    def document_store(self) -> "DocumentStore":
         """Keeps documents."""
         if self.on_azure:
-            from shared.backends.azure.cosmos_documents import CosmosDocumentStore  # noqa: PLC0415
+            from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 
             return CosmosDocumentStore(self._data_accounts)
-        from shared.backends.embedded.documents import SqliteDocumentStore  # noqa: PLC0415
+        from shared.backends.embedded.documents import SqliteDocumentStore
 
         return SqliteDocumentStore(self._account_file)
 
     @cached_property
     def _cosmos_containers(self) -> "CosmosContainerStore":
-        from shared.backends.azure.cosmos_data_containers import CosmosContainerStore  # noqa: PLC0415
+        from shared.backends.azure.cosmos_data_containers import CosmosContainerStore
 
         return CosmosContainerStore(self._data_accounts)
 
     @cached_property
     def _data_accounts(self) -> "DataAccounts":
-        from shared.backends.azure.cosmos_data_accounts import DataAccounts, data_accounts  # noqa: PLC0415
+        from shared.backends.azure.cosmos_data_accounts import DataAccounts, data_accounts
 
         configured = self.settings
         accounts = data_accounts(configured.data_store_accounts, configured.data_store_dns_suffix)
@@ -68,19 +72,23 @@ class DocumentServices(ProvenanceServices):
 
     @cached_property
     def _account_file(self) -> "AccountFile":
-        from shared.backends.embedded.documents import AccountFile  # noqa: PLC0415
+        from shared.backends.embedded.documents import AccountFile
 
         return AccountFile(self.settings.data_dir)
 
     @cached_property
-    def _continuations(self) -> Continuations:
+    def _continuations(self) -> "Continuations":
+        from shared.data_stores.continuation import Continuations, shared_secret
+
         if self.on_azure:
             return Continuations(shared_secret(self.settings.continuation_secret))
-        from shared.backends.embedded.secret_key import FileSecret  # noqa: PLC0415
+        from shared.backends.embedded.secret_key import FileSecret
 
         return Continuations(FileSecret(self.settings.data_dir / "continuation-key"))
 
-    async def _declared_containers(self, place: DatabasePlace) -> Iterable[AccountContainer]:
+    async def _declared_containers(self, place: "DatabasePlace") -> "Iterable[AccountContainer]":
+        from shared.data_stores.models import AccountContainer
+
         owned = (await self.catalog.current()).find_database(place.database)
         records = owned.containers.values() if owned is not None and owned.store == place.store else ()
         return [AccountContainer(one.name, one.partition_key_path) for one in records if one.provisioned]

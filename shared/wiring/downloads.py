@@ -2,40 +2,49 @@
 
 from datetime import timedelta
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from shared.downloads.cleaning import Expiry
-from shared.downloads.jobs import Downloads
-from shared.downloads.ports import JobStore
-from shared.downloads.work import DownloadWork
 from shared.wiring.catalog import CatalogServices
 from shared.wiring.cold import ColdServices
+
+if TYPE_CHECKING:
+    from shared.downloads.cleaning import Expiry
+    from shared.downloads.jobs import Downloads
+    from shared.downloads.ports import JobStore
+    from shared.downloads.work import DownloadWork
 
 
 class DownloadServices(ColdServices, CatalogServices):
     """Turns the archive into files to fetch."""
 
     @cached_property
-    def downloads(self) -> Downloads:
+    def downloads(self) -> "Downloads":
         """Starts downloads and tells how they are."""
+        from shared.downloads.jobs import Downloads
+
         lifetime = timedelta(hours=self.settings.download_hours)
         return Downloads(self.catalog.current, self._download_jobs, self.download_blobs, lifetime)
 
     @cached_property
-    def download_work(self) -> DownloadWork:
+    def download_work(self) -> "DownloadWork":
         """Does the steps of downloads."""
+        from shared.downloads.work import DownloadWork
+
         return DownloadWork(self._download_jobs, self.cold_reader, self.download_blobs, self._scratch)
 
     @cached_property
-    def download_expiry(self) -> Expiry:
+    def download_expiry(self) -> "Expiry":
         """Removes downloads past their end."""
+        from shared.downloads.cleaning import Expiry
+
         return Expiry(self._download_jobs, self.download_blobs, self._scratch)
 
     @cached_property
-    def _download_jobs(self) -> JobStore:
+    def _download_jobs(self) -> "JobStore":
         if self.on_azure:
-            from shared.backends.azure.cosmos_download_jobs import CosmosJobStore  # noqa: PLC0415
+            from shared.backends.azure.cosmos_download_jobs import CosmosJobStore
 
             return CosmosJobStore(self.cosmos)
-        from shared.backends.embedded.download_jobs import SqliteJobStore  # noqa: PLC0415
+        from shared.backends.embedded.download_jobs import SqliteJobStore
 
         return SqliteJobStore(self._workspace_file)

@@ -17,6 +17,6 @@ class GraphQLServices(QueryServices, TelemetryServices):
     def graphql(self) -> "GraphQLService":
         """Runs GraphQL documents."""
         # graphql-core and ariadne take time to import that other routes do not need.
-        from shared.graphql_api.service import GraphQLService  # noqa: PLC0415
+        from shared.graphql_api.service import GraphQLService
 
         return GraphQLService(self.catalog.current, self.connection_states, self.warm_queries, self.query_columns)

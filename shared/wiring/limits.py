@@ -5,45 +5,48 @@ from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shared.auth.principals import Principal
 from shared.observability import count
-from shared.rate_limits.limiter import Admission, RateLimiter
-from shared.rate_limits.models import budget_of
-from shared.rate_limits.ports import LeaseStore
 from shared.wiring.catalog import CatalogServices
 
 if TYPE_CHECKING:
+    from shared.auth.principals import Principal
     from shared.backends.embedded.sqlite import Database
+    from shared.rate_limits.limiter import Admission, RateLimiter
+    from shared.rate_limits.ports import LeaseStore
 
 
 class LimitServices(CatalogServices):
     """Keeps principals within the budget of the workspace's tier."""
 
     @cached_property
-    def rate_limiter(self) -> RateLimiter:
+    def rate_limiter(self) -> "RateLimiter":
         """Counts requests."""
+        from shared.rate_limits.limiter import RateLimiter
+
         return RateLimiter(self._lease_store)
 
     @cached_property
-    def _lease_store(self) -> LeaseStore:
+    def _lease_store(self) -> "LeaseStore":
         if self.on_azure:
-            from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore  # noqa: PLC0415
+            from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
 
             return CosmosLeaseStore(self.cosmos)
-        from shared.backends.embedded.rate_limits import SqliteLeaseStore  # noqa: PLC0415
+        from shared.backends.embedded.rate_limits import SqliteLeaseStore
 
         return SqliteLeaseStore(self._limits_file)
 
     @cached_property
     def _limits_file(self) -> "Database":
-        from shared.backends.embedded.rate_limits import SCHEMA  # noqa: PLC0415
-        from shared.backends.embedded.sqlite import Database  # noqa: PLC0415
+        from shared.backends.embedded.rate_limits import SCHEMA
+        from shared.backends.embedded.sqlite import Database
 
         return Database(self.settings.data_dir / "rate-limits.sqlite", SCHEMA)
 
     @asynccontextmanager
-    async def limits(self, caller: Principal) -> AsyncIterator[Admission]:
+    async def limits(self, caller: "Principal") -> "AsyncIterator[Admission]":
         """Count a caller's request for as long as it is worked on."""
+        from shared.rate_limits.models import budget_of
+
         budget = budget_of(await self.catalog.current())
         async with self.rate_limiter.admission(caller.member_id, budget) as admission:
             if admission.refusal is not None:

@@ -1,23 +1,24 @@
 """The live stream."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from shared.auth.entra import EntraTokens
-from shared.live_stream.audience import Audience
-from shared.live_stream.callers import IdentifiedEvents, SignedEvents
-from shared.live_stream.ports import EventSource, MessageService
-from shared.live_stream.publishing import LivePublisher
-from shared.live_stream.service import LiveStream
 from shared.wiring.access import AccessServices
+
+if TYPE_CHECKING:
+    from shared.live_stream.audience import Audience
+    from shared.live_stream.ports import EventSource, MessageService
+    from shared.live_stream.publishing import LivePublisher
+    from shared.live_stream.service import LiveStream
 
 
 class LiveStreamServices(AccessServices):
     """Hands impulses to those who listen."""
 
     @cached_property
-    def message_service(self) -> MessageService:
+    def message_service(self) -> "MessageService":
         """Hands messages on."""
-        from shared.backends.azure.web_pubsub import WebPubSub  # noqa: PLC0415
+        from shared.backends.azure.web_pubsub import WebPubSub
 
         configured = self.settings
         return WebPubSub(
@@ -28,30 +29,39 @@ class LiveStreamServices(AccessServices):
         )
 
     @cached_property
-    def live_audience(self) -> Audience:
+    def live_audience(self) -> "Audience":
         """Knows where nobody listens."""
+        from shared.live_stream.audience import Audience
+
         return Audience(self.message_service)
 
     @cached_property
-    def live_stream(self) -> LiveStream:
+    def live_stream(self) -> "LiveStream":
         """Decides who listens to what."""
+        from shared.live_stream.service import LiveStream
+
         return LiveStream(self.catalog.current, self.message_service, self.live_audience, self.authenticator.resume)
 
     @cached_property
-    def live_publisher(self) -> LivePublisher:
+    def live_publisher(self) -> "LivePublisher":
         """Publishes impulses."""
         # In the cloud listeners may be let in by another instance, so every group may have some.
+        from shared.live_stream.publishing import LivePublisher
+
         if self.on_azure:
             return LivePublisher(self.message_service, None)
         return LivePublisher(self.message_service, self.live_audience, beside_ingestion=True)
 
     @cached_property
-    def live_events(self) -> EventSource:
+    def live_events(self) -> "EventSource":
         """Tells the message service's own calls from others."""
+        from shared.auth.entra import EntraTokens
+        from shared.live_stream.callers import IdentifiedEvents, SignedEvents
+
         configured = self.settings
         if configured.web_pubsub_access_key:
             return SignedEvents(configured.web_pubsub_access_key)
-        from shared.backends.open_id import HttpOpenIdProvider  # noqa: PLC0415
+        from shared.backends.open_id import HttpOpenIdProvider
 
         address = f"{configured.entra_authority.rstrip('/')}/{configured.entra_tenant_id}/v2.0"
         provider = HttpOpenIdProvider(f"{address}/.well-known/openid-configuration")

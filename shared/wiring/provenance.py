@@ -1,107 +1,128 @@
 """The audit chains, and the changes that are entered in them."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from shared.answers import Answers
-from shared.catalog.apply import CatalogService
-from shared.idempotency import IdempotencyKeys
-from shared.provenance.amendments import Amendments
-from shared.provenance.chain_log import ChainLog
-from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.event_log import EventLog
-from shared.provenance.ports import ChainStore, CheckpointStore, NoteSigner
-from shared.provenance.proofs import Proofs
-from shared.provenance.verification import Verifier
 from shared.wiring.catalog import CatalogServices
+
+if TYPE_CHECKING:
+    from shared.answers import Answers
+    from shared.catalog.apply import CatalogService
+    from shared.idempotency import IdempotencyKeys
+    from shared.provenance.amendments import Amendments
+    from shared.provenance.chain_log import ChainLog
+    from shared.provenance.checkpoints import Checkpoints
+    from shared.provenance.event_log import EventLog
+    from shared.provenance.ports import ChainStore, CheckpointStore, NoteSigner
+    from shared.provenance.proofs import Proofs
+    from shared.provenance.verification import Verifier
 
 
 class ProvenanceServices(CatalogServices):
     """Appends to, verifies and proves the audit chains."""
 
     @cached_property
-    def chain_store(self) -> ChainStore:
+    def chain_store(self) -> "ChainStore":
         """Keeps the audit chains."""
         if self.on_azure:
-            from shared.backends.azure.cosmos_chain import CosmosChainStore  # noqa: PLC0415
+            from shared.backends.azure.cosmos_chain import CosmosChainStore
 
             return CosmosChainStore(self.cosmos)
-        from shared.backends.embedded.provenance import SqliteChainStore  # noqa: PLC0415
+        from shared.backends.embedded.provenance import SqliteChainStore
 
         return SqliteChainStore(self.settings.data_dir / "provenance.sqlite")
 
     @cached_property
-    def chain_log(self) -> ChainLog:
+    def chain_log(self) -> "ChainLog":
         """Appends to the audit chains."""
+        from shared.provenance.chain_log import ChainLog
+
         return ChainLog(self.chain_store, self._workspace_id)
 
     @cached_property
-    def audit_log(self) -> EventLog:
+    def audit_log(self) -> "EventLog":
         """Appends audit events."""
+        from shared.provenance.event_log import EventLog
+
         return EventLog(self.chain_log)
 
     @cached_property
-    def catalog_service(self) -> CatalogService:
+    def catalog_service(self) -> "CatalogService":
         """Applies workspace documents."""
+        from shared.catalog.apply import CatalogService
+
         return CatalogService(self.catalog_store, self.audit_log, changed=self.catalog.invalidate)
 
     @cached_property
-    def amendments(self) -> Amendments:
+    def amendments(self) -> "Amendments":
         """Creates and decides corrections."""
+        from shared.provenance.amendments import Amendments
+
         return Amendments(self.chain_log, self.chain_store)
 
     @cached_property
-    def checkpoints(self) -> Checkpoints:
+    def checkpoints(self) -> "Checkpoints":
         """Makes and reads signed checkpoints."""
+        from shared.provenance.checkpoints import Checkpoints
+
         return Checkpoints(self.chain_store, self._checkpoint_store, self._note_signer, self._workspace_id)
 
     @cached_property
-    def _checkpoint_store(self) -> CheckpointStore:
+    def _checkpoint_store(self) -> "CheckpointStore":
         if self.on_azure:
-            from shared.backends.azure.checkpoint_blobs import BlobCheckpointStore  # noqa: PLC0415
+            from shared.backends.azure.checkpoint_blobs import BlobCheckpointStore
 
             return BlobCheckpointStore(self.blob_account)
-        from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore  # noqa: PLC0415
+        from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
 
         return FileCheckpointStore(self.settings.data_dir / "checkpoints")
 
     @cached_property
-    def _note_signer(self) -> NoteSigner:
+    def _note_signer(self) -> "NoteSigner":
         if self.on_azure:
-            from shared.backends.azure.vault_note_signer import VaultNoteSigner  # noqa: PLC0415
+            from shared.backends.azure.vault_note_signer import VaultNoteSigner
 
             return VaultNoteSigner(self.key_vault, self.settings.checkpoint_key)
-        from shared.backends.embedded.provenance_key import FileNoteSigner  # noqa: PLC0415
+        from shared.backends.embedded.provenance_key import FileNoteSigner
 
         return FileNoteSigner(self.settings.data_dir / "checkpoint-key.pem")
 
     @cached_property
-    def proofs(self) -> Proofs:
+    def proofs(self) -> "Proofs":
         """Proves what checkpoints cover."""
+        from shared.provenance.proofs import Proofs
+
         return Proofs(self.chain_store, self.checkpoints.trees)
 
     @cached_property
-    def verifier(self) -> Verifier:
+    def verifier(self) -> "Verifier":
         """Verifies audit chains."""
+        from shared.provenance.verification import Verifier
+
         return Verifier(self.chain_store, self._workspace_id, self.checkpoints)
 
     @cached_property
-    def idempotency(self) -> IdempotencyKeys:
+    def idempotency(self) -> "IdempotencyKeys":
         """Remembers idempotency keys."""
+        from shared.idempotency import IdempotencyKeys
+
         if self.on_azure:
-            from shared.backends.azure.cosmos_idempotency import CosmosIdempotencyStore  # noqa: PLC0415
+            from shared.backends.azure.cosmos_idempotency import CosmosIdempotencyStore
 
             return IdempotencyKeys(CosmosIdempotencyStore(self.cosmos))
-        from shared.backends.embedded.idempotency import SqliteIdempotencyStore  # noqa: PLC0415
+        from shared.backends.embedded.idempotency import SqliteIdempotencyStore
 
         return IdempotencyKeys(SqliteIdempotencyStore(self._workspace_file))
 
     @cached_property
-    def answers(self) -> Answers:
+    def answers(self) -> "Answers":
         """Remembers the answers of requests with an idempotency key."""
+        from shared.answers import Answers
+
         if self.on_azure:
-            from shared.backends.azure.cosmos_answers import CosmosAnswerStore  # noqa: PLC0415
+            from shared.backends.azure.cosmos_answers import CosmosAnswerStore
 
             return Answers(CosmosAnswerStore(self.cosmos))
-        from shared.backends.embedded.answers import SqliteAnswerStore  # noqa: PLC0415
+        from shared.backends.embedded.answers import SqliteAnswerStore
 
         return Answers(SqliteAnswerStore(self._workspace_file))

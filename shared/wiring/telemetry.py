@@ -1,50 +1,59 @@
 """Telemetry on its way in."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from shared.telemetry.acceptance import TelemetryService
-from shared.telemetry.ingest import Ingest
-from shared.telemetry.ports import ConnectionStateStore, EventSender
-from shared.telemetry.simulators import Simulators
 from shared.wiring.catalog import CatalogServices
+
+if TYPE_CHECKING:
+    from shared.telemetry.acceptance import TelemetryService
+    from shared.telemetry.ingest import Ingest
+    from shared.telemetry.ports import ConnectionStateStore, EventSender
+    from shared.telemetry.simulators import Simulators
 
 
 class TelemetryServices(CatalogServices):
     """Takes telemetry in and normalises it."""
 
     @cached_property
-    def sender(self) -> EventSender:
+    def sender(self) -> "EventSender":
         """Sends to the hubs."""
         if self.on_azure:
-            from shared.backends.azure.event_hubs import EventHubsSender  # noqa: PLC0415
+            from shared.backends.azure.event_hubs import EventHubsSender
 
             return EventHubsSender(self.settings.event_hubs_namespace, self.settings.managed_identity_client_id)
-        from shared.backends.embedded.hub import HubLog  # noqa: PLC0415
+        from shared.backends.embedded.hub import HubLog
 
         return HubLog(self.settings.data_dir / "hub.sqlite")
 
     @cached_property
-    def telemetry(self) -> TelemetryService:
+    def telemetry(self) -> "TelemetryService":
         """Takes telemetry in."""
+        from shared.telemetry.acceptance import TelemetryService
+
         return TelemetryService(self.catalog.current, self.sender)
 
     @cached_property
-    def connection_states(self) -> ConnectionStateStore:
+    def connection_states(self) -> "ConnectionStateStore":
         """Status and statistics of connections."""
         if self.on_azure:
-            from shared.backends.azure.cosmos_connection_states import CosmosConnectionStates  # noqa: PLC0415
+            from shared.backends.azure.cosmos_connection_states import CosmosConnectionStates
 
             return CosmosConnectionStates(self.cosmos)
-        from shared.backends.embedded.connection_states import EmbeddedConnectionStates  # noqa: PLC0415
+        from shared.backends.embedded.connection_states import EmbeddedConnectionStates
 
         return EmbeddedConnectionStates(self.settings.data_dir / "workspace.sqlite")
 
     @cached_property
-    def ingest(self) -> Ingest:
+    def ingest(self) -> "Ingest":
         """Turns hub events into impulses."""
+        from shared.telemetry.ingest import Ingest
+
         return Ingest(self.catalog.current, self.sender, self.connection_states)
 
     @cached_property
-    def simulators(self) -> Simulators:
+    def simulators(self) -> "Simulators":
         """Sends simulated telemetry."""
+        from shared.telemetry.simulators import Simulators
+
         return Simulators(self.catalog.current, self.sender)

@@ -27,8 +27,7 @@ from shared.provenance.notes import NoteError
 from shared.provenance.ports import ChainKey, ChainRecord, Target
 from shared.provenance.queries import DEFAULT_EXPORT_LIMIT, DEFAULT_LIMIT, Answer, export, query
 from shared.provenance.records import event_draft, opened, record_json
-from shared.provenance.selection import chain_to_read, chain_to_write
-from shared.provenance.verification import named_record
+from shared.provenance.selection import chain_to_read, chain_to_write, named_record
 from shared.wiring import PROVENANCE, services
 
 GROUP = Group("provenance")

@@ -9,8 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, S
 
 from functions.idempotency import answered_once
 from functions.replies import keys as replies
-from shared.auth.issuer import MAX_MINUTES
-from shared.auth.ports import ApiKey
+from shared.auth.ports import MAX_MINUTES, ApiKey
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.http.messages import Reply, json_reply

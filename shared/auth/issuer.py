@@ -16,7 +16,6 @@ from shared.snapshots import Snapshot
 from shared.timestamps import now, rfc3339
 
 DEFAULT_MINUTES = Decimal(60)
-MAX_MINUTES = 43_200
 
 
 @dataclass(frozen=True, slots=True)

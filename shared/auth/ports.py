@@ -7,6 +7,9 @@ from typing import Any, Protocol
 
 from shared.auth.rights import AccessRight
 
+MAX_MINUTES = 43_200
+"""The longest life of a token: 30 days."""
+
 
 class TeamMember(Protocol):
     """A principal of the workspace."""

@@ -1,8 +1,10 @@
 """Which chain a request means."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from shared.errors import Kind, WorkspaceError, invalid
+from shared.provenance.hash_rule import sequence_of
 from shared.provenance.ports import ChainKey, Target
 
 MAX_SCOPE_CHARACTERS: Final = 1_024
@@ -67,3 +69,17 @@ def _refuse_empty(scope_key: str) -> None:
     if len(scope_key) > MAX_SCOPE_CHARACTERS:
         # A longer one could be written but fit no query string.
         raise invalid("scopeKey", f"must have at most {MAX_SCOPE_CHARACTERS} characters")
+
+
+def named_record(body: Mapping[str, Any]) -> int | None:
+    """Return the sequence that a verify request's RecordID names, None when the key is absent.
+
+    Raises:
+        WorkspaceError: INVALID; the key is there with anything but a well-formed RecordID, null included.
+    """
+    if "RecordID" not in body:
+        return None
+    sequence = sequence_of(body["RecordID"])
+    if sequence is None:
+        raise invalid("RecordID", "must be a sequence number of 12 digits; leave it out to verify the chain alone")
+    return sequence

@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError
 from shared.logs import fields, logger
 from shared.provenance.canonical import parsed_if_canonical
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.far_end import BOTH_ENDS, Apart, walk_to
-from shared.provenance.hash_rule import digest, genesis_hash, record_id, sequence_of
+from shared.provenance.hash_rule import digest, genesis_hash, record_id
 from shared.provenance.heads import stray_fault, time_fault
 from shared.provenance.notes import Checkpoint, NoteError
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, StoredCheckpoint, Tip
@@ -62,20 +62,6 @@ class Verdict:
             "Reason": self.reason,
             "Target": str(chain.target),
         }
-
-
-def named_record(body: Mapping[str, Any]) -> int | None:
-    """Return the sequence that a verify request's RecordID names, None when the key is absent.
-
-    Raises:
-        WorkspaceError: INVALID; the key is there with anything but a well-formed RecordID, null included.
-    """
-    if "RecordID" not in body:
-        return None
-    sequence = sequence_of(body["RecordID"])
-    if sequence is None:
-        raise invalid("RecordID", "must be a sequence number of 12 digits; leave it out to verify the chain alone")
-    return sequence
 
 
 class Verifier:

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared import logs
-from shared.auth.issuer import MAX_MINUTES
 from shared.auth.jwk import public_jwk, thumbprint
+from shared.auth.ports import MAX_MINUTES
 from shared.backends.azure.key_vault import KeyVersion, Vault, answering
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now

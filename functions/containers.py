@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, field_validator
 
 from functions.idempotency import answered_once
 from functions.replies import data_stores as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Container, DataClass
-from shared.data_stores.containers import ListedContainer, check_name_and_path
-from shared.errors import invalid_fields
+from shared.data_stores.containers import ListedContainer, broken_name, broken_path
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group
 from shared.wiring import services
@@ -27,6 +26,20 @@ class ContainerBody(BaseModel):
     partition_key_path: StrictStr = Field(alias="partitionKeyPath")
     data_class: DataClass = Field(alias="dataClass")
 
+    @field_validator("name")
+    @classmethod
+    def _sound_name(cls, name: str) -> str:
+        if rule := broken_name(name):
+            raise ValueError(rule)
+        return name
+
+    @field_validator("partition_key_path")
+    @classmethod
+    def _sound_path(cls, path: str) -> str:
+        if rule := broken_path(path):
+            raise ValueError(rule)
+        return path
+
 
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.DATA_STORE_READ, docs=replies.LISTED)
 async def list_containers(call: Call) -> Reply:
@@ -39,8 +52,6 @@ async def list_containers(call: Call) -> Reply:
 async def create_container(call: Call[Any, ContainerBody]) -> Reply:
     """Create a container in a database; its partition key path cannot change later."""
     body = call.body
-    if errors := check_name_and_path(body.name, body.partition_key_path):
-        raise invalid_fields(errors)
     container = Container(name=body.name, partition_key_path=body.partition_key_path, data_class=body.data_class)
     made = await services().containers.create(call.principal, call.path["lookup"], container)
     return json_reply(_shown(made), 201)

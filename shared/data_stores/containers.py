@@ -150,21 +150,21 @@ def _listed(name: str, found: AccountContainer | None, record: Container | None)
     return ListedContainer(name, known, data_class, declared=record is not None, provisioned=found is not None)
 
 
-def check_name_and_path(name: str, path: str) -> Sequence[FieldError]:
-    """Return which of a container's name and partition key path break their rules."""
-    errors = []
-    if not NAME.fullmatch(name):
-        errors.append(
-            FieldError("name", "2 to 255 letters, digits, _ and -, the first a letter or digit, are expected")
-        )
-    if not PATH.fullmatch(path):
-        errors.append(FieldError("partitionKeyPath", "a path such as /line or /plant/line is expected"))
-    return errors
+def broken_name(name: str) -> str | None:
+    """Return the rule that a container's name breaks, None for a sound one."""
+    if NAME.fullmatch(name):
+        return None
+    return "2 to 255 letters, digits, _ and -, the first a letter or digit, are expected"
+
+
+def broken_path(path: str) -> str | None:
+    """Return the rule that a partition key path breaks, None for a sound one."""
+    return None if PATH.fullmatch(path) else "a path such as /line or /plant/line is expected"
 
 
 def _check(container: Container) -> None:
-    errors = check_name_and_path(container.name, container.partition_key_path)
-    if errors:
+    rules = {"name": broken_name(container.name), "partitionKeyPath": broken_path(container.partition_key_path)}
+    if errors := [FieldError(field, rule) for field, rule in rules.items() if rule]:
         raise invalid_fields(errors)
     if container.data_class is DataClass.EVIDENCE:
         raise WorkspaceError(

@@ -1,14 +1,14 @@
 """What a document may be: the rules of Cosmos DB, kept by every store alike."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
 from shared.data_stores.models import DocumentKey, PartitionValue
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
 
 MAX_ID_BYTES: Final = 1023
 MAX_DOCUMENT_BYTES: Final = 2_000_000
@@ -42,27 +42,38 @@ def check_id(document_id: Any, field: str) -> str:
     Raises:
         WorkspaceError: INVALID naming the field.
     """
+    if rule := _broken_id(document_id):
+        raise invalid(field, rule)
+    checked: str = document_id
+    return checked
+
+
+def _broken_id(document_id: Any) -> str | None:
     if not isinstance(document_id, str) or not document_id:
-        raise invalid(field, "a document's id is a text that is not empty")
+        return "a document's id is a text that is not empty"
     if _FORBIDDEN & set(document_id):
-        raise invalid(field, "a document's id holds no control character and none of / \\ # ?")
+        return "a document's id holds no control character and none of / \\ # ?"
     if document_id in _RELATIVE or document_id.endswith(" "):
-        raise invalid(field, "a document's id is not . or .. and does not end with a space")
+        return "a document's id is not . or .. and does not end with a space"
     if len(document_id.encode()) > MAX_ID_BYTES:
-        raise invalid(field, f"a document's id has at most {MAX_ID_BYTES} bytes")
-    return document_id
+        return f"a document's id has at most {MAX_ID_BYTES} bytes"
+    return None
 
 
 def with_id(body: dict[str, Any]) -> dict[str, Any]:
     """Return a new document with a sound id, made where it has none, and without members of the account's own.
 
     Raises:
-        WorkspaceError: INVALID naming ``id`` or the member that holds a number that accounts do not keep.
+        WorkspaceError: INVALID naming ``id`` and each member that holds a number that accounts do not keep.
     """
     document = {"id": body["id"] if "id" in body else str(uuid.uuid4())}
     document |= {name: value for name, value in body.items() if name not in SYSTEM_MEMBERS}
-    check_id(document["id"], "id")
-    check_numbers(document)
+    rule = _broken_id(document["id"])
+    errors = [FieldError("id", rule)] if rule else []
+    # An id that is a number is refused as such already.
+    errors += _large_numbers({name: value for name, value in document.items() if name != "id"})
+    if errors:
+        raise invalid_fields(errors)
     return document
 
 
@@ -84,18 +95,19 @@ def too_large() -> WorkspaceError:
     return WorkspaceError(Kind.TOO_LARGE, "DOCUMENT_TOO_LARGE", detail, maxBytes=MAX_DOCUMENT_BYTES)
 
 
-def check_numbers(document: dict[str, Any]) -> None:
-    """Refuse whole numbers that a double does not hold: Cosmos DB would change them without a word.
+def _large_numbers(document: dict[str, Any]) -> Sequence[FieldError]:
+    """Return the members that hold whole numbers that a double does not: Cosmos DB would change them without a word."""
+    rule = f"holds a whole number beyond {LARGEST_WHOLE}; send it as text"
+    return [FieldError(name, rule) for name, value in document.items() if _holds_large(value)]
 
-    Raises:
-        WorkspaceError: INVALID naming the member of the document that holds one.
-    """
-    for name, value in document.items():
-        level: list[Any] = [value]
-        while level:
-            if any(type(item) is int and abs(item) > LARGEST_WHOLE for item in level):
-                raise invalid(name, f"holds a whole number beyond {LARGEST_WHOLE}; send it as text")
-            level = [inner for item in level for inner in _inner(item)]
+
+def _holds_large(value: Any) -> bool:
+    level: list[Any] = [value]
+    while level:
+        if any(type(item) is int and abs(item) > LARGEST_WHOLE for item in level):
+            return True
+        level = [inner for item in level for inner in _inner(item)]
+    return False
 
 
 def _inner(value: Any) -> Iterable[Any]:

@@ -115,6 +115,7 @@ def test_records_go_only_without_their_container(plant: Service, admin: httpx.Cl
             for path in ("", "/", "a", "/a/", "/a/b/c", "//", "/a\n/")
         ),
         ({"name": "a", "partitionKeyPath": "a"}, ["name", "partitionKeyPath"]),
+        ({"name": "a", "partitionKeyPath": "a", "dataClass": "secret"}, ["name", "partitionKeyPath", "dataClass"]),
     ],
 )
 def test_bad_containers_name_every_field(admin: httpx.Client, changes: dict[str, Any], fields: list[str]) -> None:

@@ -141,6 +141,7 @@ def test_ids_that_the_account_would_not_take_are_refused(editor: httpx.Client, d
         ("", {"line": "x" * 2049}, ["line"]),
         ("", {"line": "l1", "n": 2**53}, ["n"]),
         ("", {"line": "l1", "deep": [{"n": -(2**60)}]}, ["deep"]),
+        ("", {"id": 5, "line": "l1", "n": 2**53, "m": [2**60]}, ["id", "n", "m"]),
         ("?partitionKey=l1&partitionKey=l1", {"line": "l1"}, ["partitionKey"]),
         ("?partitionKey=l1&partitionKeyType=text", {"line": "l1"}, ["partitionKeyType"]),
     ],

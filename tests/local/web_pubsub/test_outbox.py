@@ -44,6 +44,13 @@ class Pipe:
             self._call()
 
 
+async def taken(pipe: Pipe, size: int) -> None:
+    """Return once the pipe took so many bytes; frames of a busy stream wait a moment for each other."""
+    async with asyncio.timeout(30):
+        while sum(map(len, pipe.taken)) < size:  # noqa: ASYNC110  the outbox tells nobody when it has written
+            await asyncio.sleep(0.001)
+
+
 def outbox(pipe: Pipe) -> tuple[Outbox, list[str]]:
     """Return an outbox over a pipe, and where it notes that it overflowed."""
     overflows: list[str] = []
@@ -64,7 +71,7 @@ def test_whatever_the_socket_does_the_order_stays(steps: list[bytes | bool]) -> 
                 pipe.set_room(room=step)
             await asyncio.sleep(0)
         pipe.set_room(room=True)
-        await asyncio.sleep(0)
+        await taken(pipe, sum(len(step) for step in steps if isinstance(step, bytes)))
         assert b"".join(pipe.taken) == b"".join(step for step in steps if isinstance(step, bytes))
         assert not overflows
 
@@ -77,7 +84,7 @@ async def test_frames_of_one_turn_leave_in_one_write() -> None:
     box, _ = outbox(pipe)
     for _ in range(100):
         box.put(b"x" * 1000)
-    await asyncio.sleep(0)
+    await taken(pipe, 100_000)
     assert [len(write) for write in pipe.taken] == [65_000, 35_000]
 
 
@@ -109,7 +116,7 @@ async def test_paced_frames_wait_until_everything_before_was_taken() -> None:
     assert not paced.done()
     pipe.set_room(room=True)
     assert await paced
-    await asyncio.sleep(0)
+    await taken(pipe, len(b"beforepaced"))
     assert pipe.taken == [b"before", b"paced"]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from shared.backends.embedded.faults import answering
+from shared.backends.embedded.grouped_reads import GroupedReads
 from shared.backends.embedded.grouped_writes import GroupedWrites
 from shared.backends.embedded.sqlite import Database
 from shared.data_stores.continuation import FIELD
@@ -114,13 +115,14 @@ class SqliteDocumentStore:
 
     def __init__(self, file: AccountFile) -> None:
         self._reads = file.reads
+        self._point_reads = GroupedReads(file.reads)
         self._writes = file.writes
 
     async def read(self, table: Table, key: DocumentKey) -> Stored | None:
         """Return a document, None when there is none."""
         sql, values = f"SELECT document, etag FROM documents WHERE {_ONE}", _row_key(table, key)  # noqa: S608  own text
         with _answering():
-            row = await self._reads.read(lambda connection: connection.execute(sql, values).fetchone())
+            row = await self._point_reads.read(lambda connection: connection.execute(sql, values).fetchone())
         return None if row is None else Stored(*row)
 
     async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:

@@ -2,14 +2,17 @@
 
 import hashlib
 import json
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
 import pytest
 import rfc8785
 
+from scripts.proof_vectors import TARGET, vectors
 from shared.provenance.hash_rule import genesis_hash, json_integer
-from shared.provenance.merkle import CompactRange
+from shared.provenance.merkle import CompactRange, consistent, included
+from shared.provenance.notes import VerifierKey, opened_checkpoint, origin_of
 from shared.provenance.offline import verify
 from shared.provenance.records import draft, sealed
 
@@ -48,3 +51,26 @@ def test_the_page_shows_the_vectors() -> None:
         assert chain["merkleRoot"] in PAGE
     for vector in CHAINS[0]["records"]:
         assert f"{bytes.fromhex(vector['canonicalHex']).decode()}\n{vector['hash']}\n" in PAGE
+
+
+def test_the_proof_vectors_are_what_the_rule_gives() -> None:
+    """tests/vectors/proofs.json is what scripts/proof_vectors.py makes of the code."""
+    assert TARGET.read_text(encoding="utf-8") == vectors(), "run: .venv/bin/python -m scripts.proof_vectors"
+
+
+def test_the_proof_vectors_hold() -> None:
+    """Each checkpoint opens, each record is in each tree that covers it, each tree begins with the smaller ones."""
+    whole = json.loads(TARGET.read_text(encoding="utf-8"), parse_int=json_integer)
+    place = (whole["workspace"], whole["target"], whole["scopeKey"])
+    key = VerifierKey.parse(whole["verifierKey"])
+    notes = (one["signedNote"].encode() for one in whole["checkpoints"])
+    opened = {made.size: made for made in (opened_checkpoint(note, key, origin_of(*place)) for note in notes)}
+    for checkpoint in opened.values():
+        assert verify(whole["records"], *place, checkpoint) == len(whole["records"])
+    for proof in whole["inclusion"]:
+        leaf = bytes.fromhex(whole["records"][proof["sequence"] - 1]["Hash"])
+        path, size = [b64decode(one) for one in proof["hashes"]], proof["size"]
+        assert included(leaf, proof["sequence"] - 1, size, path, opened[size].root)
+    for growth in whole["growth"]:
+        path, size = [b64decode(one) for one in growth["hashes"]], growth["size"]
+        assert consistent(growth["from"], size, b64decode(growth["fromRoot"]), opened[size].root, path)

@@ -1,0 +1,94 @@
+"""Writes tests/vectors/proofs.json, a small chain with checkpoints and proofs: ``python -m scripts.proof_vectors``."""
+
+import hashlib
+import json
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from shared.provenance.hash_rule import genesis_hash
+from shared.provenance.merkle import CompactRange, consistency_ranges, inclusion_ranges
+from shared.provenance.notes import Checkpoint, VerifierKey, key_name, origin_of, signed_note
+from shared.provenance.records import event_draft, opened, sealed
+
+TARGET = Path(__file__).parents[1] / "tests" / "vectors" / "proofs.json"
+WORKSPACE, CHAIN, SCOPE = "plant-a", "DomainEvents", "batch (7) +ü/*"
+RECORDS = 13
+SIZES = (1, 5, 8, 13)
+STATES: tuple[dict[str, Any], ...] = (
+    {"ph": 7.4, "count": 1e20, "tiny": 1e-7, "limits": [6.5, 7.5]},
+    {"Grüße": "\u20ac \U0001f600", "\ufb33": 1, "\U0001f600": 2, "empty": {}, "none": None},
+    {"control": "\u0000\u001f\u007f", "quote": '"\\/', "zero": -0.0, "__proto__": {"toJSON": "text"}},
+)
+
+
+def vectors() -> str:
+    """Return the vectors as JSON text, the same each time."""
+    key = ec.derive_private_key(int.from_bytes(hashlib.sha256(b"test vectors").digest()), ec.SECP256R1())
+    public = serialization.PublicFormat.SubjectPublicKeyInfo
+    verifier = VerifierKey(key_name(WORKSPACE), key.public_key().public_bytes(serialization.Encoding.DER, public))
+    records = _records()
+    leaves = [bytes.fromhex(record["Hash"]) for record in records]
+    whole = {
+        "rule": "leaf = the 32 bytes of Hash, index = sequence - 1; RFC 6962 trees; C2SP notes of signature type 0x02",
+        "workspace": WORKSPACE,
+        "target": CHAIN,
+        "scopeKey": SCOPE,
+        "genesis": genesis_hash(WORKSPACE, CHAIN, SCOPE),
+        "verifierKey": str(verifier),
+        "records": records,
+        "checkpoints": [_checkpoint(leaves[:size], key, verifier) for size in SIZES],
+        "inclusion": [_inclusion(leaves, sequence, size) for size in SIZES for sequence in range(1, size + 1)],
+        "growth": [_growth(leaves, old, size) for size in SIZES for old in range(1, size + 1)],
+    }
+    return json.dumps(whole, indent=1) + "\n"
+
+
+def _records() -> list[dict[str, Any]]:
+    previous, records = genesis_hash(WORKSPACE, CHAIN, SCOPE), []
+    for sequence in range(1, RECORDS + 1):
+        event = {"ActionType": "Update", "EntityType": "Batch", "EntityID": "B-7", "AfterState": STATES[sequence % 3]}
+        time = f"2026-01-05T08:00:{sequence:02d}.000000Z"
+        record = sealed(event_draft("editor@plant-a", event), sequence, time, previous, "")
+        records.append(opened(record.canonical, record.hash))
+        previous = record.hash
+    return records
+
+
+def _root(leaves: list[bytes]) -> bytes:
+    tree = CompactRange()
+    tree.append(leaves)
+    return tree.root()
+
+
+def _checkpoint(leaves: list[bytes], key: ec.EllipticCurvePrivateKey, verifier: VerifierKey) -> dict[str, Any]:
+    checkpoint = Checkpoint(origin_of(WORKSPACE, CHAIN, SCOPE), len(leaves), _root(leaves))
+    signature = key.sign(checkpoint.text.encode(), ec.ECDSA(hashes.SHA256(), deterministic_signing=True))
+    note = signed_note(checkpoint.text, verifier, signature).decode()
+    return {
+        "origin": checkpoint.origin,
+        "size": checkpoint.size,
+        "rootHash": _base64(checkpoint.root),
+        "signedNote": note,
+    }
+
+
+def _inclusion(leaves: list[bytes], sequence: int, size: int) -> dict[str, Any]:
+    path = [_base64(_root(leaves[first:last])) for first, last in inclusion_ranges(sequence - 1, size)]
+    return {"sequence": sequence, "size": size, "hashes": path}
+
+
+def _growth(leaves: list[bytes], old: int, size: int) -> dict[str, Any]:
+    path = [_base64(_root(leaves[first:last])) for first, last in consistency_ranges(old, size)]
+    return {"from": old, "size": size, "fromRoot": _base64(_root(leaves[:old])), "hashes": path}
+
+
+def _base64(data: bytes) -> str:
+    return b64encode(data).decode()
+
+
+if __name__ == "__main__":
+    TARGET.write_text(vectors(), encoding="utf-8")

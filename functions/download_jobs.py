@@ -11,10 +11,10 @@ from typing import Any, Final
 import azure.durable_functions as df
 import azure.functions as func
 
-from functions.downloads import ORCHESTRATOR
 from shared.observability import count, span
 from shared.wiring import services
 
+ORCHESTRATOR: Final = "cold_download"
 ROUNDS: Final = 20
 """Rounds after which the orchestration begins anew, with an empty history."""
 RETRY: Final = df.RetryOptions(first_retry_interval_in_milliseconds=5_000, max_number_of_attempts=6)

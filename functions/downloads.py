@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from functions.download_jobs import ORCHESTRATOR
 from functions.durable_runner import DurableRunner
 from functions.replies import downloads as replies
 from shared.auth.rights import AccessRight
@@ -18,7 +19,6 @@ from shared.wiring import services
 
 GROUP = Group("downloads")
 ROUTE: Final = "oi-api/downloads"
-ORCHESTRATOR: Final = "cold_download"
 LONGEST_RANGE: Final = timedelta(days=366)
 LONGEST_WAIT_SECONDS: Final = 60
 RUNNER: Final = DurableRunner(ORCHESTRATOR)

@@ -12,26 +12,21 @@ from functools import cache
 import azure.functions as func
 
 from functions.durable_runner import CLIENT
+from functions.lazy_groups import LazyGroup
 from shared.http.cors import Cors
 from shared.http.door import Door
 from shared.http.messages import Reply, Request
-from shared.http.operations import Group
 from shared.wiring import services
 
 type HttpHandler = Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]
 
 
-def http_blueprint(group: Group, *, durable: bool = False) -> func.Blueprint:
-    """Return the functions of an endpoint group, one per route.
-
-    Args:
-        group: what is served.
-        durable: whether its handlers start background work; they find the client in ``durable_runner.CLIENT``.
-    """
+def http_blueprint(group: LazyGroup) -> func.Blueprint:
+    """Return the functions of an endpoint group, one per route."""
     blueprint = func.Blueprint()
-    for route in dict.fromkeys(operation.route for operation in group.operations):
+    for route in dict.fromkeys(endpoint.route for endpoint in group.endpoints):
         name = re.sub(r"\W+", "_", f"{group.name}_{route}").strip("_").lower()
-        if durable:
+        if group.durable:
             _register_with_client(blueprint, name, route)
         else:
             _register(blueprint, name, route)
@@ -71,9 +66,9 @@ def door() -> Door:
     """Return the door of this process."""
     from functions import GROUPS  # noqa: PLC0415  the table of contents imports this module
 
-    operations = (operation for group in GROUPS for operation in group.operations)
+    endpoints = (endpoint for group in GROUPS for endpoint in group.endpoints)
     app = services()
-    return Door(operations, app.authenticator, app.require_feature, app.limits, Cors(app.settings.origins()))
+    return Door(endpoints, app.authenticator, app.require_feature, app.limits, Cors(app.settings.origins()))
 
 
 def _request(req: func.HttpRequest) -> Request:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from functions import GROUPS
+from functions.http_blueprint import door
 from functions.replies import mcp as replies
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
@@ -58,7 +60,6 @@ async def mcp_metadata(call: Call) -> Reply:
 
 
 async def _offers(principal: Principal) -> "Offers":
-    from functions.http_blueprint import door  # noqa: PLC0415  it imports the table of contents, which imports this
     from functions.mcp_catalog import catalog_resources, catalog_tools  # noqa: PLC0415  as cheap as the rest is dear
     from functions.mcp_queries import query_tools  # noqa: PLC0415
     from functions.mcp_tail import tail_tools  # noqa: PLC0415
@@ -84,7 +85,6 @@ async def _offers(principal: Principal) -> "Offers":
 
 
 async def _usable(principal: Principal) -> Mapping[str, Operation]:
-    from functions import GROUPS  # noqa: PLC0415  the table of contents imports this module
     from shared.openapi.document import usable  # noqa: PLC0415
 
     operations = [operation for group in GROUPS for operation in group.operations]

@@ -3,6 +3,7 @@
 import hashlib
 from typing import Any
 
+from functions import GROUPS
 from functions.replies import openapi as replies
 from shared.auth.principals import Principal
 from shared.http.messages import JSON, Reply, json_bytes
@@ -24,8 +25,6 @@ async def openapi_document(call: Call) -> Reply:
 
 
 async def _document(principal: Principal) -> dict[str, Any]:
-    # The table of contents imports this module, and the description is made of all of them.
-    from functions import GROUPS  # noqa: PLC0415
     from shared.openapi.description import describe  # noqa: PLC0415  schemas cost time that other routes do not need
 
     app, operations = services(), [operation for group in GROUPS for operation in group.operations]

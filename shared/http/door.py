@@ -13,7 +13,7 @@ from shared.auth.principals import ANONYMOUS, Principal, Via, unauthenticated
 from shared.errors import Kind, WorkspaceError
 from shared.http.cors import Cors
 from shared.http.messages import Reply, Request
-from shared.http.operations import Access, Call, Operation, Problems
+from shared.http.operations import Access, Call, Endpoint, Operation, Problems
 from shared.http.problems import problem_document
 from shared.http.router import Match, Router
 from shared.http.validation import read
@@ -74,17 +74,17 @@ class Limits(Protocol):
 
 
 class Door:
-    """Serves requests over a set of operations."""
+    """Serves requests over a set of endpoints."""
 
     def __init__(
         self,
-        operations: Iterable[Operation],
+        endpoints: Iterable[Endpoint],
         authenticate: Authenticate,
         require_feature: RequireFeature,
         limits: Limits | None = None,
         cors: Cors | None = None,
     ) -> None:
-        self._router = Router(operations)
+        self._router = Router(endpoints)
         self._authenticate = authenticate
         self._require_feature = require_feature
         self._limits = limits

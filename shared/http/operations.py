@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -108,6 +108,28 @@ class Operation:
     docs: Docs
     problems: Problems
     handler: Handler = field(repr=False, compare=False)
+
+    def loaded(self) -> Self:
+        """Return the operation itself: it is an endpoint that is there."""
+        return self
+
+
+class Endpoint(Protocol):
+    """A method at a route: all that is known of an operation until somebody asks for it."""
+
+    @property
+    def method(self) -> str:
+        """Upper case."""
+        ...
+
+    @property
+    def route(self) -> str:
+        """Template without a leading slash, as an operation has it."""
+        ...
+
+    def loaded(self) -> Operation:
+        """Return the operation that answers here."""
+        ...
 
 
 class Group:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from shared.errors import Kind, WorkspaceError
-from shared.http.operations import Operation
+from shared.http.operations import Endpoint, Operation
 
 _ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
@@ -23,15 +23,15 @@ class Match:
 
 
 class Router:
-    """All operations, by route; literal segments win over parameters, parameters over the rest of a path."""
+    """All endpoints, by route; literal segments win over parameters, parameters over the rest of a path."""
 
-    def __init__(self, operations: Iterable[Operation]) -> None:
-        self._routes: dict[str, dict[str, Operation]] = {}
-        for operation in operations:
-            methods = self._routes.setdefault(operation.route, {})
-            if operation.method in methods:
-                raise ValueError(f"two operations answer {operation.method} /{operation.route}")
-            methods[operation.method] = operation
+    def __init__(self, endpoints: Iterable[Endpoint]) -> None:
+        self._routes: dict[str, dict[str, Endpoint]] = {}
+        for endpoint in endpoints:
+            methods = self._routes.setdefault(endpoint.route, {})
+            if endpoint.method in methods:
+                raise ValueError(f"two operations answer {endpoint.method} /{endpoint.route}")
+            methods[endpoint.method] = endpoint
         templates = sorted((route for route in self._routes if "{" in route), key=_precedence)
         self._patterns = [(_pattern(route), self._routes[route]) for route in templates]
 
@@ -44,9 +44,9 @@ class Router:
         wanted = "GET" if method == "HEAD" else method
         allowed: set[str] = set()
         for methods, parameters in self._candidates(_normalised(path.removeprefix("/"))):
-            operation = methods.get(wanted)
-            if operation is not None:
-                return Match(operation, parameters)
+            endpoint = methods.get(wanted)
+            if endpoint is not None:
+                return Match(endpoint.loaded(), parameters)
             allowed.update(methods)
         if not allowed:
             raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "There is nothing at this address.")
@@ -57,7 +57,7 @@ class Router:
             allow=sorted(allowed | {"HEAD"} if "GET" in allowed else allowed),
         )
 
-    def _candidates(self, path: str) -> Iterable[tuple[Mapping[str, Operation], Mapping[str, str]]]:
+    def _candidates(self, path: str) -> Iterable[tuple[Mapping[str, Endpoint], Mapping[str, str]]]:
         literal = self._routes.get(path)
         if literal is not None:
             yield literal, {}

@@ -1,0 +1,57 @@
+"""Endpoint groups by what they answer; the module of a group is loaded for the first request that is its own.
+
+Models, domains and descriptions of a group cost time that neither the start nor a request to another group shall wait
+for. The host and the router need to know no more of an operation than its method and route.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+
+from shared.http.operations import Group, Operation
+
+
+class LazyGroup:
+    """An endpoint group, known by its operations' methods and routes until one of them is asked for.
+
+    Args:
+        name: the group's.
+        module: declares the group as ``GROUP``.
+        addresses: the method and route of each operation, in the order of their declaration: ``GET healthz``.
+        durable: whether its handlers start background work; they find the client in ``durable_runner.CLIENT``.
+    """
+
+    def __init__(self, name: str, module: str, *addresses: str, durable: bool = False) -> None:
+        self.name = name
+        self.durable = durable
+        self._module = module
+        parts = (address.partition(" ") for address in addresses)
+        self.endpoints = tuple(LazyEndpoint(method, route, self) for method, _, route in parts)
+
+    @cached_property
+    def operations(self) -> tuple[Operation, ...]:
+        """The operations, loaded on first use.
+
+        Raises:
+            ImportError: the module cannot be loaded; the next use tries again.
+            LookupError: the module declares something else than is listed.
+        """
+        group: Group = import_module(self._module).GROUP
+        listed = [(self.name, one.method, one.route) for one in self.endpoints]
+        declared = [(group.name, one.method, one.route) for one in group.operations]
+        if listed != declared:
+            raise LookupError(f"{self._module} declares {declared}, but the table of contents lists {listed}")
+        return tuple(group.operations)
+
+
+@dataclass(frozen=True, slots=True)
+class LazyEndpoint:
+    """A method at a route of a group that may not be loaded yet."""
+
+    method: str
+    route: str
+    group: LazyGroup
+
+    def loaded(self) -> Operation:
+        """Return the operation, loading its group's module where no request has needed it yet."""
+        return next(one for one in self.group.operations if (one.method, one.route) == (self.method, self.route))

@@ -8,8 +8,10 @@ the order in which the host tries overlapping routes.
 import re
 from collections.abc import Awaitable, Callable
 from functools import cache
+from typing import Any, Final
 
 import azure.functions as func
+from werkzeug.datastructures import Headers
 
 from functions.durable_runner import CLIENT
 from functions.lazy_groups import LazyGroup
@@ -17,6 +19,8 @@ from shared.http.cors import Cors
 from shared.http.door import Door
 from shared.http.messages import Reply, Request
 from shared.wiring import services
+
+_NO_CONTENT: Final = frozenset({204, 304})
 
 type HttpHandler = Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]
 
@@ -97,7 +101,32 @@ def _target(url: str, host: str) -> tuple[str, str]:
     return path if path.startswith("/") else f"/{path}", query
 
 
+class _Untyped(func.HttpResponse):
+    """A response without content, which has no type either; the binding adds one wherever there is none."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(status_code=reply.status)
+        kept = {name: value for name, value in reply.headers.items() if name.lower() != "content-type"}
+        self._untyped = _UntypedHeaders(kept)
+
+    @property
+    def headers(self) -> Headers:
+        """The headers, of which none is a Content-Type."""
+        return self._untyped
+
+
+class _UntypedHeaders(Headers):
+    """Headers that take no Content-Type."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Set a header."""
+        if str(key).lower() != "content-type":
+            super().__setitem__(key, value)
+
+
 def _response(reply: Reply) -> func.HttpResponse:
+    if reply.status in _NO_CONTENT or (not reply.body and "Content-Type" not in reply.headers):
+        return _Untyped(reply)
     return func.HttpResponse(
         reply.body,
         status_code=reply.status,

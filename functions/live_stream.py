@@ -58,7 +58,7 @@ def _offered_token(request: Request) -> str:
 async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
     """Listen to impulses as they come, over a WebSocket."""
     live = services().live_stream
-    if call.request.headers.get("upgrade", "").lower() == "websocket":
+    if _upgrades(call.request):
         link = await live.link(call.principal, call.query, _parameters(call.request))
         return Reply(307, b"", {"Location": link.url})
     await live.connections(call.query)
@@ -104,6 +104,12 @@ async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
         answer | ({"subprotocol": subprotocol} if subprotocol else {}),
         headers={"ce-connectionState": base64.b64encode(json.dumps(state).encode()).decode()},
     )
+
+
+def _upgrades(request: Request) -> bool:
+    """Return whether a request asks for a WebSocket; Upgrade counts only where Connection names it (RFC 9110 7.8)."""
+    options = [each.strip().lower() for each in request.headers.get("connection", "").split(",")]
+    return "upgrade" in options and request.headers.get("upgrade", "").lower() == "websocket"
 
 
 def _admission_door(event: ConnectEvent) -> Door:

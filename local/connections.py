@@ -12,6 +12,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from local.authority import split_target
+from local.heads import HeadSizes
 from local.refusals import RawHeaders, refusal, request_id, timed_out
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply
@@ -73,6 +74,7 @@ class Connection(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._refused = False
         self._upgraded = False
+        self._sizes = HeadSizes()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Take a connection, or refuse it when there are too many."""
@@ -95,6 +97,8 @@ class Connection(HttpToolsProtocol):
             return
         self._heard = self.loop.time()
         super().data_received(data)
+        if not self._sizes.add_data(len(data)):
+            self._refuse_head()
         if self._timer is None and not self._upgraded and not self.transport.is_closing():
             self._arm(self._limits.seconds)
 
@@ -102,7 +106,23 @@ class Connection(HttpToolsProtocol):
         """Note that a request begins."""
         self._stage = _Stage.HEADERS
         self._begun = self._heard
+        self._sizes.begin()
         super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the request target."""
+        self._sizes.add_target(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header, or a trailer."""
+        self._sizes.add_header(name, value)
+        super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        self._sizes.tell()
+        super().on_body(body)
 
     def on_headers_complete(self) -> None:
         """Note that a body may follow; a host in the request target goes before the header (RFC 9112 section 3.2.2)."""
@@ -114,6 +134,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Note that the request is whole."""
+        self._sizes.tell()
         self._stage = _Stage.NOTHING
         super().on_message_complete()
 
@@ -126,9 +147,17 @@ class Connection(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP, unless that would be taken for the answer to an earlier request."""
-        error = invalid("request", msg.rstrip("."))
-        self._end(refusal(error, self._request_id(), close=True))
+        """Refuse what is not HTTP or too large, unless that would be taken for the answer to an earlier request."""
+        error = self._sizes.error or invalid("request", msg.rstrip("."))
+        reply = refusal(error, self._request_id(), close=True)
+        if self._may_reply():
+            self._turn_away(reply)
+        else:
+            self.transport.close()
+
+    def _refuse_head(self) -> None:
+        if not self._refused:
+            self.send_400_response("")
 
     def _arm(self, seconds: float) -> None:
         self._timer = self.loop.call_later(seconds, self._look)
@@ -163,20 +192,31 @@ class Connection(HttpToolsProtocol):
 
     def _end(self, reply: Reply) -> None:
         """Reply and close; only close where the reply would come before or into another one."""
-        if self._stage is _Stage.BODY:
-            free = not self.pipeline and not self.cycle.response_started
-        else:
-            free = not self._is_answering()
-        if free:
+        if self._may_reply():
             self._write(reply)
         self.transport.close()
 
+    def _may_reply(self) -> bool:
+        if self._stage is _Stage.BODY:
+            return not self.pipeline and not self.cycle.response_started
+        return not self._is_answering()
+
     def _refuse_connection(self) -> None:
         _LOGGER.warning("too many connections; one is refused", extra=fields(limit=self._limits.connections))
-        self._refused = True
         self.connections.discard(self)
         error = WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", "The host has no connection left; try again.")
-        self._write(refusal(error, request_id(()), close=True))
+        self._turn_away(refusal(error, request_id(()), close=True))
+
+    def _turn_away(self, reply: Reply) -> None:
+        """Reply, and close a little later; what still comes is thrown away."""
+        self._refused = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._is_answering():
+            # The application waits for the rest of the body; nothing that it says may follow this reply.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self._write(reply)
         self.transport.write_eof()
         self._timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
 

@@ -16,6 +16,8 @@ class Kind(StrEnum):
     CONFLICT = "conflict"
     PRECONDITION_FAILED = "precondition_failed"
     TOO_LARGE = "too_large"
+    TARGET_TOO_LONG = "target_too_long"
+    HEADERS_TOO_LARGE = "headers_too_large"
     UNPROCESSABLE = "unprocessable"
     UPGRADE_REQUIRED = "upgrade_required"
     THROTTLED = "throttled"

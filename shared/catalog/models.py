@@ -1,7 +1,7 @@
 """The workspace document, and the same things as the service holds them."""
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import Field, PlainSerializer, SerializerFunctionWrapHandler, StringConstraints, model_serializer
 
@@ -248,11 +248,15 @@ class Verb(StrEnum):
     DELETE = "delete"
 
 
+PARTITION_KEY_PATH: Final = r"/[A-Za-z0-9_.-]{1,128}(/[A-Za-z0-9_.-]{1,128})?"
+"""One member, or a member of a member; what paths of other characters mean depends on who reads them."""
+
+
 class Container(Model):
     """A container's record in the workspace."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{1,254}$")]
-    partition_key_path: Annotated[str, StringConstraints(pattern=r"^/[^/]+(/[^/]+)?$")] = Field(
+    partition_key_path: Annotated[str, StringConstraints(pattern=f"^{PARTITION_KEY_PATH}$")] = Field(
         alias="partitionKeyPath"
     )
     data_class: DataClass = Field(alias="dataClass")

@@ -10,7 +10,7 @@ from shared.auth.principals import Principal
 from shared.catalog.apply import CatalogService
 from shared.catalog.diff import Change
 from shared.catalog.items import ItemKind, container_key, definition_of
-from shared.catalog.models import Container, DataClass
+from shared.catalog.models import PARTITION_KEY_PATH, Container, DataClass
 from shared.catalog.ports import StoredCatalog
 from shared.catalog.snapshot import Catalog, OwnedDatabase
 from shared.data_stores.failures import container_exists
@@ -20,7 +20,7 @@ from shared.data_stores.tables import database_not_found
 from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,254}")
-PATH: Final = re.compile(r"/[^/]+(/[^/]+)?")
+PATH: Final = re.compile(PARTITION_KEY_PATH)
 EVIDENCE_REASON: Final = (
     "Evidence belongs in the audit chains: a container's documents can be replaced and deleted without a trace."
 )
@@ -159,7 +159,11 @@ def broken_name(name: str) -> str | None:
 
 def broken_path(path: str) -> str | None:
     """Return the rule that a partition key path breaks, None for a sound one."""
-    return None if PATH.fullmatch(path) else "a path such as /line or /plant/line is expected"
+    return (
+        None
+        if PATH.fullmatch(path)
+        else "a path such as /line or /plant/line, of letters, digits, _, . and -, is expected"
+    )
 
 
 def _check(container: Container) -> None:

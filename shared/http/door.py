@@ -11,6 +11,7 @@ from typing import Protocol
 from shared import logs
 from shared.auth.principals import ANONYMOUS, Principal, Via, unauthenticated
 from shared.errors import Kind, WorkspaceError
+from shared.http import sizes
 from shared.http.cors import Cors
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Endpoint, Operation, Problems
@@ -118,6 +119,8 @@ class Door:
         try:
             match = self._router.match(request.method, request.path)
             route, problems = match.operation.route, match.operation.problems
+            if known is None:
+                sizes.check(request)
             caller = await self._caller(match.operation, request, known)
             # What another interface asks for its caller was counted when that caller came.
             limits = None if known is not None or caller is ANONYMOUS else self._limits

@@ -13,6 +13,7 @@ from shared.timestamps import rfc3339
 
 JSON = "application/json"
 PROBLEM_JSON = "application/problem+json"
+MAX_PARAMETERS = 200
 _OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 
 
@@ -40,7 +41,9 @@ class Request:
         Raises:
             ValueError: there are more than 200 of them, or one is not UTF-8.
         """
-        return parse_qsl(self.query, keep_blank_values=True, max_num_fields=200, errors="strict")
+        if self.query.count("&") >= MAX_PARAMETERS:
+            raise ValueError(f"it has more than {MAX_PARAMETERS} parameters")
+        return parse_qsl(self.query, keep_blank_values=True, errors="strict")
 
 
 @dataclass(slots=True)

@@ -1,0 +1,213 @@
+"""How large a request may be: every limit has its own answer, and what is just within it passes."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from shared.http.sizes import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET
+from tests.service.running import Service, failing_fields, problem
+
+MIB = 1024 * 1024
+EVENT = b'{"ActionType":"a","EntityType":"b","EntityID":"c","AfterState":{"v":%b}}'
+EVENTS = "/oi-api/provenance/events"
+TABLE = "/oi-api/data-stores/mes/databases/orders/tables/notes"
+
+
+@pytest.fixture(scope="module")
+def admin(service: Service) -> httpx.Client:
+    """Return a caller with every right."""
+    return service.caller("admin@t")
+
+
+@contextmanager
+def raw(service: Service) -> Iterator[socket.socket]:
+    """Return a connection that sends what no client library would."""
+    parts = urlsplit(service.url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
+        yield connection
+
+
+def answered(connection: socket.socket) -> httpx.Response:
+    """Return all that comes until the host closes."""
+    received = b"".join(iter(lambda: connection.recv(65_536), b""))
+    head, _, body = received.partition(b"\r\n\r\n")
+    status, *lines = head.decode("latin-1").split("\r\n")
+    headers = [(name, value) for name, _, value in (line.partition(": ") for line in lines)]
+    return httpx.Response(int(status.split()[1]), headers=headers, content=body)
+
+
+def test_a_target_has_a_longest_length(service: Service) -> None:
+    """Path and query of 8,192 bytes pass, one byte more is 414, whichever of the two is long."""
+    client = service.anonymous()
+    assert client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?"))).status_code == 200
+    problem(client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?") + 1)), 414, "URI_TOO_LONG")
+    problem(client.get("/oi-api/warm-queries/" + "a" * MAX_TARGET), 414, "URI_TOO_LONG")
+    problem(client.get("/healthz?" + "a" * 60_000), 414, "URI_TOO_LONG")
+
+
+def test_headers_have_a_highest_number(service: Service) -> None:
+    """100 headers pass, more are 431, also under one name."""
+    client = service.anonymous()
+    own = len(client.build_request("GET", "/healthz").headers.raw)
+    fitting = [(f"x-{number}", "1") for number in range(MAX_HEADERS - own)]
+    assert client.get("/healthz", headers=fitting).status_code == 200
+    problem(client.get("/healthz", headers=[*fitting, ("x-more", "1")]), 431, "HEADERS_TOO_LARGE")
+    problem(client.get("/healthz", headers=[("x-same", "1")] * (MAX_HEADERS + 1)), 431, "HEADERS_TOO_LARGE")
+
+
+@pytest.mark.parametrize("size", [MAX_HEADER_BYTES, 300_000, 3_000_000])
+def test_headers_have_a_largest_size(service: Service, size: int) -> None:
+    """A large header passes below 32 KiB; above it is 431, and said before all of it has come."""
+    client = service.anonymous()
+    assert client.get("/healthz", headers={"x-large": "a" * (MAX_HEADER_BYTES - 1024)}).status_code == 200
+    problem(client.get("/healthz", headers={"x-large": "a" * size}), 431, "HEADERS_TOO_LARGE")
+
+
+@pytest.mark.parametrize(
+    ("begin", "status"),
+    [
+        (b"GET /", 414),
+        (b"GET /healthz?", 414),
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\n", 431),
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\nx: ", 431),
+    ],
+)
+def test_a_head_without_end_is_not_kept(service: Service, begin: bytes, status: int) -> None:
+    """A target, a header name or a header value that never ends is refused while it comes, not collected."""
+    with raw(service) as connection:
+        connection.sendall(begin)
+        sent = 0
+        try:
+            while sent < 4 * MIB:
+                connection.sendall(b"a" * 65_536)
+                sent += 65_536
+        except OSError:
+            pass  # the host hung up on the rest
+        assert sent <= 4 * MIB
+    with raw(service) as connection:
+        connection.sendall(begin + b"a" * (MAX_HEADER_BYTES * 9))
+        reply = answered(connection)
+    assert reply.status_code == status
+    problem(reply, status, "URI_TOO_LONG" if status == 414 else "HEADERS_TOO_LARGE")
+
+
+def test_trailers_and_chunk_extensions_count(service: Service) -> None:
+    """What a chunked body carries beside its content is limited as headers are."""
+    begin = b"POST /oi-api/mcp HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1"
+    for flood in (
+        b";a=" + b"b" * 600_000,
+        b"\r\na\r\n0\r\nx: " + b"b" * 600_000,
+        b"\r\na\r\n0\r\n" + b"a: b\r\n" * 200,
+    ):
+        with raw(service) as connection:
+            for part in (begin, flood[:1], flood[1:]):
+                connection.sendall(part)
+            problem(answered(connection), 431, "HEADERS_TOO_LARGE")
+
+
+def test_other_callers_are_served_during_a_flood(service: Service) -> None:
+    """Headers that do not end take nothing from anybody else."""
+    with raw(service) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\nx: " + b"a" * 20_000)
+        assert service.anonymous().get("/healthz").status_code == 200
+
+
+def test_a_query_has_a_highest_number_of_parameters(admin: httpx.Client) -> None:
+    """200 parameters are read, more are a 400 that says so."""
+    address = "/oi-api/warm-queries/per-minute"
+    assert admin.get(f"{address}?" + "&".join(f"a{number}=1" for number in range(200))).status_code == 200
+    reply = admin.get(f"{address}?" + "&".join(f"a{number}=1" for number in range(201)))
+    assert failing_fields(reply) == ["query"]
+    assert "more than 200 parameters" in reply.json()["detail"]
+
+
+def test_a_body_has_a_largest_size(admin: httpx.Client) -> None:
+    """1 MiB of JSON, 2 MiB for documents; beyond it 413, whether its length is told or not."""
+    padding = b" " * (MIB - len(EVENT % b"1"))
+    assert admin.post(EVENTS, content=EVENT % b"1" + padding).status_code == 201
+    problem(admin.post(EVENTS, content=EVENT % b"1" + padding + b" "), 413, "BODY_TOO_LARGE")
+    problem(admin.post(EVENTS, content=iter([EVENT % b"1", padding, b" "])), 413, "BODY_TOO_LARGE")
+    problem(admin.post(TABLE, content=b'{"id":"x"}' + b" " * 2 * MIB), 413, "BODY_TOO_LARGE")
+
+
+def test_a_body_beyond_the_hosts_own_limit_is_refused_unread(admin: httpx.Client, service: Service) -> None:
+    """Over 100 MB, what Content-Length announces is answered before it comes."""
+    with raw(service) as connection:
+        connection.sendall(b"POST /oi-api/telemetry/press HTTP/1.1\r\nHost: a\r\nContent-Length: 104857601\r\n\r\n")
+        assert answered(connection).json()["code"] == "BODY_TOO_LARGE"
+    assert admin.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        (b"[" * 101 + b"]" * 101, "nested deeper than 100 levels"),
+        (b"[" * 5_000 + b"]" * 5_000, "nested deeper than 100 levels"),
+        (b"1" * 5_000, "a number has too many digits"),
+        (b"1e999", "a number lies beyond the range of a double"),
+        (b'{"a":1,"a":2}', "the key 'a' stands twice in one object"),
+        (b'"\\ud800"', "a lone surrogate is not a character"),
+        (b"NaN", "NaN is not JSON"),
+    ],
+)
+def test_json_that_breaks_a_rule_is_told_which(admin: httpx.Client, value: bytes, rule: str) -> None:
+    """Depth, digits, range, keys and characters each have a rule, and the 400 names it."""
+    reply = admin.post(EVENTS, content=EVENT % value)
+    assert failing_fields(reply, 400, "BODY_NOT_JSON") == ["body"]
+    assert rule in reply.json()["detail"]
+
+
+def test_json_may_be_nested_and_long_up_to_its_limits(admin: httpx.Client) -> None:
+    """98 levels below the two of the event, and a string that fills the body, are stored."""
+    assert admin.post(EVENTS, content=EVENT % (b"[" * 98 + b"]" * 98)).status_code == 201
+    assert admin.post(EVENTS, content=EVENT % (b'"' + b"a" * 1_000_000 + b'"')).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "body", "field"),
+    [
+        ("POST", "/workspace/api/keys", {"name": "n" * 257}, "name"),
+        ("POST", EVENTS, {"ScopeKey": "s" * 1025}, "scopeKey"),
+        ("PUT", "/oi-api/warm-queries/long", {"name": "n" * 257, "surface": "hall", "kql": "Telemetry"}, "name"),
+        ("PUT", "/oi-api/warm-queries/long", {"name": "n", "surface": "hall", "kql": "T" * 65_537}, "kql"),
+    ],
+)
+def test_names_and_texts_have_a_longest_length(
+    admin: httpx.Client, method: str, address: str, body: dict[str, str], field: str
+) -> None:
+    """A string that is too long for what it names is a 400 naming the field."""
+    event = {"ActionType": "a", "EntityType": "b", "EntityID": "c"}
+    assert failing_fields(admin.request(method, address, json={**event, **body})) == [field]
+
+
+def test_a_document_needs_an_object(admin: httpx.Client) -> None:
+    """An empty body, or JSON that is no object, is 400 and says what is wrong."""
+    for content, rule in ((b"", "not JSON"), (b"  ", "not JSON"), (b"[]", "dictionary"), (b"null", "dictionary")):
+        reply = admin.post(TABLE, content=content)
+        assert failing_fields(reply, 400, reply.json()["code"]) == ["body"]
+        assert rule in reply.json()["detail"], reply.text
+
+
+def test_answers_without_content_have_no_type(admin: httpx.Client) -> None:
+    """204 and 304 carry no Content-Type, and no other empty answer one that nobody gave."""
+    made = admin.post(TABLE, json={"id": "typeless"})
+    known = admin.get(f"{TABLE}/typeless", headers={"If-None-Match": made.headers["ETag"]})
+    gone = admin.delete(f"{TABLE}/typeless")
+    page = admin.get("/oi-api/explorer")
+    same = admin.get("/oi-api/explorer", headers={"If-None-Match": page.headers.get("ETag", '"none"')})
+    assert (known.status_code, gone.status_code) == (304, 204)
+    for reply in (known, gone, *([same] if same.status_code == 304 else [])):
+        assert reply.content == b""
+        assert "content-type" not in reply.headers
+
+
+@pytest.mark.parametrize("headers", [{"Upgrade": "websocket"}, {"Upgrade": "websocket", "Connection": "keep-alive"}])
+def test_an_upgrade_that_the_connection_does_not_name_is_none(admin: httpx.Client, headers: dict[str, str]) -> None:
+    """Upgrade counts only where Connection names it; without it the stream says what it speaks."""
+    reply = admin.get("/oi-api/live-stream", headers=headers)
+    problem(reply, 426, "UPGRADE_REQUIRED")
+    assert reply.headers["upgrade"] == "websocket"

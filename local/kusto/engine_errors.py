@@ -12,6 +12,7 @@ from local.kusto.errors import (
     faulty,
     internal_error,
     out_of_memory,
+    runaway,
     semantic_error,
     timed_out,
     too_complex,
@@ -22,7 +23,9 @@ from local.kusto.sandbox import abandon
 _LOGGER = logging.getLogger(__name__)
 MARK = "kql:"
 """Begins the message of an ``error()`` in the SQL that is a fault of the query; the code of the fault follows."""
-_MARKED_FAULT = re.compile(r"Invalid Input Error: kql:(?P<code>SEM\d{4}|EMB\d{4}):(?P<message>[^\n]*)")
+RUNAWAY = "80DA0007"
+"""Marks the fault of a query that would make something of a size that the engine does not hold."""
+_MARKED_FAULT = re.compile(r"Invalid Input Error: kql:(?P<code>SEM\d{4}|EMB\d{4}|80DA0007):(?P<message>[^\n]*)")
 _DETAIL = 300
 _UNKNOWN_COLUMN = tuple(
     re.compile(pattern)
@@ -70,7 +73,7 @@ def reworded(error: duckdb.Error) -> QueryError:
     """
     fault = _MARKED_FAULT.match(str(error))
     if fault is not None:
-        return faulty(fault["code"], fault["message"])
+        return runaway(fault["message"]) if fault["code"] == RUNAWAY else faulty(fault["code"], fault["message"])
     text = str(error).split("\n", 1)[0]
     detail = text.partition(": ")[2] or text
     match error:

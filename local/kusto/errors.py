@@ -234,6 +234,16 @@ def out_of_memory() -> QueryError:
     )
 
 
+def runaway(message: str) -> QueryError:
+    """The query makes a single value that is too large."""
+    return QueryError(
+        status=200,
+        code="LimitsExceeded",
+        type_name="KustoServicePartialQueryFailureLimitsExceededException",
+        message=f"Query execution has exceeded the allowed limits (80DA0007): {message} (E_RUNAWAY_QUERY).",
+    )
+
+
 def timed_out() -> QueryError:
     """The query did not finish within its server time-out."""
     return QueryError(

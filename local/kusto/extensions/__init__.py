@@ -38,6 +38,7 @@ from local.kusto.extensions import (
     strings,
     subpipeline,
     tabular,
+    text_sizes,
     top_nested,
     unions,
     values,
@@ -98,4 +99,5 @@ EXTENSIONS: tuple[Extension, ...] = (
     arithmetic,
     ranges,
     unions,
+    text_sizes,
 )

@@ -32,6 +32,19 @@ EXPANDING = [
 ]
 LEFT_BYTES = 1_500_000_000
 """Of the 2.6 GB that bound the process, what may still be taken once greedy queries are over."""
+GIGABYTE = "print a = strrep('x', 1000) | extend b = strrep(a, 1000) | extend c = strrep(b, 1000)"
+"""One text of a gigabyte, which the engine still holds."""
+JOINED = [
+    "strcat(c, c, c, c, c)",
+    "strcat_delim('-', c, c, tostring(dynamic(null)), c, c, c)",
+    "strcat(substring(c, 1), strcat(c, '!'), tolower(c), c, c)",
+    "strrep(c, 1000)",
+    "strcat_array(pack_array(c, c, c, c, c), '')",
+    "tostring(pack_array(c, c, c, c, c))",
+    "url_encode(c)",
+    "base64_encode_tostring(c)",
+    "replace_string(c, 'x', c)",
+]
 HONEST = "range x from 1 to 2000000 step 1 | summarize n = dcount(tostring(x)), s = sum(x)"
 GREEDY = [
     "range x from 1 to 100000000 step 1 | summarize make_list(x)",
@@ -63,6 +76,23 @@ def test_single_values_of_gigabytes_fail_the_query_alone(endpoint: Endpoint, tex
     assert "E_RUNAWAY_QUERY" in str(endpoint.error(text, servertimeout=timedelta(seconds=20)))
     assert endpoint.process.poll() is None
     assert endpoint.rows("Telemetry | count") == [[2000]]
+
+
+@pytest.mark.parametrize("text", JOINED)
+def test_texts_that_no_engine_holds_fail_the_query_alone(endpoint: Endpoint, text: str) -> None:
+    """A text of more than 4 GiB is too large before it is made; it does not end the database, as DuckDB's own check."""
+    error = endpoint.error(f"{GIGABYTE} | project n = strlen({text})", servertimeout=timedelta(seconds=20))
+    assert "E_RUNAWAY_QUERY" in str(error)
+    assert endpoint.process.poll() is None
+    assert endpoint.rows("Telemetry | count") == [[2000]]
+
+
+def test_a_text_that_doubles_with_every_operator_is_refused(endpoint: Endpoint) -> None:
+    """The bound holds for what operators before have made, too, and is told with the function that passed it."""
+    doubling = "print a = strrep('x', 1024)" + " | extend a = strcat(a, a)" * 14
+    assert endpoint.rows(f"{doubling} | project strlen(a)") == [[16_777_216]]
+    error = endpoint.error(f"{doubling} | project n = strlen(strcat(a, a))")
+    assert "strcat() makes a text of more than 16777216 bytes (E_RUNAWAY_QUERY)" in str(error)
 
 
 def test_gigabytes_asked_for_again_and_again_leave_room_for_honest_queries(endpoint: Endpoint) -> None:

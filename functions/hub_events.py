@@ -7,7 +7,10 @@ from typing import Any
 
 import azure.functions as func
 
+from functions.enqueued_times import read_quickly
 from shared.telemetry.models import HubEvent
+
+read_quickly()
 
 IOT_HUB_DEVICE = "connection-device-id"
 """The IoT Hub's system property, without the prefix ``iothub-``."""

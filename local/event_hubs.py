@@ -12,8 +12,8 @@ from local.protos import RetryContext, TypedData
 from local.retries import REDELIVERY
 from local.stopping import Stopping
 from local.worker import FunctionFailed, LoadedFunction, invoke
+from shared.backends.embedded.hub import StoredEvent
 from shared.logs import fields, logger
-from shared.telemetry.models import HubEvent
 
 DEFAULT_GROUP = "$Default"
 _LOGGER = logger("local.event_hubs")
@@ -85,15 +85,15 @@ class PartitionLoop:
                 after = delivery.last
                 await self._commit(after)
 
-    async def _read(self, after: int) -> list[HubEvent]:
+    async def _read(self, after: int) -> list[StoredEvent]:
         where, limit = self._reader, self._batch_size
-        return await self._hub.do(lambda reader: reader.read(where.hub, where.partition, after, limit))
+        return await self._hub.do(lambda reader: reader.stored(where.hub, where.partition, after, limit))
 
     async def _commit(self, sequence_number: int) -> None:
         where = self._reader
         await self._hub.do(lambda reader: reader.commit(where.hub, where.group, where.partition, sequence_number))
 
-    def _deliveries(self, events: list[HubEvent]) -> Iterable[_Delivery]:
+    def _deliveries(self, events: list[StoredEvent]) -> Iterable[_Delivery]:
         binary = self._setting.binary
         if self._setting.many:
             data = event_metadata.bodies(events, binary=binary)

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from shared.cold_data.inventory import summary
 from shared.cold_data.names import Run, batch_name, hour_folder, hour_of, other_name
 from shared.cold_data.ports import Blob, BlobStore
-from shared.cold_data.tables import Arrived, Summary, parquet
+from shared.cold_data.tables import Arrived, Summary, microseconds, parquet
 from shared.logs import fields, logger
 from shared.telemetry import unrouted
 from shared.telemetry.impulses import decode
@@ -18,7 +18,6 @@ AT_ONCE = 4
 """Blobs of a batch that are stored at the same time."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _LOGGER = logger("cold_data.archive")
 
 
@@ -76,17 +75,18 @@ class Archive:
 
 
 def _written(events: Sequence[HubEvent]) -> Iterator[_Written]:
-    groups: dict[tuple[str, str], list[Arrived]] = {}
+    groups: dict[tuple[str, datetime, str], list[Arrived]] = {}
     for event in events:
         impulse = _impulse(event)
-        folder = hour_folder(impulse.connection, hour_of(impulse.timestamp))
-        groups.setdefault((folder, event.partition), []).append(Arrived(impulse, event))
-    for (folder, partition), arrived in groups.items():
+        groups.setdefault((impulse.connection, hour_of(impulse.timestamp), event.partition), []).append(
+            Arrived(impulse, event)
+        )
+    for (connection, hour, partition), arrived in groups.items():
         numbers = [each.event.sequence_number for each in arrived]
-        times = [(each.event.enqueued_at - _EPOCH) // _MICROSECOND for each in arrived]
-        found = Summary(len(arrived), 0, min(times), max(times))
+        times = [each.event.enqueued_at for each in arrived]
+        found = Summary(len(arrived), 0, microseconds(min(times)), microseconds(max(times)))
         name = batch_name(Run(partition, min(numbers), max(numbers)))
-        yield _Written(folder, name, parquet(arrived, found), found)
+        yield _Written(hour_folder(connection, hour), name, parquet(arrived, found), found)
 
 
 def _impulse(event: HubEvent) -> Impulse:

@@ -2,15 +2,21 @@
 
 import io
 import json
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 from shared.telemetry.json_text import serialise
 from shared.telemetry.models import HubEvent, Impulse
 
 SUMMARY = "oi"
 """Key of the summary in a Parquet file's key-value metadata."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 COLUMNS = (
     "timestamp",
@@ -26,8 +32,7 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Arrived:
+class Arrived(NamedTuple):
     """An impulse and the event that brought it."""
 
     impulse: Impulse
@@ -62,15 +67,20 @@ def parquet(arrived: Sequence[Arrived], summary: Summary) -> bytes:
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
-    ordered = sorted(arrived, key=lambda each: (each.impulse.timestamp, each.event.sequence_number))
-    columns: list[tuple[Any, ...]] = [*zip(*map(_cells, ordered), strict=True)]
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, _schema(), strict=True)]
+    ordered = sorted(arrived, key=_order)
     schema = _schema().with_metadata({SUMMARY: summary.text()})
     target = io.BytesIO()
     # Values of these two rarely repeat; a dictionary of them would only be thrown away.
     repeating = [name for name in COLUMNS if name not in {"message_id", "payload"}]
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), target, compression="zstd", use_dictionary=repeating)
+    pq.write_table(
+        pa.Table.from_arrays([*_columns(ordered)], schema=schema), target, compression="zstd", use_dictionary=repeating
+    )
     return target.getvalue()
+
+
+def microseconds(instant: datetime) -> int:
+    """Return an aware instant as microseconds since 1970."""
+    return (instant - _EPOCH) // _MICROSECOND
 
 
 def summary_of(end: bytes, size: int) -> Summary:
@@ -102,22 +112,48 @@ def footer_size(end: bytes) -> int:
 def _schema() -> Any:
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
-    instant = pa.timestamp("us", "UTC")
-    types = {"timestamp": instant, "enqueued_at": instant, "sequence": pa.int64()}
+    types = {"timestamp": _instant(), "enqueued_at": _instant(), "sequence": pa.int64()}
     return pa.schema([pa.field(name, types.get(name, pa.string()), nullable=False) for name in COLUMNS])
 
 
-def _cells(arrived: Arrived) -> tuple[Any, ...]:
-    impulse, event = arrived.impulse, arrived.event
-    return (
-        impulse.timestamp,
-        impulse.connection,
-        impulse.device_id,
-        impulse.message_id,
-        serialise(dict(impulse.payload)).decode(),
-        serialise(dict(impulse.headers)).decode(),
-        serialise(list(impulse.surfaces)).decode(),
-        event.partition,
-        event.sequence_number,
-        event.enqueued_at,
-    )
+def _instant() -> Any:
+    import pyarrow as pa  # noqa: PLC0415  loading it takes long
+
+    return pa.timestamp("us", "UTC")
+
+
+def _order(arrived: Arrived) -> tuple[datetime, int]:
+    return arrived.impulse.timestamp, arrived.event.sequence_number
+
+
+def _columns(arrived: Sequence[Arrived]) -> Iterator[Any]:
+    """Yield the columns in the memory layout of Arrow; from Python lists pyarrow would look at each value."""
+    impulses = [impulse for impulse, _ in arrived]
+    events = [event for _, event in arrived]
+    yield _instants([each.timestamp for each in impulses])
+    yield _texts([each.connection.encode() for each in impulses])
+    yield _texts([each.device_id.encode() for each in impulses])
+    yield _texts([each.message_id.encode() for each in impulses])
+    yield _texts([serialise(each.payload) for each in impulses])
+    yield _texts([serialise(each.headers) for each in impulses])
+    yield _texts([serialise(each.surfaces) for each in impulses])
+    yield _texts([each.partition.encode() for each in events])
+    yield _numbers([each.sequence_number for each in events])
+    yield _instants([each.enqueued_at for each in events])
+
+
+def _texts(values: Sequence[bytes]) -> Any:
+    import pyarrow as pa  # noqa: PLC0415  loading it takes long
+
+    ends = array("i", accumulate(map(len, values), initial=0))
+    return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(b"".join(values)))
+
+
+def _instants(values: Sequence[datetime]) -> Any:
+    return _numbers([microseconds(value) for value in values]).view(_instant())
+
+
+def _numbers(values: Sequence[int]) -> Any:
+    import pyarrow as pa  # noqa: PLC0415  loading it takes long
+
+    return pa.Int64Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(array("q", values))])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 TELEMETRY_HUB = "telemetry"
 IMPULSES_HUB = "impulses"
@@ -26,9 +26,8 @@ class HubMessage:
     properties: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class HubEvent:
-    """An event as a trigger receives it.
+class HubEvent(NamedTuple):
+    """An event as a trigger receives it. A tuple, since a frozen dataclass takes three times as long to make.
 
     Attributes:
         body: the bytes of the event.
@@ -49,8 +48,7 @@ class HubEvent:
     partition_key: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Impulse:
+class Impulse(NamedTuple):
     """One normalised telemetry message, the shape that the live stream, the archive and the table share.
 
     Attributes:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from shared.backends.embedded.hub_file import (
     PARTITIONS,
@@ -146,6 +147,24 @@ class HubLog:
             self._connection = None
 
 
+class StoredEvent(NamedTuple):
+    """An event as it stands in the file.
+
+    Attributes:
+        sequence_number: its place in its partition.
+        enqueued: microseconds since 1970.
+        partition_key: as it was sent.
+        properties: application properties as JSON text.
+        body: the bytes of the event.
+    """
+
+    sequence_number: int
+    enqueued: int
+    partition_key: str
+    properties: str
+    body: bytes
+
+
 class HubReader:
     """Reads the hubs of one file and keeps the offsets of consumer groups. Synchronous; one thread at a time.
 
@@ -165,6 +184,10 @@ class HubReader:
 
     def read(self, hub: str, partition: str, after: int, limit: int) -> list[HubEvent]:
         """Return up to ``limit`` events with a sequence number above ``after``, ascending; at most about 16 MB."""
+        return [_event(row, partition) for row in self.stored(hub, partition, after, limit)]
+
+    def stored(self, hub: str, partition: str, after: int, limit: int) -> list[StoredEvent]:
+        """Return the same events as they stand in the file."""
         partition_id = self._partition_id(hub, partition)
         if partition_id is None:
             return []
@@ -173,11 +196,11 @@ class HubReader:
             "ORDER BY id LIMIT ?",
             (event_id(partition_id, after), event_id(partition_id + 1, 0), limit),
         )
-        events: list[HubEvent] = []
+        events: list[StoredEvent] = []
         size = 0
-        for row in rows:
-            events.append(_event(row, partition))
-            size += len(events[-1].body)
+        for identifier, enqueued, key, properties, body in rows:
+            events.append(StoredEvent(sequence_of(identifier), enqueued, key, properties, body))
+            size += len(body)
             if size >= MAX_READ_BYTES:
                 break
         rows.close()
@@ -295,15 +318,14 @@ def _resolve(futures: Sequence["asyncio.Future[None]"], committed: bool) -> None
             future.set_exception(_unavailable())
 
 
-def _event(row: tuple[int, int, str, str, bytes], partition: str) -> HubEvent:
-    identifier, enqueued, key, properties, body = row
+def _event(stored: StoredEvent, partition: str) -> HubEvent:
     return HubEvent(
-        body=body,
+        body=stored.body,
         partition=partition,
-        sequence_number=sequence_of(identifier),
-        enqueued_at=instant_of(enqueued),
-        properties=json.loads(properties),
-        partition_key=key,
+        sequence_number=stored.sequence_number,
+        enqueued_at=instant_of(stored.enqueued),
+        properties=json.loads(stored.properties),
+        partition_key=stored.partition_key,
     )
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from functions.enqueued_times import enqueued_time
 
 _FRACTIONS = st.from_regex(r"(\.[0-9]{1,7})?", fullmatch=True)
+_INSTANTS = st.datetimes(min_value=datetime(1000, 1, 1))  # noqa: DTZ001  the SDK takes four digits
 _ZONES = st.sampled_from(["", "Z", "+00:00", "-00:00", "+01:00"])
 
 
@@ -19,7 +20,7 @@ def sdk(text: str | None) -> datetime | None:
     return found
 
 
-@given(st.datetimes(min_value=datetime(1000, 1, 1)), _FRACTIONS, _ZONES)
+@given(_INSTANTS, _FRACTIONS, _ZONES)
 def test_every_instant_is_read_as_the_sdk_reads_it(instant: datetime, fraction: str, zone: str) -> None:
     """Instants with and without fraction and zone give the value, and the zone, that the SDK gives."""
     text = f"{instant:%Y-%m-%dT%H:%M:%S}{fraction}{zone}"
@@ -36,9 +37,9 @@ def test_every_instant_is_read_as_the_sdk_reads_it(instant: datetime, fraction: 
 @pytest.mark.parametrize("text", ["2026-02-30T00:00:00Z", "2026-01-05 08:00:00", "noon", "2026-01-05T24:00:00Z"])
 def test_what_is_no_instant_is_refused_as_the_sdk_refuses_it(text: str) -> None:
     """The SDK decides on every other form."""
-    with pytest.raises(ValueError, match=".") as expected:
+    with pytest.raises(ValueError, match=r".+") as expected:
         sdk(text)
-    with pytest.raises(ValueError, match=".") as found:
+    with pytest.raises(ValueError, match=r".+") as found:
         enqueued_time(text)
     assert str(found.value) == str(expected.value)
 

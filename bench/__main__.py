@@ -5,6 +5,7 @@ import sys
 
 from bench.archive import ingest_with_archive
 from bench.chain import chain
+from bench.cold_start import cold_start
 from bench.cosmos import cosmos
 from bench.documents import documents
 from bench.downloads import downloads
@@ -21,6 +22,7 @@ from bench.warm_query import warm_query
 
 BENCHMARKS: tuple[Benchmark, ...] = (
     import_time,
+    cold_start,
     request_rate,
     warm_query,
     ingest,

@@ -1,0 +1,52 @@
+"""How long a new instance takes until its first reply: import and first request together."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.figures import Figure
+from bench.running import ROOT, service
+
+RUNS = 7
+FIRST = {"healthz": "/healthz", "query_list": "/oi-api/warm-queries"}
+
+
+def cold_start() -> Iterator[Figure]:
+    """Ask fresh processes over the same stores and engine for one path each, in turn; told without a bound."""
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        with service(folder=Path(folder)) as running:
+            token = running.token
+        with _engine(Path(folder)) as address:
+            environment = {**os.environ, "DATA_DIR": folder, "KUSTO_URI": address, "BENCH_TOKEN": token}
+            runs = [{name: _first(path, environment) for name, path in FIRST.items()} for _ in range(RUNS)]
+    for name in FIRST:
+        reply, imported = (statistics.median(run[name][part] for run in runs) for part in ("reply", "import"))
+        yield Figure(f"cold_first_{name}", reply, "s", detail={"importSeconds": round(imported, 4), "runs": RUNS})
+
+
+def _first(path: str, environment: Mapping[str, str]) -> dict[str, float]:
+    command = [sys.executable, "-m", "bench.first_reply", path]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    times: dict[str, float] = json.loads(done.stdout)
+    if times["status"] != 200:
+        raise RuntimeError(f"{path} was answered {times['status']}: {done.stderr}")
+    return times
+
+
+@contextmanager
+def _engine(folder: Path) -> Iterator[str]:
+    """Run the query engine over the data of a service that was stopped."""
+    data = ["--data", str(folder / "kusto"), "--hub", str(folder / "hub.sqlite"), "--port", "0"]
+    command = [sys.executable, "-m", "local.kusto", *data]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None  # noqa: S101  it is a pipe
+            yield process.stdout.readline().removeprefix("ready ").strip()
+        finally:
+            process.terminate()

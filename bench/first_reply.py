@@ -1,0 +1,36 @@
+"""One start of the app, timed: ``python -m bench.first_reply PATH`` prints the seconds until import and reply.
+
+The door is asked without the worker, whose own start is the platform's; ``BENCH_TOKEN`` holds the caller's token.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import time
+
+STARTED = time.perf_counter()
+
+
+async def _reply(path: str) -> int:
+    from functions.http_blueprint import door  # noqa: PLC0415  its import is what is timed
+    from shared.http.messages import Request  # noqa: PLC0415  the same
+
+    headers = {"authorization": f"Bearer {os.environ['BENCH_TOKEN']}"}
+    return (await door().serve(Request("GET", path, "", headers, b""))).status
+
+
+def main(path: str) -> None:
+    """Import the app, ask it once, and print the two times and the reply's status."""
+    import function_app  # noqa: F401, PLC0415  its import is what is timed
+
+    imported = time.perf_counter()
+    status = asyncio.run(_reply(path))
+    print(json.dumps({"import": imported - STARTED, "reply": time.perf_counter() - STARTED, "status": status}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
+    sys.stdout.flush()
+    # What was opened for the one reply is left to the end of the process.
+    os._exit(0)

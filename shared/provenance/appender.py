@@ -69,9 +69,8 @@ class Entry:
     exclusive: str
     sent: bool = False
 
-    @property
     def gone(self) -> bool:
-        """Whether nobody waits for it and nothing of it was sent."""
+        """Tell whether nobody waits for it and nothing of it was sent."""
         return self.future.done() and not self.sent
 
     @property
@@ -166,7 +165,7 @@ class Appender:
             if batch and weight > heaviest:
                 break
             waiting.popleft()
-            if entry.gone:
+            if entry.gone():
                 continue
             if not (entry.look_up or entry.exclusive):
                 batch.append(entry)
@@ -212,7 +211,7 @@ class Appender:
         # Looking up after the tip is known makes the answer certain: what is appended in between moves the tip.
         await self._settle(batch)
         await self._ask(batch)
-        batch[:] = [entry for entry in batch if not entry.gone]
+        batch[:] = [entry for entry in batch if not entry.gone()]
         if not batch:
             return True
         records = self._sealed(batch, tip)
@@ -237,7 +236,7 @@ class Appender:
 
     async def _settle(self, batch: list[Entry]) -> None:
         """Answer the entries whose append id is in the chain."""
-        wanted = {entry.append_id: entry for entry in batch if entry.look_up and not entry.gone}
+        wanted = {entry.append_id: entry for entry in batch if entry.look_up and not entry.gone()}
         ids = list(wanted)
         for start in range(0, len(ids), FIND_AT_ONCE):
             found = await self._store.find(self.chain, Lookup.APPEND_ID, ids[start : start + FIND_AT_ONCE])
@@ -249,7 +248,7 @@ class Appender:
     async def _ask(self, batch: list[Entry]) -> None:
         """Let the checks of the entries refuse."""
         for entry in list(batch):
-            if entry.check is None or entry.gone:
+            if entry.check is None or entry.gone():
                 continue
             try:
                 await entry.check()

@@ -34,8 +34,12 @@ def fast_jcs(value: Any) -> bytes:
             text. :func:`canonical_bytes` says where it stands.
         RecursionError: nested too deeply to be walked.
     """
-    text = _sorted_json(value)
-    if text and _writes_alike(value, text):
+    try:
+        text = orjson.dumps(value, None, STRICT)
+    except TypeError:
+        return rfc8785.dumps(value)
+    # Spelled out here, since every append comes this way: see _writes_alike.
+    if plain((value,), MAX_DEPTH) and (text.isascii() or _ascii_keys((value,))):
         return text
     return rfc8785.dumps(value)
 

@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import itertools
 import random
-import uuid
+import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -18,6 +18,9 @@ from shared.timestamps import now
 
 MAX_QUEUED_BYTES: Final = 64_000_000
 KNOWN_TIPS: Final = 1_000
+_RUN_ID_BYTES: Final = 12
+_FIRST_NUMBER: Final = 10**11
+"""Numbers from here on have the same length, so that they sort as text."""
 
 
 class ChainLog:
@@ -52,8 +55,8 @@ class ChainLog:
         self._give_up_seconds = give_up_seconds
         self._max_queued_bytes = max_queued_bytes
         self._queued_bytes = 0
-        self._run_id = uuid.uuid4().hex
-        self._numbers = itertools.count()
+        self._run_id = secrets.token_urlsafe(_RUN_ID_BYTES)
+        self._numbers = itertools.count(_FIRST_NUMBER)
         self._tips: Tips = OrderedDict()
         self._appenders: dict[ChainKey, Appender] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -99,7 +102,7 @@ class ChainLog:
 
     def _new_id(self) -> str:
         """Return an append id; those of one process sort together, which spares an index its random writes."""
-        return f"{self._run_id}-{next(self._numbers):012x}"
+        return self._run_id + str(next(self._numbers))
 
     def _started(self, chain: ChainKey, workspace: str) -> Appender:
         """Return the chain's appender, which runs until nothing waits; somebody else may just have started it."""

@@ -39,9 +39,8 @@ class AuditLog(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ChainKey:
-    """Names one chain of the workspace.
+class ChainKey(NamedTuple):
+    """Names one chain of the workspace; a tuple, since each append looks its chain up.
 
     Attributes:
         target: the container.

@@ -53,49 +53,56 @@ MAX_RECORD_BYTES: Final = 1_500_000
 _ACTORS: Final = ("UserID", "AmendedBy", "ApprovedBy", "RejectedBy")
 _TIMES: Final = ("Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt")
 _ALIKE: Final = ("ActionType", "EntityType", "EntityID", "ReasonCategory", "Status", "AmendmentID")
-_OF_EVENTS: Final = ("UserID", "ActionType", "EntityType", "EntityID")
+_OF_EVENTS: Final = ("ActionType", "EntityType", "EntityID")
 _BREAKS_JSON: Final = re.compile(r"[^ !#-\[\]-~]")
 _LINKS: Final = ("PreviousHash", "RecordID")
 _SLOT: Final = uuid.uuid4().hex
 """Stands in drafts where a link goes; a caller cannot know it."""
 _QUOTED_SLOT: Final = orjson.dumps(_SLOT)
 _LINKS_LONGER: Final = 8
+_PLACE: Final = b',"RecordID":'
+_TIME: Final = b',"Timestamp":'
+_LINKS_BYTES: Final = len(_PLACE + _TIME) + 66 + 14 + 29
+"""With a quoted hash, RecordID and time."""
 
 
 class Draft(NamedTuple):
     """What is to become a record: all but its place, its time and its links.
 
     Attributes:
-        pieces: the record's RFC 8785 bytes before, between and after the values of its time and its two links.
-        time_field: the member that receives the time of the append.
+        before: the record's RFC 8785 bytes before the first value of its time and its two links.
+        between: the bytes between the first value and the second.
+        behind: the bytes between the second value and the third.
+        after: the bytes after the third.
+        time_first: whether the time stands before the links, as AmendedAt and ApprovedAt do; other times stand behind.
         projection: the fields that filters look at, but for ``Timestamp``.
         size: how many canonical bytes the record will have at most.
     """
 
-    pieces: tuple[bytes, ...]
-    time_field: str
+    before: bytes
+    between: bytes
+    behind: bytes
+    after: bytes
+    time_first: bool
     projection: Mapping[str, str]
     size: int
 
 
-def draft(body: Mapping[str, Any], time_field: str = "Timestamp", projected: Mapping[str, str] | None = None) -> Draft:
+def draft(body: Mapping[str, Any], time_field: str = "Timestamp") -> Draft:
     """Return a draft that is canonical already, so that sealing is joining and cannot fail.
 
     Args:
         body: the record without RecordID, its time, PreviousHash and Hash; names are ASCII.
         time_field: the member that receives the time of the append.
-        projected: what :func:`projection` gives for the body, where that is known.
 
     Raises:
         WorkspaceError: INVALID naming the member without canonical form; TOO_LARGE ``RECORD_TOO_LARGE``.
     """
     text = canonical_value({**body, **dict.fromkeys((*_LINKS, time_field), _SLOT)}, "")
     size = len(text) + _LINKS_LONGER
-    if size > MAX_RECORD_BYTES:
-        detail = f"The record takes {size} bytes in canonical form; at most {MAX_RECORD_BYTES} are taken."
-        raise WorkspaceError(Kind.TOO_LARGE, "RECORD_TOO_LARGE", detail)
-    pieces = tuple(text.split(_QUOTED_SLOT))
-    return Draft(pieces, time_field, projection(body) if projected is None else projected, size)
+    _check_size(size)
+    before, between, behind, after = text.split(_QUOTED_SLOT)
+    return Draft(before, between, behind, after, time_field < _LINKS[0], projection(body), size)
 
 
 def event_draft(user_id: str, event: Mapping[str, Any]) -> Draft:
@@ -108,8 +115,18 @@ def event_draft(user_id: str, event: Mapping[str, Any]) -> Draft:
     Raises:
         WorkspaceError: as :func:`draft`.
     """
-    body = {"UserID": user_id, **_event_members(event)}
-    return draft(body, projected={name: body[name] for name in _OF_EVENTS if name in body})
+    members = _event_members(event)
+    text = canonical_value(members, "")
+    # Every member of an event sorts before the links, these before the time, and UserID is the last of all.
+    before = b'%b%b"PreviousHash":' % (text[:-1], b"," if members else b"")
+    after = b',"UserID":%b}' % canonical_value(user_id, "UserID")
+    projected = {"UserID": user_id}
+    for name in _OF_EVENTS:
+        if name in members:
+            projected[name] = members[name]
+    size = len(before) + len(after) + _LINKS_BYTES
+    _check_size(size)
+    return Draft(before, _PLACE, _TIME, after, False, projected, size)
 
 
 def sealed(draft: Draft, sequence: int, timestamp: str, previous_hash: str, append_id: str) -> ChainRecord:
@@ -122,12 +139,11 @@ def sealed(draft: Draft, sequence: int, timestamp: str, previous_hash: str, appe
         previous_hash: ``Hash`` of the record before, or the chain's genesis hash.
         append_id: stays beside the record.
     """
-    before, between, behind, after = draft.pieces
+    before, between, behind, after, time_first, projected, _ = draft
     time, link, place = orjson.dumps(timestamp), orjson.dumps(previous_hash), b'"%012d"' % sequence
-    # As the names sort: AmendedAt and ApprovedAt stand before PreviousHash, all other times after RecordID.
-    first, second, third = (time, link, place) if draft.time_field < _LINKS[0] else (link, place, time)
+    first, second, third = (time, link, place) if time_first else (link, place, time)
     canonical = b"".join((before, first, between, second, behind, third, after))
-    return ChainRecord(sequence, canonical, digest(canonical), append_id, {**draft.projection, "Timestamp": timestamp})
+    return ChainRecord(sequence, canonical, digest(canonical), append_id, {**projected, "Timestamp": timestamp})
 
 
 def event_record(sequence: int, timestamp: str, user_id: str, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,4 +219,10 @@ def first_fault(records: Iterable[Mapping[str, Any]], genesis: str) -> str | Non
 
 
 def _event_members(event: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: event[name] for name in EVENT_FIELDS if event.get(name) is not None}
+    return {name: value for name in EVENT_FIELDS if (value := event.get(name)) is not None}
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_RECORD_BYTES:
+        detail = f"The record takes {size} bytes in canonical form; at most {MAX_RECORD_BYTES} are taken."
+        raise WorkspaceError(Kind.TOO_LARGE, "RECORD_TOO_LARGE", detail)

@@ -20,8 +20,9 @@ COLUMNS: Final = {
 """Column of each projected field."""
 
 SCHEMA: Final = """
--- Appends touch the same last pages of each index again and again: copied back less often, they are copied once.
-PRAGMA wal_autocheckpoint=8000;
+-- Appends touch the same last pages of each index again and again: copied back less often, they are copied once. But a
+-- log that is written over takes a commit faster than one that grows, whose new size must be put on disk as well.
+PRAGMA wal_autocheckpoint=2000;
 CREATE TABLE IF NOT EXISTS chains (
   chain INTEGER PRIMARY KEY, target TEXT NOT NULL, scope TEXT NOT NULL, sequence INTEGER NOT NULL, hash TEXT NOT NULL,
   timestamp TEXT NOT NULL, UNIQUE (target, scope)
@@ -32,7 +33,7 @@ CREATE TABLE IF NOT EXISTS records (
   timestamp TEXT, user_id TEXT, action_type TEXT, entity_type TEXT, entity_id TEXT,
   reason_category TEXT, status TEXT, amendment_id TEXT,
   PRIMARY KEY (chain, sequence)
-) WITHOUT ROWID;
+);
 CREATE UNIQUE INDEX IF NOT EXISTS by_append_id ON records (append_id, chain);
 -- Which chains changed is asked for in every sweep of the signer.
 CREATE INDEX IF NOT EXISTS chains_by_time ON chains (timestamp, chain);
@@ -152,5 +153,5 @@ def insert(connection: sqlite3.Connection, key: ChainKey, records: Sequence[Chai
 
 
 def _row(chain: int, record: ChainRecord) -> tuple[Any, ...]:
-    fields = map(record.projection.get, PROJECTED)
-    return (chain, record.sequence, record.canonical, record.hash, record.append_id, *fields)
+    sequence, canonical, hashed, append_id, projection = record
+    return (chain, sequence, canonical, hashed, append_id, *map(projection.get, PROJECTED))

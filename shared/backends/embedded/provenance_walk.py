@@ -101,5 +101,5 @@ def line_of(question: Question) -> bytes:
 def question_of(line: bytes) -> Question:
     """Return the question of a line."""
     value: dict[str, Any] = json.loads(line)
-    chain = value.pop("chain")
-    return Question(ChainKey(Target(chain["target"]), chain["scope_key"]), **value)
+    target, scope_key = value.pop("chain")
+    return Question(ChainKey(Target(target), scope_key), **value)

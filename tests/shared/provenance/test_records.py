@@ -7,10 +7,14 @@ from typing import Any
 import orjson
 import pytest
 import rfc8785
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from shared.errors import Kind, WorkspaceError
+from shared.provenance.hash_rule import digest
 from shared.provenance.ports import ChainRecord
 from shared.provenance.records import (
+    EVENT_FIELDS,
     MAX_RECORD_BYTES,
     draft,
     event_draft,
@@ -28,6 +32,17 @@ from shared.provenance.records import (
 GENESIS = genesis_hash("plant-a", "PlatformConfig")
 EVENT = {"ActionType": "A", "EntityType": "T", "EntityID": "1"}
 AT = "2026-01-05T08:00:00.000000Z"
+TEXT = st.text(st.characters(codec="utf-8"))
+NUMBER = st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+VALUE = st.recursive(
+    st.none() | st.booleans() | NUMBER | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+STATE = st.dictionaries(TEXT, VALUE, max_size=3)
+FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    name: st.none() | (STATE if name.endswith("State") else TEXT) for name in EVENT_FIELDS
+}
 
 
 def chain(length: int) -> list[dict[str, Any]]:
@@ -65,6 +80,32 @@ def test_sealing_gives_the_canonical_form_of_the_whole() -> None:
     record = sealed(event_draft("u", EVENT | states), 7, AT, "ff", "x")
     whole = event_record(7, AT, "u", EVENT | states) | {"PreviousHash": "ff"}
     assert record.canonical == rfc8785.dumps(whole)
+
+
+@given(TEXT, st.fixed_dictionaries({}, optional=FIELDS), st.integers(1, 10**12 - 1))
+@example("", {}, 1)
+def test_any_event_is_sealed_in_its_canonical_form(user_id: str, event: dict[str, Any], sequence: int) -> None:
+    """Whatever an event says, the spliced record has the bytes of rfc8785, their digest, and its own filter fields."""
+    made = event_draft(user_id, event)
+    record = sealed(made, sequence, AT, GENESIS, "x")
+    whole = event_record(sequence, AT, user_id, event) | {"PreviousHash": GENESIS}
+    assert record.canonical == rfc8785.dumps(whole)
+    assert record.hash == digest(record.canonical)
+    assert record.projection == projection(whole)
+    assert len(record.canonical) == made.size
+
+
+@pytest.mark.parametrize("time_field", ["AmendedAt", "ApprovedAt", "RejectedAt"])
+@given(STATE)
+def test_any_correction_is_sealed_in_its_canonical_form(time_field: str, state: dict[str, Any]) -> None:
+    """The place of a record's time among its members is the one of its name."""
+    body: dict[str, Any] = {"ScopeKey": "s", "OriginalRecord": state, "Status": "pending", "ReasonText": "r"}
+    made = draft(body, time_field)
+    record = sealed(made, 7, AT, GENESIS, "x")
+    links = {"RecordID": record_id(7), time_field: AT, "PreviousHash": GENESIS}
+    assert record.canonical == rfc8785.dumps(body | links)
+    assert record.projection == projection(body | links)
+    assert len(record.canonical) <= made.size
 
 
 def test_a_record_is_spliced_as_json() -> None:

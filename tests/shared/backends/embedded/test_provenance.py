@@ -5,12 +5,15 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from shared.backends.embedded.provenance import SqliteAuditLog
+from shared.backends.embedded.provenance_schema import SCHEMA
+from shared.backends.embedded.sqlite import connect
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.records import first_fault, genesis_hash
@@ -179,3 +182,20 @@ def _started(file: Path, name: str, count: str = "10") -> subprocess.Popen[str]:
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
+
+
+async def test_a_file_of_an_earlier_layout_is_read_and_appended_to(tmp_path: Path) -> None:
+    """Records that were stored in a table ordered by chain and sequence stay where they are; all goes on as before."""
+    path = tmp_path / "provenance.sqlite"
+    earlier = SCHEMA.replace("PRIMARY KEY (chain, sequence)\n);", "PRIMARY KEY (chain, sequence)\n) WITHOUT ROWID;")
+    assert earlier != SCHEMA
+    with closing(connect(path)) as connection:
+        connection.executescript(earlier)
+    opened = SqliteAuditLog(path, workspace)
+    for number in range(3):
+        await opened.append(PLATFORM, "u", EVENT, append_id=str(number))
+    again = await opened.append(PLATFORM, "u", EVENT, append_id="1")
+    assert again["RecordID"] == "000000000002"
+    verdict = await Verifier(opened.store, workspace).verify(ChainKey(PLATFORM))
+    assert (verdict.chain_valid, verdict.empty, len(await opened.records(PLATFORM))) == (True, False, 3)
+    await opened.close()

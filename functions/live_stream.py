@@ -15,15 +15,18 @@ from shared.errors import Kind, WorkspaceError
 from shared.http.door import Door
 from shared.http.messages import Reply, Request, json_reply
 from shared.http.operations import Access, Call, Group
+from shared.live_stream.callers import CONNECTION_ID
 from shared.live_stream.credentials import TOKEN_PARAMETER, Listener, moved, offered
 from shared.live_stream.filters import StreamFilters
 from shared.observability import count
-from shared.timestamps import rfc3339
+from shared.timestamps import now, rfc3339
 from shared.wiring import services
 
 GROUP = Group("live-stream")
 ROUTE = "oi-api/live-stream"
-_CONNECT = "azure.webpubsub.sys.connect"
+CONNECT, CONNECTED = "connect", "connected"
+_TYPE, _STATE = "ce-type", "ce-connectionstate"
+_SYSTEM = "azure.webpubsub.sys."
 _ADMISSION = Group("live-stream-admission")
 
 
@@ -84,12 +87,17 @@ async def probe_live_stream_events(_: Call) -> Reply:
 
 @GROUP.endpoint("POST", f"{ROUTE}/events", access=Access.PUBLIC, body=ConnectEvent, docs=replies.EVENTS)
 async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
-    """Decide, for the message service, who may listen to what."""
+    """Decide, for the message service, who may listen to what; replay what was asked for to those who got in."""
     headers = call.request.headers
     await services().live_events.verify(headers)
-    if headers.get("ce-type", "") != _CONNECT:
-        return Reply(204)
-    return await _admission_door(call.body).serve(_as_request(call.body, headers))
+    event = headers.get(_TYPE, "").removeprefix(_SYSTEM)
+    if event == CONNECT:
+        return await _admission_door(call.body).serve(_as_request(call.body, headers))
+    if event == CONNECTED:
+        # The service waits for nothing here; the request lasts as long as the replay, so that its instance stays.
+        filters = StreamFilters.recalled(_decoded(headers.get(_STATE, "")))
+        await services().live_catch_up.run(headers.get(CONNECTION_ID, ""), filters)
+    return Reply(204)
 
 
 @_ADMISSION.endpoint("GET", ROUTE, right=AccessRight.LIVE_STREAM_READ, query=StreamFilters)
@@ -99,7 +107,7 @@ async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
     count("workspace.live.admitted")
     subprotocol = call.request.headers.get("sec-websocket-protocol", "")
     answer = {"userId": admission.user, "groups": admission.groups}
-    state = {"expiresAt": rfc3339(Listener.of(call.principal).expires_at)}
+    state = {"expiresAt": rfc3339(Listener.of(call.principal).expires_at)} | call.query.remembered(now())
     return json_reply(
         answer | ({"subprotocol": subprotocol} if subprotocol else {}),
         headers={"ce-connectionState": base64.b64encode(json.dumps(state).encode()).decode()},
@@ -110,6 +118,13 @@ def _upgrades(request: Request) -> bool:
     """Return whether a request asks for a WebSocket; Upgrade counts only where Connection names it (RFC 9110 7.8)."""
     options = [each.strip().lower() for each in request.headers.get("connection", "").split(",")]
     return "upgrade" in options and request.headers.get("upgrade", "").lower() == "websocket"
+
+
+def _decoded(state: str) -> bytes:
+    try:
+        return base64.b64decode(state, validate=True)
+    except ValueError:
+        return b""
 
 
 def _admission_door(event: ConnectEvent) -> Door:

@@ -24,6 +24,7 @@ resource hub 'Microsoft.SignalRService/webPubSub/hubs@2024-03-01' = {
         userEventPattern: ''
         systemEvents: [
           'connect'
+          'connected'
         ]
         auth: {
           type: 'ManagedIdentity'

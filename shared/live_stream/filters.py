@@ -8,7 +8,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.timestamps import parse_rfc3339
+from shared.strict_json import parse
+from shared.timestamps import parse_rfc3339, rfc3339
 
 MAX_WINDOW_SECONDS = 3600
 _WINDOW = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_WINDOW_SECONDS}
@@ -58,6 +59,26 @@ class StreamFilters(BaseModel):
         if self.since is not None:
             raise invalid("since", "cannot be given together with windowSec")
         return now - timedelta(seconds=self.window_seconds)
+
+    def remembered(self, now: datetime) -> dict[str, str]:
+        """Return what the message service is to keep, so that the replay can be made once the stream is open.
+
+        Raises:
+            WorkspaceError: as ``begins_at``.
+        """
+        since = self.begins_at(now)
+        if since is None:
+            return {}
+        kept = {"connection": self.connection, "surface": self.surface, "since": rfc3339(since)}
+        return {name: value for name, value in kept.items() if value is not None}
+
+    @classmethod
+    def recalled(cls, state: bytes) -> "StreamFilters":
+        """Return the filters out of what the message service kept; none where it kept nothing of ours."""
+        try:
+            return cls.model_validate(parse(state))
+        except ValueError:
+            return cls.model_validate({})
 
     def connections(self, catalog: Catalog) -> tuple[str, ...]:
         """Return the lookups of the connections that the filters select, sorted; none where they exclude each other.

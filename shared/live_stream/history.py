@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from shared.errors import invalid
@@ -15,14 +15,15 @@ from shared.warm_queries.results import row_objects
 PAGE_ROWS = 5_000
 MOST_PAGE_ROWS = 400_000
 TIMEOUT_SECONDS = 60
-_FROM = "_oi_from"
-_QUERY = """\
-declare query_parameters({declared}:datetime);
+_FROM, _TO = "_oi_from", "_oi_to"
+_END_OF_TIME = datetime(9999, 12, 31, tzinfo=UTC)
+_QUERY = f"""\
+declare query_parameters({_FROM}:datetime, {_TO}:datetime);
 Telemetry
-| where Timestamp >= {declared} and ConnectionLookup in ({connections})
+| where Timestamp >= {_FROM} and Timestamp < {_TO} and ConnectionLookup in ({{connections}})
 | project Timestamp, ConnectionLookup, SurfaceLookups, DeviceId, MessageId, Payload
 | order by Timestamp asc, ConnectionLookup asc, MessageId asc
-| take {rows}"""
+| take {{rows}}"""
 
 type Key = tuple[str, str]
 """What tells an impulse from every other: its connection and its ID."""
@@ -50,7 +51,9 @@ class History:
         self._engine = engine
         self._page_rows = page_rows
 
-    async def pages(self, connections: Sequence[str], since: datetime) -> AsyncIterator[list[Past]]:
+    async def pages(
+        self, connections: Sequence[str], since: datetime, until: datetime = _END_OF_TIME
+    ) -> AsyncIterator[list[Past]]:
         """Give the impulses of connections from an instant on; those at a page's end may come again.
 
         A page begins at the instant at which the one before ended: more impulses may share it than a page holds, and
@@ -59,13 +62,14 @@ class History:
         Args:
             connections: lookups out of the catalog.
             since: of the impulses' own timestamps.
+            until: of the same; those measured then or later are left out.
 
         Raises:
             WorkspaceError: what the engine raises; INVALID ``QUERY_TOO_LARGE`` when one instant fills any page.
         """
         rows = self._page_rows
         while connections:
-            page = await self._page(connections, since, rows)
+            page = await self._page(connections, since, until, rows)
             if page:
                 yield page
             if len(page) < rows:
@@ -77,10 +81,11 @@ class History:
             else:
                 raise invalid("since", "too many impulses share one instant to be replayed", code="QUERY_TOO_LARGE")
 
-    async def _page(self, connections: Sequence[str], since: datetime, rows: int) -> list[Past]:
+    async def _page(self, connections: Sequence[str], since: datetime, until: datetime, rows: int) -> list[Past]:
         listed = ", ".join(f'"{connection}"' for connection in connections)
-        text = _QUERY.format(declared=_FROM, connections=listed, rows=rows)
-        query = EngineQuery(text, {_FROM: f"datetime({rfc3339(since)})"}, rows, TIMEOUT_SECONDS)
+        text = _QUERY.format(connections=listed, rows=rows)
+        bounds = {name: f"datetime({rfc3339(instant)})" for name, instant in ((_FROM, since), (_TO, until))}
+        query = EngineQuery(text, bounds, rows, TIMEOUT_SECONDS)
         result = await self._engine.execute(query)
         return [_past(row) for row in row_objects(result.columns, result.rows)]
 

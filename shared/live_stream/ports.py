@@ -73,6 +73,30 @@ class MessageService(Protocol):
         ...
 
 
+class SingleStreams(Protocol):
+    """Handles streams one by one, by the connection ids of the message service."""
+
+    async def send(self, connection_id: str, text: bytes) -> None:
+        """Send one text message to one stream; one that is gone already is fine.
+
+        Raises:
+            WorkspaceError: as ``MessageService.publish``.
+        """
+        ...
+
+    async def is_open(self, connection_id: str) -> bool:
+        """Return whether a stream is there.
+
+        Raises:
+            WorkspaceError: as ``MessageService.publish``.
+        """
+        ...
+
+    async def disconnect(self, connection_id: str, reason: str) -> None:
+        """Close a stream, as ``MessageService.disconnect``."""
+        ...
+
+
 class EventSource(Protocol):
     """Tells the message service's own calls from anybody else's."""
 

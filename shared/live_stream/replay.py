@@ -74,7 +74,7 @@ class Replay:
         Raises:
             WorkspaceError: what the query engine raises; the stream is not released then.
         """
-        seen = _Seen(self._remembered)
+        seen = Seen(self._remembered)
         begins_at = since
         while True:
             stream.hold()
@@ -90,12 +90,20 @@ class Replay:
         await stream.release(seen.holds)
 
 
-class _Seen:
-    """The impulses sent last."""
+class Seen:
+    """The impulses sent last.
+
+    Args:
+        most: how many are remembered.
+
+    Attributes:
+        count: of all that were new.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._forgot = False
+        self.count = 0
         self._sent: OrderedDict[Key, datetime] = OrderedDict()
 
     def is_new(self, key: Key, timestamp: datetime) -> bool:
@@ -103,6 +111,7 @@ class _Seen:
         if key in self._sent:
             return False
         self._sent[key] = timestamp
+        self.count += 1
         if len(self._sent) > self._most:
             self._sent.popitem(last=False)
             self._forgot = True

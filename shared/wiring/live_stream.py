@@ -4,19 +4,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shared.wiring.access import AccessServices
+from shared.wiring.queries import QueryServices
 
 if TYPE_CHECKING:
+    from shared.backends.azure.web_pubsub import WebPubSub
     from shared.live_stream.audience import Audience
-    from shared.live_stream.ports import EventSource, MessageService
+    from shared.live_stream.catch_up import CatchUp
+    from shared.live_stream.ports import EventSource
     from shared.live_stream.publishing import LivePublisher
     from shared.live_stream.service import LiveStream
 
 
-class LiveStreamServices(AccessServices):
+class LiveStreamServices(AccessServices, QueryServices):
     """Hands impulses to those who listen."""
 
     @cached_property
-    def message_service(self) -> "MessageService":
+    def message_service(self) -> "WebPubSub":
         """Hands messages on."""
         from shared.backends.azure.web_pubsub import WebPubSub
 
@@ -41,6 +44,14 @@ class LiveStreamServices(AccessServices):
         from shared.live_stream.service import LiveStream
 
         return LiveStream(self.catalog.current, self.message_service, self.live_audience, self.authenticator.resume)
+
+    @cached_property
+    def live_catch_up(self) -> "CatchUp":
+        """Replays to those who listen already."""
+        from shared.live_stream.catch_up import CatchUp
+        from shared.live_stream.history import History
+
+        return CatchUp(self.catalog.current, History(self.engine), self.message_service)
 
     @cached_property
     def live_publisher(self) -> "LivePublisher":

@@ -12,21 +12,31 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlencode
 
 import jwt
 import pytest
+from websockets.asyncio.client import ClientConnection, connect
 
 from functions.http_blueprint import door
+from functions.live_stream import CONNECT, CONNECTED, ROUTE
+from local.web_pubsub.asgi import Message, Receive, Send
+from local.web_pubsub.settings import HubSettings, ServiceSettings
+from local.web_pubsub.upstream import UpstreamApplication
 from shared import wiring
 from shared.backends.embedded.hub import HubLog
 from shared.commands import workspace
 from shared.errors import WorkspaceError
 from shared.http.messages import Request
+from shared.live_stream.catch_up import CatchUp
+from shared.live_stream.history import History
 from shared.provenance.notes import VerifierKey, opened_checkpoint
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent
+from shared.timestamps import now, rfc3339
 from shared.wiring import Services
 from tests.azurite.running import missing
 from tests.local.kusto.endpoints import end, start
+from tests.local.web_pubsub.serving import KEY, Handler, serving
 from tests.shared.wiring.azure import Deployment, deployment
 
 SAMPLE = Path(__file__).parents[2] / "samples/workspace.yaml"
@@ -213,6 +223,74 @@ async def _telemetry(app: Instance, tokens: dict[str, str]) -> None:
     asked = {"query": '{connection(id: "pump-rig") {status stats {messagesReceived}}}'}
     reply = await app.ask("POST", "/v1/plant-a/graphql", tokens[EDITOR], asked)
     assert reply.body["data"]["connection"] == {"status": "CONNECTED", "stats": {"messagesReceived": 2}}, reply.body
+
+
+async def test_replays_of_the_live_stream(
+    instances: Callable[[], Instance], apply: Apply, deployed: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks for what was gets it over the message service, with what reaches the table late; live goes on beside."""
+    key = await asyncio.to_thread(apply, EDITOR)
+    events = frozenset({CONNECT, CONNECTED})
+    hub = HubSettings(UpstreamApplication(_through_the_door, f"/{ROUTE}/events"), events, anonymous=True)
+    async with serving(ServiceSettings(KEY, {"live": hub}), Handler()) as service:
+        deployed.message_service = service.url
+        app = instances()
+        later = asyncio.Event()
+
+        async def until_then(_: float) -> None:
+            await later.wait()
+
+        app.services.__dict__["live_catch_up"] = CatchUp(
+            app.services.catalog.current,
+            History(app.services.engine),
+            app.services.message_service,
+            sleep=until_then,
+        )
+        token = await app.token(key)
+        await _measured(app, token, "m-1", "m-2")
+        query = urlencode({"token": token, "windowSec": "600", "connection": "pump-rig"})
+        async with connect(f"{service.client_url()}?{query}") as stream:
+            assert [await _heard(stream) for _ in range(2)] == ["m-1", "m-2"]
+            await _measured(app, token, "m-3")
+            later.set()
+            assert await _heard(stream) == "m-3"
+            impulse = json.dumps({"ID": "m-4", "Metadata": {"ConnectionLookup": "pump-rig"}}).encode()
+            await app.services.live_publisher.run([HubEvent(impulse, "0", 9, now(), {}, partition_key="pump-rig")])
+            assert await _heard(stream) == "m-4"
+        async with connect(f"{service.client_url()}?{urlencode({'token': token})}") as stream:
+            await app.services.live_publisher.run([HubEvent(impulse, "0", 10, now(), {}, partition_key="pump-rig")])
+            assert await _heard(stream) == "m-4"
+        await app.services.close()
+    monkeypatch.undo()
+    wiring.services.cache_clear()
+    door.cache_clear()
+
+
+async def _measured(app: Instance, token: str, *names: str) -> None:
+    """Let messages be measured, and return when the table has them."""
+    for name in names:
+        message = {"ts": rfc3339(now()), "deviceId": "rig-1", "messageId": name, "v": 1}
+        event = HubEvent(json.dumps(message).encode(), "0", int(name.removeprefix("m-")), AT, {}, "rig-1")
+        await app.services.ingest.run(TELEMETRY_HUB, [event])
+    asked = {"query": f'Telemetry | where MessageId == "{names[-1]}" | count'}
+    async with asyncio.timeout(30):
+        while (await app.ask("POST", "/oi-api/warm-queries", token, asked)).body["results"] != [{"Count": 1}]:  # noqa: ASYNC110  the table is another process
+            await asyncio.sleep(0.05)
+
+
+async def _heard(stream: ClientConnection) -> str:
+    async with asyncio.timeout(30):
+        return str(json.loads(await stream.recv())["ID"])
+
+
+async def _through_the_door(scope: Message, receive: Receive, send: Send) -> None:
+    """Serve an event of the message service (ASGI 3)."""
+    body = (await receive())["body"]
+    headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+    reply = await door().serve(Request(scope["method"], scope["path"], "", headers, body))
+    raw = [(name.lower().encode(), value.encode()) for name, value in reply.headers.items()]
+    await send({"type": "http.response.start", "status": reply.status, "headers": raw})
+    await send({"type": "http.response.body", "body": reply.body})
 
 
 async def test_an_outage_of_cosmos_is_told(

@@ -74,10 +74,12 @@ def _table(templates: Templates, needs: Needs) -> Iterator[str]:
 
 def _live_stream(templates: Templates, needs: Needs) -> Iterator[str]:
     hub = _resource(templates, "live-stream", "hub")
-    handler = hub["properties"]["eventHandlers"][0]["urlTemplate"]
+    events = hub["properties"]["eventHandlers"][0]
+    handler = events["urlTemplate"]
     gateway = templates.named("app-gateway").text
     yield from _differing("live hub", {hub["name"], str(templates.named("main").variable("liveHub"))}, {needs.live_hub})
     yield from _differing("event handler", {handler.removeprefix("${appUrl}/")}, {needs.live_events})
+    yield from _differing("event", set(events["systemEvents"]), needs.live_system_events)
     for wanted in (f"'/{needs.live_stream}'", f"'/client/hubs/{needs.live_hub}'"):
         if wanted not in gateway:
             yield f"the gateway knows no path {wanted}"

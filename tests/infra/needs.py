@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from functions import BLUEPRINTS
-from functions.live_stream import ROUTE
+from functions.live_stream import CONNECT, CONNECTED, ROUTE
 from local.kusto.ingest import GROUP as TABLE_GROUP
 from local.kusto.store import COLUMNS, TABLE
 from scripts.cosmos_containers import containers
@@ -86,6 +86,7 @@ class Needs:
         table: its name.
         live_hub: the message service's hub.
         live_events: address of its event handler.
+        live_system_events: the events that it takes.
         live_stream: address of the live stream.
         moved_header: where the gateway puts the header Authorization.
         messages: what the code logs.
@@ -103,6 +104,7 @@ class Needs:
     table: str
     live_hub: str
     live_events: str
+    live_system_events: frozenset[str]
     live_stream: str
     moved_header: str
     messages: frozenset[str]
@@ -128,6 +130,7 @@ def needs_of_the_code() -> Needs:
         table=TABLE,
         live_hub=str(Settings.model_fields["web_pubsub_hub"].default),
         live_events=f"{ROUTE}/events",
+        live_system_events=frozenset({CONNECT, CONNECTED}),
         live_stream=ROUTE,
         moved_header=MOVED_HEADER,
         messages=frozenset(_messages()),

@@ -34,6 +34,14 @@ class Client(Protocol):
         """Send a message to a group."""
         ...
 
+    async def send_to_connection(self, connection_id: str, message: Any, *, content_type: str) -> None:
+        """Send a message to a connection."""
+        ...
+
+    async def connection_exists(self, connection_id: str) -> bool:
+        """Return whether a connection is there."""
+        ...
+
     async def group_exists(self, group: str) -> bool:
         """Return whether a connection is in a group."""
         ...
@@ -78,6 +86,16 @@ class WebPubSub:
         with _answering():
             # As bytes: of a str azure-core takes the number of characters for Content-Length.
             await self._soon(self._connected().send_to_group(group, text, content_type="text/plain"))
+
+    async def send(self, connection_id: str, text: bytes) -> None:
+        """Send one text message to a connection; see ``publish`` for the bytes."""
+        with _answering():
+            await self._soon(self._connected().send_to_connection(connection_id, text, content_type="text/plain"))
+
+    async def is_open(self, connection_id: str) -> bool:
+        """Return whether a connection is there."""
+        with _answering():
+            return await self._soon(self._connected().connection_exists(connection_id))
 
     async def has_readers(self, group: str) -> bool:
         """Return whether a connection is in a group."""

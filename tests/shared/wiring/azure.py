@@ -18,6 +18,7 @@ from shared.wiring.cold import COLD, DOWNLOADS
 from tests.azurite.running import azurite
 from tests.cosmos_server import CosmosServer
 from tests.key_vault import KeyVaultDouble, Tokens
+from tests.local.web_pubsub.serving import KEY
 
 DATABASE = "workspace"
 
@@ -30,10 +31,13 @@ class Deployment:
     vault: KeyVaultDouble
     connection_string: str
     kusto_uri: str = "http://127.0.0.1:9"
+    message_service: str = ""
 
     def services(self) -> Services:
         """Return the services of another process with STORES=azure; only the ways to sign in are the tests' own."""
-        wired = Services(Settings.read({"STORES": "azure", "KUSTO_URI": self.kusto_uri}))
+        given = {"STORES": "azure", "KUSTO_URI": self.kusto_uri}
+        given |= {"WEB_PUBSUB_ENDPOINT": self.message_service, "WEB_PUBSUB_ACCESS_KEY": KEY}
+        wired = Services(Settings.read(given))
         wired.__dict__["cosmos"] = CosmosAccount(self.cosmos.endpoint, DATABASE, key=self.cosmos.key)
         wired.__dict__["blob_account"] = BlobAccount("", connection_string=self.connection_string, retries=0)
         wired.__dict__["key_vault"] = Vault(self.vault.uri, credential=Tokens(), options=self.vault.options)

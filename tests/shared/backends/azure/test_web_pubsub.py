@@ -100,6 +100,18 @@ async def test_whether_somebody_listens(service: WebPubSub, wire: Wire) -> None:
     assert wire.asked[0][:2] == ("HEAD", "/api/hubs/live/groups/a")
 
 
+async def test_one_stream(service: WebPubSub, wire: Wire) -> None:
+    """A message for one stream goes to it alone; whether it is there can be asked, and one that has gone is fine."""
+    await service.send("c", "€".encode())
+    wire.status = 200
+    assert await service.is_open("c")
+    wire.status = 404
+    await service.send("c", b"{}")
+    assert not await service.is_open("c")
+    assert wire.asked[0] == ("POST", "/api/hubs/live/connections/c/:send", "€".encode(), "text/plain")
+    assert wire.asked[1][:2] == ("HEAD", "/api/hubs/live/connections/c")
+
+
 async def test_who_listens(service: WebPubSub, wire: Wire) -> None:
     """All pages of a group's connections are read."""
     first: dict[str, object] = {"value": [{"connectionId": "1", "userId": "u"}, {"connectionId": "2"}]}

@@ -48,3 +48,26 @@ def configure(level: str) -> None:
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger(ROOT).setLevel(level)
+
+
+class FieldsFormatter(logging.Formatter):
+    """Formats a record as its message, and behind it the request id and the record's own fields as a JSON object."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  the base class's name
+        """Return the line."""
+        told = {"requestId": request_id.get()} if request_id.get() else {}
+        told |= getattr(record, "fields", {})
+        message = super().formatMessage(record)
+        return f"{message} {json.dumps(told, default=str, ensure_ascii=False)}" if told else message
+
+
+def adopt(level: str) -> None:
+    """Have the host's own handlers, which by themselves tell messages alone, tell fields too, from a level on.
+
+    Args:
+        level: of the service's own log.
+    """
+    for handler in logging.getLogger().handlers:
+        if handler.formatter is None:
+            handler.setFormatter(FieldsFormatter())
+    logging.getLogger(ROOT).setLevel(level)

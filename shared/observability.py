@@ -1,10 +1,11 @@
 """Traces and metrics by OpenTelemetry; without an exporter nothing is loaded and nothing costs anything.
 
-The app speaks the OpenTelemetry API alone. In the cloud the Functions host collects what the worker's provider exports
-(``telemetryMode`` in host.json); on a desk and elsewhere the standard ``OTEL_*`` variables name a collector.
+The app speaks the OpenTelemetry API alone. The standard ``OTEL_*`` variables name a collector; in the cloud an adapter
+provides for Azure Monitor once the process has begun.
 """
 
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ SWITCHES: Final = (
     "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
 )
 """Any of these turns the exporters on."""
+
+_provided = threading.Event()
 
 type Attribute = str | int | float | bool
 
@@ -84,14 +87,32 @@ def span(name: str, **attributes: Attribute) -> Iterator[None]:
         yield
 
 
-@cache
 def enabled() -> bool:
-    """Return whether an exporter is configured."""
+    """Return whether there is somebody to tell."""
+    return _provided.is_set() or collector_named()
+
+
+@cache
+def collector_named() -> bool:
+    """Return whether the environment names a collector."""
     return any(os.environ.get(name) for name in SWITCHES)
+
+
+def provided() -> None:
+    """Say that the library's providers are set; from now on they are told everything."""
+    _provided.set()
 
 
 @cache
 def _tracer() -> "Tracer":
+    from opentelemetry import trace  # noqa: PLC0415  loaded where it is used
+
+    if collector_named():
+        _provide_traces()
+    return trace.get_tracer(SCOPE)
+
+
+def _provide_traces() -> None:
     from opentelemetry import trace  # noqa: PLC0415  loaded where it is used
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
@@ -100,18 +121,24 @@ def _tracer() -> "Tracer":
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
-    return trace.get_tracer(SCOPE)
 
 
 @cache
 def _meters() -> "Meter":
+    from opentelemetry import metrics  # noqa: PLC0415  loaded where it is used
+
+    if collector_named():
+        _provide_metrics()
+    return metrics.get_meter(SCOPE)
+
+
+def _provide_metrics() -> None:
     from opentelemetry import metrics  # noqa: PLC0415  loaded where it is used
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter  # noqa: PLC0415
     from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415
 
     metrics.set_meter_provider(MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())]))
-    return metrics.get_meter(SCOPE)
 
 
 @cache

@@ -185,6 +185,13 @@ class Settings(BaseModel):
         "`https://dash.example`; none unless named.",
     )
     log_level: str = Field("INFO", alias="LOG_LEVEL", description="Level of the service's own log.")
+    application_insights: str = Field(
+        "",
+        repr=False,
+        alias="APPLICATIONINSIGHTS_CONNECTION_STRING",
+        description="The Application Insights resource that traces and metrics go to, where no `OTEL_*` variable names "
+        "a collector. Its Functions host reads the same setting for its own.",
+    )
 
     def hosts(self) -> tuple[str, ...]:
         """Return the values of the Host header that are taken where a rebound name would be a danger."""

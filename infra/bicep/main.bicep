@@ -404,7 +404,6 @@ module endpoints 'modules/private-endpoints.bicep' = if (privateNetworking) {
 // What the platform reads.
 var platformSettings = {
   APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${identity.outputs.clientId};Authorization=AAD'
-  APPLICATIONINSIGHTS_CONNECTION_STRING: observability.outputs.connectionString
   AzureWebJobsStorage__accountName: hostStorage.outputs.name
   AzureWebJobsStorage__clientId: identity.outputs.clientId
   AzureWebJobsStorage__credential: 'managedidentity'
@@ -414,6 +413,7 @@ var platformSettings = {
 // What the app reads; shared/settings.py says what each one means.
 var appSettings = {
   ALLOWED_HOSTS: gatewayHostName
+  APPLICATIONINSIGHTS_CONNECTION_STRING: observability.outputs.connectionString
   AZURE_CLIENT_ID: identity.outputs.clientId
   BLOB_ENDPOINT: dataStorage.outputs.blobEndpoint
   CHECKPOINT_KEY: checkpointKey

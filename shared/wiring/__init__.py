@@ -118,5 +118,11 @@ async def _asked(name: str, probe: Probe) -> None:
 
 @cache
 def services() -> Services:
-    """Return the services of this process."""
-    return Services(settings())
+    """Return the services of this process; what they log and trace is told from now on."""
+    configured = settings()
+    logs.adopt(configured.log_level)
+    if configured.application_insights:
+        from shared.backends.azure.monitor import start
+
+        start(configured.application_insights, configured.managed_identity_client_id)
+    return Services(configured)

@@ -48,6 +48,7 @@ ROLES: Mapping[str, set[tuple[str, str, str]]] = {
         ("eventHub", TELEMETRY_HUB, "Azure Event Hubs Data Sender"),
         ("eventHub", IMPULSES_HUB, "Azure Event Hubs Data Sender"),
     },
+    "monitor": {("insights", "", "Monitoring Metrics Publisher")},
     "key_vault": {("vault", "", "Key Vault Crypto User")},
     "web_pubsub": {("webPubSub", "", "Web PubSub Service Owner")},
     # Their roles are their services' own: see the modules cosmos and data-explorer.

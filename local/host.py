@@ -27,6 +27,7 @@ from local.hub_access import HubAccess
 from local.live_replay import HubProgress, ReplayFirst
 from local.live_stream import LiveFront, access_key
 from local.server import Application, Server, address, listen
+from local.sole_host import sole_host
 from local.stopping import Stopping
 from local.timer_status import TimerStatusFile
 from local.timers import Timer
@@ -37,6 +38,9 @@ from shared.logs import logger
 
 _LOGGER = logger("local.host")
 _DRAIN_SECONDS = 3.5
+_CALLERS_SECONDS = 2.0
+"""How much of it triggers have, before what they call stops too."""
+
 _CANCEL_SECONDS = 0.3
 _END_SECONDS = 4.8
 """After a signal; five seconds are promised."""
@@ -72,9 +76,11 @@ class Host:
         self._options = options
         self._announce = announce
         self._stopping = Stopping()
+        self._closing = Stopping()
         self._failed = False
         self._end = math.inf
         self._tasks: set[asyncio.Task[None]] = set()
+        self._callers: set[asyncio.Task[None]] = set()
 
     async def run(self) -> bool:
         """Serve until SIGTERM or SIGINT, then drain; return whether every part of the host worked to the end.
@@ -127,7 +133,7 @@ class Host:
         hub = self._start_event_hubs(triggers, host_json, stack)
         admin = Admin(triggers.functions, {name: timer.run_now for name, timer in timers.items()})
         if durable:
-            self._spawn(durable.run())
+            self._spawn_caller(durable.run())
         data_dir = self._options.data_dir
         files = Files(data_dir / "blobs", FileLinks(url, data_dir / "files-key"))
         app: Application = HttpApp(triggers.routes, admin, files, durable.webhooks if durable else None)
@@ -155,6 +161,7 @@ class Host:
     async def _start_kusto(self, stack: AsyncExitStack) -> None:
         if os.environ.get("KUSTO_URI"):
             return
+        stack.enter_context(await sole_host(self._options.data_dir))
         child = KustoChild(self._options.data_dir)
         stack.push_async_callback(lambda: child.stop(self._child_seconds()))
         os.environ["KUSTO_URI"] = await child.start()
@@ -172,7 +179,7 @@ class Host:
         statuses = TimerStatusFile(self._options.data_dir / "timers.json")
         timers = {setting.function.name: Timer(setting, statuses, self._stopping) for setting in triggers.timers}
         for timer in timers.values():
-            self._spawn(timer.run())
+            self._spawn_caller(timer.run())
         return timers
 
     def _start_event_hubs(self, triggers: Triggers, host_json: HostJson, stack: AsyncExitStack) -> HubAccess:
@@ -181,7 +188,7 @@ class Host:
         for setting in triggers.event_hubs:
             for partition in range(PARTITIONS):
                 loop = PartitionLoop(setting, str(partition), hub, host_json.max_event_batch_size, self._stopping)
-                self._spawn(loop.run())
+                self._spawn_caller(loop.run())
         self._spawn(hub.watch(self._stopping))
         self._spawn(hub.trim_hourly(triggers.groups(), self._stopping))
         return hub
@@ -189,13 +196,20 @@ class Host:
     async def _start_http(self, app: Application, listener: socket.socket, *, web_sockets: bool) -> None:
         server = Server(app, int(_DRAIN_SECONDS), web_sockets=web_sockets)
         self._spawn(server.serve([listener]))
-        self._spawn(server.exit_on(self._stopping))
+        self._spawn(server.exit_on(self._closing, self._left))
         await server.listening.wait()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn_caller(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start what invokes functions, which may call this host's own server."""
+        task = self._spawn(work)
+        self._callers.add(task)
+        task.add_done_callback(self._callers.discard)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """A part of the host that breaks ends the host: better than to go on with half of it."""
@@ -215,6 +229,11 @@ class Host:
             last_resort.daemon = True
             last_resort.start()
 
+    def _left(self) -> float:
+        """Return the seconds that are left for requests in progress."""
+        left = self._end - _END_SECONDS + _DRAIN_SECONDS - time.monotonic()
+        return min(max(left, 0.0), _DRAIN_SECONDS)
+
     def _child_seconds(self) -> float:
         """Return the time that is left for the child to end in, once everything else has."""
         left = self._end - time.monotonic() - _CANCEL_SECONDS
@@ -222,9 +241,12 @@ class Host:
 
     async def _drain(self) -> None:
         """Let requests and invocations in progress end; what takes too long is cancelled, and its events come again."""
+        if self._callers:
+            await asyncio.wait(self._callers, timeout=min(_CALLERS_SECONDS, self._left()))
+        self._closing.set()
         if not self._tasks:
             return
-        _, late = await asyncio.wait(self._tasks, timeout=_DRAIN_SECONDS)
+        _, late = await asyncio.wait(self._tasks, timeout=self._left())
         for task in late:
             task.cancel()
         if late:

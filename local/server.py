@@ -46,9 +46,10 @@ class Server(uvicorn.Server):
         """Leave signals alone."""
         yield
 
-    async def exit_on(self, stopping: Stopping) -> None:
-        """Stop accepting when the host stops."""
-        await stopping.wait()
+    async def exit_on(self, closing: Stopping, left: Callable[[], float]) -> None:
+        """Stop accepting when nothing in the host calls the server any more; requests in progress have what is left."""
+        await closing.wait()
+        self.config.timeout_graceful_shutdown = int(left())
         self.should_exit = True
 
 

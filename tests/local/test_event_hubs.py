@@ -48,6 +48,21 @@ async def blocking(events: typing.List[func.EventHubEvent]) -> None:
         await asyncio.sleep(0.01)
 """
 
+CALLING = """
+@app.route(route="pong")
+async def pong(req: func.HttpRequest) -> str:
+    return "pong"
+
+@app.event_hub_message_trigger(arg_name="events", event_hub_name="telemetry", connection="EventHubs",
+                               consumer_group="live", data_type=func.DataType.BINARY)
+async def calling(events: typing.List[func.EventHubEvent]) -> None:
+    import aiohttp, signal
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.sleep(0.5)
+    async with aiohttp.ClientSession() as session, session.get(os.environ["FILES_URL"] + "/pong") as reply:
+        record(reply.status)
+"""
+
 
 def send(data_dir: Path, bodies: Sequence[bytes], hub: str = "telemetry") -> None:
     async def append() -> None:
@@ -144,6 +159,15 @@ def test_kill_redelivers_what_was_not_committed(start_host: Any) -> None:
     host = start_host(BLOCKING)
     host.until(lambda: committed(host.data_dir) == 2)
     assert host.records() == [["taken"], ["block"], ["block"]]
+
+
+def test_batch_in_progress_can_still_call_the_host(start_host: Any) -> None:
+    """On SIGTERM triggers end first: what they call in the host answers until then."""
+    host = start_host(CALLING)
+    send(host.data_dir, [b"event"])
+    assert host.process.wait(timeout=30) == 0
+    assert host.records() == [200]
+    assert host.log() == ""
 
 
 def test_batch_in_progress_ends_before_the_host_does(start_host: Any) -> None:

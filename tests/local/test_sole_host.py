@@ -1,0 +1,36 @@
+"""One host for a data directory, where the host carries the query engine."""
+
+from typing import Any
+
+APP = """
+@app.route(route="x")
+async def x(req: func.HttpRequest) -> str:
+    return "x"
+"""
+
+
+def test_second_host_is_refused_in_one_line(start_host: Any) -> None:
+    """A second host over a data directory ends with 1 and says which setting gives it a folder of its own."""
+    first = start_host(APP, KUSTO_URI="")
+    second = start_host(APP, KUSTO_URI="", ready=False)
+    assert second.process.wait(timeout=30) == 1
+    (line,) = second.log().splitlines()
+    assert str(first.data_dir) in line
+    assert "--data-dir (DATA_DIR)" in line
+    assert first.terminate() == 0
+
+
+def test_next_host_waits_for_one_that_ends(start_host: Any) -> None:
+    """A host that starts while its predecessor ends takes over, also from one that was killed."""
+    first = start_host(APP, KUSTO_URI="")
+    second = start_host(APP, KUSTO_URI="", ready=False)
+    assert first.terminate() == 0
+    second.wait_until_ready()
+    second.kill()
+    assert start_host(APP, KUSTO_URI="").terminate() == 0
+
+
+def test_hosts_with_a_query_engine_elsewhere_share_a_folder(start_host: Any) -> None:
+    """Where KUSTO_URI names an engine, nothing in the folder is one host's alone."""
+    first, second = start_host(APP), start_host(APP)
+    assert (first.terminate(), second.terminate()) == (0, 0)

@@ -130,16 +130,14 @@ def plain(values: Iterable[Any], depth: int) -> bool:
         if kind is str or kind is int:
             continue
         if kind is float:
-            sound = value % 1.0 and (
+            if not value % 1.0 or not (
                 SMALLEST_PLAIN <= value <= LARGEST_PLAIN or -LARGEST_PLAIN <= value <= -SMALLEST_PLAIN
-            )
-        elif kind is dict:
-            sound = depth and plain(value.values(), depth - 1)
-        elif kind is list:
-            sound = depth and plain(value, depth - 1)
-        else:
-            sound = kind in _CONSTANTS
-        if not sound:
+            ):
+                return False
+        elif kind is dict or kind is list:
+            if not depth or not plain(value.values() if kind is dict else value, depth - 1):
+                return False
+        elif kind not in _CONSTANTS:
             return False
     return True
 

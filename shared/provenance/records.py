@@ -3,6 +3,8 @@
 import re
 import uuid
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -60,6 +62,8 @@ _SLOT: Final = uuid.uuid4().hex
 """Stands in drafts where a link goes; a caller cannot know it."""
 _QUOTED_SLOT: Final = orjson.dumps(_SLOT)
 _LINKS_LONGER: Final = 8
+_KNOWN_AUTHORS: Final = 1_000
+_LINK: Final = b',"PreviousHash":'
 _PLACE: Final = b',"RecordID":'
 _TIME: Final = b',"Timestamp":'
 _LINKS_BYTES: Final = len(_PLACE + _TIME) + 66 + 14 + 29
@@ -100,7 +104,8 @@ def draft(body: Mapping[str, Any], time_field: str = "Timestamp") -> Draft:
     """
     text = canonical_value({**body, **dict.fromkeys((*_LINKS, time_field), _SLOT)}, "")
     size = len(text) + _LINKS_LONGER
-    _check_size(size)
+    if size > MAX_RECORD_BYTES:
+        raise _too_large(size)
     before, between, behind, after = text.split(_QUOTED_SLOT)
     return Draft(before, between, behind, after, time_field < _LINKS[0], projection(body), size)
 
@@ -118,14 +123,15 @@ def event_draft(user_id: str, event: Mapping[str, Any]) -> Draft:
     members = _event_members(event)
     text = canonical_value(members, "")
     # Every member of an event sorts before the links, these before the time, and UserID is the last of all.
-    before = b'%b%b"PreviousHash":' % (text[:-1], b"," if members else b"")
-    after = b',"UserID":%b}' % canonical_value(user_id, "UserID")
+    before = text[:-1] + (_LINK if members else _LINK[1:])
+    after = _author(user_id)
     projected = {"UserID": user_id}
     for name in _OF_EVENTS:
         if name in members:
             projected[name] = members[name]
     size = len(before) + len(after) + _LINKS_BYTES
-    _check_size(size)
+    if size > MAX_RECORD_BYTES:
+        raise _too_large(size)
     return Draft(before, _PLACE, _TIME, after, False, projected, size)
 
 
@@ -143,7 +149,8 @@ def sealed(draft: Draft, sequence: int, timestamp: str, previous_hash: str, appe
     time, link, place = orjson.dumps(timestamp), orjson.dumps(previous_hash), b'"%012d"' % sequence
     first, second, third = (time, link, place) if time_first else (link, place, time)
     canonical = b"".join((before, first, between, second, behind, third, after))
-    return ChainRecord(sequence, canonical, digest(canonical), append_id, {**projected, "Timestamp": timestamp})
+    hashed = sha256(canonical).hexdigest()
+    return ChainRecord(sequence, canonical, hashed, append_id, {**projected, "Timestamp": timestamp})
 
 
 def event_record(sequence: int, timestamp: str, user_id: str, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,7 +229,12 @@ def _event_members(event: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name in EVENT_FIELDS if (value := event.get(name)) is not None}
 
 
-def _check_size(size: int) -> None:
-    if size > MAX_RECORD_BYTES:
-        detail = f"The record takes {size} bytes in canonical form; at most {MAX_RECORD_BYTES} are taken."
-        raise WorkspaceError(Kind.TOO_LARGE, "RECORD_TOO_LARGE", detail)
+@lru_cache(_KNOWN_AUTHORS)
+def _author(user_id: str) -> bytes:
+    """Return what an event ends with."""
+    return b',"UserID":%b}' % canonical_value(user_id, "UserID")
+
+
+def _too_large(size: int) -> WorkspaceError:
+    detail = f"The record takes {size} bytes in canonical form; at most {MAX_RECORD_BYTES} are taken."
+    return WorkspaceError(Kind.TOO_LARGE, "RECORD_TOO_LARGE", detail)

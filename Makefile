@@ -5,7 +5,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST_WORKERS ?= 2
 
-.PHONY: help run test soak check check-infra bench services assets format clean
+.PHONY: help run test soak check check-infra check-console bench services assets format clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,10 +26,14 @@ check: $(VENV)/dev.installed ## Format, lint, types, import rules
 	$(VENV)/bin/lint-imports
 	$(PYTHON) -m pytest -q tests/docs tests/infra
 	$(MAKE) --no-print-directory check-infra
+	$(MAKE) --no-print-directory check-console
 
 check-infra: .venv-infra/installed $(VENV)/dev.installed ## Scan the Bicep templates, compare their properties with Azure's SDKs
 	@.venv-infra/bin/checkov --config-file infra/.checkov.yaml
 	@$(PYTHON) scripts/bicep_properties.py .venv-infra/lib/python3.13/site-packages
+
+check-console: console/node_modules/installed ## Types, lint and format of the web console, where npm is
+	@if command -v npm >/dev/null; then npm run --silent --prefix console check; else echo "npm is not here: the console is not checked"; fi
 
 bench: $(VENV)/dev.installed .venv-bench/installed ## Run the benchmarks, one JSON object a line; ONLY=name runs one
 	@$(PYTHON) -m bench $(ONLY)
@@ -41,7 +45,7 @@ services: $(VENV)/local.installed ## Start what the local host otherwise carries
 	$(PYTHON) -m local.kusto --data $${DATA_DIR:-.data}/kusto --port 8088 --hub $${DATA_DIR:-.data}/hub.sqlite
 
 assets: ## Build the browser pages into static/, with npm; where npm is missing the pages say so and the API works
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory static/built \
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory static/built static/console/built \
 		|| echo "the browser pages could not be built; everything else works" >&2; \
 	else echo "npm is not here: the browser pages are left out (install Node.js 20 or later, then: make assets)" >&2; fi
 
@@ -49,9 +53,19 @@ static/built: web/package-lock.json web/build.mjs $(wildcard web/explorer/* web/
 	@cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null && npm run --silent build
 	@touch $@
 
+static/console/built: console/node_modules/installed console/index.html console/vite.config.ts $(shell find console/src console/public -type f)
+	@npm run --silent --prefix console build
+	@touch $@
+
+console/node_modules/installed: console/package.json console/package-lock.json
+	@if command -v npm >/dev/null; then npm ci --prefix console --no-audit --no-fund --ignore-scripts --silent; \
+	else mkdir -p $(@D); fi
+	@touch $@
+
 format: $(VENV)/dev.installed ## Format and mend what can be mended
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
+	@if [ -d console/node_modules/.bin ]; then npm run --silent --prefix console format; fi
 
 clean: ## Remove the virtual environment and caches, never the data
 	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -99,6 +99,10 @@ GROUPS = (
     LazyGroup(
         "pages",
         "functions.pages",
+        "GET ",
+        "GET console",
+        "GET console/",
+        "GET console/{*file}",
         "GET oi-api/explorer",
         "GET oi-api/explorer/{*file}",
         "GET v1/{workspaceId}/graphiql",

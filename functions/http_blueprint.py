@@ -28,7 +28,10 @@ type HttpHandler = Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]
 def http_blueprint(group: LazyGroup) -> func.Blueprint:
     """Return the functions of an endpoint group, one per route."""
     blueprint = func.Blueprint()
-    for route in dict.fromkeys(endpoint.route for endpoint in group.endpoints):
+    # An empty template would be read as the function's name: the catch-all answers for the root. The door tells a path
+    # with a slash at its end from one without; hosts do not.
+    routes = dict.fromkeys(endpoint.route.rstrip("/") for endpoint in group.endpoints)
+    for route in filter(None, routes):
         name = re.sub(r"\W+", "_", f"{group.name}_{route}").strip("_").lower()
         if group.durable:
             _register_with_client(blueprint, name, route)

@@ -1,16 +1,43 @@
 """Pages for people: public, static, and able to do no more than the token that is given to them."""
 
+from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from functions.replies import pages as replies
 from shared.http.messages import Reply
 from shared.http.operations import Access, Call, Group
-from shared.http.static_files import StaticFiles
+from shared.http.static_files import STRICT_POLICY, StaticFiles
+from shared.wiring import services
 
 GROUP = Group("pages")
 _STATIC = Path(__file__).parents[1] / "static"
 _EXPLORER = StaticFiles(_STATIC / "explorer")
 _GRAPHIQL = StaticFiles(_STATIC / "graphiql")
+
+
+@GROUP.endpoint("GET", "", access=Access.PUBLIC, docs=replies.MOVED)
+async def root(_: Call) -> Reply:
+    """Send people to the web console."""
+    return Reply(302, b"", {"Location": "/console/"})
+
+
+@GROUP.endpoint("GET", "console", access=Access.PUBLIC, docs=replies.MOVED)
+async def console_without_slash(_: Call) -> Reply:
+    """Send people to where the web console stands."""
+    return Reply(308, b"", {"Location": "/console/"})
+
+
+@GROUP.endpoint("GET", "console/", access=Access.PUBLIC, docs=replies.PAGE)
+async def console(call: Call) -> Reply:
+    """Show the web console, which asks for an API key or a token."""
+    return await _console().page(call.request)
+
+
+@GROUP.endpoint("GET", "console/{*file}", access=Access.PUBLIC, docs=replies.FILE)
+async def console_file(call: Call) -> Reply:
+    """Return a file of the web console."""
+    return await _console().file(call.request, call.path["file"])
 
 
 @GROUP.endpoint("GET", "oi-api/explorer", access=Access.PUBLIC, docs=replies.PAGE)
@@ -35,3 +62,11 @@ async def graphiql(call: Call) -> Reply:
 async def graphiql_file(call: Call) -> Reply:
     """Return a file of GraphiQL."""
     return await _GRAPHIQL.file(call.request, f"graphiql/{call.path['file']}")
+
+
+@cache
+def _console() -> StaticFiles:
+    """Return the web console's files; where the live stream is another host's, the console may call that, too."""
+    streams = urlsplit(services().settings.web_pubsub_endpoint)
+    origin = f" {'wss' if streams.scheme == 'https' else 'ws'}://{streams.netloc}" if streams.netloc else ""
+    return StaticFiles(_STATIC / "console", STRICT_POLICY.format(streams=origin))

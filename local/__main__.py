@@ -25,12 +25,12 @@ _APP = Path(__file__).parent.parent
 def main(arguments: list[str] | None = None) -> int:
     """Run the host and return its exit code: 0 after SIGTERM or Ctrl-C, 1 when it cannot start or breaks."""
     parsed = _parser().parse_args(arguments)
-    # What functions print must not mix with the one line that scripts wait for.
+    # What functions print must not mix with the line that scripts wait for.
     out, sys.stdout = sys.stdout, sys.stderr
     try:
         load_local_settings(parsed.app)
         configure(os.environ.get("LOG_LEVEL") or "INFO")
-        host = Host(_options(parsed), announce=lambda address: print(f"ready {address}", file=out, flush=True))
+        host = Host(_options(parsed), lambda *said: print(_ready(*said), file=out, flush=True))
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return 0 if runner.run(host.run()) else 1
     except StartError as error:
@@ -38,13 +38,18 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
 
+def _ready(address: str, sign_in_link: str) -> str:
+    """Return what is printed at once, so that nobody who leaves after the first line breaks the pipe."""
+    return f"ready {address}\nsign in at {sign_in_link}" if sign_in_link else f"ready {address}"
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m local",
-        description="Runs the function app on this machine and prints one line, 'ready http://HOST:PORT', once it "
-        "serves; the log goes to standard error as JSON lines. SIGTERM or Ctrl-C ends it within five seconds and "
-        "loses nothing. A setting is taken from its option, else from the environment variable of its name, else from "
-        "local.settings.json, else it has the default given here.",
+        description="Runs the function app on this machine and prints a line, 'ready http://HOST:PORT', once it "
+        "serves, and a link that signs in to the web console; the log goes to standard error as JSON lines. "
+        "SIGTERM or Ctrl-C ends it within five seconds and loses nothing. A setting is taken from its option, else "
+        "from the environment variable of its name, else from local.settings.json, else it has the default given here.",
     )
     parser.add_argument("--host", help="address to listen on (HOST; 127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on, 0 for any free one (PORT; 7071)")

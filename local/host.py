@@ -27,6 +27,8 @@ from local.hub_access import HubAccess
 from local.live_replay import HubProgress, ReplayFirst
 from local.live_stream import LiveFront, access_key
 from local.server import Application, Server, address, listen
+from local.sign_in import codes, link, note_address
+from local.sign_in_exchange import SignInExchange
 from local.sole_host import sole_host
 from local.stopping import Stopping
 from local.timer_status import TimerStatusFile
@@ -44,6 +46,9 @@ _CALLERS_SECONDS = 2.0
 _CANCEL_SECONDS = 0.3
 _END_SECONDS = 4.8
 """After a signal; five seconds are promised."""
+
+_CONSOLE = "pages_console"
+"""The function that serves the web console; an app without it takes no sign-in links."""
 
 _LIVE_ENDPOINT, _LIVE_KEY = "WEB_PUBSUB_ENDPOINT", "WEB_PUBSUB_ACCESS_KEY"
 _LEAST_CHILD_SECONDS, _MOST_CHILD_SECONDS = 0.5, 4.5
@@ -71,12 +76,13 @@ class HostOptions:
 class Host:
     """Runs a function app: HTTP, timers, Event Hub triggers, and the embedded Kusto endpoint beside it."""
 
-    def __init__(self, options: HostOptions, announce: Callable[[str], None]) -> None:
-        """Take where to serve from, and what to call with the host's address once it serves."""
+    def __init__(self, options: HostOptions, announce: Callable[[str, str], None]) -> None:
+        """Take where to serve from, and what to call once it serves: with its address and a sign-in link or nothing."""
         self._options = options
         self._announce = announce
         self._stopping = Stopping()
         self._closing = Stopping()
+        self._has_console = False
         self._failed = False
         self._end = math.inf
         self._tasks: set[asyncio.Task[None]] = set()
@@ -97,13 +103,21 @@ class Host:
             start = asyncio.create_task(self._start(listener, stack))
             try:
                 if await self._first_of(start):
-                    self._announce(address(self._options.host, listener))
+                    self._announce(address(self._options.host, listener), await self._sign_in_link(listener))
                     await self._stopping.wait()
             finally:
                 # Also after a failed start: what already runs must know that its end is meant.
                 self._stopping.set()
                 await self._drain()
         return not self._failed
+
+    async def _sign_in_link(self, listener: socket.socket) -> str:
+        """Return a new link to the web console, empty for an app that has none."""
+        if not self._has_console:
+            return ""
+        origin = address(_reachable(self._options.host), listener)
+        await asyncio.to_thread(note_address, self._options.data_dir, origin)
+        return link(origin, await codes(self._options.data_dir).make())
 
     async def _first_of(self, start: asyncio.Task[None]) -> bool:
         """Wait for the start; return False when the host is told to stop before."""
@@ -136,7 +150,9 @@ class Host:
             self._spawn_caller(durable.run())
         data_dir = self._options.data_dir
         files = Files(data_dir / "blobs", FileLinks(url, data_dir / "files-key"))
-        app: Application = HttpApp(triggers.routes, admin, files, durable.webhooks if durable else None)
+        self._has_console = _CONSOLE in triggers.functions
+        sign_in = SignInExchange(codes(data_dir)) if self._has_console else None
+        app: Application = HttpApp(triggers.routes, admin, files, durable.webhooks if durable else None, sign_in)
         if carries_live:
             live = LiveFront(app, os.environ[_LIVE_KEY], ReplayFirst(HubProgress(hub, self._stopping)))
             stack.push_async_callback(live.close)

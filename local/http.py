@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -15,6 +15,8 @@ from local.files import Files
 from local.protos import RpcHttp, TypedData
 from local.refusals import refusal, request_id
 from local.routes import Match, RouteTable
+from local.sign_in_exchange import PATH as SIGN_IN
+from local.sign_in_exchange import SignInExchange
 from local.worker import FunctionFailed, invoke
 from shared.backends.embedded.file_links import PATH as FILES
 from shared.errors import Kind, WorkspaceError
@@ -41,11 +43,19 @@ class _Gone(Exception):  # noqa: N818  an event, not an error
 class HttpApp:
     """Serves the HTTP functions of an app, the host's own administration under ``/admin``, and stored files."""
 
-    def __init__(self, routes: RouteTable, admin: Admin, files: Files, webhooks: Webhooks | None = None) -> None:
+    def __init__(
+        self,
+        routes: RouteTable,
+        admin: Admin,
+        files: Files,
+        webhooks: Webhooks | None = None,
+        sign_in: SignInExchange | None = None,
+    ) -> None:
         self._routes = routes
         self._admin = admin
         self._files = files
         self._webhooks = webhooks
+        self._sign_in = sign_in
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
@@ -97,6 +107,8 @@ class HttpApp:
             return 202, [(b"x-request-id", given_id.encode())], b""
         if self._webhooks is not None and raw_path.startswith(PREFIX):
             return _webhook_answer(await self._webhooks.handle(scope, raw_path, body))
+        if self._sign_in is not None and raw_path == SIGN_IN:
+            return _signed_in(await self._sign_in.handle(scope["method"], body), given_id)
         match = self._match(raw_path, scope["method"])
         return await _invoked(match, _request(scope, raw_path, match, body), given_id)
 
@@ -124,6 +136,11 @@ async def _invoked(match: Match, request: RpcHttp, given_id: str) -> Answer:
     except Exception:
         _LOGGER.exception("a function's response cannot be sent", extra=fields(function=name, requestId=given_id))
     raise _failed("The function failed; the log has the reason.")
+
+
+def _signed_in(document: Mapping[str, Any], given_id: str) -> Answer:
+    headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+    return 200, [*headers, (b"x-request-id", given_id.encode())], json.dumps(document).encode()
 
 
 def _webhook_answer(answered: Answered) -> Answer:

@@ -404,6 +404,8 @@ module endpoints 'modules/private-endpoints.bicep' = if (privateNetworking) {
 // What the platform reads.
 var platformSettings = {
   APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${identity.outputs.clientId};Authorization=AAD'
+  // The root leads to the web console.
+  AzureWebJobsDisableHomepage: 'true'
   AzureWebJobsStorage__accountName: hostStorage.outputs.name
   AzureWebJobsStorage__clientId: identity.outputs.clientId
   AzureWebJobsStorage__credential: 'managedidentity'

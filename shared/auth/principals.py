@@ -14,6 +14,7 @@ class Via(StrEnum):
     API_KEY = "apiKey"
     JWT = "jwt"
     ENTRA = "entra"
+    LINK = "signInLink"
     NOTHING = "nothing"
 
 

@@ -33,6 +33,7 @@ class Service:
         self._process: subprocess.Popen[str] | None = None
         self._clients: list[httpx.Client] = []
         self.url = ""
+        self.sign_in_link = ""
 
     def start(self) -> "Service":
         """Start the host and return once it is ready."""
@@ -45,6 +46,7 @@ class Service:
         line = _first_line(self._process.stdout)
         assert line.startswith("ready http://127.0.0.1:"), f"{line!r}; the log says: {self.log()[-3000:]}"
         self.url = line.removeprefix("ready ").strip()
+        self.sign_in_link = _first_line(self._process.stdout).removeprefix("sign in at ").strip()
         return self
 
     def stop(self) -> int:

@@ -1,0 +1,149 @@
+import { ApiError, isAbort, problemOf, unreachable } from "./problem.ts";
+
+export type QueryValue = string | number | boolean | null | undefined;
+
+export interface RequestOptions {
+  /** Query parameters; those that are null, undefined or empty are left out. */
+  query?: Record<string, QueryValue>;
+  headers?: Record<string, string>;
+  /** Ends the request when it is no longer wanted; the promise then rejects with an AbortError. */
+  signal?: AbortSignal;
+}
+
+/** An answer with what stands around its body. */
+export interface Answer<T> {
+  status: number;
+  headers: Headers;
+  data: T;
+}
+
+export interface Caller {
+  /** The token to send, undefined where nobody is signed in. */
+  token(): string | undefined;
+  /** The workspace's id, which GraphQL addresses name. */
+  workspace(): string;
+  /** Called when the service no longer takes the token. */
+  refused(error: ApiError): void;
+}
+
+const MOST_PATIENCE_SECONDS = 5;
+const MOST_TRIES = 3;
+
+/** Makes a path with each value percent-encoded: at`/oi-api/downloads/${id}`. */
+export function at(texts: TemplateStringsArray, ...values: (string | number)[]): string {
+  return texts.reduce((path, text, index) => path + encodeURIComponent(String(values[index - 1])) + text);
+}
+
+/** Calls the service's public API, of this origin only, as whoever is signed in. */
+export class Client {
+  readonly #caller: Caller;
+
+  constructor(caller: Caller) {
+    this.#caller = caller;
+  }
+
+  /** Gives the body of a GET; one that is throttled for a few seconds is sent again. */
+  async get<T>(path: string, options: RequestOptions = {}): Promise<T> {
+    return (await this.request<T>("GET", path, undefined, options)).data;
+  }
+
+  async post<T>(path: string, body?: unknown, options: RequestOptions = {}): Promise<T> {
+    return (await this.request<T>("POST", path, body, options)).data;
+  }
+
+  async put<T>(path: string, body: unknown, options: RequestOptions = {}): Promise<T> {
+    return (await this.request<T>("PUT", path, body, options)).data;
+  }
+
+  async delete(path: string, options: RequestOptions = {}): Promise<void> {
+    await this.request<undefined>("DELETE", path, undefined, options);
+  }
+
+  /** Gives status, headers and body; `data` is undefined where the body is empty. */
+  async request<T>(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<Answer<T>> {
+    const reply = await this.fetch(method, path, body, options);
+    const text = await reply.text();
+    const data = (text === "" ? undefined : JSON.parse(text)) as T;
+    return { status: reply.status, headers: reply.headers, data };
+  }
+
+  /** Gives the reply itself, for bodies that are no JSON: CSV, Parquet, HTML. Raises ApiError like the others. */
+  async fetch(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<Response> {
+    for (let tries = 1; ; tries += 1) {
+      const reply = await this.#send(method, path, body, options);
+      if (reply.ok) {
+        return reply;
+      }
+      const error = await problemOf(reply);
+      const wait = error.retryAfterSeconds ?? Number.POSITIVE_INFINITY;
+      if (reply.status === 429 && method === "GET" && wait <= MOST_PATIENCE_SECONDS && tries < MOST_TRIES) {
+        await pause(wait, options.signal);
+        continue;
+      }
+      if (reply.status === 401) {
+        this.#caller.refused(error);
+      }
+      throw error;
+    }
+  }
+
+  /** Runs a GraphQL query and gives its data; the first of its errors is raised as an ApiError. */
+  async graphql<T>(query: string, variables: Record<string, unknown> = {}, signal?: AbortSignal): Promise<T> {
+    const options = { headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) };
+    const path = at`/v1/${this.#caller.workspace()}/graphql`;
+    const answer = await this.request<GraphQLBody<T>>("POST", path, { query, variables }, options);
+    const [first] = answer.data.errors ?? [];
+    if (first) {
+      const code = first.extensions?.code ?? "GRAPHQL_ERROR";
+      const requestId = answer.headers.get("x-request-id") ?? "";
+      throw new ApiError({ status: answer.status, code, detail: first.message, requestId });
+    }
+    return answer.data.data as T;
+  }
+
+  async #send(method: string, path: string, body: unknown, options: RequestOptions): Promise<Response> {
+    const target = address(path, options.query);
+    const headers = new Headers(options.headers);
+    const token = this.#caller.token();
+    if (token !== undefined) {
+      headers.set("Authorization", `Bearer ${token}`);
+    }
+    const init: RequestInit = { method, headers, cache: "no-store", credentials: "omit", redirect: "error" };
+    if (body !== undefined) {
+      headers.set("Content-Type", "application/json");
+      init.body = JSON.stringify(body);
+    }
+    if (options.signal) {
+      init.signal = options.signal;
+    }
+    try {
+      return await fetch(target, init);
+    } catch (error) {
+      throw isAbort(error) ? error : unreachable();
+    }
+  }
+}
+
+interface GraphQLBody<T> {
+  data?: T;
+  errors?: { message: string; extensions?: { code?: string } }[];
+}
+
+function address(path: string, query: Record<string, QueryValue> = {}): string {
+  if (!path.startsWith("/") || path.startsWith("//")) {
+    throw new TypeError(`${path} is not a path of this service`);
+  }
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return text === "" ? path : `${path}?${text}`;
+}
+
+function pause(seconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, seconds * 1000);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(new DOMException("no longer wanted", "AbortError"));
+    });
+  });
+}

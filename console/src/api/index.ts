@@ -1,0 +1,7 @@
+import { session } from "@/session/index.ts";
+
+export { type Answer, at, type RequestOptions } from "./client.ts";
+export { ApiError, type FieldError, isAbort } from "./problem.ts";
+
+/** The service's API, as whoever is signed in. */
+export const api = session.api;

@@ -1,0 +1,45 @@
+/** A declared parameter of a warm query; types are Kusto's scalar names. */
+export interface QueryParameter {
+  name: string;
+  type: string;
+  default?: unknown;
+}
+
+/** Who released a query, and when. */
+export interface Approval {
+  approvedBy: string;
+  approvedAt: string;
+}
+
+/** A warm query as `GET /oi-api/warm-queries` lists it. */
+export interface WarmQuery {
+  lookup: string;
+  apiPath: string | null;
+  name: string;
+  description: string | null;
+  surface: string;
+  kql: string;
+  parameters: QueryParameter[];
+  cacheSeconds: number;
+  createdAt: string;
+  updatedAt: string;
+  approval: Approval | null;
+}
+
+/** A column of an answer, with the Kusto name of its type. */
+export interface QueryColumn {
+  name: string;
+  type: string;
+}
+
+/** The answer to a query, warm or ad hoc. */
+export interface QueryAnswer {
+  query: string;
+  executedAt: string;
+  results: Record<string, unknown>[];
+  columns: QueryColumn[];
+  rowCount: number;
+  truncated: boolean;
+  executionTimeMs: number;
+  governance: { queryApprovedBy: string | null; queryApprovedAt: string | null };
+}

@@ -1,0 +1,91 @@
+import { useEffect, useRef } from "preact/hooks";
+import type uPlot from "uplot";
+import { onTheme } from "@/shell/theme.ts";
+import css from "./Chart.module.css";
+
+/** A line of a chart. */
+export interface Series {
+  label: string;
+  /** As many as there are times; null leaves a gap. */
+  values: readonly (number | null)[];
+}
+
+interface Props {
+  /** What the chart shows, in a sentence; a table beside it gives the numbers to who cannot see it. */
+  label: string;
+  /** Seconds since 1970, ascending. */
+  times: readonly number[];
+  /** Six at most are told apart. */
+  series: readonly Series[];
+  unit?: string;
+  height?: number;
+}
+
+/** Lines over time. */
+export function Chart({ label, times, series, unit = "", height = 240 }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(undefined);
+  const data = [times, ...series.map((line) => line.values)] as unknown as uPlot.AlignedData;
+  const latest = useRef(data);
+  latest.current = data;
+  const names = series.map((line) => line.label).join("\n");
+  useEffect(() => {
+    let gone = false;
+    const draw = async () => {
+      const { default: Plot } = await loaded();
+      if (!gone && box.current) {
+        plot.current?.destroy();
+        plot.current = new Plot(options(box.current, names, unit, height), latest.current, box.current);
+      }
+    };
+    void draw();
+    const stop = onTheme(() => void draw());
+    const sizes = new ResizeObserver(([entry]) => {
+      plot.current?.setSize({ width: Math.floor(entry?.contentRect.width ?? 0), height });
+    });
+    if (box.current) {
+      sizes.observe(box.current);
+    }
+    return () => {
+      gone = true;
+      stop();
+      sizes.disconnect();
+      plot.current?.destroy();
+      plot.current = undefined;
+    };
+  }, [names, unit, height]);
+  useEffect(() => plot.current?.setData(latest.current), [times, series]);
+  return <div ref={box} class={css.chart} role="img" aria-label={label} style={{ minHeight: `${height}px` }} />;
+}
+
+let library: Promise<{ default: typeof uPlot }> | undefined;
+
+/** Fetches the library when the first chart is drawn. */
+function loaded(): Promise<{ default: typeof uPlot }> {
+  library ??= Promise.all([import("uplot"), import("uplot/dist/uPlot.min.css")]).then(([module]) => module);
+  return library;
+}
+
+function options(box: HTMLElement, names: string, unit: string, height: number): uPlot.Options {
+  const style = getComputedStyle(box);
+  const color = (name: string) => style.getPropertyValue(name).trim();
+  const axis = {
+    stroke: color("--text-faint"),
+    grid: { stroke: color("--line"), width: 1 },
+    ticks: { stroke: color("--line") },
+  };
+  const font = `12px ${color("--font")}`;
+  return {
+    width: box.clientWidth,
+    height,
+    cursor: { points: { size: 6 } },
+    axes: [
+      { ...axis, font },
+      { ...axis, font, size: 64, values: (_, ticks) => ticks.map((tick) => `${tick}${unit && ` ${unit}`}`) },
+    ],
+    series: [
+      {},
+      ...names.split("\n").map((label, index) => ({ label, stroke: color(`--series-${(index % 6) + 1}`), width: 1.5 })),
+    ],
+  };
+}

@@ -1,0 +1,200 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { count, plain } from "@/format.ts";
+import { classes } from "./classes.ts";
+import { type Column, next, type Sorting, sorted } from "./columns.ts";
+import css from "./DataTable.module.css";
+import { Icon } from "./Icon.tsx";
+import { Time } from "./Time.tsx";
+import { reveal, slice } from "./virtual.ts";
+
+interface Props<Row> {
+  /** What the rows are, for screen readers. */
+  label: string;
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  /** Unique and stable. */
+  rowKey: (row: Row, index: number) => string;
+  /** Called with a row that was clicked, or on which Enter was pressed; rows can be selected then. */
+  onOpen?: (row: Row) => void;
+  /** Shown in place of rows where there are none. */
+  empty?: ComponentChildren;
+  /** Most pixels of height; longer tables scroll. */
+  height?: number;
+  sorting?: Sorting;
+}
+
+const ROW = 32;
+const HEAD = 33;
+
+/** A table of any length: it draws the rows that are seen, sorts by its heads, and is used by the keyboard. */
+export function DataTable<Row>({ label, columns, rows, rowKey, onOpen, empty, height = 560, sorting }: Props<Row>) {
+  const [by, setBy] = useState(sorting);
+  const [top, setTop] = useState(0);
+  const [active, setActive] = useState(-1);
+  const box = useRef<HTMLDivElement>(null);
+  const id = useId();
+  const ordered = useMemo(() => sorted(rows, columns, by), [rows, columns, by]);
+  const drawn = slice(ordered.length, ROW, top, height);
+  useEffect(() => setActive(-1), [rows]);
+  if (rows.length === 0 && empty) {
+    return <>{empty}</>;
+  }
+  const move = (event: KeyboardEvent) => {
+    const page = Math.floor(height / ROW) - 2;
+    const to = target(event.key, active, page, ordered.length);
+    const row = ordered[active];
+    if (event.target !== event.currentTarget) {
+      return;
+    }
+    if (event.key === "Enter" && row !== undefined) {
+      onOpen?.(row);
+    } else if (to !== undefined && onOpen && box.current) {
+      event.preventDefault();
+      setActive(to);
+      box.current.scrollTop = reveal(to, ROW, box.current.scrollTop, box.current.clientHeight, HEAD);
+    }
+  };
+  const least = columns.reduce((sum, column) => sum + (column.width ?? 120), 0);
+  const grid = onOpen !== undefined;
+  const current = active >= 0 ? { "aria-activedescendant": `${id}-${active}` } : {};
+  const boxed = grid
+    ? ({ role: "grid", "aria-rowcount": ordered.length + 1, ...current } as const)
+    : ({ role: "region" } as const);
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: its role is in what is spread
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: as above
+    <div
+      ref={box}
+      class={css.box}
+      style={{ maxHeight: `${height}px` }}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
+      tabIndex={0}
+      {...boxed}
+      aria-label={label}
+      onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+      onKeyDown={move}
+    >
+      <table
+        class={css.table}
+        style={{ minWidth: `${least}px` }}
+        role={grid ? "presentation" : undefined}
+        aria-rowcount={grid ? undefined : ordered.length + 1}
+      >
+        <colgroup>
+          {columns.map((column) => (
+            <col key={column.key} style={column.width ? { width: `${column.width}px` } : undefined} />
+          ))}
+        </colgroup>
+        <thead>
+          <tr role={grid ? "row" : undefined} aria-rowindex={1}>
+            {columns.map((column) => (
+              <Head key={column.key} column={column} by={by} grid={grid} onSort={() => setBy(next(column.key, by))} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          <Room height={drawn.before} />
+          {ordered.slice(drawn.start, drawn.end).map((row, offset) => {
+            const index = drawn.start + offset;
+            return (
+              <tr
+                key={rowKey(row, index)}
+                id={`${id}-${index}`}
+                role={grid ? "row" : undefined}
+                class={classes(grid && css.open, index === active && css.active)}
+                aria-rowindex={index + 2}
+                aria-selected={grid ? index === active : undefined}
+                onClick={() => {
+                  setActive(index);
+                  onOpen?.(row);
+                }}
+              >
+                {columns.map((column) => (
+                  <Cell key={column.key} column={column} row={row} grid={grid} />
+                ))}
+              </tr>
+            );
+          })}
+          <Room height={drawn.after} />
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface HeadProps<Row> {
+  column: Column<Row>;
+  by: Sorting | undefined;
+  grid: boolean;
+  onSort: () => void;
+}
+
+function Head<Row>({ column, by, grid, onSort }: HeadProps<Row>) {
+  const direction = by?.key === column.key ? by.direction : undefined;
+  const sortable = column.sortable !== false;
+  return (
+    <th
+      scope="col"
+      role={grid ? "columnheader" : undefined}
+      class={classes(column.type === "number" && css.number)}
+      aria-sort={sortable ? (direction ?? "none") : undefined}
+    >
+      {sortable ? (
+        <button type="button" onClick={onSort}>
+          <span>{column.title}</span>
+          {direction && <Icon name={direction === "ascending" ? "up" : "down"} />}
+        </button>
+      ) : (
+        column.title
+      )}
+    </th>
+  );
+}
+
+function Cell<Row>({ column, row, grid }: { column: Column<Row>; row: Row; grid: boolean }) {
+  const code = column.type === "json" || column.type === "code";
+  const text = column.render ? undefined : plain(column.value(row));
+  return (
+    <td
+      role={grid ? "gridcell" : undefined}
+      class={classes(column.type === "number" && css.number, code && css.code)}
+      title={text && text.length > 24 && column.type !== "time" ? text : undefined}
+    >
+      {column.render ? column.render(row) : shown(column, row)}
+    </td>
+  );
+}
+
+function shown<Row>(column: Column<Row>, row: Row): ComponentChildren {
+  const value = column.value(row);
+  if (value === null || value === undefined) {
+    return <span class={css.missing}>–</span>;
+  }
+  switch (column.type) {
+    case "time":
+      return <Time at={String(value)} />;
+    case "number":
+      return typeof value === "number" && Number.isInteger(value) ? count(value) : plain(value);
+    default:
+      return plain(value);
+  }
+}
+
+function Room({ height }: { height: number }) {
+  return height > 0 ? <tr class={css.room} style={{ height: `${height}px` }} /> : null;
+}
+
+/** Gives the row that a key leads to, undefined where it is no key of the table. */
+function target(key: string, active: number, page: number, rows: number): number | undefined {
+  const steps: Record<string, number> = {
+    ArrowDown: active + 1,
+    ArrowUp: active - 1,
+    PageDown: active + page,
+    PageUp: active - page,
+    Home: 0,
+    End: rows - 1,
+  };
+  const to = steps[key];
+  return to === undefined || rows === 0 ? undefined : Math.max(0, Math.min(rows - 1, to));
+}

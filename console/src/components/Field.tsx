@@ -1,0 +1,172 @@
+import type { ComponentChildren, JSX } from "preact";
+import { useId } from "preact/hooks";
+import { classes } from "./classes.ts";
+import css from "./Field.module.css";
+
+interface Common {
+  label: string;
+  /** What to enter, in a few words; stands below. */
+  hint?: string;
+  /** What is wrong with the value; `error.of("field")` of an ApiError fits. */
+  error?: string | undefined;
+  disabled?: boolean;
+  /** The label is said but not shown, in toolbars. */
+  hideLabel?: boolean;
+}
+
+interface Described {
+  id: string;
+  "aria-describedby"?: string;
+  "aria-invalid"?: true;
+  disabled?: boolean;
+}
+
+function Frame({
+  label,
+  hint,
+  error,
+  disabled,
+  hideLabel,
+  children,
+}: Common & { children: (of: Described) => JSX.Element }) {
+  const id = useId();
+  const about = [error && `${id}-error`, hint && `${id}-hint`].filter(Boolean).join(" ");
+  const given: Described = {
+    id,
+    ...(about ? { "aria-describedby": about } : {}),
+    ...(error ? { "aria-invalid": true } : {}),
+    ...(disabled ? { disabled } : {}),
+  };
+  return (
+    <div class={css.field}>
+      <label for={id} class={hideLabel ? "visually-hidden" : css.label}>
+        {label}
+      </label>
+      {children(given)}
+      {error && (
+        <p id={`${id}-error`} class={css.error} role="alert">
+          {error}
+        </p>
+      )}
+      {hint && (
+        <p id={`${id}-hint`} class={css.hint}>
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+type TextType = "text" | "password" | "number" | "search" | "datetime-local" | "date" | "email";
+
+interface FieldProps extends Common {
+  value: string;
+  onInput: (value: string) => void;
+  type?: TextType;
+  placeholder?: string;
+  autoComplete?: string;
+  mono?: boolean;
+}
+
+/** A line of text. */
+export function Field({
+  value,
+  onInput,
+  type = "text",
+  placeholder,
+  autoComplete = "off",
+  mono,
+  ...common
+}: FieldProps) {
+  return (
+    <Frame {...common}>
+      {(of) => (
+        <input
+          {...of}
+          class={classes(css.control, mono && css.mono)}
+          {...({ type } as { type: "text" })}
+          value={value}
+          placeholder={placeholder}
+          autocomplete={autoComplete}
+          spellcheck={false}
+          onInput={(event) => onInput(event.currentTarget.value)}
+        />
+      )}
+    </Frame>
+  );
+}
+
+interface TextAreaProps extends Common {
+  value: string;
+  onInput: (value: string) => void;
+  rows?: number;
+  mono?: boolean;
+}
+
+/** Some lines of text. */
+export function TextArea({ value, onInput, rows = 4, mono, ...common }: TextAreaProps) {
+  return (
+    <Frame {...common}>
+      {(of) => (
+        <textarea
+          {...of}
+          class={classes(css.control, css.area, mono && css.mono)}
+          rows={rows}
+          value={value}
+          spellcheck={false}
+          onInput={(event) => onInput(event.currentTarget.value)}
+        />
+      )}
+    </Frame>
+  );
+}
+
+interface SelectProps<V extends string> extends Common {
+  value: V;
+  options: readonly { value: V; label: string }[];
+  onChange: (value: V) => void;
+}
+
+/** One of a few values. */
+export function Select<V extends string>({ value, options, onChange, ...common }: SelectProps<V>) {
+  return (
+    <Frame {...common}>
+      {(of) => (
+        <select
+          {...of}
+          class={classes(css.control, css.select)}
+          value={value}
+          onChange={(event) => onChange(event.currentTarget.value as V)}
+        >
+          {options.map((option) => (
+            <option key={option.value} value={option.value} selected={option.value === value}>
+              {option.label}
+            </option>
+          ))}
+        </select>
+      )}
+    </Frame>
+  );
+}
+
+interface CheckboxProps {
+  label: ComponentChildren;
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+  disabled?: boolean;
+}
+
+/** Yes or no. */
+export function Checkbox({ label, checked, onChange, disabled = false }: CheckboxProps) {
+  return (
+    <label class={css.check}>
+      <input
+        type="checkbox"
+        checked={checked}
+        disabled={disabled}
+        onChange={(event) => onChange(event.currentTarget.checked)}
+      />
+      <span>{label}</span>
+    </label>
+  );
+}

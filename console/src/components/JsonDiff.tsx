@@ -1,0 +1,65 @@
+import { useState } from "preact/hooks";
+import { type Change, diff } from "./diff.ts";
+import { Checkbox } from "./Field.tsx";
+import css from "./JsonDiff.module.css";
+
+interface Props {
+  /** Undefined where there was nothing. */
+  before: unknown;
+  /** Undefined where nothing is left. */
+  after: unknown;
+  /** Shows what did not change, too; the reader can switch it. */
+  all?: boolean;
+}
+
+const SIGNS: Record<Change, { sign: string; word: string }> = {
+  same: { sign: "", word: "unchanged" },
+  added: { sign: "+", word: "added" },
+  removed: { sign: "−", word: "removed" },
+  changed: { sign: "±", word: "changed" },
+};
+
+/** Two states side by side, field by field. */
+export function JsonDiff({ before, after, all = false }: Props) {
+  const [whole, setWhole] = useState(all);
+  const fields = diff(before ?? {}, after ?? {});
+  const changed = fields.filter((field) => field.change !== "same");
+  const shown = whole ? fields : changed;
+  const hidden = fields.length - changed.length;
+  return (
+    <div class={css.diff}>
+      {shown.length === 0 && <p class={css.none}>Nothing changed.</p>}
+      {shown.length > 0 && (
+        <table class={css.table}>
+          <thead>
+            <tr>
+              <th scope="col">Field</th>
+              <th scope="col">Before</th>
+              <th scope="col">After</th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((field) => (
+              <tr key={field.path.join("\n")} class={css[field.change]}>
+                <th scope="row">
+                  <span class={css.sign} aria-hidden="true">
+                    {SIGNS[field.change].sign}
+                  </span>
+                  {field.path.length === 0 ? "(value)" : field.path.join(".").replaceAll(".[", "[")}
+                  <span class="visually-hidden">, {SIGNS[field.change].word}</span>
+                </th>
+                <td class={css.before}>{text(field.before)}</td>
+                <td class={css.after}>{text(field.after)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {hidden > 0 && <Checkbox label={`Show ${hidden} unchanged`} checked={whole} onChange={setWhole} />}
+    </div>
+  );
+}
+
+function text(value: unknown): string {
+  return value === undefined ? "" : JSON.stringify(value, null, 1);
+}

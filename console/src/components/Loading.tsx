@@ -1,0 +1,18 @@
+import css from "./Loading.module.css";
+
+interface Props {
+  /** What is on its way, for screen readers. */
+  label?: string;
+  rows?: number;
+}
+
+/** The outline of rows to come. */
+export function Loading({ label = "Loading", rows = 5 }: Props) {
+  return (
+    <div class={css.loading} role="status" aria-label={label}>
+      {Array.from({ length: rows }, (_, row) => (
+        <div key={row} class={css.bar} />
+      ))}
+    </div>
+  );
+}

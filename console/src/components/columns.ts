@@ -1,0 +1,86 @@
+import type { ComponentChildren } from "preact";
+
+export type ColumnType = "text" | "number" | "time" | "boolean" | "json" | "code";
+
+/** A column of a DataTable. */
+export interface Column<Row> {
+  /** Unique; remembered by sorting. */
+  key: string;
+  title: string;
+  /** Decides alignment, form and order; `text` when left out. */
+  type?: ColumnType;
+  value: (row: Row) => unknown;
+  /** Shows something else than the value; sorting still goes by the value. */
+  render?: (row: Row) => ComponentChildren;
+  /** Pixels; columns without one share the rest. */
+  width?: number;
+  /** False where order means nothing. */
+  sortable?: boolean;
+}
+
+/** By what a table is sorted. */
+export interface Sorting {
+  key: string;
+  direction: "ascending" | "descending";
+}
+
+const KUSTO: Record<string, ColumnType> = {
+  datetime: "time",
+  int: "number",
+  long: "number",
+  real: "number",
+  decimal: "number",
+  bool: "boolean",
+  dynamic: "json",
+  guid: "code",
+};
+
+/** Gives the column type of a Kusto scalar type. */
+export function columnType(kusto: string): ColumnType {
+  return KUSTO[kusto] ?? "text";
+}
+
+/** Gives rows in the order of a column; what is missing comes last either way, equal rows stay as they were. */
+export function sorted<Row>(rows: readonly Row[], columns: readonly Column<Row>[], by?: Sorting): readonly Row[] {
+  const column = columns.find((each) => each.key === by?.key);
+  if (!by || !column) {
+    return rows;
+  }
+  const sign = by.direction === "ascending" ? 1 : -1;
+  const keyed = rows.map((row) => ({ row, key: sortKey(column.value(row), column.type) }));
+  keyed.sort((left, right) => compare(left.key, right.key, sign));
+  return keyed.map((each) => each.row);
+}
+
+/** What a click on a column's head leads to: ascending, descending, then the order in which the rows came. */
+export function next(key: string, by?: Sorting): Sorting | undefined {
+  if (by?.key !== key) {
+    return { key, direction: "ascending" };
+  }
+  return by.direction === "ascending" ? { key, direction: "descending" } : undefined;
+}
+
+function sortKey(value: unknown, type: ColumnType = "text"): number | string | null {
+  if (value === null || value === undefined || value === "") {
+    return null;
+  }
+  if (type === "number") {
+    return Number(value);
+  }
+  if (type === "time") {
+    return new Date(String(value)).getTime();
+  }
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+function compare(left: number | string | null, right: number | string | null, sign: number): number {
+  if (left === null || right === null) {
+    return Number(left === null) - Number(right === null);
+  }
+  if (typeof left === "number" && typeof right === "number") {
+    return sign * (left - right);
+  }
+  return sign * ORDER.compare(String(left), String(right));
+}
+
+const ORDER = new Intl.Collator("en", { numeric: true });

@@ -1,0 +1,34 @@
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { isAbort } from "@/api/problem.ts";
+
+/** Something that is fetched. While it is fetched again, the last data stay. */
+export interface Resource<T> {
+  data: T | undefined;
+  error: unknown;
+  loading: boolean;
+  reload: () => void;
+}
+
+/**
+ * Fetches something when the component appears and whenever `inputs` change; what is under way then, or when the
+ * component goes, is aborted and its answer dropped.
+ * @param load passes the signal on to the api
+ */
+export function useResource<T>(load: (signal: AbortSignal) => Promise<T>, inputs: readonly unknown[]): Resource<T> {
+  const [state, setState] = useState<Omit<Resource<T>, "reload">>({ data: undefined, error: undefined, loading: true });
+  const [turn, setTurn] = useState(0);
+  const latest = useRef(load);
+  latest.current = load;
+  useEffect(() => {
+    const abort = new AbortController();
+    setState((before) => ({ ...before, loading: true }));
+    latest.current(abort.signal).then(
+      (data) => abort.signal.aborted || setState({ data, error: undefined, loading: false }),
+      (error: unknown) =>
+        abort.signal.aborted || isAbort(error) || setState((before) => ({ ...before, error, loading: false })),
+    );
+    return () => abort.abort();
+  }, [...inputs, turn]);
+  const reload = useCallback(() => setTurn((before) => before + 1), []);
+  return { ...state, reload };
+}

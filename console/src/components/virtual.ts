@@ -1,0 +1,35 @@
+/** The rows to draw of a long list, and the room that those above and below take. */
+export interface Slice {
+  /** First row drawn. */
+  start: number;
+  /** Row after the last one drawn. */
+  end: number;
+  /** Pixels above the first. */
+  before: number;
+  /** Pixels below the last. */
+  after: number;
+}
+
+/**
+ * Works out which rows of equal height are seen, and a few around them.
+ * @param top pixels scrolled away
+ * @param height pixels seen
+ * @param spare rows drawn beyond what is seen, on each side
+ */
+export function slice(count: number, rowHeight: number, top: number, height: number, spare = 8): Slice {
+  const first = Math.floor(Math.max(0, top) / rowHeight);
+  const seen = Math.ceil(Math.max(0, height) / rowHeight) + 1;
+  const start = Math.max(0, Math.min(first - spare, count - seen - spare));
+  const end = Math.min(count, Math.max(first + seen + spare, start));
+  return { start, end, before: start * rowHeight, after: (count - end) * rowHeight };
+}
+
+/** Where to scroll so that a row is seen below a head of some height; the same place where it is seen already. */
+export function reveal(row: number, rowHeight: number, top: number, height: number, head: number): number {
+  const from = row * rowHeight;
+  const room = height - head;
+  if (from < top) {
+    return from;
+  }
+  return from + rowHeight > top + room ? from + rowHeight - room : top;
+}

@@ -1,0 +1,26 @@
+import { render } from "preact";
+import "@/styles/tokens.css";
+import "@/styles/base.css";
+import { session } from "@/session/index.ts";
+import { takeCode } from "@/session/link.ts";
+import { App } from "@/shell/App.tsx";
+import { startTheme } from "@/shell/theme.ts";
+
+startTheme();
+start();
+// A sign-in link pasted into a tab that shows the console changes nothing but the part behind the #.
+window.addEventListener("hashchange", () => {
+  const code = takeCode();
+  if (code !== undefined) {
+    void session.withCode(code);
+  }
+});
+const root = document.getElementById("app");
+if (root) {
+  render(<App />, root);
+}
+
+function start(): void {
+  const code = takeCode();
+  void (code === undefined ? session.restore() : session.withCode(code));
+}

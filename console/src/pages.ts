@@ -1,0 +1,81 @@
+import type { ComponentType } from "preact";
+import type { IconName } from "@/components/Icon.tsx";
+import type { Route } from "@/router/route.ts";
+import type { Right } from "@/session/rights.ts";
+
+/** What a page gets. */
+export interface PageProps {
+  route: Route;
+}
+
+/** A page of the console; its module exports its component as `default`. */
+export interface PageEntry {
+  /** First segment of its address. */
+  path: string;
+  title: string;
+  group: "Plant" | "Proof" | "Access";
+  icon: IconName;
+  /** All of them are needed to be shown it. */
+  rights: readonly Right[];
+  load: () => Promise<{ default: ComponentType<PageProps> }>;
+}
+
+/** Every page, in the order of the navigation. */
+export const PAGES: readonly PageEntry[] = [
+  {
+    path: "overview",
+    title: "Overview",
+    group: "Plant",
+    icon: "pulse",
+    rights: ["Workspace.Catalog.Read"],
+    load: () => import("@/pages/overview/Overview.tsx"),
+  },
+  {
+    path: "queries",
+    title: "Queries",
+    group: "Plant",
+    icon: "query",
+    rights: ["Workspace.Catalog.Read", "Workspace.WarmQuery.Execute"],
+    load: () => import("@/pages/queries/Queries.tsx"),
+  },
+  {
+    path: "downloads",
+    title: "Downloads",
+    group: "Plant",
+    icon: "download",
+    rights: ["Workspace.ColdData.Export"],
+    load: () => import("@/pages/downloads/Downloads.tsx"),
+  },
+  {
+    path: "audit",
+    title: "Audit log",
+    group: "Proof",
+    icon: "chain",
+    rights: ["Workspace.Provenance.Read"],
+    load: () => import("@/pages/audit/Audit.tsx"),
+  },
+  {
+    path: "corrections",
+    title: "Corrections",
+    group: "Proof",
+    icon: "pencil",
+    rights: ["Workspace.Amendment.Read"],
+    load: () => import("@/pages/corrections/Corrections.tsx"),
+  },
+  {
+    path: "keys",
+    title: "Keys and tokens",
+    group: "Access",
+    icon: "key",
+    rights: [],
+    load: () => import("@/pages/keys/Keys.tsx"),
+  },
+  {
+    path: "developers",
+    title: "Developers",
+    group: "Access",
+    icon: "code",
+    rights: [],
+    load: () => import("@/pages/developers/Developers.tsx"),
+  },
+];

@@ -1,0 +1,59 @@
+import { useEffect, useState } from "preact/hooks";
+
+/** Where the address leads: `#/queries/pressure-5m?limit=10` is page `queries`, rest `["pressure-5m"]`. */
+export interface Route {
+  page: string;
+  rest: readonly string[];
+  query: URLSearchParams;
+}
+
+/** Reads the part of an address from its `#` on. */
+export function parseHash(hash: string): Route {
+  const text = hash.replace(/^#\/?/, "");
+  const cut = text.indexOf("?");
+  const [path, query] = cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 1)];
+  const [page = "", ...rest] = path.split("/").filter(Boolean).map(decoded);
+  return { page, rest, query: new URLSearchParams(query) };
+}
+
+/** Makes the address of a page: href("queries", ["pressure-5m"], { limit: 10 }). Empty query values are left out. */
+export function href(
+  page: string,
+  rest: readonly string[] = [],
+  query: Record<string, string | number | undefined> = {},
+): string {
+  const path = [page, ...rest].map(encodeURIComponent).join("/");
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return `#/${path}${text === "" ? "" : `?${text}`}`;
+}
+
+/** Goes to an address that `href` made; `replace` leaves no trace in the history, for filters of a page. */
+export function go(address: string, how: "push" | "replace" = "push"): void {
+  if (how === "push") {
+    window.location.hash = address;
+  } else {
+    window.history.replaceState(null, "", address);
+    window.dispatchEvent(new HashChangeEvent("hashchange"));
+  }
+}
+
+/** The current route, kept up to date. */
+export function useRoute(): Route {
+  const [route, setRoute] = useState(() => parseHash(window.location.hash));
+  useEffect(() => {
+    const update = () => setRoute(parseHash(window.location.hash));
+    window.addEventListener("hashchange", update);
+    update();
+    return () => window.removeEventListener("hashchange", update);
+  }, []);
+  return route;
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}

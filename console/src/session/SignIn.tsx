@@ -1,0 +1,55 @@
+import { useState } from "preact/hooks";
+import type { ApiError } from "@/api/problem.ts";
+import { Button } from "@/components/Button.tsx";
+import { Field } from "@/components/Field.tsx";
+import { ErrorNotice } from "@/components/Notice.tsx";
+import { session } from "./index.ts";
+import css from "./SignIn.module.css";
+
+interface Props {
+  /** Whether a credential is being looked at. */
+  busy: boolean;
+  /** What ended or prevented the last session. */
+  reason: ApiError | undefined;
+}
+
+/** Asks for an API key or a token. */
+export function SignIn({ busy, reason }: Props) {
+  const [text, setText] = useState("");
+  const [missing, setMissing] = useState<string>();
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const credential = text.trim();
+    setMissing(credential === "" ? "Paste an API key or a token." : undefined);
+    if (credential !== "") {
+      setText("");
+      void session.withCredential(credential);
+    }
+  };
+  return (
+    <main class={css.page}>
+      <form class={css.card} onSubmit={submit} noValidate>
+        <h1>Workspace console</h1>
+        <p class={css.lead}>Sign in with an API key, or with a token that somebody made for you.</p>
+        {reason && <ErrorNotice error={reason} />}
+        <Field
+          label="API key or token"
+          type="password"
+          value={text}
+          onInput={setText}
+          error={missing}
+          hint="It stays in this tab and is sent to this service only."
+          autoComplete="off"
+          mono
+        />
+        <Button kind="primary" type="submit" busy={busy} wide>
+          Sign in
+        </Button>
+        <p class={css.help}>
+          On your own machine, open the link that <code>make run</code> prints, or ask for a new one with{" "}
+          <code>python -m local.sign_in</code>.
+        </p>
+      </form>
+    </main>
+  );
+}

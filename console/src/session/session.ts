@@ -1,0 +1,179 @@
+import { Client } from "@/api/client.ts";
+import { type Minted, type Who, whoami } from "@/api/keys.ts";
+import { ApiError } from "@/api/problem.ts";
+import { forget, keep, kept } from "./storage.ts";
+
+/** Who is signed in, and until when. */
+export interface SignedIn {
+  state: "in";
+  who: Who;
+  expiresAt: Date;
+}
+
+/** Nobody is signed in; `reason` is what ended or prevented it. */
+export interface SignedOut {
+  state: "out";
+  reason: ApiError | undefined;
+}
+
+/** A credential is being looked at. */
+export interface Starting {
+  state: "starting";
+}
+
+export type SessionState = SignedIn | SignedOut | Starting;
+
+const KEY_PREFIX = "oik_";
+const TOKEN_MINUTES = 60;
+const RENEW_BEFORE_SECONDS = 300;
+const RETRY_SECONDS = 30;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * Who is signed in. A way to sign in ends in `withKey`, `withToken` or `withCode`; a further one (Entra ID) gets a
+ * method here and a button in SignIn.
+ */
+export class Session {
+  #state: SessionState = { state: "starting" };
+  #token: string | undefined;
+  /** Stays here and nowhere else: it outlives every token, so that storage must not see it. */
+  #key: string | undefined;
+  #renewal: ReturnType<typeof setTimeout> | undefined;
+  readonly #listeners = new Set<() => void>();
+  readonly api: Client = new Client({
+    token: () => this.#token,
+    workspace: () => (this.#state.state === "in" ? (this.#state.who.workspace ?? "") : ""),
+    refused: (error) => this.#end(error),
+  });
+
+  get state(): SessionState {
+    return this.#state;
+  }
+
+  /** Calls a listener after each change; gives what ends that. */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Takes up what the tab kept over a reload. */
+  async restore(): Promise<void> {
+    const found = kept(new Date());
+    if (found) {
+      await this.#attempt(() => this.#begin(found.token, found.expiresAt));
+    } else {
+      this.#change({ state: "out", reason: undefined });
+    }
+  }
+
+  /** Signs in with what somebody pasted: an API key or a token. */
+  async withCredential(text: string): Promise<void> {
+    await (text.startsWith(KEY_PREFIX) ? this.withKey(text) : this.withToken(text));
+  }
+
+  /** Signs in with an API key, which is exchanged for a token and renews it as long as the page stays open. */
+  async withKey(key: string): Promise<void> {
+    await this.#attempt(async () => {
+      const minted = await exchange(key);
+      this.#key = key;
+      await this.#begin(minted.Token, minted.ExpiresAt);
+    });
+  }
+
+  /** Signs in with a token; the session ends with it. */
+  async withToken(token: string): Promise<void> {
+    await this.#attempt(() => this.#begin(token, undefined));
+  }
+
+  /** Signs in with the one-time code of a link that the local host printed. */
+  async withCode(code: string): Promise<void> {
+    await this.#attempt(async () => {
+      const given = await bare().post<{ token: string; expiresAt: string }>("/local/sign-in", { code });
+      await this.#begin(given.token, given.expiresAt);
+    });
+  }
+
+  signOut(): void {
+    this.#end(undefined);
+  }
+
+  async #attempt(work: () => Promise<void>): Promise<void> {
+    this.#clear();
+    this.#change({ state: "starting" });
+    try {
+      await work();
+    } catch (error) {
+      this.#end(error instanceof ApiError ? error : unexpected(error));
+    }
+  }
+
+  async #begin(token: string, expiresAt: string | undefined): Promise<void> {
+    const who = await whoami(bare(token));
+    const end = expiresAt ?? who.expiresAt ?? new Date(Date.now() + TOKEN_MINUTES * 60_000).toISOString();
+    this.#token = token;
+    keep({ token, expiresAt: end });
+    this.#change({ state: "in", who, expiresAt: new Date(end) });
+    this.#plan(new Date(end));
+  }
+
+  /** Renews the token before its end from the key, or ends the session with it. */
+  #plan(end: Date): void {
+    clearTimeout(this.#renewal);
+    const left = end.getTime() - Date.now();
+    const wait = this.#key === undefined ? left : Math.max(left - RENEW_BEFORE_SECONDS * 1000, left / 2);
+    this.#renewal = setTimeout(() => void this.#due(end), Math.min(Math.max(wait, 0), LONGEST_TIMER_MS));
+  }
+
+  async #due(end: Date): Promise<void> {
+    if (this.#key === undefined || Date.now() >= end.getTime()) {
+      this.#end(expired());
+      return;
+    }
+    try {
+      const minted = await exchange(this.#key);
+      await this.#begin(minted.Token, minted.ExpiresAt);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) {
+        this.#end(error);
+      } else {
+        this.#renewal = setTimeout(() => void this.#due(end), RETRY_SECONDS * 1000);
+      }
+    }
+  }
+
+  #end(reason: ApiError | undefined): void {
+    this.#clear();
+    this.#change({ state: "out", reason });
+  }
+
+  #clear(): void {
+    clearTimeout(this.#renewal);
+    this.#token = undefined;
+    this.#key = undefined;
+    forget();
+  }
+
+  #change(state: SessionState): void {
+    this.#state = state;
+    for (const listener of this.#listeners) {
+      listener();
+    }
+  }
+}
+
+/** A client for the calls that sign in: it sends what it is given, and a refusal ends no session. */
+function bare(credential?: string): Client {
+  return new Client({ token: () => credential, workspace: () => "", refused: () => undefined });
+}
+
+function exchange(key: string): Promise<Minted> {
+  return bare(key).get<Minted>("/workspace/api/keys/jwt", { query: { minutes: TOKEN_MINUTES } });
+}
+
+function expired(): ApiError {
+  return new ApiError({ status: 401, code: "SESSION_ENDED", detail: "The session has ended. Sign in again." });
+}
+
+function unexpected(error: unknown): ApiError {
+  return new ApiError({ status: 0, code: "CONSOLE_FAILED", detail: String(error) });
+}

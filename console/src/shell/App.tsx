@@ -1,0 +1,90 @@
+import { useRef, useState } from "preact/hooks";
+import type { Who } from "@/api/keys.ts";
+import { Empty } from "@/components/Empty.tsx";
+import { Loading } from "@/components/Loading.tsx";
+import { Toasts } from "@/components/Toasts.tsx";
+import { PAGES, type PageEntry } from "@/pages.ts";
+import { type Route, useRoute } from "@/router/route.ts";
+import { useSession } from "@/session/hooks.ts";
+import { holds } from "@/session/rights.ts";
+import { SignIn } from "@/session/SignIn.tsx";
+import css from "./App.module.css";
+import { noteNavigation } from "./focus.ts";
+import { Header } from "./Header.tsx";
+import { LoadedPage } from "./LoadedPage.tsx";
+import { Nav } from "./Nav.tsx";
+import { Page } from "./Page.tsx";
+
+/** The console: the sign-in page, or the shell around the current page. */
+export function App() {
+  const state = useSession();
+  return (
+    <>
+      {state.state === "in" && <Shell who={state.who} />}
+      {state.state === "out" && <SignIn busy={false} reason={state.reason} />}
+      {state.state === "starting" && (
+        <main class={css.starting}>
+          <Loading label="Signing in" rows={3} />
+        </main>
+      )}
+      <Toasts />
+    </>
+  );
+}
+
+function Shell({ who }: { who: Who }) {
+  const route = useRoute();
+  const main = useRef<HTMLElement>(null);
+  const [navOpen, setNavOpen] = useState(false);
+  const pages = PAGES.filter((page) => holds(who.accessRights, page.rights));
+  const current = route.page === "" ? pages[0] : PAGES.find((page) => page.path === route.page);
+  usePageChanges(current?.path ?? route.page);
+  const skip = (event: Event) => {
+    event.preventDefault();
+    main.current?.focus();
+  };
+  return (
+    <div class={css.shell}>
+      {/* biome-ignore lint/a11y/useValidAnchor: the address behind # is a page of the console, so focus moves by hand */}
+      <a class={css.skip} href="#main" onClick={skip}>
+        Skip to content
+      </a>
+      <Header who={who} navOpen={navOpen} onToggleNav={() => setNavOpen(!navOpen)} />
+      <div class={css.columns}>
+        <Nav pages={pages} current={current?.path ?? ""} open={navOpen} onNavigate={() => setNavOpen(false)} />
+        <main ref={main} id="main" class={css.main} tabIndex={-1}>
+          <Current entry={current} route={route} allowed={current !== undefined && pages.includes(current)} />
+        </main>
+      </div>
+    </div>
+  );
+}
+
+function Current({ entry, route, allowed }: { entry: PageEntry | undefined; route: Route; allowed: boolean }) {
+  if (entry === undefined) {
+    return (
+      <Page key="nothing" title="There is no such page">
+        <Empty title="Nothing stands at this address">Choose a page on the left.</Empty>
+      </Page>
+    );
+  }
+  if (!allowed) {
+    return (
+      <Page key={entry.path} title={entry.title}>
+        <Empty title="Your token does not open this page">
+          It needs {entry.rights.join(" and ")}. Sign in with a key that carries them, or ask an administrator.
+        </Empty>
+      </Page>
+    );
+  }
+  return <LoadedPage key={entry.path} entry={entry} route={route} />;
+}
+
+/** Notes each change of the page but the first. */
+function usePageChanges(path: string): void {
+  const before = useRef(path);
+  if (before.current !== path) {
+    before.current = path;
+    noteNavigation();
+  }
+}

@@ -1,0 +1,60 @@
+import { useEffect, useState } from "preact/hooks";
+import { workspace } from "@/api/catalog.ts";
+import { api } from "@/api/index.ts";
+import type { Who } from "@/api/keys.ts";
+import { Badge } from "@/components/Badge.tsx";
+import { Button } from "@/components/Button.tsx";
+import { useResource } from "@/components/useResource.ts";
+import { session } from "@/session/index.ts";
+import css from "./Header.module.css";
+import { onTheme, theme, toggleTheme } from "./theme.ts";
+
+interface Props {
+  who: Who;
+  navOpen: boolean;
+  onToggleNav: () => void;
+}
+
+/** Which workspace this is, and who is signed in. */
+export function Header({ who, navOpen, onToggleNav }: Props) {
+  const [shown, setShown] = useState(theme());
+  useEffect(() => onTheme(() => setShown(theme())), []);
+  const readable = who.accessRights.includes("Workspace.Catalog.Read");
+  const named = useResource(
+    async (signal) => (readable ? (await workspace(api, signal)).name : undefined),
+    [who.workspace, readable],
+  );
+  return (
+    <header class={css.header}>
+      <span class={css.menu}>
+        <button
+          type="button"
+          class={css.toggle}
+          aria-expanded={navOpen}
+          aria-controls="navigation"
+          onClick={onToggleNav}
+        >
+          Menu
+        </button>
+      </span>
+      <span class={css.workspace}>
+        <img src="/console/favicon.svg" alt="" width="20" height="20" />
+        <strong>{named.data ?? who.workspace ?? "Workspace"}</strong>
+        {named.data && <span class={css.id}>{who.workspace}</span>}
+      </span>
+      <span class={css.who}>
+        <span class={css.name} title={who.principal ?? undefined}>
+          {who.name || who.principal || "Service"}
+        </span>
+        {who.principal === null && <Badge>no identity</Badge>}
+        <Button
+          kind="quiet"
+          icon={shown === "dark" ? "sun" : "moon"}
+          label={shown === "dark" ? "Light theme" : "Dark theme"}
+          onClick={toggleTheme}
+        />
+        <Button kind="quiet" icon="out" label="Sign out" onClick={() => session.signOut()} />
+      </span>
+    </header>
+  );
+}

@@ -1,0 +1,43 @@
+import { classes } from "@/components/classes.ts";
+import { Icon } from "@/components/Icon.tsx";
+import type { PageEntry } from "@/pages.ts";
+import { href } from "@/router/route.ts";
+import css from "./Nav.module.css";
+
+interface Props {
+  pages: readonly PageEntry[];
+  current: string;
+  /** Whether it is unfolded on a narrow screen. */
+  open: boolean;
+  onNavigate: () => void;
+}
+
+/** The pages that the caller's rights open. */
+export function Nav({ pages, current, open, onNavigate }: Props) {
+  const groups = [...new Set(pages.map((page) => page.group))];
+  return (
+    <nav id="navigation" class={classes(css.nav, open && css.open)} aria-label="Pages of the console">
+      {groups.map((group) => (
+        <section key={group} aria-label={group}>
+          <p aria-hidden="true">{group}</p>
+          <ul>
+            {pages
+              .filter((page) => page.group === group)
+              .map((page) => (
+                <li key={page.path}>
+                  <a
+                    href={href(page.path)}
+                    aria-current={page.path === current ? "page" : undefined}
+                    onClick={onNavigate}
+                  >
+                    <Icon name={page.icon} />
+                    {page.title}
+                  </a>
+                </li>
+              ))}
+          </ul>
+        </section>
+      ))}
+    </nav>
+  );
+}

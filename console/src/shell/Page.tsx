@@ -1,0 +1,56 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { takeFocus } from "./focus.ts";
+import css from "./Page.module.css";
+
+interface Props {
+  title: string;
+  description?: string;
+  /** Buttons beside the title. */
+  actions?: ComponentChildren;
+  children: ComponentChildren;
+}
+
+/** The frame of a page: its heading, which takes the focus after a navigation, and its content. */
+export function Page({ title, description, actions, children }: Props) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${title} - Workspace console`;
+  }, [title]);
+  useEffect(() => takeFocus(heading.current), []);
+  return (
+    <div class={css.page}>
+      <header class={css.head}>
+        <div>
+          <h1 ref={heading} tabIndex={-1}>
+            {title}
+          </h1>
+          {description && <p>{description}</p>}
+        </div>
+        {actions && <div class={css.actions}>{actions}</div>}
+      </header>
+      {children}
+    </div>
+  );
+}
+
+interface PanelProps {
+  title?: string;
+  actions?: ComponentChildren;
+  children: ComponentChildren;
+}
+
+/** A box for what belongs together on a page. */
+export function Panel({ title, actions, children }: PanelProps) {
+  return (
+    <section class={css.panel}>
+      {(title || actions) && (
+        <header>
+          <h2>{title}</h2>
+          {actions && <div class={css.actions}>{actions}</div>}
+        </header>
+      )}
+      {children}
+    </section>
+  );
+}

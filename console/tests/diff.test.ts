@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { diff } from "../src/components/diff.ts";
+
+function changes(before: unknown, after: unknown): string[] {
+  return diff(before, after).map((field) => `${field.change} ${field.path.join("/")}`);
+}
+
+test("fields are told apart by what happened to them", () => {
+  expect(changes({ a: 1, b: 2, c: 3 }, { a: 1, b: 3, d: 4 })).toEqual(["same a", "changed b", "removed c", "added d"]);
+});
+
+test("nested objects and arrays are compared field by field", () => {
+  expect(changes({ a: { b: [1, { c: 2 }] } }, { a: { b: [1, { c: 3 }, 4] } })).toEqual([
+    "same a/b/[0]",
+    "changed a/b/[1]/c",
+    "added a/b/[2]",
+  ]);
+});
+
+test("a value of another kind is one change", () => {
+  expect(changes({ a: { b: 1 } }, { a: [1] })).toEqual(["changed a"]);
+  expect(changes({ a: 1 }, { a: "1" })).toEqual(["changed a"]);
+  expect(changes({ a: null }, { a: {} })).toEqual(["changed a"]);
+});
+
+test("empty and missing states are told", () => {
+  expect(changes({}, {})).toEqual(["same "]);
+  expect(changes(undefined, { a: 1 })).toEqual(["added "]);
+  expect(changes({ a: {} }, { a: {} })).toEqual(["same a"]);
+});
+
+test("names of the prototype are names like others", () => {
+  expect(changes({}, JSON.parse('{"__proto__": 1, "constructor": 2}'))).toEqual([
+    "added __proto__",
+    "added constructor",
+  ]);
+});

@@ -1,0 +1,110 @@
+"""The shell of the web console: signing in and out, navigation, themes, the keyboard."""
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.console.visits import Console, visiting
+from tests.service.running import Service
+
+TITLES = ["Overview", "Queries", "Downloads", "Audit log", "Corrections", "Keys and tokens", "Developers"]
+
+
+def test_tour_by_the_printed_link(console: Console) -> None:
+    """The printed link signs in, leaves no code behind, and each page of the navigation opens without barriers."""
+    page = console.follow(console.service.sign_in_link).page
+    assert "sign-in" not in page.url
+    expect(page.get_by_role("banner")).to_contain_text("Plant A")
+    entries = page.get_by_role("navigation", name="Pages of the console").get_by_role("link")
+    expect(entries).to_have_text(TITLES)
+    for title in reversed(TITLES):
+        entries.get_by_text(title, exact=True).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+        expect(page.get_by_role("heading", level=1)).to_be_focused()
+        expect(page).to_have_title(f"{title} - Workspace console")
+        console.looks_right(f"page-{title}")
+
+
+def test_pasted_key_signs_in_and_out(console: Console) -> None:
+    """A pasted key signs in and is kept nowhere; a reload keeps the session, signing out ends it for good."""
+    page, key = console.page, console.service.key("viewer@plant-a.example")
+    page.goto(f"{console.service.url}/console/")
+    page.get_by_label("API key or token").wait_for()
+    console.looks_right("sign-in")
+    page.get_by_label("API key or token").fill(key)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign out").wait_for()
+    expect(page.get_by_role("link", name="Downloads")).to_have_count(0)
+    kept = "JSON.stringify([{...sessionStorage}, {...localStorage}, location.href, document.documentElement.outerHTML])"
+    assert key not in page.evaluate(kept)
+    page.reload()
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("API key or token").wait_for()
+    assert page.evaluate("sessionStorage.length") == 0
+    page.reload()
+    page.get_by_label("API key or token").wait_for()
+
+
+def test_refused_credential_is_told(console: Console) -> None:
+    """What the service says of a bad credential is shown with its code and the request's id."""
+    console.expected.append("401")
+    page = console.page
+    page.goto(f"{console.service.url}/console/")
+    page.get_by_label("API key or token").fill("nonsense")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text(re.compile("UNAUTHENTICATED.*request", re.DOTALL))
+    console.looks_right("sign-in-refused")
+
+
+def test_used_link_is_told(console: Console) -> None:
+    """A link that was used says so, and how to get another; it works in an open tab, too."""
+    console.expected.append("401")
+    console.page.goto(f"{console.service.url}/console/")
+    console.page.goto(f"{console.service.url}/console/#sign-in=used-code-used-code-used-code")
+    expect(console.page.get_by_role("alert")).to_contain_text("python -m local.sign_in")
+    assert "sign-in=" not in console.page.url
+
+
+def test_page_that_the_token_does_not_open(console: Console) -> None:
+    """The address of a page without its rights says which are missing and asks the service for nothing."""
+    console.sign_in("viewer@plant-a.example").open("downloads", "Downloads")
+    expect(console.page.get_by_role("main")).to_contain_text("Workspace.ColdData.Export")
+    console.open("nothing", "There is no such page")
+
+
+def test_keyboard_alone(console: Console) -> None:
+    """The skip link comes first and leads past the navigation."""
+    console.sign_in()
+    page = console.page
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("main")).to_be_focused()
+    assert "#main" not in page.url
+
+
+def test_narrow_screen(service: Service) -> None:
+    """On a narrow screen the navigation folds away, and nothing is cut off sideways."""
+    with visiting(service, width=390) as console:
+        page = console.sign_in().page
+        menu = page.get_by_role("button", name="Menu")
+        expect(menu).to_have_attribute("aria-expanded", "false")
+        expect(page.get_by_role("link", name="Queries")).to_be_hidden()
+        menu.click()
+        console.looks_right("narrow")
+        page.get_by_role("link", name="Queries").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Queries")
+        expect(menu).to_have_attribute("aria-expanded", "false")
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        console.stayed_clean()
+
+
+def test_theme_is_chosen(console: Console) -> None:
+    """The toggle chooses the other theme, which a reload keeps."""
+    console.sign_in().theme("light")
+    console.page.get_by_role("button", name="Dark theme").click()
+    console.page.locator("html[data-theme=dark]").wait_for()
+    console.page.reload()
+    console.page.locator("html[data-theme=dark]").wait_for()
+    console.page.get_by_role("button", name="Light theme").click()
+    console.page.locator("html[data-theme=light]").wait_for()

@@ -1,0 +1,95 @@
+"""The web console's page and files, the way to it, and signing in by a link of the local host."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.service.running import ROOT, Service, problem
+
+BUILT = (ROOT / "static" / "console" / "index.html").is_file()
+needs_build = pytest.mark.skipif(not BUILT, reason="the console is not built: make assets needs npm")
+
+
+def code_of(link: str) -> str:
+    """Return the code of a sign-in link."""
+    return link.partition("#sign-in=")[2]
+
+
+def test_root_leads_to_the_console(service: Service) -> None:
+    """The root and the address without its slash lead to the console; other methods are refused as everywhere."""
+    caller = service.anonymous()
+    for path, status in (("/", 302), ("/console", 308)):
+        reply = caller.get(path)
+        assert (reply.status_code, reply.headers["location"]) == (status, "/console/")
+    assert problem(caller.post("/"), 405, "METHOD_NOT_ALLOWED")["allow"] == ["GET", "HEAD"]
+
+
+def test_console_may_run_nothing_but_its_files(service: Service) -> None:
+    """The page is public HTML, built or not, under a policy without inline code, inline styles or other origins."""
+    reply = service.anonymous().get("/console/")
+    assert reply.status_code == 200
+    assert reply.headers["content-type"] == "text/html; charset=utf-8"
+    policy = dict(part.strip().partition(" ")[::2] for part in reply.headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == "'self'"
+    assert policy["require-trusted-types-for"] == "'script'"
+    assert "unsafe" not in str(policy)
+    streams = service.url.replace("http:", "ws:")
+    assert policy["connect-src"] == f"'self' {streams}"
+
+
+@needs_build
+def test_hashed_files_are_kept_for_good(service: Service) -> None:
+    """A file with a hash in its name is kept for a year; the page that names it is asked for each time."""
+    caller = service.anonymous()
+    page = caller.get("/console/")
+    assert page.headers["cache-control"] == "no-cache"
+    script = page.text.partition('src="')[2].partition('"')[0]
+    assert script.startswith("/console/assets/")
+    assert caller.get(script).headers["cache-control"] == "public, max-age=31536000, immutable"
+    for name in ("assets/none.js", "assets/..%2F..%2Fexplorer%2Findex.html", "..%2Fexplorer%2Findex.html"):
+        problem(caller.get(f"/console/{name}"), 404, "FILE_NOT_FOUND")
+
+
+def test_link_signs_an_administrator_in_once(own_module_service: Service) -> None:
+    """The printed code gives a token of the first administrator, once, and an audit event tells of the token."""
+    service = own_module_service
+    assert service.sign_in_link.startswith(f"{service.url}/console/#sign-in=")
+    caller = service.anonymous()
+    body = {"code": code_of(service.sign_in_link)}
+    given = caller.post("/local/sign-in", json=body)
+    assert given.status_code == 200
+    assert given.headers["cache-control"] == "no-store"
+    known = service.anonymous(bearer=given.json()["token"])
+    who = known.get("/workspace/api/keys/whoami").json()
+    assert (who["principal"], who["via"], who["expiresAt"]) == ("admin@t", "jwt", given.json()["expiresAt"])
+    problem(caller.post("/local/sign-in", json=body), 401, "SIGN_IN_CODE_INVALID")
+    [event] = known.get(
+        "/oi-api/provenance/events/query", params={"target": "AccessControl", "actionType": "Token.Issued", "limit": 1}
+    ).json()
+    assert event["UserID"] == "admin@t"
+    assert event["AfterState"]["via"] == "signInLink"
+    assert body["code"] not in service.log()
+
+
+def test_link_for_a_member(service: Service) -> None:
+    """The command makes a link for any member; an unknown or disabled one gets no token."""
+
+    def exchanged(member: str) -> int:
+        command = [sys.executable, "-m", "local.sign_in", "--data-dir", str(service.data_dir), "--as", member]
+        link = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+        reply = service.anonymous().post("/local/sign-in", json={"code": code_of(link)})
+        if reply.status_code == 200:
+            who = service.anonymous(bearer=reply.json()["token"]).get("/workspace/api/keys/whoami").json()
+            assert who["principal"] == member
+        return reply.status_code
+
+    assert [exchanged(member) for member in ("viewer@t", "nobody@t")] == [200, 401]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"code": 1}', b"{}"])
+def test_exchange_wants_a_code(service: Service, body: bytes) -> None:
+    """A body without a code is a 400, another method a 405."""
+    problem(service.anonymous().post("/local/sign-in", content=body), 400, "INVALID_REQUEST")
+    problem(service.anonymous().get("/local/sign-in"), 405, "METHOD_NOT_ALLOWED")

@@ -28,9 +28,10 @@ check: $(VENV)/dev.installed ## Format, lint, types, import rules
 	$(MAKE) --no-print-directory check-infra
 	$(MAKE) --no-print-directory check-console
 
-check-infra: .venv-infra/installed $(VENV)/dev.installed ## Scan the Bicep templates, compare their properties with Azure's SDKs
+check-infra: .venv-infra/installed $(VENV)/dev.installed ## Scan the Bicep templates, compare their properties and API versions with Azure's
 	@.venv-infra/bin/checkov --config-file infra/.checkov.yaml
 	@$(PYTHON) scripts/bicep_properties.py .venv-infra/lib/python3.13/site-packages
+	@$(PYTHON) scripts/bicep_versions.py .venv-infra/lib/python3.13/site-packages
 
 check-console: console/node_modules/installed ## Types, lint and format of the web console, where npm is
 	@if command -v npm >/dev/null; then npm run --silent --prefix console check; else echo "npm is not here: the console is not checked"; fi
@@ -85,9 +86,10 @@ tests/%/node_modules/installed: tests/%/package.json tests/%/package-lock.json
 	else echo "npm is not there: what tests/$* is for is left out"; mkdir -p $(@D); fi
 	@touch $@
 
-.venv-infra/installed: requirements-infra.txt
+.venv-infra/installed: requirements-infra.txt requirements-infra-types.txt
 	@./scripts/make-venv .venv-infra
 	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-infra.txt
+	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-infra-types.txt
 	@touch $@
 
 .venv-bench/installed: requirements-bench.txt

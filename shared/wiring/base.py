@@ -3,7 +3,6 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shared.errors import Kind, WorkspaceError
 from shared.settings import Settings, Stores
 
 if TYPE_CHECKING:
@@ -55,9 +54,3 @@ class Base:
     def on_azure(self) -> bool:
         """Whether state lives in the tenant's services."""
         return self.settings.stores is Stores.AZURE
-
-    def _embedded(self, what: str) -> None:
-        if self.settings.stores is not Stores.EMBEDDED:
-            raise WorkspaceError(
-                Kind.UNAVAILABLE, "STORE_NOT_AVAILABLE", f"STORES=azure: there is no Azure adapter of the {what} yet."
-            )

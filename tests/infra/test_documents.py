@@ -1,7 +1,9 @@
 """What is written for operators names what is there."""
 
+import json
 import re
 
+from shared.settings import Settings, Stores
 from tests.infra.templates import BICEP, Templates
 
 ROOT = BICEP.parents[1]
@@ -38,3 +40,23 @@ def test_scripts_that_are_named_are_there() -> None:
     """Every script and file that a command takes exists."""
     for path in set(re.findall(r"(?<![\w/])((?:scripts|infra|samples)/[\w./-]*\w)", AZURE + OPERATIONS)):
         assert (ROOT / path).exists(), path
+
+
+def test_the_sample_of_settings_is_whole() -> None:
+    """local.settings.sample.json names each setting but the one that the platform sets; all are taken."""
+    values = json.loads((ROOT / "local.settings.sample.json").read_text(encoding="utf-8"))["Values"]
+    known = {str(field.alias) for field in Settings.model_fields.values()} - {"WEBSITE_HOSTNAME"}
+    assert set(values) == known | {"FUNCTIONS_WORKER_RUNTIME", "AzureWebJobsStorage"}
+    assert all(isinstance(value, str) for value in values.values())
+    assert Settings.read(values).stores is Stores.EMBEDDED
+
+
+def test_actions_are_pinned() -> None:
+    """What a workflow runs of others is one commit of it; the one that deploys is its publisher's version 1."""
+    used = [
+        action
+        for path in (ROOT / ".github" / "workflows").glob("*.yml")
+        for action in re.findall(r"uses: (\S+)", path.read_text(encoding="utf-8"))
+    ]
+    loose = {action for action in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action)}
+    assert loose == {"azure/functions-action@v1"}

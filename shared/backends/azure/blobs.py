@@ -94,7 +94,7 @@ class BlobAccount:
         if self._key is None or self._key[0] < expires_at:
             ends = max(now() + _KEY_LIVES, expires_at)
             self._key = ends, await self.client().get_user_delegation_key(now() - _CLOCK_SKEW, ends)
-        return {"user_delegation_key": self._key[1]}
+        return {"user_delegation_key": self._key[1], "protocol": "https"}
 
 
 class AzureBlobStore:

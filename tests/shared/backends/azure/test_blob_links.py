@@ -1,0 +1,108 @@
+"""Links into Blob Storage that the app's identity signs: with a user delegation key, since no account key is there."""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from azure.storage.blob import UserDelegationKey
+from azure.storage.blob.aio import BlobServiceClient
+
+from shared.backends.azure.blobs import AzureBlobStore, BlobAccount
+from shared.timestamps import now
+
+SECRET = base64.b64encode(b"the key that the account hands out").decode()
+SIGNED = [
+    "sp",
+    "st",
+    "se",
+    "RESOURCE",
+    "skoid",
+    "sktid",
+    "skt",
+    "ske",
+    "sks",
+    "skv",
+    "saoid",
+    "suoid",
+    "scid",
+    "skdutid",
+    "sduoid",
+    "sip",
+    "spr",
+    "sv",
+    "sr",
+    "snapshot",
+    "ses",
+    "srh",
+    "srq",
+    "rscc",
+    "rscd",
+    "rsce",
+    "rscl",
+    "rsct",
+]
+"""What is signed, in this order, by the storage services' reference (Create a user delegation SAS); parameters that a
+link does not have are empty."""
+
+
+class Account(BlobAccount):
+    """An account whose client asks for keys nowhere: the double of the one call that needs an identity."""
+
+    def __init__(self) -> None:
+        super().__init__("https://plant.blob.core.windows.net")
+        self.asked: list[tuple[datetime, datetime]] = []
+        self._client = BlobServiceClient("https://plant.blob.core.windows.net")
+        vars(self._client)["get_user_delegation_key"] = self._hand_out
+
+    async def _hand_out(self, begins: datetime, ends: datetime) -> UserDelegationKey:
+        self.asked.append((begins, ends))
+        key = UserDelegationKey()
+        key.signed_oid, key.signed_tid = "the-identity", "the-tenant"
+        key.signed_start, key.signed_expiry = f"{begins:%Y-%m-%dT%H:%M:%SZ}", f"{ends:%Y-%m-%dT%H:%M:%SZ}"
+        key.signed_service, key.signed_version, key.value = "b", "2025-01-05", SECRET
+        return key
+
+
+@pytest.fixture
+async def account() -> AsyncIterator[Account]:
+    """Return an account."""
+    made = Account()
+    yield made
+    await made.close()
+
+
+async def test_a_link_is_signed_with_the_identity_s_key(account: Account) -> None:
+    """A link reads one blob until its time, names who signed it, and its signature is that of its parameters."""
+    ends = (now() + timedelta(minutes=15)).replace(microsecond=0)
+    link = urlsplit(await AzureBlobStore(account, "downloads").link("a/b c.csv", "rig.csv", ends))
+    given = {name: values[0] for name, values in parse_qs(link.query).items()}
+    assert (link.hostname, link.path) == ("plant.blob.core.windows.net", "/downloads/a/b%20c.csv")
+    assert (given["sp"], given["sr"], given["se"]) == ("r", "b", f"{ends:%Y-%m-%dT%H:%M:%SZ}")
+    assert given["spr"] == "https"
+    assert (given["skoid"], given["sktid"]) == ("the-identity", "the-tenant")
+    assert given["rscd"].startswith("attachment")
+    signature = given.pop("sig")
+    text = "\n".join(given.get(name, "") for name in SIGNED)
+    text = text.replace(f"{given['se']}\n\n", f"{given['se']}\n/blob/plant/downloads/a/b c.csv\n", 1)
+    expected = hmac.new(base64.b64decode(SECRET), text.encode(), hashlib.sha256).digest()
+    assert signature == base64.b64encode(expected).decode()
+    assert set(given) <= set(SIGNED)
+    assert SECRET not in link.query
+
+
+async def test_one_key_signs_many_links(account: Account) -> None:
+    """A key is asked for once, and again for a link that would outlive it; it begins early, for clocks that differ."""
+    store, ends = AzureBlobStore(account, "downloads"), now() + timedelta(minutes=15)
+    for name in ("a", "b"):
+        await store.link(name, name, ends)
+    assert len(account.asked) == 1
+    await store.link("c", "c", ends + timedelta(days=3))
+    (begins, until), (_, again) = account.asked
+    assert begins < now()
+    assert until > ends
+    assert again == ends + timedelta(days=3)
+    assert begins.tzinfo is UTC

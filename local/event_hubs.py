@@ -30,6 +30,7 @@ class EventHubSetting:
         group: the consumer group it reads as.
         many: whether it takes a batch, else one event after the other.
         binary: whether it takes bytes as they are, else text.
+        gathers: seconds between a batch that was not full and the next one, in which events gather.
     """
 
     function: LoadedFunction
@@ -37,6 +38,7 @@ class EventHubSetting:
     group: str
     many: bool
     binary: bool
+    gathers: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ class PartitionLoop:
                     return
                 after = delivery.last
                 await self._commit(after)
+            if self._setting.gathers and len(events) < self._batch_size:
+                await self._stopping.within(self._setting.gathers)
 
     async def _read(self, after: int) -> list[StoredEvent]:
         where, limit = self._reader, self._batch_size

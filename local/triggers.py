@@ -18,6 +18,9 @@ _LOGGER = logger("local.triggers")
 _OTHER_READERS = {IMPULSES_HUB: frozenset({"adx"})}
 """Consumer groups that are no functions: the query table."""
 
+_GATHERS = {(IMPULSES_HUB, "archive"): 1.0}
+"""Seconds in which events gather for a consumer group whose work goes by the batch: here a file for each connection."""
+
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
@@ -83,10 +86,13 @@ def _timer(function: LoadedFunction) -> TimerSetting:
 
 def _event_hub(function: LoadedFunction) -> EventHubSetting:
     trigger = function.trigger
+    hub = resolved(str(trigger["eventHubName"]))
+    group = resolved(str(trigger.get("consumerGroup") or DEFAULT_GROUP))
     return EventHubSetting(
         function,
-        hub=resolved(str(trigger["eventHubName"])),
-        group=resolved(str(trigger.get("consumerGroup") or DEFAULT_GROUP)),
+        hub=hub,
+        group=group,
         many=str(trigger.get("cardinality", "many")).lower() == "many",
         binary=str(trigger.get("dataType", "")).lower() == "binary",
+        gathers=_GATHERS.get((hub, group), 0.0),
     )

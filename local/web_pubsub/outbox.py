@@ -9,6 +9,9 @@ MOST_MESSAGES = 10_000
 MOST_BYTES = 4 * 1024 * 1024
 """What a client may be behind by before it is given up."""
 
+_MANY_BYTES = MOST_BYTES // 2
+"""Up to here it need not be asked what the socket still holds, which is a high-water mark and a message at most."""
+
 _CHUNK_BYTES = 64 * 1024
 _APART_SECONDS = 0.05
 """How long little that was put soon after a write waits for more: writing is what costs most."""
@@ -64,10 +67,12 @@ class Outbox:
             return
         self._frames.append(frame)
         self._bytes += len(frame)
-        if len(self._frames) > MOST_MESSAGES or self._bytes + self._wire.waiting() > MOST_BYTES:
+        if len(self._frames) > MOST_MESSAGES or (
+            self._bytes > _MANY_BYTES and self._bytes + self._wire.waiting() > MOST_BYTES
+        ):
             self.discard()
             self._overflowed()
-        else:
+        elif self._scheduled is None or (not self._soon and self._bytes >= _CHUNK_BYTES):
             self._schedule()
 
     async def put_paced(self, frame: bytes) -> bool:

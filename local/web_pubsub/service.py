@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from urllib.parse import unquote
 
 from local.refusals import refusal, request_id
@@ -19,6 +20,7 @@ from shared.logs import logger
 
 _LOGGER = logger("local.web_pubsub")
 _HUB = re.compile(r"[A-Za-z][A-Za-z0-9_`,.\[\]]{0,127}")
+_REMEMBERED = 1_000
 _API, _CLIENT = "/api/hubs/", "/client/hubs/"
 _API_VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(-preview)?")
 
@@ -68,10 +70,10 @@ class WebPubSub:
         )
 
     async def _serve_call(self, scope: Message, receive: Receive, send: Send) -> None:
-        given_id = request_id(scope["headers"])
         try:
             reply = await self._answer(scope, receive)
         except WorkspaceError as error:
+            given_id = request_id(scope["headers"])
             # What was not read of a body would be taken for the next request.
             reply = refusal(_with_message(error), given_id, close=error.kind is Kind.TOO_LARGE)
         except ConnectionError:
@@ -96,7 +98,7 @@ class WebPubSub:
             hub=self.hub(name),
             access_key=self._settings.access_key,
             origin=f"{scope['scheme']}://{host}",
-            path=parts | {"": path},
+            path={**parts, "": path},
             query=query,
             headers=headers,
             body=body,
@@ -118,7 +120,8 @@ def _with_message(error: WorkspaceError) -> WorkspaceError:
     return WorkspaceError(error.kind, error.code, error.detail, **error.members, message=error.detail)
 
 
-def _route(method: str, rest: str) -> tuple[Operation, dict[str, str]]:
+@lru_cache(maxsize=_REMEMBERED)
+def _route(method: str, rest: str) -> tuple[Operation, Mapping[str, str]]:
     """Return the operation of a method and a path below the hub, and the parts of the path that vary, decoded."""
     segments = rest.split("/")
     for template, operations in OPERATIONS.items():

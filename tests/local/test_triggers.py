@@ -24,3 +24,11 @@ def test_a_disabled_function_does_not_run(
     assert [each.function.name for each in triggers.event_hubs] == (["archive"] if runs else [])
     assert [each.function.name for each in triggers.timers] == ["compaction"]
     assert ("archive" in triggers.groups()["impulses"]) == runs
+
+
+@pytest.mark.parametrize(("group", "gathers"), [("archive", True), ("live", False)])
+def test_only_the_archive_lets_events_gather(group: str, *, gathers: bool) -> None:
+    """The archive writes a file for each connection of a batch; whoever passes events on takes them as they come."""
+    functions = [LoadedFunction(group, "1", HUB | {"consumerGroup": group}, None)]
+    (setting,) = sort(functions, HostJson("", 100)).event_hubs
+    assert bool(setting.gathers) == gathers

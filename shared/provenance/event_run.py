@@ -27,12 +27,14 @@ class EventRun:
         sequence: of the last sound record.
         last_hash: its Hash.
         claimed: its PreviousHash.
+        time: its own.
         hashes: of the records that were walked over, as many as are wanted.
     """
 
     sequence: int
     last_hash: str
     claimed: str
+    time: str
     hashes: list[str]
 
     def over(self, rows: Iterator[Row], leaves: int) -> Row | None:
@@ -42,7 +44,7 @@ class EventRun:
             rows: the next ones; what is returned was taken from them.
             leaves: hashes are wanted up to this sequence.
         """
-        here, last, claimed = self.sequence, self.last_hash, self.claimed
+        here, last, claimed, time = self.sequence, self.last_hash, self.claimed, self.time
         loads, dumps, fields = orjson.loads, orjson.dumps, _fields
         for row in rows:
             sequence, canonical, stored, projected = row
@@ -53,7 +55,8 @@ class EventRun:
                     or sha256(canonical).hexdigest() != stored
                     or value["PreviousHash"] != last
                     or value["RecordID"] != f"{sequence:012d}"
-                    or dumps(fields(value))[:-1] + _NO_MORE != projected
+                    or dumps(said := fields(value))[:-1] + _NO_MORE != projected
+                    or said[0] < time
                     or dumps(value, None, STRICT) != canonical
                     or not canonical.isascii()
                     or not _plain_event(value)
@@ -61,12 +64,12 @@ class EventRun:
                     break
             except (TypeError, ValueError, LookupError, AttributeError):
                 break
-            here, claimed, last = sequence, last, stored
+            here, claimed, last, time = sequence, last, stored, said[0]
             if here <= leaves:
                 self.hashes.append(stored)
         else:
             row = None
-        self.sequence, self.last_hash, self.claimed = here, last, claimed
+        self.sequence, self.last_hash, self.claimed, self.time = here, last, claimed, time
         return row
 
 

@@ -9,7 +9,7 @@ from shared.provenance.hash_rule import genesis_hash
 from shared.provenance.merkle import CompactRange
 from shared.provenance.ports import ChainKey, ChainStore, Tip
 from shared.provenance.tiles import SUBTREE_LEAVES, TILE_LEAVES, TILE_ROOTS, Tiles
-from shared.provenance.walk import Walk
+from shared.provenance.walk import Walk, time_of
 from shared.provenance.walking import walk_on
 
 HASHES_PAGE: Final = 10_000
@@ -113,8 +113,8 @@ async def grown(store: ChainStore, chain: ChainKey, workspace: str, tree: Compac
     """
     walk = Walk(genesis_hash(workspace, chain.target, chain.scope_key), tip.sequence, sequence=tree.size, tree=tree)
     if tree.size:
-        last = await store.hashes(chain, tree.size - 1, limit=1)
-        walk.last_hash = last[0] if last else ""
+        page = await store.read(chain, tree.size - 1, limit=1, max_bytes=1)
+        walk.last_hash, walk.time = (page.records[0].hash, time_of(page.records[0])) if page.records else ("", "")
     while walk.fault is None and walk.sequence < tip.sequence:
         before = walk.sequence
         await walk_on(store, chain, walk, tip.sequence)

@@ -1,11 +1,14 @@
 """The rule by which a chain is hashed, in the standard library alone: what an offline verifier needs too."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, Final
 
 RECORD_ID_DIGITS: Final = 12
 LAST_SEQUENCE: Final = 10**RECORD_ID_DIGITS - 1
 SAFE_INTEGER: Final = 2**53 - 1
+TIMES: Final = ("Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt")
+"""Members that hold a record's own time; each kind of record has one of them."""
 
 
 def genesis_hash(workspace: str, target: str, scope_key: str = "") -> str:
@@ -28,6 +31,17 @@ def sequence_of(text: object) -> int | None:
     """Return the sequence number that a well-formed RecordID names, None for anything else."""
     well_formed = isinstance(text, str) and len(text) == RECORD_ID_DIGITS and text.isascii() and text.isdigit()
     return int(str(text)) if well_formed else None
+
+
+def own_time(record: Mapping[str, Any]) -> str:
+    """Return the own time of any kind of record, empty where there is none; it never decreases along a chain."""
+    time = next((record[name] for name in TIMES if name in record), "")
+    return time if isinstance(time, str) else ""
+
+
+def earlier(here: str, before: int) -> str:
+    """Return the reason of a record, by its RecordID, whose time goes back behind that of a sequence."""
+    return f"{here} does not have a time as late as that of {record_id(before)}"
 
 
 def digest(canonical: bytes) -> str:

@@ -3,9 +3,8 @@
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.canonical import parsed_if_canonical
 from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
-from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Strays, Tip
-from shared.provenance.records import projection
-from shared.provenance.walk import Fault, forked
+from shared.provenance.ports import ChainKey, ChainStore, Strays, Tip
+from shared.provenance.walk import Fault, forked, time_of
 
 
 async def refuse_forged(store: ChainStore, chain: ChainKey, tip: Tip, instant: str) -> None:
@@ -54,9 +53,4 @@ async def stray_fault(store: ChainStore, chain: ChainKey, genesis: str, tip: Tip
 async def last_time(store: ChainStore, chain: ChainKey, tip: Tip) -> str:
     """Return the time in the content of the record that a head item names, empty without."""
     page = await store.read(chain, tip.sequence - 1, limit=1, max_bytes=1)
-    return _time_of(page.records[0]) if page.records and page.records[0].sequence == tip.sequence else ""
-
-
-def _time_of(record: ChainRecord) -> str:
-    value = parsed_if_canonical(record.canonical)
-    return str(projection(value).get("Timestamp", "")) if type(value) is dict else ""
+    return time_of(page.records[0]) if page.records and page.records[0].sequence == tip.sequence else ""

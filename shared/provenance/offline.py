@@ -7,7 +7,7 @@ from typing import Any
 
 import rfc8785
 
-from shared.provenance.hash_rule import digest, genesis_hash, json_integer, record_id, sequence_of
+from shared.provenance.hash_rule import digest, earlier, genesis_hash, json_integer, own_time, record_id, sequence_of
 from shared.provenance.merkle import CompactRange
 from shared.provenance.notes import Checkpoint
 
@@ -37,11 +37,13 @@ class _Seen:
     Attributes:
         sequence: records seen.
         last_hash: Hash of the last one, the genesis hash at first.
+        time: its own time.
         claimed: which record claims each predecessor.
     """
 
     last_hash: str
     sequence: int = 0
+    time: str = ""
     claimed: dict[str, str] = field(default_factory=dict)
 
 
@@ -99,6 +101,7 @@ def _walked(records: Iterable[Mapping[str, Any]], seen: _Seen) -> Iterator[str]:
         seen.claimed[seen.last_hash] = here
         seen.sequence += 1
         seen.last_hash = stored
+        seen.time = own_time(record)
         yield stored
 
 
@@ -125,6 +128,8 @@ def _check_link(record: Mapping[str, Any], here: str, stored: str, seen: _Seen) 
     if claimed != seen.last_hash:
         before = record_id(seen.sequence) if seen.sequence else "the genesis hash of this workspace, target and scope"
         raise BrokenError(here, f"{here} does not link to {before}")
+    if own_time(record) < seen.time:
+        raise BrokenError(here, earlier(here, seen.sequence))
 
 
 def _compare(tree: CompactRange, checkpoint: Checkpoint) -> None:

@@ -11,7 +11,15 @@ import orjson
 
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.canonical import canonical_bytes, canonical_value, reparsed
-from shared.provenance.hash_rule import RECORD_ID_DIGITS, SAFE_INTEGER, digest, genesis_hash, record_id, sequence_of
+from shared.provenance.hash_rule import (
+    RECORD_ID_DIGITS,
+    SAFE_INTEGER,
+    TIMES,
+    digest,
+    genesis_hash,
+    record_id,
+    sequence_of,
+)
 from shared.provenance.ports import ChainRecord
 
 __all__ = [
@@ -53,7 +61,6 @@ MAX_RECORD_BYTES: Final = 1_500_000
 """Most canonical bytes of one record; base64 of them, too, fits a Cosmos item of 2 MB."""
 
 _ACTORS: Final = ("UserID", "AmendedBy", "ApprovedBy", "RejectedBy")
-_TIMES: Final = ("Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt")
 _ALIKE: Final = ("ActionType", "EntityType", "EntityID", "ReasonCategory", "Status", "AmendmentID")
 _OF_EVENTS: Final = ("ActionType", "EntityType", "EntityID")
 _BREAKS_JSON: Final = re.compile(r"[^ !#-\[\]-~]")
@@ -165,7 +172,7 @@ def projection(record: Mapping[str, Any]) -> dict[str, str]:
         if actor in record:
             fields["UserID"] = record[actor]
             break
-    for time in _TIMES:
+    for time in TIMES:
         if time in record:
             fields["Timestamp"] = record[time]
             break

@@ -8,7 +8,7 @@ import orjson
 
 from shared.provenance.canonical import parsed_if_canonical
 from shared.provenance.event_run import EventRun
-from shared.provenance.hash_rule import digest, record_id
+from shared.provenance.hash_rule import digest, earlier, own_time, record_id
 from shared.provenance.merkle import CompactRange
 from shared.provenance.ports import PROJECTED, ChainRecord, Row
 from shared.provenance.records import projection
@@ -41,6 +41,7 @@ class Walk:
         sequence: of the last sound record.
         last_hash: its Hash; the genesis hash at first.
         claimed: its PreviousHash.
+        time: its own; empty at first.
         fault: what is wrong first; nothing is walked after it.
         fork: a second record beside a sound one, that claims the same predecessor.
         tree: of the first records' hashes.
@@ -51,6 +52,7 @@ class Walk:
     sequence: int = 0
     last_hash: str = ""
     claimed: str = ""
+    time: str = ""
     fault: Fault | None = None
     fork: Fault | None = None
     tree: CompactRange = field(default_factory=CompactRange)
@@ -61,15 +63,18 @@ class Walk:
     def over(self, rows: Iterable[Row]) -> None:
         """Walk on over the next rows, until something is wrong."""
         rows = iter(rows)
-        run = EventRun(self.sequence, self.last_hash, self.claimed, [])
+        run = EventRun(self.sequence, self.last_hash, self.claimed, self.time, [])
         while (row := run.over(rows, self.leaves)) is not None:
             # Not a plain event, or not a sound one: looked at closely.
-            self.sequence, self.last_hash, self.claimed = run.sequence, run.last_hash, run.claimed
+            self._take(run)
             if not self._closely(row, run.hashes):
                 break
-            run.sequence, run.last_hash, run.claimed = self.sequence, self.last_hash, self.claimed
-        self.sequence, self.last_hash, self.claimed = run.sequence, run.last_hash, run.claimed
+            run.sequence, run.last_hash, run.claimed, run.time = self.sequence, self.last_hash, self.claimed, self.time
+        self._take(run)
         self.tree.append(map(bytes.fromhex, run.hashes))
+
+    def _take(self, run: EventRun) -> None:
+        self.sequence, self.last_hash, self.claimed, self.time = run.sequence, run.last_hash, run.claimed, run.time
 
     def _closely(self, row: Row, hashes: list[str]) -> bool:
         """Walk over one record of any kind; False when something is wrong."""
@@ -77,6 +82,7 @@ class Walk:
         value: Any = parsed_if_canonical(record.canonical) if isinstance(row[1], bytes) else None
         if self._sound(record, value):
             self.sequence, self.last_hash, self.claimed = record.sequence, record.hash, value["PreviousHash"]
+            self.time = own_time(value)
             if record.sequence <= self.leaves:
                 hashes.append(record.hash)
         elif self._beside(record, value):
@@ -95,6 +101,7 @@ class Walk:
             and value.get("RecordID") == record_id(sequence)
             and digest(record.canonical) == record.hash
             and projection(value) == record.projection
+            and own_time(value) >= self.time
             and "Hash" not in value
         )
 
@@ -130,7 +137,15 @@ class Walk:
             return Fault(here, f"{here} does not link {before}", str(value.get("PreviousHash")), record.hash)
         stored, said = record.projection, projection(value)
         differing = sorted(name for name in stored.keys() | said.keys() if stored.get(name) != said.get(name))
+        if not differing:
+            return Fault(here, earlier(here, self.sequence))
         return Fault(here, f"the filter fields of {here} differ from its content: {', '.join(differing)}")
+
+
+def time_of(record: ChainRecord) -> str:
+    """Return the own time in a record's content, empty where it has none."""
+    value = parsed_if_canonical(record.canonical)
+    return own_time(value) if type(value) is dict else ""
 
 
 def rows_of(records: Iterable[ChainRecord]) -> Iterable[Row]:

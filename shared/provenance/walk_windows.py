@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 from shared.provenance.ports import ChainKey, ChainStore
-from shared.provenance.walk import Walk
+from shared.provenance.walk import Walk, time_of
 from shared.provenance.walking import walk_on
 
 WINDOW: Final = 8_192
@@ -38,8 +38,10 @@ class Answer:
         sound: every record of the window is there once and sound; nothing else holds when it is false.
         last: the last sequence.
         before: ``Hash`` of the record before the window, as it is stored; whether it deserves that is not known here.
+        since: the time of that record.
         hash: ``Hash`` of the last record.
         claimed: its PreviousHash.
+        time: its own.
         leaves: how many leaves the window has for the tree.
         nodes: roots of the complete subtrees of these leaves, the largest first, as hex.
     """
@@ -47,16 +49,19 @@ class Answer:
     sound: bool = False
     last: int = 0
     before: str = ""
+    since: str = ""
     hash: str = ""
     claimed: str = ""
+    time: str = ""
     leaves: int = 0
     nodes: tuple[str, ...] = ()
 
     def carries(self, walk: Walk, last: int) -> bool:
         """Take a walk to the window's end, when the window is sound and begins with what the walk ends with."""
-        if not (self.sound and self.last == last and walk.fault is None and self.before == walk.last_hash):
+        fits = (self.last, self.before, self.since) == (last, walk.last_hash, walk.time)
+        if not (self.sound and fits and walk.fault is None):
             return False
-        walk.sequence, walk.last_hash, walk.claimed = last, self.hash, self.claimed
+        walk.sequence, walk.last_hash, walk.claimed, walk.time = last, self.hash, self.claimed, self.time
         left = self.leaves
         for node in self.nodes:
             size = 1 << (left.bit_length() - 1)
@@ -94,10 +99,11 @@ async def answered(store: ChainStore, asked: Question) -> Answer:
     Raises:
         WorkspaceError: the store's UNAVAILABLE.
     """
-    before = await store.hashes(asked.chain, asked.first - 2, limit=1)
-    if not before:
+    page = await store.read(asked.chain, asked.first - 2, limit=1, max_bytes=1)
+    if not page.records:
         return Answer()
-    walk = Walk(before[0], asked.leaves, sequence=asked.first - 1)
+    before, since = page.records[0].hash, time_of(page.records[0])
+    walk = Walk(before, asked.leaves, sequence=asked.first - 1, time=since)
     while walk.sequence < asked.last and walk.fault is None and walk.fork is None:
         here = walk.sequence
         await walk_on(store, asked.chain, walk, asked.last)
@@ -105,7 +111,6 @@ async def answered(store: ChainStore, asked: Question) -> Answer:
             break
     if walk.sequence != asked.last or walk.fault or walk.fork:
         return Answer()
-    tree = walk.tree
-    return Answer(
-        True, asked.last, before[0], walk.last_hash, walk.claimed, tree.size, tuple(node.hex() for node in tree.nodes)
-    )
+    nodes = tuple(node.hex() for node in walk.tree.nodes)
+    ends = (walk.last_hash, walk.claimed, walk.time)
+    return Answer(True, asked.last, before, since, *ends, walk.tree.size, nodes)

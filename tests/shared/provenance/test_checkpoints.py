@@ -2,6 +2,7 @@
 
 import base64
 import json
+import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from itertools import pairwise
@@ -16,8 +17,10 @@ from shared.backends.embedded.provenance import CHANGED
 from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
 from shared.errors import WorkspaceError
 from shared.provenance import growth
+from shared.provenance.canonical import fast_jcs
 from shared.provenance.checkpoints import Failures, name_of, prefix_of
 from shared.provenance.growth import Trees
+from shared.provenance.hash_rule import digest, record_id
 from shared.provenance.merkle import CompactRange, consistent, included
 from shared.provenance.notes import NoteError, VerifierKey, opened_checkpoint, origin_of, verified
 from shared.provenance.ports import ChainKey, ChainStore, Target
@@ -106,6 +109,27 @@ async def test_working_state_is_not_trusted(plant: Ledger) -> None:
         tree = CompactRange()
         tree.append(await leaves(plant, PLATFORM))
         assert (await plant.checkpoints.opened(PLATFORM, made)).root == tree.root()
+
+
+async def test_a_time_that_goes_back_behind_a_checkpoint_is_not_signed(plant: Ledger) -> None:
+    """The first new record is compared with the last one that was signed."""
+    await plant.checkpoints.make(PLATFORM)
+    await plant.fill(PLATFORM, 1)
+    last = (await plant.records(PLATFORM))[-1]
+    value = json.loads(last.canonical) | {"Timestamp": "2026-01-01T00:00:00.000000Z"}
+
+    def rewritten(file: sqlite3.Connection) -> None:
+        text = fast_jcs(value)
+        fields = (text, digest(text), value["Timestamp"])
+        sql = "UPDATE records SET (canonical, hash, timestamp) = (?, ?, ?) WHERE chain = 1 AND sequence = ?"
+        file.execute(sql, (*fields, last.sequence))
+        file.execute("UPDATE chains SET (hash, timestamp) = (?, ?) WHERE chain = 1", fields[1:])
+
+    plant.tamper(rewritten)
+    with pytest.raises(WorkspaceError, match="as late as") as caught:
+        await plant.checkpoints.make(PLATFORM)
+    assert caught.value.code == "CHECKPOINT_REFUSED"
+    assert (await plant.verify(PLATFORM)).broken_at == record_id(last.sequence)
 
 
 async def test_a_broken_chain_is_not_signed(plant: Ledger) -> None:

@@ -166,6 +166,16 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
         record_id(9),
         "beyond the end",
     ),
+    "time set back": (
+        reseal(5, lambda value: value.update(Timestamp="2026-01-01T00:00:00.000000Z")),
+        record_id(5),
+        "000000000005 does not have a time as late as that of 000000000004",
+    ),
+    "time set forward": (
+        reseal(5, lambda value: value.update(Timestamp="9999-01-01T00:00:00.000000Z")),
+        record_id(6),
+        "000000000006 does not have a time as late as that of 000000000005",
+    ),
     "last rewritten": (
         reseal(9, lambda value: value.update(UserID="nobody"), head=False),
         record_id(9),

@@ -89,7 +89,8 @@ tests/%/node_modules/installed: tests/%/package.json tests/%/package-lock.json
 .venv-infra/installed: requirements-infra.txt requirements-infra-types.txt
 	@./scripts/make-venv .venv-infra
 	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-infra.txt
-	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-infra-types.txt
+	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile \
+		-r requirements-infra-types.txt
 	@touch $@
 
 .venv-bench/installed: requirements-bench.txt

@@ -157,20 +157,19 @@ param corsOrigins array = []
 param logLevel string = 'INFO'
 
 var allTags = union(tags, { 'azd-env-name': environmentName, product: 'industrial-data-workspace' })
-var base = 'oi-${environmentName}'
+// Storage and Cosmos DB take small letters alone.
+var environmentPart = toLower(environmentName)
+var base = 'oi-${environmentPart}'
 var unique = uniqueString(subscription().id, environmentName, location)
-var appName = 'func-${base}-${unique}'
-var hostStorageName = take('sthost${replace(environmentName, '-', '')}${unique}', 24)
-var dataStorageName = take('stdata${replace(environmentName, '-', '')}${unique}', 24)
+var hostStorageName = take('sthost${replace(environmentPart, '-', '')}${unique}', 24)
+var dataStorageName = take('stdata${replace(environmentPart, '-', '')}${unique}', 24)
 var deploymentContainer = 'deployment'
 var cosmosDatabase = 'workspace'
-var liveHub = 'live'
 var tokenKey = 'token-signing'
 var checkpointKey = 'checkpoint-signing'
 var publicAccess = privateNetworking ? 'Disabled' : 'Enabled'
 var withGateway = !empty(gatewayHostName)
 var withKusto = empty(existingKustoUri)
-var appUrl = 'https://${appName}.azurewebsites.net'
 
 resource group 'Microsoft.Resources/resourceGroups@2024-03-01' = {
   name: 'rg-${base}'
@@ -291,7 +290,7 @@ module vault 'modules/key-vault.bicep' = {
   scope: group
   name: 'key-vault'
   params: {
-    name: take('kv-${environmentName}-${unique}', 24)
+    name: take('kv-${environmentPart}-${unique}', 24)
     location: location
     tags: allTags
     skuName: keyVaultSku
@@ -338,7 +337,7 @@ module kusto 'modules/data-explorer.bicep' = if (withKusto) {
   scope: group
   name: 'data-explorer'
   params: {
-    name: take('dec${replace(environmentName, '-', '')}${unique}', 22)
+    name: take('dec${replace(environmentPart, '-', '')}${unique}', 22)
     location: location
     tags: allTags
     skuName: kustoSku
@@ -401,69 +400,45 @@ module endpoints 'modules/private-endpoints.bicep' = if (privateNetworking) {
   }
 }
 
-// What the platform reads.
-var platformSettings = {
-  APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${identity.outputs.clientId};Authorization=AAD'
-  // The root leads to the web console.
-  AzureWebJobsDisableHomepage: 'true'
-  AzureWebJobsStorage__accountName: hostStorage.outputs.name
-  AzureWebJobsStorage__clientId: identity.outputs.clientId
-  AzureWebJobsStorage__credential: 'managedidentity'
-  EventHubs__clientId: identity.outputs.clientId
-  EventHubs__credential: 'managedidentity'
-}
-// What the app reads; shared/settings.py says what each one means.
-var appSettings = {
-  ALLOWED_HOSTS: gatewayHostName
-  APPLICATIONINSIGHTS_CONNECTION_STRING: observability.outputs.connectionString
-  AZURE_CLIENT_ID: identity.outputs.clientId
-  BLOB_ENDPOINT: dataStorage.outputs.blobEndpoint
-  CHECKPOINT_KEY: checkpointKey
-  CHECKPOINT_SCHEDULE: '*/15 * * * * *'
-  COMPACTION_SCHEDULE: '0 */10 * * * *'
-  CORS_ORIGINS: join(corsOrigins, ',')
-  CONTINUATION_SECRET: empty(dataStoreAccounts) ? '' : '@Microsoft.KeyVault(SecretUri=${vault.outputs.uri}secrets/continuation)'
-  COSMOS_DATABASE: cosmosDatabase
-  COSMOS_ENDPOINT: cosmos.outputs.endpoint
-  DATA_STORE_ACCOUNTS: join(map(dataStoreAccounts, each => '${each.lookup}=${each.accountId}'), ',')
-  DOWNLOAD_EXPIRY_SCHEDULE: '0 */5 * * * *'
-  ENTRA_AUDIENCE: entraAudience
-  ENTRA_TENANT_ID: tenant().tenantId
-  EVENT_HUB_SOURCES: join(map(ownHubs, each => '${each.hub}/${each.consumerGroup}'), ',')
-  EventHubs__fullyQualifiedNamespace: eventHubs.outputs.host
-  KEY_VAULT_URI: vault.outputs.uri
-  KUSTO_DATABASE: kustoDatabase
-  KUSTO_URI: withKusto ? kusto.outputs.uri : existingKustoUri
-  LIVE_SCHEDULE: '*/5 * * * * *'
-  LOG_LEVEL: logLevel
-  SIMULATOR_SCHEDULE: simulatorSchedule
-  STORES: 'azure'
-  TOKEN_ISSUER: appUrl
-  TOKEN_KEY: tokenKey
-  WEB_PUBSUB_AUDIENCE: liveStreamAudience
-  WEB_PUBSUB_ENDPOINT: webPubSub.outputs.endpoint
-  WEB_PUBSUB_HUB: liveHub
-  WEB_PUBSUB_IDENTITY: webPubSub.outputs.principalId
-}
-var disabled = toObject(disabledFunctions, each => 'AzureWebJobs.${each}.Disabled', each => 'true')
-
-module app 'modules/function-app.bicep' = {
+module app 'modules/app.bicep' = {
   scope: group
-  name: 'function-app'
+  name: 'app'
   params: {
-    name: appName
+    name: 'func-${base}-${unique}'
     planName: 'plan-${base}'
     location: location
     tags: allTags
+    workspaceId: observability.outputs.workspaceId
     identityId: identity.outputs.id
+    clientId: identity.outputs.clientId
     deploymentUrl: hostStorage.outputs.deploymentUrl
-    settings: union(platformSettings, appSettings, disabled)
+    hostStorageName: hostStorage.outputs.name
+    insightsConnectionString: observability.outputs.connectionString
+    blobEndpoint: dataStorage.outputs.blobEndpoint
+    cosmosEndpoint: cosmos.outputs.endpoint
+    cosmosDatabase: cosmosDatabase
+    vaultUri: vault.outputs.uri
+    tokenKey: tokenKey
+    checkpointKey: checkpointKey
+    eventHubsHost: eventHubs.outputs.host
+    kustoUri: withKusto ? kusto.outputs.uri : existingKustoUri
+    kustoDatabase: kustoDatabase
+    webPubSubEndpoint: webPubSub.outputs.endpoint
+    webPubSubPrincipalId: webPubSub.outputs.principalId
+    liveStreamAudience: liveStreamAudience
+    entraAudience: entraAudience
+    ownHubs: ownHubs
+    dataStoreAccounts: dataStoreAccounts
+    gatewayHostName: gatewayHostName
+    corsOrigins: corsOrigins
+    simulatorSchedule: simulatorSchedule
+    logLevel: logLevel
+    disabledFunctions: disabledFunctions
     alwaysReady: alwaysReady
     maximumInstances: maximumInstances
     instanceMemoryMb: instanceMemoryMb
     httpConcurrency: httpConcurrency
     subnetId: privateNetworking ? network.outputs.appSubnetId : ''
-    workspaceId: observability.outputs.workspaceId
   }
   // An app that starts without its roles fails until it is restarted.
   dependsOn: [

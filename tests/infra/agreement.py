@@ -18,8 +18,8 @@ def disagreements(templates: Templates, needs: Needs) -> list[str]:
 
 
 def _settings(templates: Templates, needs: Needs) -> Iterator[str]:
-    main = templates.named("main")
-    deployed, platform = set(main.variable("appSettings")), set(main.variable("platformSettings"))
+    app = templates.named("app")
+    deployed, platform = set(app.variable("appSettings")), set(app.variable("platformSettings"))
     yield from _differing("setting", deployed, needs.settings)
     yield from (f"setting %{name}% is not deployed" for name in needs.placeholders - deployed)
     for prefix in needs.connections:
@@ -77,7 +77,7 @@ def _live_stream(templates: Templates, needs: Needs) -> Iterator[str]:
     events = hub["properties"]["eventHandlers"][0]
     handler = events["urlTemplate"]
     gateway = templates.named("app-gateway").text
-    yield from _differing("live hub", {hub["name"], str(templates.named("main").variable("liveHub"))}, {needs.live_hub})
+    yield from _differing("live hub", {hub["name"], str(templates.named("app").variable("liveHub"))}, {needs.live_hub})
     yield from _differing("event handler", {handler.removeprefix("${appUrl}/")}, {needs.live_events})
     yield from _differing("event", set(events["systemEvents"]), needs.live_system_events)
     for wanted in (f"'/{needs.live_stream}'", f"'/client/hubs/{needs.live_hub}'"):

@@ -35,11 +35,11 @@ def test_what_is_left_out_is_a_setting() -> None:
 
 
 CHANGES = [
-    ("main.bicep", "  COSMOS_DATABASE: cosmosDatabase\n", ""),
-    ("main.bicep", "  LOG_LEVEL: logLevel\n", "  LOG_LEVEL: logLevel\n  EXTRA: 'x'\n"),
-    ("main.bicep", "  LIVE_SCHEDULE:", "  LIVE_SCHEDULES:"),
-    ("main.bicep", "  EventHubs__credential: 'managedidentity'\n", ""),
-    ("main.bicep", "var liveHub = 'live'", "var liveHub = 'lives'"),
+    ("modules/app.bicep", "  COSMOS_DATABASE: cosmosDatabase\n", ""),
+    ("modules/app.bicep", "  LOG_LEVEL: logLevel\n", "  LOG_LEVEL: logLevel\n  EXTRA: 'x'\n"),
+    ("modules/app.bicep", "  LIVE_SCHEDULE:", "  LIVE_SCHEDULES:"),
+    ("modules/app.bicep", "  EventHubs__credential: 'managedidentity'\n", ""),
+    ("modules/app.bicep", "var liveHub = 'live'", "var liveHub = 'lives'"),
     ("modules/event-hubs.bicep", "  'impulses'\n", "  'pulses'\n"),
     ("modules/event-hubs.bicep", "  'archive'\n", ""),
     ("modules/event-hubs.bicep", "  'adx'\n", "  'adx'\n  'further'\n"),

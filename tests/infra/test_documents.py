@@ -30,7 +30,7 @@ def test_every_alert_has_its_remedy() -> None:
 
 def test_parameters_that_are_named_are_there() -> None:
     """A name in the form of a parameter is one of main.bicep, or a setting's or Azure's own."""
-    known = Templates().named("main").parameters | {"requestId", "principal", "throttled", "take_any"}
+    known = Templates().named("main").parameters | {"requestId", "principal", "throttled", "take_any", "serviceName"}
     for text in (AZURE, OPERATIONS):
         for name in re.findall(r"`([a-z]+[A-Z]\w+)`", text):
             assert name in known, name

@@ -29,6 +29,8 @@ var properties = {
   principalId: principalId
   principalType: principalType
 }
+// What is not granted on must have a name all the same: names are looked at before conditions.
+var within = empty(part) ? 'none' : part
 var id = guid(resourceGroup().id, kind, name, part, roleId, principalId)
 
 resource account 'Microsoft.Storage/storageAccounts@2023-05-01' existing = if (kind == 'account') {
@@ -42,7 +44,7 @@ resource onAccount 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (ki
 }
 
 resource container 'Microsoft.Storage/storageAccounts/blobServices/containers@2023-05-01' existing = if (kind == 'container') {
-  name: '${name}/default/${part}'
+  name: '${name}/default/${within}'
 }
 
 resource onContainer 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (kind == 'container') {
@@ -52,7 +54,7 @@ resource onContainer 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (
 }
 
 resource hub 'Microsoft.EventHub/namespaces/eventhubs@2024-01-01' existing = if (kind == 'eventHub') {
-  name: '${name}/${part}'
+  name: '${name}/${within}'
 }
 
 resource onHub 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (kind == 'eventHub') {

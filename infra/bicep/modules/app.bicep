@@ -1,0 +1,120 @@
+// The app with its settings: what the other parts are called, and what the sizes choose.
+param name string
+param planName string
+param location string
+param tags object
+param workspaceId string
+
+@description('The app\'s user-assigned identity.')
+param identityId string
+param clientId string
+
+@description('Address of the container that holds the deployed package.')
+param deploymentUrl string
+param hostStorageName string
+param insightsConnectionString string
+param blobEndpoint string
+param cosmosEndpoint string
+param cosmosDatabase string
+param vaultUri string
+param tokenKey string
+param checkpointKey string
+param eventHubsHost string
+param kustoUri string
+param kustoDatabase string
+param webPubSubEndpoint string
+
+@description('Object id of Web PubSub\'s own identity, with which it calls the app.')
+param webPubSubPrincipalId string
+param liveStreamAudience string
+param entraAudience string
+
+@description('Connections with a hub of their own: objects with hub and consumerGroup.')
+param ownHubs array
+
+@description('Accounts of data stores: objects with lookup and accountId.')
+param dataStoreAccounts array
+param gatewayHostName string
+param corsOrigins array
+param simulatorSchedule string
+param logLevel string
+
+@description('Functions that shall not run.')
+param disabledFunctions array
+param alwaysReady array
+param maximumInstances int
+param instanceMemoryMb int
+param httpConcurrency int
+
+@description('Subnet that the app\'s own calls go through; empty for none.')
+param subnetId string
+
+var liveHub = 'live'
+
+// What the platform reads.
+var platformSettings = {
+  APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${clientId};Authorization=AAD'
+  // The root leads to the web console.
+  AzureWebJobsDisableHomepage: 'true'
+  AzureWebJobsStorage__accountName: hostStorageName
+  AzureWebJobsStorage__clientId: clientId
+  AzureWebJobsStorage__credential: 'managedidentity'
+  EventHubs__clientId: clientId
+  EventHubs__credential: 'managedidentity'
+}
+// What the app reads; shared/settings.py says what each one means.
+var appSettings = {
+  ALLOWED_HOSTS: gatewayHostName
+  APPLICATIONINSIGHTS_CONNECTION_STRING: insightsConnectionString
+  AZURE_CLIENT_ID: clientId
+  BLOB_ENDPOINT: blobEndpoint
+  CHECKPOINT_KEY: checkpointKey
+  CHECKPOINT_SCHEDULE: '*/15 * * * * *'
+  COMPACTION_SCHEDULE: '0 */10 * * * *'
+  CORS_ORIGINS: join(corsOrigins, ',')
+  CONTINUATION_SECRET: empty(dataStoreAccounts) ? '' : '@Microsoft.KeyVault(SecretUri=${vaultUri}secrets/continuation)'
+  COSMOS_DATABASE: cosmosDatabase
+  COSMOS_ENDPOINT: cosmosEndpoint
+  DATA_STORE_ACCOUNTS: join(map(dataStoreAccounts, each => '${each.lookup}=${each.accountId}'), ',')
+  DOWNLOAD_EXPIRY_SCHEDULE: '0 */5 * * * *'
+  ENTRA_AUDIENCE: entraAudience
+  ENTRA_TENANT_ID: tenant().tenantId
+  EVENT_HUB_SOURCES: join(map(ownHubs, each => '${each.hub}/${each.consumerGroup}'), ',')
+  EventHubs__fullyQualifiedNamespace: eventHubsHost
+  KEY_VAULT_URI: vaultUri
+  KUSTO_DATABASE: kustoDatabase
+  KUSTO_URI: kustoUri
+  LIVE_SCHEDULE: '*/5 * * * * *'
+  LOG_LEVEL: logLevel
+  SIMULATOR_SCHEDULE: simulatorSchedule
+  STORES: 'azure'
+  TOKEN_ISSUER: 'https://${name}.azurewebsites.net'
+  TOKEN_KEY: tokenKey
+  WEB_PUBSUB_AUDIENCE: liveStreamAudience
+  WEB_PUBSUB_ENDPOINT: webPubSubEndpoint
+  WEB_PUBSUB_HUB: liveHub
+  WEB_PUBSUB_IDENTITY: webPubSubPrincipalId
+}
+var disabled = toObject(disabledFunctions, each => 'AzureWebJobs.${each}.Disabled', each => 'true')
+
+module app 'function-app.bicep' = {
+  name: 'function-app-itself'
+  params: {
+    name: name
+    planName: planName
+    location: location
+    tags: tags
+    identityId: identityId
+    deploymentUrl: deploymentUrl
+    settings: union(platformSettings, appSettings, disabled)
+    alwaysReady: alwaysReady
+    maximumInstances: maximumInstances
+    instanceMemoryMb: instanceMemoryMb
+    httpConcurrency: httpConcurrency
+    subnetId: subnetId
+    workspaceId: workspaceId
+  }
+}
+
+output name string = app.outputs.name
+output host string = app.outputs.host

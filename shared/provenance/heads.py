@@ -3,7 +3,7 @@
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.canonical import parsed_if_canonical
 from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
-from shared.provenance.ports import ChainKey, ChainStore, Strays, Tip
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Strays, Target, Tip
 from shared.provenance.walk import Fault, forked, time_of
 
 
@@ -37,17 +37,28 @@ async def time_fault(store: ChainStore, chain: ChainKey, tip: Tip) -> Fault | No
 
 
 async def stray_fault(store: ChainStore, chain: ChainKey, genesis: str, tip: Tip) -> Fault | None:
-    """Return the fault of records that the chain begins with, and that its head item does not lead to."""
-    if not isinstance(store, Strays):
-        return None
-    for record in await store.strays(chain, genesis):
+    """Return the fault of records that are, or may be, the chain's, and that its head item does not lead to."""
+    strays = await store.strays(chain, genesis) if isinstance(store, Strays) else ()
+    for record in strays:
         value = parsed_if_canonical(record.canonical)
         if type(value) is dict and value.get("PreviousHash") == genesis:
             here = record_id(record.sequence)
             if tip.sequence:
                 return Fault(record.hash, forked(1))
             return Fault(here, f"{here} is there without the head item of this chain")
+    for record in strays:
+        if not tip.sequence and record.sequence > 1 and _may_be_of(chain, record):
+            here = record_id(record.sequence)
+            return Fault(here, f"{here} is there without a head item and a first record, and may be of this chain")
     return None
+
+
+def _may_be_of(chain: ChainKey, record: ChainRecord) -> bool:
+    """Tell whether the content of a record leaves it open that it is a chain's: corrections name their scope."""
+    value = parsed_if_canonical(record.canonical)
+    if type(value) is dict and "ScopeKey" in value:
+        return chain == (Target.DOMAIN_AMENDMENTS, value["ScopeKey"])
+    return type(value) is not dict or chain.target is not Target.DOMAIN_AMENDMENTS
 
 
 async def last_time(store: ChainStore, chain: ChainKey, tip: Tip) -> str:

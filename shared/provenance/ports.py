@@ -295,7 +295,10 @@ class Strays(Protocol):
     """What a chain store has besides whose records are found by way of the head item alone."""
 
     async def strays(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
-        """Return first records, up to ten, that hold a hash and are not to be reached as this chain's.
+        """Return records that may be the earliest of this chain and are not to be reached as such, up to 100.
+
+        Those that hold its genesis hash; and for a chain without a head those, too, that stand in a later place than
+        the first and belong to no head: whose they are only their content may tell.
 
         Args:
             chain: which chain. When it has a head, only records without any are given, else those of other heads, too.

@@ -187,11 +187,11 @@ class SqliteChainStore:
         return await self._read(work) if values else []
 
     async def strays(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
-        """Return first records that a missing or renamed head no longer leads to."""
+        """Return earliest records that a missing or renamed head no longer leads to."""
 
         def work(connection: sqlite3.Connection) -> list[ChainRecord]:
-            number = chain_number(connection, chain)
-            rows = connection.execute(STRAYS, (genesis.encode(), number, number))
+            names = {"genesis": genesis.encode(), "chain": chain_number(connection, chain)}
+            rows = connection.execute(STRAYS, names)
             return [record_of(row) for row in rows]
 
         return await self._read(work)

@@ -70,10 +70,17 @@ WITH RECURSIVE kept (number) AS (
 )
 SELECT {RECORD_COLUMNS} FROM kept JOIN records
   ON chain = number AND sequence = (SELECT min(sequence) FROM records WHERE chain = number)
-WHERE instr(CAST(canonical AS BLOB), ?) AND number <> ? AND (? = 0 OR number NOT IN (SELECT chain FROM chains))
-LIMIT 10
+WHERE instr(CAST(canonical AS BLOB), :genesis) AND number <> :chain
+    AND (:chain = 0 OR number NOT IN (SELECT chain FROM chains))
+  OR :chain = 0 AND sequence > 1 AND number NOT IN (SELECT chain FROM chains)
+ORDER BY sequence
+LIMIT 100
 """  # noqa: S608  column names
-"""First records, found by a step for each chain, that hold a hash and belong to no head, or to another one."""
+"""The earliest records of chains, found by a step for each chain, that may be those of a chain.
+
+They hold its genesis hash and belong to no head, or to another one; where it has no head, those also that begin with a
+later place and belong to none.
+"""
 
 
 def record_of(row: Sequence[Any]) -> ChainRecord:

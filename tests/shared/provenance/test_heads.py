@@ -8,10 +8,12 @@ import pytest
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
 from shared.provenance.ports import ChainKey, Target
+from shared.provenance.records import draft
 from tests.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, ledger
 
 COUNT = 4
 OTHER = ChainKey(Target.DOMAIN_EVENTS, "other")
+OF_PLATFORM = "WHERE target = 'PlatformConfig'"
 
 
 @pytest.fixture
@@ -77,6 +79,34 @@ async def test_records_without_their_head_are_found(plant: Ledger, tampering: st
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
     assert verdict.reason == f"{record_id(1)} is there without the head item of this chain"
     assert (await plant.verify(BATCH)).chain_valid
+    assert (await plant.verify(OTHER)).empty
+
+
+@pytest.mark.parametrize("gone", range(1, COUNT))
+async def test_records_without_head_and_first_record_are_found(plant: Ledger, gone: int) -> None:
+    """Nothing tells which chain of events they are of: none that has no head is said to be empty."""
+    deleted = f"DELETE FROM records WHERE sequence <= {gone} AND chain = (SELECT chain FROM chains {OF_PLATFORM})"
+    plant.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {OF_PLATFORM}"))
+    for chain in (PLATFORM, OTHER):
+        verdict = await plant.verify(chain)
+        assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(gone + 1))
+        assert "without a head item and a first record" in verdict.reason
+    assert (await plant.verify(BATCH)).chain_valid
+    assert (await plant.verify(ChainKey(Target.DOMAIN_AMENDMENTS, "other"))).empty
+
+
+async def test_corrections_without_head_and_first_record_are_found_in_their_scope(plant: Ledger) -> None:
+    """A correction names its scope: the chain of that scope is broken, others without a head are empty."""
+    mine, other = (ChainKey(Target.DOMAIN_AMENDMENTS, scope) for scope in ("mine", "other"))
+    for _ in range(2):
+        made = draft({"ScopeKey": "mine", "AmendedBy": "ann", "EntityID": "B", "Status": "pending"}, "AmendedAt")
+        await plant.events.log.append(mine, made)
+    amendments = "WHERE target = 'DomainAmendments'"
+    deleted = f"DELETE FROM records WHERE sequence = 1 AND chain = (SELECT chain FROM chains {amendments})"
+    plant.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {amendments}"))
+    verdict = await plant.verify(mine)
+    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(2))
+    assert (await plant.verify(other)).empty
     assert (await plant.verify(OTHER)).empty
 
 

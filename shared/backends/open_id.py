@@ -1,6 +1,7 @@
 """OpenID Connect discovery and keys over HTTPS, kept in memory."""
 
 import asyncio
+import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -11,21 +12,28 @@ from shared.errors import Kind, WorkspaceError
 
 KEYS_LIVE_SECONDS = 3600.0
 MIN_REFRESH_SECONDS = 10.0
-_TIMEOUT = aiohttp.ClientTimeout(total=10)
+_CONNECT_SECONDS = 5.0
+_TOTAL_SECONDS = 10.0
 _MAX_BYTES = 1024 * 1024
 
 
 class HttpOpenIdProvider:
     """The OpenIdProvider port over a discovery document (OpenID Connect Discovery 1.0).
 
-    Keys are fetched anew each hour, and at most every ten seconds when a token names one that is not known.
+    Keys are fetched anew each hour, and at most every ten seconds when a token names one that is not known or the
+    provider did not answer.
+
+    Args:
+        discovery_url: address of the discovery document.
+        seconds: longest time for the document and the keys together.
     """
 
-    def __init__(self, discovery_url: str) -> None:
+    def __init__(self, discovery_url: str, *, seconds: float = _TOTAL_SECONDS) -> None:
         self._discovery_url = discovery_url
+        self._seconds = seconds
         self._issuer = ""
         self._keys: dict[str, Mapping[str, Any]] = {}
-        self._fetched_at = float("-inf")
+        self._fetched_at = self._failed_at = float("-inf")
         self._lock = asyncio.Lock()
 
     async def issuer(self) -> str:
@@ -46,28 +54,40 @@ class HttpOpenIdProvider:
         async with self._lock:
             if time.monotonic() - self._fetched_at < max_age:
                 return
+            if time.monotonic() - self._failed_at < MIN_REFRESH_SECONDS:
+                # Callers would else wait for each other's attempts, one after the other.
+                raise _unavailable()
             await self._fetch()
 
     async def _fetch(self) -> None:
         try:
-            async with aiohttp.ClientSession(timeout=_TIMEOUT) as session:
+            timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT_SECONDS)
+            async with asyncio.timeout(self._seconds), aiohttp.ClientSession(timeout=timeout) as session:
                 discovery = await _get(session, self._discovery_url)
                 keys = await _get(session, str(discovery["jwks_uri"]))
             self._issuer = str(discovery["issuer"])
             self._keys = {str(key["kid"]): key for key in keys["keys"] if "kid" in key}
-        except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
-            raise WorkspaceError(
-                Kind.UNAVAILABLE, "IDENTITY_PROVIDER_UNAVAILABLE", "The identity provider's keys cannot be fetched."
-            ) from error
+        except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError, RecursionError) as error:
+            self._failed_at = time.monotonic()
+            raise _unavailable() from error
         self._fetched_at = time.monotonic()
+
+
+def _unavailable() -> WorkspaceError:
+    return WorkspaceError(
+        Kind.UNAVAILABLE, "IDENTITY_PROVIDER_UNAVAILABLE", "The identity provider's keys cannot be fetched."
+    )
 
 
 async def _get(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
     async with session.get(url, allow_redirects=False) as response:
         response.raise_for_status()
-        if response.content_length is not None and response.content_length > _MAX_BYTES:
-            raise ValueError("the document is too large")
-        document = await response.json(content_type=None)
+        content = bytearray()
+        async for part in response.content.iter_any():
+            content += part
+            if len(content) > _MAX_BYTES:
+                raise ValueError("the document is too large")
+    document = json.loads(content)
     if not isinstance(document, dict):
         raise ValueError("the document is not a JSON object")  # noqa: TRY004  callers treat it as a bad reply
     return document

@@ -12,6 +12,7 @@ from azure.identity.aio import DefaultAzureCredential
 from azure.storage.blob import BlobSasPermissions, UserDelegationKey, generate_blob_sas
 from azure.storage.blob.aio import BlobClient, BlobServiceClient
 
+from shared.backends.azure.identity import app_identity
 from shared.cold_data.attachments import content_disposition
 from shared.cold_data.ports import Blob
 from shared.errors import Kind, WorkspaceError
@@ -21,6 +22,8 @@ from shared.timestamps import now
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 30
 RETRIES: Final = 3
+FIRST_BACKOFF_SECONDS: Final = 1
+"""The SDK would begin with 15 s, which callers of a request do not wait for."""
 BLOCK_BYTES: Final = 1024 * 1024
 """A larger body would hold up the event loop while it is handed over."""
 _AT_ONCE: Final = 8
@@ -32,20 +35,30 @@ _LOG = logger("blobs")
 class BlobAccount:
     """A storage account, opened on first use, that signs links into it.
 
+    A request takes at most :data:`READ_SECONDS` of silence for each try, and 8 seconds between four of them.
+
     Args:
         endpoint: the account's blob address.
         client_id: of the user-assigned identity to sign in with; empty for the system-assigned one.
         connection_string: with the account's key, for Azurite; empty to sign in with the identity.
         retries: how often the SDK sends a request again.
+        read_seconds: how long the account may be silent.
     """
 
     def __init__(
-        self, endpoint: str, *, client_id: str = "", connection_string: str = "", retries: int = RETRIES
+        self,
+        endpoint: str,
+        *,
+        client_id: str = "",
+        connection_string: str = "",
+        retries: int = RETRIES,
+        read_seconds: float = READ_SECONDS,
     ) -> None:
         self._endpoint = endpoint
         self._client_id = client_id
         self._connection_string = connection_string
         self._retries = retries
+        self._read_seconds = read_seconds
         self._client: BlobServiceClient | None = None
         self._credential: DefaultAzureCredential | None = None
         self._key: tuple[datetime, UserDelegationKey] | None = None
@@ -55,15 +68,17 @@ class BlobAccount:
         if self._client is None:
             options: dict[str, Any] = {
                 "connection_timeout": CONNECT_SECONDS,
-                "read_timeout": READ_SECONDS,
+                "read_timeout": self._read_seconds,
                 "retry_total": self._retries,
+                "initial_backoff": FIRST_BACKOFF_SECONDS,
+                "increment_base": FIRST_BACKOFF_SECONDS,
                 "max_single_put_size": BLOCK_BYTES,
                 "max_block_size": BLOCK_BYTES,
             }
             if self._connection_string:
                 self._client = BlobServiceClient.from_connection_string(self._connection_string, **options)
             else:
-                self._credential = DefaultAzureCredential(managed_identity_client_id=self._client_id or None)
+                self._credential = app_identity(self._client_id)
                 self._client = BlobServiceClient(self._endpoint, credential=self._credential, **options)
         return self._client
 

@@ -13,11 +13,15 @@ from shared.backends.azure.cosmos_containers import DEFINITIONS
 from shared.backends.azure.cosmos_faults import reading, unavailable
 from shared.backends.azure.cosmos_transport import sent_once_transport
 from shared.backends.azure.cosmos_usage import CosmosUsage
+from shared.backends.azure.identity import app_identity
 from shared.errors import WorkspaceError
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 10
 """A batch has 5 s on the service; whoever waits twice as long waits for a reply that was lost."""
+
+OPEN_SECONDS: Final = 20
+"""The SDK asks for the account's regions four times, with pauses."""
 
 _CONSISTENT: Final = frozenset({"Strong", "BoundedStaleness"})
 SENT_ONCE: Final[Mapping[str, Any]] = {
@@ -85,8 +89,9 @@ class CosmosAccount:
         if self._client is None:
             try:
                 self._client = self._made()
-                await self._client.__aenter__()
-                _refuse_unfit(await self._client._get_database_account())  # noqa: SLF001  the SDK has no public way
+                async with asyncio.timeout(OPEN_SECONDS):
+                    await self._client.__aenter__()
+                    _refuse_unfit(await self._client._get_database_account())  # noqa: SLF001  the SDK has no public way
             except BaseException as error:
                 # A client that failed to open would keep its connections.
                 await self.close()
@@ -99,7 +104,7 @@ class CosmosAccount:
     def _made(self) -> CosmosClient:
         credential: str | DefaultAzureCredential = self._key
         if not credential:
-            credential = DefaultAzureCredential(managed_identity_client_id=self._client_id or None)
+            credential = app_identity(self._client_id)
             self._credential = credential
         waits: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": self._read_seconds}
         return CosmosClient(self._endpoint, credential, transport=sent_once_transport(), **SENT_ONCE, **waits)

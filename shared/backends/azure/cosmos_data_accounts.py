@@ -11,10 +11,11 @@ from azure.cosmos.documents import DatabaseAccount
 from azure.identity.aio import DefaultAzureCredential
 
 from shared import logs
-from shared.backends.azure.cosmos_account import CONNECT_SECONDS, READ_SECONDS, SENT_ONCE
+from shared.backends.azure.cosmos_account import CONNECT_SECONDS, OPEN_SECONDS, READ_SECONDS, SENT_ONCE
 from shared.backends.azure.cosmos_data_faults import reading
 from shared.backends.azure.cosmos_transport import sent_once_transport
 from shared.backends.azure.cosmos_usage import CosmosUsage
+from shared.backends.azure.identity import app_identity
 from shared.data_stores.failures import document_not_found, table_not_found, unavailable
 from shared.data_stores.models import Table
 from shared.errors import WorkspaceError
@@ -124,7 +125,7 @@ class DataAccounts:
     def credential(self) -> DefaultAzureCredential:
         """Return the identity to sign in with."""
         if self._credential is None:
-            self._credential = DefaultAzureCredential(managed_identity_client_id=self._client_id or None)
+            self._credential = app_identity(self._client_id)
         return self._credential
 
     async def _client(self, store: str) -> CosmosClient:
@@ -143,8 +144,9 @@ class DataAccounts:
         credential = account.key or self.credential()
         client = CosmosClient(account.endpoint, credential, transport=sent_once_transport(), **SENT_ONCE, **waits)
         try:
-            await client.__aenter__()
-            _refuse_unfit(await client._get_database_account())  # noqa: SLF001  the SDK has no public way
+            async with asyncio.timeout(OPEN_SECONDS):
+                await client.__aenter__()
+                _refuse_unfit(await client._get_database_account())  # noqa: SLF001  the SDK has no public way
         except BaseException as error:
             # A client that failed to open would keep its connections.
             await client.close()

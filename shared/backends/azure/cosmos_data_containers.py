@@ -3,6 +3,7 @@
 Tested with the genuine SDK against a stand-in at the wire; nothing here has been run against Azure.
 """
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -19,12 +20,16 @@ from azure.mgmt.cosmosdb.models import (
 )
 
 from shared import logs
+from shared.backends.azure.cosmos_account import CONNECT_SECONDS
 from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts
 from shared.data_stores.failures import container_exists, throttled, unavailable
 from shared.data_stores.models import AccountContainer, DatabasePlace
 from shared.errors import WorkspaceError
 
 POLL_SECONDS: Final = 2
+READ_SECONDS: Final = 30
+CREATE_SECONDS: Final = 150
+"""A reply has 230 s in the cloud."""
 _HASH_VERSION: Final = 2
 _LOG = logs.logger("cosmos")
 
@@ -82,7 +87,8 @@ class CosmosContainerStore:
             poller = await self._client(account).sql_resources.begin_create_update_sql_container(
                 account.group, account.name, place.database, container.name, wanted, polling_interval=POLL_SECONDS
             )
-            await poller.result()
+            async with asyncio.timeout(CREATE_SECONDS):
+                await poller.result()
 
     def _account(self, place: DatabasePlace) -> DataAccount:
         account = self._accounts.accounts.get(place.store)
@@ -96,7 +102,8 @@ class CosmosContainerStore:
             credential = self._accounts.credential()
             # A pause that is asked for is the caller's to make.
             once: dict[str, Any] = {"retry_total": 2, "retry_status": 0, "retry_on_status_codes": []}
-            client = CosmosDBManagementClient(credential, account.subscription, **once, **self._options)
+            waits = {"connection_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS}
+            client = CosmosDBManagementClient(credential, account.subscription, **{**once, **waits, **self._options})
             self._clients[account.subscription] = client
         return self._clients[account.subscription]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, Final
@@ -17,6 +18,8 @@ from shared.provenance.ports import OutcomeUnknownError, TipMovedError
 
 UNAVAILABLE: Final = "PROVENANCE_UNAVAILABLE"
 READ_ATTEMPTS: Final = 10
+READ_PATIENCE_SECONDS: Final = 30.0
+"""After this, a read that fails is not sent again: replies that do not come at all cost 10 s each."""
 FIRST_BACKOFF_SECONDS: Final = 0.01
 LONGEST_BACKOFF_SECONDS: Final = 2.0
 
@@ -84,10 +87,12 @@ class ReadRetries:
     def __init__(self, usage: CosmosUsage) -> None:
         self._usage = usage
         self._failures = 0
+        self._since = time.monotonic()
 
     def progressed(self) -> None:
         """Forget the failures: something was read."""
         self._failures = 0
+        self._since = time.monotonic()
 
     async def wait(self, error: Exception) -> None:
         """Wait before the next try.
@@ -96,7 +101,8 @@ class ReadRetries:
             WorkspaceError: UNAVAILABLE; another try is pointless, or there were enough.
         """
         self._failures += 1
-        if not transient(error) or self._failures >= READ_ATTEMPTS:
+        late = time.monotonic() - self._since > READ_PATIENCE_SECONDS
+        if not transient(error) or late or self._failures >= READ_ATTEMPTS:
             _LOG.warning("a read failed", extra=logs.fields(status=getattr(error, "status_code", None)), exc_info=error)
             raise unavailable() from error
         self._usage.read_retries += 1

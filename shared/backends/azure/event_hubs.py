@@ -9,11 +9,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
+from shared.backends.azure.identity import app_identity
 from shared.errors import Kind, WorkspaceError
 from shared.logs import fields, logger
 from shared.telemetry.models import HubMessage
 
 SEND_TIMEOUT_SECONDS = 20.0
+SEND_ALL_SECONDS = 60.0
 SDK_RETRIES = 3
 RETRY_AFTER_SECONDS = 2
 _BUSY = "server-busy"
@@ -45,10 +47,19 @@ class EventHubsSender:
         client_id: of the user-assigned identity to sign in with; empty for the system-assigned one. On a desk, what
             the developer is signed in with.
         connect: gives the producer of a hub instead.
+        seconds: longest time to open a connection and send everything.
     """
 
-    def __init__(self, namespace: str, client_id: str, *, connect: Callable[[str], Producer] | None = None) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        client_id: str,
+        *,
+        connect: Callable[[str], Producer] | None = None,
+        seconds: float = SEND_ALL_SECONDS,
+    ) -> None:
         self._connect = connect or (lambda hub: _connected(namespace, client_id, hub))
+        self._seconds = seconds
         self._producers: dict[str, Producer] = {}
 
     async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
@@ -63,8 +74,9 @@ class EventHubsSender:
             by_key.setdefault(message.partition_key, []).append(message)
         try:
             producer = self._producer(hub)
-            for key, group in by_key.items():
-                await _send_group(producer, key, group)
+            async with asyncio.timeout(self._seconds):
+                for key, group in by_key.items():
+                    await _send_group(producer, key, group)
         except (WorkspaceError, asyncio.CancelledError):
             raise
         except Exception as error:
@@ -87,10 +99,11 @@ class EventHubsSender:
 def _connected(namespace: str, client_id: str, hub: str) -> Producer:
     # Importing the SDK takes long; an app that only answers queries never needs it.
     from azure.eventhub.aio import EventHubProducerClient  # noqa: PLC0415
-    from azure.identity.aio import DefaultAzureCredential  # noqa: PLC0415
 
-    credential = DefaultAzureCredential(managed_identity_client_id=client_id or None)
-    client = EventHubProducerClient(namespace, hub, credential, retry_total=SDK_RETRIES)
+    credential = app_identity(client_id)
+    client = EventHubProducerClient(
+        namespace, hub, credential, retry_total=SDK_RETRIES, auth_timeout=SEND_TIMEOUT_SECONDS
+    )
     return _WithCredential(cast("Producer", client), credential)
 
 

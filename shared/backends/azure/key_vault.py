@@ -20,6 +20,7 @@ from azure.keyvault.keys.crypto.aio import CryptographyClient
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from shared import logs
+from shared.backends.azure.identity import app_identity
 from shared.errors import Kind, WorkspaceError
 
 CONNECT_SECONDS: Final = 5
@@ -126,9 +127,7 @@ class Vault:
         if self._client is None:
             credential = self._given
             if credential is None:
-                credential = self._credential = DefaultAzureCredential(
-                    managed_identity_client_id=self._client_id or None
-                )
+                credential = self._credential = app_identity(self._client_id)
             waits = {"connection_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS, "retry_total": RETRIES}
             self._client = KeyClient(self._uri, credential, **{**waits, **self._options})
         return self._client

@@ -1,5 +1,6 @@
 """The query engine over azure-kusto-data: Azure Data Explorer, or the embedded endpoint on loopback."""
 
+import asyncio
 import json
 import re
 import time
@@ -7,13 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
 from azure.kusto.data import ClientRequestProperties, KustoConnectionStringBuilder
 from azure.kusto.data.aio import KustoClient
 from azure.kusto.data.exceptions import (
     KustoApiError,
+    KustoAuthenticationError,
     KustoMultiApiError,
     KustoNetworkError,
     KustoServiceError,
@@ -22,10 +24,15 @@ from azure.kusto.data.exceptions import (
 from azure.kusto.data.response import KustoResponseDataSet
 
 from shared import logs
+from shared.backends.azure.identity import app_identity
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.timestamps import parse_rfc3339
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 
+if TYPE_CHECKING:
+    from azure.identity.aio import DefaultAzureCredential
+
+MARGIN_SECONDS = 20.0
 _LOG = logs.logger("kusto")
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _POSITION = re.compile(r"\[line:position=(\d+):(\d+)\]")
@@ -59,25 +66,42 @@ _UNNAMED_FAILURE = {
 
 
 class KustoEngine:
-    """The QueryEngine port."""
+    """The QueryEngine port.
 
-    def __init__(self, uri: str, database: str, identity_client_id: str = "") -> None:
+    Args:
+        uri: of the cluster, or of the embedded endpoint.
+        database: that is queried.
+        identity_client_id: of the user-assigned identity to sign in with; empty for the system-assigned one.
+        margin_seconds: longest time beyond a query's own for signing in, connecting and carrying the answer.
+    """
+
+    def __init__(
+        self, uri: str, database: str, identity_client_id: str = "", *, margin_seconds: float = MARGIN_SECONDS
+    ) -> None:
         self._uri = uri
         self._database = database
         self._identity_client_id = identity_client_id
+        self._margin_seconds = margin_seconds
         self._client: KustoClient | None = None
+        self._credential: DefaultAzureCredential | None = None
 
     async def execute(self, query: EngineQuery) -> EngineResult:
         """Run a query; see the port."""
         started = time.perf_counter()
         try:
-            answer = await self._connected().execute_query(self._database, query.text, _properties(query))
+            async with asyncio.timeout(query.timeout_seconds + self._margin_seconds):
+                answer = await self._connected().execute_query(self._database, query.text, _properties(query))
             table = answer.primary_results[0]
             _refuse_partial(answer, table.raw_rows)
         except KustoThrottlingError as error:
             raise WorkspaceError(Kind.THROTTLED, "THROTTLED", "The query engine is busy.", retryAfter=5) from error
         except KustoServiceError as error:
             _fail(error, query)
+        except TimeoutError as error:
+            raise _timed_out(query) from error
+        except KustoAuthenticationError as error:
+            _LOG.warning("no token for the query engine", extra=logs.fields(error=type(error.exception).__name__))
+            raise _unavailable() from error
         except (OSError, ValueError, LookupError, TypeError) as error:
             # What is no Kusto reply makes the client stumble in its own ways.
             raise _unavailable() from error
@@ -94,25 +118,35 @@ class KustoEngine:
         if self._client is not None:
             await self._client.close()
             self._client = None
+        credential, self._credential = self._credential, None
+        if credential is not None:
+            await credential.close()
 
     def _connected(self) -> KustoClient:
         if self._client is None:
-            self._client = _Client(_connection(self._uri, self._identity_client_id))
+            connection, self._credential = _connection(self._uri, self._identity_client_id)
+            self._client = _Client(connection)
         return self._client
 
 
-def _connection(uri: str, identity_client_id: str) -> KustoConnectionStringBuilder:
+def _connection(
+    uri: str, identity_client_id: str
+) -> "tuple[KustoConnectionStringBuilder, DefaultAzureCredential | None]":
     parts = urlsplit(uri)
     if parts.scheme == "http":
         if parts.hostname not in _LOOPBACK:
             raise WorkspaceError(
                 Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "KUSTO_URI: plain http is taken on loopback only."
             )
-        return KustoConnectionStringBuilder.with_no_authentication(uri)
-    from azure.identity.aio import ManagedIdentityCredential  # noqa: PLC0415  costs a start that never queries 0.2 s
+        return KustoConnectionStringBuilder.with_no_authentication(uri), None
+    credential = app_identity(identity_client_id)
 
-    credential = ManagedIdentityCredential(client_id=identity_client_id or None)
-    return KustoConnectionStringBuilder.with_azure_token_credential(uri, credential)
+    async def token() -> str:
+        return (await credential.get_token(f"{uri.rstrip('/')}/.default")).token
+
+    # Given a credential, the client asks the cluster for its sign-in address first, without a time-out and on the
+    # event loop's own thread; given tokens, it asks for nothing.
+    return KustoConnectionStringBuilder.with_async_token_provider(uri, token), credential
 
 
 def _properties(query: EngineQuery) -> ClientRequestProperties:

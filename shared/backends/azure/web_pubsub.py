@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Protocol, cast
 
+from shared.backends.azure.identity import app_identity
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.ports import Reader
 from shared.logs import fields, logger
@@ -21,6 +22,7 @@ _TOKEN_SECONDS = 60.0
 _TOKEN_REUSED_SECONDS = 30.0
 _MOST_TOKENS = 1_000
 _TIMEOUT_SECONDS = 10.0
+_CONNECT_SECONDS = 5.0
 _CONNECTIONS = 32
 _THROTTLED = 429
 _SERVER_ERROR = 500
@@ -71,13 +73,17 @@ class WebPubSub:
         hub: the hub's name.
         access_key: signs calls; empty to sign in with the app's identity.
         client_id: of the user-assigned identity; empty for the system-assigned one.
+        seconds: longest time for a call, and for each page of a list.
     """
 
-    def __init__(self, endpoint: str, hub: str, access_key: str = "", client_id: str = "") -> None:
+    def __init__(
+        self, endpoint: str, hub: str, access_key: str = "", client_id: str = "", *, seconds: float = _TIMEOUT_SECONDS
+    ) -> None:
         self._endpoint = endpoint
         self._hub = hub
         self._access_key = access_key
         self._client_id = client_id
+        self._seconds = seconds
         self._client: Client | None = None
         self._closes: list[Any] = []
 
@@ -128,7 +134,7 @@ class WebPubSub:
             await each.close()
 
     async def _soon[T](self, call: Awaitable[T]) -> T:
-        async with asyncio.timeout(_TIMEOUT_SECONDS):
+        async with asyncio.timeout(self._seconds):
             return await call
 
     def _connected(self) -> Client:
@@ -151,7 +157,13 @@ class WebPubSub:
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
         )
-        transport = AioHttpTransport(session=session, session_owner=False, use_env_settings=False)
+        transport = AioHttpTransport(
+            session=session,
+            session_owner=False,
+            use_env_settings=False,
+            connection_timeout=_CONNECT_SECONDS,
+            read_timeout=self._seconds,
+        )
         credential, signing = self._signing()
         # One retry loop is enough, and it is the publisher's; tracing and logging of each message would cost a third.
         policies = [signing or AsyncBearerTokenCredentialPolicy(credential, _SCOPE)]
@@ -164,9 +176,7 @@ class WebPubSub:
 
         if self._access_key:
             return AzureKeyCredential(self._access_key), _key_policy(self._access_key)
-        from azure.identity.aio import DefaultAzureCredential  # noqa: PLC0415  see _connect
-
-        return DefaultAzureCredential(managed_identity_client_id=self._client_id or None), None
+        return app_identity(self._client_id), None
 
 
 def _key_policy(access_key: str) -> Any:

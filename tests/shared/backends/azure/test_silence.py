@@ -1,0 +1,205 @@
+"""Services that accept a connection and never answer: every client gives up in time, with the error that says so."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from azure.core.exceptions import AzureError
+
+from shared.backends.azure.blobs import AzureBlobStore, BlobAccount
+from shared.backends.azure.checkpoint_blobs import BlobCheckpointStore
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_containers import CONTAINERS
+from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts
+from shared.backends.azure.event_hubs import EventHubsSender
+from shared.backends.azure.identity import app_identity
+from shared.backends.azure.key_vault import Vault, answering
+from shared.backends.azure.kusto import KustoEngine
+from shared.backends.azure.web_pubsub import WebPubSub
+from shared.backends.open_id import HttpOpenIdProvider
+from shared.data_stores.models import AccountContainer, DatabasePlace, Table
+from shared.errors import Kind, WorkspaceError
+from shared.telemetry.models import HubMessage
+from shared.warm_queries.ports import EngineQuery
+from tests.key_vault import Tokens
+
+SHORT = 0.2
+GIVEN_UP = 25.0
+"""Far below the 230 s that a request has, and far above what the short waits of these tests come to."""
+
+KEY = base64.b64encode(b"k" * 32).decode()
+QUERY = EngineQuery("T", {}, 1, 1)
+PLACE = DatabasePlace("mes", "orders")
+
+
+class Silence:
+    """A server that takes what it is sent; it says nothing, or a byte at a time without end."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.drips = False
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+
+    @property
+    def host(self) -> str:
+        """Host and port."""
+        assert self._server is not None
+        return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    @property
+    def url(self) -> str:
+        """Address."""
+        return f"http://{self.host}"
+
+    async def close(self) -> None:
+        """End every connection."""
+        assert self._server is not None
+        self._server.close()
+        self._server.close_clients()
+        await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            if self.drips:
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+                while not writer.is_closing():
+                    writer.write(b" ")
+                    await writer.drain()
+                    await asyncio.sleep(SHORT / 10)
+            while await reader.read(65_536):
+                pass
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+
+class Stuck:
+    """A producer in place of the SDK's, whose connection is never ready."""
+
+    async def create_batch(self, **_: str) -> Any:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+
+    async def send_batch(self, *_: Any, **__: float) -> None:
+        """Be never reached."""
+        raise AssertionError("there was no batch")
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+@pytest.fixture
+async def silence() -> AsyncIterator[Silence]:
+    """Return a running server."""
+    running = Silence()
+    await running.start()
+    yield running
+    await running.close()
+
+
+async def refused(work: Callable[[], Awaitable[Any]], code: str, kind: Kind = Kind.UNAVAILABLE) -> None:
+    """Return when work ends with an error, soon."""
+    with pytest.raises(WorkspaceError) as told:
+        async with asyncio.timeout(GIVEN_UP):
+            await work()
+    assert (told.value.kind, told.value.code) == (kind, code)
+
+
+async def test_the_query_engine(silence: Silence) -> None:
+    """A query has its own time and a margin, whether nothing comes or always a little more."""
+    for silence.drips in (False, True):
+        engine = KustoEngine(silence.url, "Telemetry", margin_seconds=SHORT)
+        await refused(lambda engine=engine: engine.execute(QUERY), "QUERY_TIMEOUT", Kind.TIMEOUT)  # type: ignore[misc]  # bound now
+        await engine.close()
+    assert silence.connections == 2
+
+
+async def test_signing_in_to_the_query_engine(silence: Silence, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No token, no query; neither the token endpoint nor the cluster keeps a caller longer than its query may take."""
+    monkeypatch.setenv("IDENTITY_ENDPOINT", silence.url)
+    monkeypatch.setenv("IDENTITY_HEADER", "x")
+    engine = KustoEngine(f"https://{silence.host}", "Telemetry", margin_seconds=SHORT)
+    await refused(lambda: engine.execute(QUERY), "QUERY_TIMEOUT", Kind.TIMEOUT)
+    await engine.close()
+    assert silence.connections >= 1
+
+
+async def test_the_identity(silence: Silence, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The endpoint that gives tokens has its time, and few tries."""
+    monkeypatch.setenv("IDENTITY_ENDPOINT", silence.url)
+    monkeypatch.setenv("IDENTITY_HEADER", "x")
+    monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")
+    async with app_identity("", connect_seconds=SHORT, read_seconds=SHORT) as credential:
+        with pytest.raises(AzureError):
+            async with asyncio.timeout(GIVEN_UP):
+                await credential.get_token("https://vault.azure.net/.default")
+    assert 1 <= silence.connections <= 3
+
+
+async def test_blobs_and_checkpoints(silence: Silence) -> None:
+    """The store of blobs has its time for each try."""
+    connection_string = f"AccountName=a;AccountKey={KEY};BlobEndpoint={silence.url}/a"
+    account = BlobAccount("", connection_string=connection_string, retries=1, read_seconds=SHORT)
+    await refused(AzureBlobStore(account, "cold").check, "BLOB_STORE_UNAVAILABLE")
+    await refused(lambda: AzureBlobStore(account, "cold").read("x"), "BLOB_STORE_UNAVAILABLE")
+    await refused(lambda: BlobCheckpointStore(account).state("x"), "CHECKPOINTS_UNAVAILABLE")
+    await account.close()
+
+
+async def test_the_message_service(silence: Silence) -> None:
+    """Calls and lists have their time."""
+    service = WebPubSub(silence.url, "live", "k" * 32, seconds=SHORT)
+    await refused(lambda: service.publish("g", b"{}"), "LIVE_STREAM_UNAVAILABLE")
+    await refused(lambda: service.has_readers("g"), "LIVE_STREAM_UNAVAILABLE")
+    await refused(lambda: anext(aiter(service.readers("g"))), "LIVE_STREAM_UNAVAILABLE")
+    await service.close()
+
+
+async def test_the_event_hub() -> None:
+    """Opening a connection and sending have a time together; a producer that never gets through stands for both."""
+    sender = EventHubsSender("hub.example", "", connect=lambda _: Stuck(), seconds=SHORT)
+    await refused(lambda: sender.send("telemetry", [HubMessage(b"{}", "rig", {})]), "TELEMETRY_HUB_UNAVAILABLE")
+    await sender.close()
+
+
+async def test_the_key_vault(silence: Silence) -> None:
+    """Signatures and keys have their time for each try."""
+    options = {"connection_timeout": SHORT, "read_timeout": SHORT, "retry_total": 1}
+    vault = Vault(f"https://{silence.host}", credential=Tokens(), options=options)
+    await refused(
+        lambda: answering(lambda: vault.check("k"), "SIGNING_KEY_UNAVAILABLE", "k"), "SIGNING_KEY_UNAVAILABLE"
+    )
+    await vault.close()
+
+
+async def test_the_workspaces_account(silence: Silence) -> None:
+    """The account that keeps the workspace's state has its time."""
+    account = CosmosAccount(silence.url, "workspace", key=KEY, read_seconds=SHORT)
+    await refused(lambda: account.container(CONTAINERS[0].name), "PROVENANCE_UNAVAILABLE")
+    await account.close()
+
+
+async def test_the_accounts_of_data_stores(silence: Silence) -> None:
+    """An account of documents has its time, and Resource Manager has."""
+    accounts = DataAccounts({PLACE.store: DataAccount(silence.url, "s", "g", "n", key=KEY)}, read_seconds=SHORT)
+    table = Table(PLACE, AccountContainer("workorders", "/line"))
+    await refused(lambda: accounts.container(table), "DATA_STORE_UNAVAILABLE")
+    await accounts.close()
+
+
+async def test_the_identity_provider(silence: Silence) -> None:
+    """Discovery and keys have a time together, also where a little comes always; then nobody waits for ten seconds."""
+    for silence.drips in (False, True):
+        before = silence.connections
+        provider = HttpOpenIdProvider(f"{silence.url}/.well-known/openid-configuration", seconds=SHORT)
+        await refused(lambda provider=provider: provider.public_key("k"), "IDENTITY_PROVIDER_UNAVAILABLE")  # type: ignore[misc]  # bound now
+        await refused(lambda provider=provider: provider.issuer(), "IDENTITY_PROVIDER_UNAVAILABLE")  # type: ignore[misc]  # the same
+        assert silence.connections == before + 1

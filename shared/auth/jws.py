@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_LENGTH = 16_384
+_TIMES = frozenset({"exp", "nbf", "iat"})
+_END_OF_TIME = 253_402_300_800
 _SEGMENT = re.compile(r"[A-Za-z0-9_-]+")
 # By length modulo 4: how many bits of the last character are unused and must be zero (RFC 4648 section 3.5).
 _FREE_BITS = {0: 0, 2: 4, 3: 2}
@@ -19,7 +21,8 @@ def header_of(token: str) -> Mapping[str, Any]:
     Nothing is verified yet; the payload is only checked for its form.
 
     Raises:
-        ValueError: too long, not three segments, padding, stray bits, not JSON objects, or duplicate members.
+        ValueError: too long, not three segments, padding, stray bits, not JSON objects, duplicate members, or times
+            that are no NumericDate (RFC 7519 section 2) of this side of the year 10000.
     """
     if len(token) > MAX_LENGTH:
         raise ValueError("the token is too long")
@@ -27,7 +30,7 @@ def header_of(token: str) -> Mapping[str, Any]:
     if len(segments) != 3:  # noqa: PLR2004  header, payload, signature
         raise ValueError("the token is not a signed token in compact form")
     header, payload, _ = (_decode(segment) for segment in segments)
-    _object(payload)
+    _check_times(_object(payload))
     return _object(header)
 
 
@@ -46,10 +49,21 @@ def _decode(segment: str) -> bytes:
 
 
 def _object(data: bytes) -> Mapping[str, Any]:
-    value = json.loads(data, object_pairs_hook=_unique)
+    value = json.loads(data, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     if not isinstance(value, dict):
         raise ValueError("the token does not hold JSON objects")  # noqa: TRY004  callers catch one error
     return value
+
+
+def _check_times(payload: Mapping[str, Any]) -> None:
+    for name in _TIMES & payload.keys():
+        value = payload[name]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _END_OF_TIME:
+            raise ValueError("the token has a time that is none")
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

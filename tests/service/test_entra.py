@@ -12,6 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.service.running import Service, problem
+from tests.shared.auth.targets import part, pkcs1
 
 TENANT = "11111111-2222-3333-4444-555555555555"
 AUDIENCE = "api://workspace"
@@ -158,6 +159,37 @@ def test_tokens_for_somebody_else_are_refused(
     """Tenant, audience, issuer and time are pinned."""
     token = provider.token(**{"oid": "aaaaaaaa-0000-0000-0000-000000000001", **claims})
     problem(whoami(entra_service, token), 401, "UNAUTHENTICATED")
+
+
+@pytest.mark.parametrize(
+    ("header", "claims"),
+    [
+        ({"alg": "none"}, {}),
+        ({"alg": "HS256"}, {}),
+        ({"alg": "RS512"}, {}),
+        ({"kid": "../first"}, {}),
+        ({"kid": ["first"]}, {}),
+        ({"kid": None}, {}),
+        ({"crit": ["b64"], "b64": False}, {}),
+        ({"jwk": {"kty": "RSA", "n": "AQAB", "e": "AQAB"}, "kid": "brought"}, {}),
+        ({}, {"exp": "9999999999"}),
+        ({}, {"exp": float("nan")}),
+        ({}, {"exp": 10**18}),
+        ({}, {"nbf": True}),
+        ({}, {"aud": [AUDIENCE]}),
+        ({}, {"iss": None}),
+    ],
+    ids=str,
+)
+def test_attacks_on_its_tokens_are_refused(
+    entra_service: Service, provider: Provider, header: dict[str, Any], claims: dict[str, Any]
+) -> None:
+    """Headers and claims that no good token has are 401, even where the provider's key signed them."""
+    good = provider.token(oid="aaaaaaaa-0000-0000-0000-000000000001")
+    assert whoami(entra_service, good).status_code == 200
+    payload = jwt.decode(good, options={"verify_signature": False}) | claims
+    message = f"{part({'alg': 'RS256', 'kid': provider.kid, 'typ': 'JWT'} | header)}.{part(payload)}"
+    problem(whoami(entra_service, f"{message}.{part(pkcs1(message.encode(), provider.key))}"), 401, "UNAUTHENTICATED")
 
 
 def test_entra_tokens_open_no_data_route(entra_service: Service, provider: Provider) -> None:

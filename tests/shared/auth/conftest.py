@@ -19,6 +19,7 @@ from shared.backends.embedded.sqlite import Database
 from shared.catalog.models import Member
 from shared.provenance.ports import Target
 from shared.snapshots import Snapshot
+from tests.shared.auth.targets import Attacked, entra, own
 
 ADMIN = Member.model_validate({"id": "admin@x", "name": "Admin", "role": "Admin"})
 EDITOR = Member.model_validate({"id": "editor@x", "name": "Editor", "role": "Editor"})
@@ -69,3 +70,10 @@ async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
         Team("plant-a", members, audited=True), SqliteCredentialStore(database), FileSigningKey(tmp_path / "key.pem")
     )
     await database.close()
+
+
+@pytest.fixture(params=[own, entra], ids=["own", "entra"])
+def target(request: pytest.FixtureRequest) -> Attacked:
+    """Return what is attacked."""
+    made: Attacked = request.param()
+    return made

@@ -1,0 +1,142 @@
+"""Attacks on tokens through the door: each is the same 401 on every kind of route, and leaves the service as it was."""
+
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from tests.service.listening import refusal, stream_url
+from tests.service.running import Service, problem
+from tests.shared.auth.targets import ORDER, part, pkcs1
+
+ROUTES = [
+    ("GET", "/workspace/api/keys/whoami"),
+    ("GET", "/oi-api/warm-queries/per-minute"),
+    ("POST", "/oi-api/provenance/events"),
+    ("GET", "/oi-api/live-stream"),
+    ("POST", "/oi-api/mcp"),
+]
+type Json = dict[str, Any]
+type Sign = Callable[[bytes], bytes]
+
+
+class Forger:
+    """Knows a good token and, as no attacker does, the key behind it."""
+
+    def __init__(self, service: Service) -> None:
+        self.good = service.caller("viewer@t").headers["Authorization"].removeprefix("Bearer ")
+        key = service.data_dir / "signing-key.pem"
+        loaded = serialization.load_pem_private_key(key.read_bytes(), None)
+        assert isinstance(loaded, ec.EllipticCurvePrivateKey)
+        self.key = loaded
+        self.header: Json = jwt.get_unverified_header(self.good)
+        self.claims: Json = jwt.decode(self.good, options={"verify_signature": False})
+
+    def signed(self, message: bytes) -> bytes:
+        """Return a good signature."""
+        return jwt.utils.der_to_raw_signature(self.key.sign(message, ec.ECDSA(hashes.SHA256())), ec.SECP256R1())
+
+    def token(self, header: Json | None = None, claims: Json | None = None, sign: Sign | None = None) -> str:
+        """Return a token with members changed; ``...`` takes one out."""
+        made = [
+            part({name: value for name, value in (members | (changes or {})).items() if value is not ...})
+            for members, changes in ((self.header, header), (self.claims, claims))
+        ]
+        message = ".".join(made)
+        return f"{message}.{part((sign or self.signed)(message.encode()))}"
+
+    def public(self) -> bytes:
+        """Return the public key as everybody can have it."""
+        form = serialization.PublicFormat.SubjectPublicKeyInfo
+        return self.key.public_key().public_bytes(serialization.Encoding.PEM, form)
+
+
+def _mac(forger: Forger) -> str:
+    return forger.token({"alg": "HS256"}, sign=lambda message: hmac.digest(forger.public(), message, hashlib.sha256))
+
+
+def _brought(forger: Forger) -> str:
+    mine = ec.generate_private_key(ec.SECP256R1())
+    jwk = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(mine.public_key()))
+    sign: Sign = lambda message: jwt.utils.der_to_raw_signature(  # noqa: E731  one of several signers
+        mine.sign(message, ec.ECDSA(hashes.SHA256())), ec.SECP256R1()
+    )
+    return forger.token({"jwk": jwk, "jku": "http://127.0.0.1:9/keys"}, sign=sign)
+
+
+def _as_entra(forger: Forger) -> str:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return forger.token({"alg": "RS256"}, sign=lambda message: pkcs1(message, key))
+
+
+def _twice(forger: Forger) -> str:
+    claims = json.dumps(forger.claims)[:-1] + ',"sub":"admin@t","Username":"admin@t"}'
+    message = f"{part(forger.header)}.{part(claims)}"
+    return f"{message}.{part(forger.signed(message.encode()))}"
+
+
+ATTACKS: dict[str, Callable[[Forger], str]] = {
+    "none": lambda forger: forger.token({"alg": "none"}, sign=lambda _: b""),
+    "nOnE": lambda forger: forger.token({"alg": "nOnE"}),
+    "public key as secret": _mac,
+    "key of its own": _brought,
+    "another algorithm": _as_entra,
+    "psychic signature": lambda forger: forger.token(sign=lambda _: bytes(64)),
+    "r and s of the order": lambda forger: forger.token(sign=lambda _: ORDER.to_bytes(32) * 2),
+    "ASN.1 signature": lambda forger: forger.token(sign=lambda text: forger.key.sign(text, ec.ECDSA(hashes.SHA256()))),
+    "cut signature": lambda forger: forger.good[:-4],
+    "longer signature": lambda forger: forger.token(sign=lambda text: forger.signed(text) + b"\0"),
+    "padding": lambda forger: forger.good + "==",
+    "five parts": lambda forger: forger.good + "..",
+    "key id as path": lambda forger: forger.token({"kid": "../../../../dev/null"}, sign=lambda _: b"x" * 64),
+    "key id as list": lambda forger: forger.token({"kid": [forger.header["kid"]]}),
+    "no key id": lambda forger: forger.token({"kid": ...}),
+    "unencoded payload": lambda forger: forger.token({"b64": False, "crit": ["b64"]}),
+    "critical": lambda forger: forger.token({"crit": ["exp"]}),
+    "claims twice": _twice,
+    "time as text": lambda forger: forger.token(claims={"exp": "9999999999"}),
+    "time as NaN": lambda forger: forger.token(claims={"exp": float("nan")}),
+    "time without end": lambda forger: forger.token(claims={"exp": 10**400}),
+    "no end": lambda forger: forger.token(claims={"exp": ...}),
+    "over": lambda forger: forger.token(claims={"exp": int(time.time()) - 1}),
+    "not yet": lambda forger: forger.token(claims={"nbf": int(time.time()) + 600}),
+    "another issuer": lambda forger: forger.token(claims={"iss": "somebody"}),
+    "audience in a list": lambda forger: forger.token(claims={"aud": [forger.claims["aud"]]}),
+    "another workspace": lambda forger: forger.token(claims={"WorkspaceLookup": "plant-u"}),
+    "another subject": lambda forger: forger.token(claims={"sub": "admin@t"}),
+    "huge": lambda forger: forger.token(claims={"padding": "a" * 20_000}),
+}
+
+
+@pytest.fixture(scope="module")
+def forger(service: Service) -> Forger:
+    """Return the forger."""
+    return Forger(service)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_no_attack_gets_through_the_door(service: Service, forger: Forger, attack: str) -> None:
+    """REST, the stream and the MCP server refuse a bad token alike, without a word on what would have been right."""
+    token = ATTACKS[attack](forger)
+    client = service.anonymous(token)
+    for method, path in ROUTES:
+        reply = client.request(method, path, content=b"{}" if method == "POST" else b"")
+        told = problem(reply, 401, "UNAUTHENTICATED")
+        assert told["detail"] in {"The token is not valid.", "The token has expired."}
+    assert client.post("/v1/plant-t/graphql", json={"query": "{__typename}"}).status_code == 401
+    if len(token) < 8_000:
+        assert (await refusal(stream_url(service, token=token))).status_code == 401
+    assert token not in service.log()
+
+
+def test_the_forgers_own_good_token_still_works(service: Service, forger: Forger) -> None:
+    """What the attacks were made from is good, before and after them."""
+    assert service.anonymous(forger.good).get("/oi-api/warm-queries/per-minute").status_code == 200
+    assert service.anonymous(forger.token()).get("/workspace/api/keys/whoami").status_code == 200

@@ -1,0 +1,137 @@
+"""What attacks on tokens aim at: the service's own tokens and those of Entra ID, with keys that tests may sign with."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+
+from shared.auth import jws
+from shared.auth.entra import EntraTokens
+from shared.auth.tokens import TokenCodec
+from shared.errors import Kind, WorkspaceError
+
+ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+"""Of the group of P-256."""
+
+HALF = 32
+ISSUER, AUDIENCE, TENANT = "https://login.example/t/v2.0", "api://workspace", "t"
+MEMBERS = {"Username": "editor@x", "WorkspaceLookup": "plant-a", "AccessRights": ["Workspace.Catalog.Read"]}
+type Json = dict[str, Any]
+"""What a header or a payload is made of."""
+
+KEY = ec.generate_private_key(ec.SECP256R1())
+RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+OTHER = ec.generate_private_key(ec.SECP256R1())
+OTHER_RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def part(value: Any) -> str:
+    """Return a segment: of JSON, of text as it is, or of bytes."""
+    if isinstance(value, bytes):
+        return jws.encode(value)
+    return jws.encode((value if isinstance(value, str) else json.dumps(value)).encode())
+
+
+def ecdsa(message: bytes, key: ec.EllipticCurvePrivateKey = KEY) -> bytes:
+    """Return the ASN.1 signature of a message."""
+    return key.sign(message, ec.ECDSA(hashes.SHA256()))
+
+
+def raw(message: bytes, key: ec.EllipticCurvePrivateKey = KEY) -> bytes:
+    """Return the signature of a message as a JWS has it: r and s."""
+    return bytes(jwt.utils.der_to_raw_signature(ecdsa(message, key), ec.SECP256R1()))
+
+
+def pkcs1(message: bytes, key: rsa.RSAPrivateKey = RSA_KEY) -> bytes:
+    """Return the RS256 signature of a message."""
+    return key.sign(message, padding.PKCS1v15(), hashes.SHA256())
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """What is attacked.
+
+    Attributes:
+        alg: the algorithm that it takes.
+        kid: the id of its key.
+        claims: of a good token.
+        sign: makes good signatures.
+        public: its public key.
+        verify: lets a token in, or raises.
+    """
+
+    alg: str
+    kid: str
+    claims: Json
+    sign: Callable[[bytes], bytes]
+    public: Any
+    verify: Callable[[str], Any]
+
+    def header(self, **changes: Any) -> Json:
+        """Return a good header, changed; None takes a member out."""
+        members = {"alg": self.alg, "kid": self.kid, "typ": "JWT"} | changes
+        return {name: value for name, value in members.items() if value is not ...}
+
+    def token(self, header: Any = None, payload: Any = None, sign: Callable[[bytes], bytes] | None = None) -> str:
+        """Return a token, well signed unless told otherwise."""
+        message = f"{part(self.header() if header is None else header)}.{part(payload or self.claims)}"
+        return f"{message}.{part((sign or self.sign)(message.encode()))}"
+
+    def changed(self, **claims: Any) -> str:
+        """Return a well-signed token with claims changed; ``...`` takes one out."""
+        return self.token(payload={name: value for name, value in (self.claims | claims).items() if value is not ...})
+
+
+class OneKey:
+    """The signing key, and the provider, of these tests."""
+
+    async def key_id(self) -> str:
+        """Return its id."""
+        return "mine"
+
+    async def sign(self, message: bytes) -> bytes:
+        """Sign."""
+        return raw(message)
+
+    async def public_keys(self) -> list[Mapping[str, Any]]:
+        """Return the key."""
+        return [json.loads(jwt.algorithms.ECAlgorithm.to_jwk(KEY.public_key())) | {"kid": "mine"}]
+
+    async def issuer(self) -> str:
+        """Return the provider's name."""
+        return ISSUER
+
+    async def public_key(self, key_id: str) -> Mapping[str, Any] | None:
+        """Return the provider's key."""
+        jwk: Json = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(RSA_KEY.public_key()))
+        return jwk if key_id == "mine" else None
+
+
+def own() -> Attacked:
+    """Return the service's own tokens as a target."""
+    at = int(time.time())
+    claims = {"iss": "issuer", "aud": "audience", "sub": "editor@x", "jti": "j", "iat": at, "nbf": at, "exp": at + 600}
+    codec = TokenCodec(OneKey(), "issuer", "audience")
+    return Attacked("ES256", "mine", claims | MEMBERS, raw, KEY.public_key(), codec.verify)
+
+
+def entra() -> Attacked:
+    """Return Entra ID tokens as a target."""
+    at = int(time.time())
+    claims = {"iss": ISSUER, "aud": AUDIENCE, "tid": TENANT, "oid": "o", "iat": at, "nbf": at, "exp": at + 600}
+    tokens = EntraTokens(OneKey(), TENANT, AUDIENCE)
+    return Attacked("RS256", "mine", claims, pkcs1, RSA_KEY.public_key(), tokens.verify)
+
+
+async def refused(target: Attacked, token: str) -> None:
+    """Return when a token is refused as no token at all is let in."""
+    with pytest.raises(WorkspaceError) as told:
+        await target.verify(token)
+    assert told.value.kind is Kind.UNAUTHENTICATED, told.value
+    assert told.value.detail in {"The token is not valid.", "The token has expired."}

@@ -141,7 +141,8 @@ def needs_of_the_code() -> Needs:
 def adapters_with_an_identity() -> set[str]:
     """Return the adapters that sign in with the app's identity."""
     folder = ROOT / "shared" / "backends" / "azure"
-    return {path.stem for path in folder.glob("*.py") if "azure.identity" in path.read_text(encoding="utf-8")}
+    found = {path.stem for path in folder.glob("*.py") if "azure.identity" in path.read_text(encoding="utf-8")}
+    return found - {"identity"}
 
 
 def _bindings() -> Iterator[dict[str, Any]]:

@@ -488,6 +488,7 @@ output GATEWAY_ADDRESS string = withGateway ? gateway.outputs.address : ''
 output COSMOS_ENDPOINT string = cosmos.outputs.endpoint
 output COSMOS_DATABASE string = cosmosDatabase
 output DATA_STORAGE_NAME string = dataStorage.outputs.name
+output VAULT_NAME string = vault.outputs.name
 output KUSTO_URI string = withKusto ? kusto.outputs.uri : existingKustoUri
 output WEB_PUBSUB_NAME string = webPubSub.outputs.name
 output WEB_PUBSUB_AUDIENCE string = liveStreamAudience

@@ -9,6 +9,7 @@ from tests.infra.templates import Templates, body
 
 HUB = "Microsoft.EventHub/namespaces/eventhubs"
 BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers"
+_METRIC = re.compile(r'Name == "([^"]+)"')
 _QUOTED = re.compile(r'Message (?:has|startswith) "([^"]+)"')
 
 
@@ -92,6 +93,8 @@ def _alerts(templates: Templates, needs: Needs) -> Iterator[str]:
         for text in _QUOTED.findall(search["query"]):
             if not any(text in message or _pattern(message).match(text) for message in needs.messages):
                 yield f"alert {search['name']} waits for {text!r}, which nothing logs"
+        for metric in set(_METRIC.findall(search["query"])) - needs.metrics:
+            yield f"alert {search['name']} looks at {metric}, which nothing measures"
 
 
 def _pattern(message: str) -> re.Pattern[str]:

@@ -14,6 +14,7 @@ from local.kusto.store import COLUMNS, TABLE
 from scripts.cosmos_containers import containers
 from shared.backends.azure.checkpoint_blobs import NOTES, STATES
 from shared.live_stream.credentials import MOVED_HEADER
+from shared.observability import INSTRUMENTS
 from shared.settings import Settings
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB
 from shared.wiring.cold import COLD, DOWNLOADS
@@ -91,6 +92,7 @@ class Needs:
         live_stream: address of the live stream.
         moved_header: where the gateway puts the header Authorization.
         messages: what the code logs.
+        metrics: what it measures.
     """
 
     settings: frozenset[str]
@@ -109,6 +111,7 @@ class Needs:
     live_stream: str
     moved_header: str
     messages: frozenset[str]
+    metrics: frozenset[str]
 
 
 def needs_of_the_code() -> Needs:
@@ -135,6 +138,7 @@ def needs_of_the_code() -> Needs:
         live_stream=ROUTE,
         moved_header=MOVED_HEADER,
         messages=frozenset(_messages()),
+        metrics=frozenset(INSTRUMENTS),
     )
 
 

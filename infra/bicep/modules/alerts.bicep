@@ -44,6 +44,14 @@ var searches = [
     minutes: 15
   }
   {
+    name: 'ingest-behind'
+    text: 'Telemetry waits for over five minutes before it is taken.'
+    severity: 2
+    query: 'AppMetrics | where Name == "workspace.ingest.lag" and Max > 300'
+    threshold: 2
+    minutes: 15
+  }
+  {
     name: 'answers-5xx'
     text: 'Callers get 5xx.'
     severity: 2

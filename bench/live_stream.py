@@ -54,7 +54,7 @@ def live_stream() -> Iterator[Figure]:
     }
     yield Figure("live_delivered", len(delays) / due, "ratio", at_least=1.0, at_most=1.0, detail=detail)
     yield Figure("live_out_of_order", wrong, "listeners", at_most=0, detail=detail)
-    yield Figure("live_p99", delays[int(len(delays) * 0.99)] * 1000, "ms", at_most=10_000, detail=detail)
+    yield Figure("live_p99", delays[int(len(delays) * 0.99)] * 1000, "ms", at_most=3_000, detail=detail)
 
 
 def _ingest_rate(settings: dict[str, str], *, listening: bool) -> float:

@@ -26,9 +26,9 @@ HEAVY = 2_000
 """Impulses a second of one partition from which on ingestion is busy enough to need the processor for itself."""
 
 RESTS_FROM, RESTS_UNTIL = timedelta(seconds=1), timedelta(seconds=20)
-REST_AFTER = 10
-"""Where ingestion shares the processor and is busy it goes first: who is so far behind rests as long as it works, every
-so many messages; further behind no more, or impulses would be lost for being stale."""
+REST_AFTER, REST_TIMES = 10, 4
+"""Where ingestion shares the processor and is busy it goes first: who is so far behind rests so many times as long
+as it works, every so many messages; further behind no more, or impulses would be lost for being stale."""
 
 _INSTANT_SECONDS = 0.02
 _LOGGER = logger("live")
@@ -130,7 +130,7 @@ class LivePublisher:
                 await self._publish(group, event)
                 done.add(event.sequence_number)
                 if rests and count % REST_AFTER == 0:
-                    await self._sleep(time.monotonic() - began)
+                    await self._sleep(REST_TIMES * (time.monotonic() - began))
                     began = time.monotonic()
 
     async def _heard(self, group: str) -> bool:

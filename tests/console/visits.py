@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from playwright.sync_api import ConsoleMessage, Page, Response, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Response, sync_playwright
 
 from tests.pages.browser import CHROMIUM
 from tests.service.running import ROOT, Service
@@ -57,6 +57,17 @@ class Console:
         self.page.get_by_role("button", name="Sign out").wait_for()
         return self
 
+    @contextmanager
+    def another(self) -> "Iterator[Console]":
+        """Give a second browser context beside this one, for somebody else; it shares nothing with it."""
+        browser = self.page.context.browser
+        assert browser is not None
+        made = _opened(browser, self.service, 1400)
+        try:
+            yield made
+        finally:
+            made.page.context.close()
+
     def open(self, path: str, heading: str) -> "Console":
         """Go to an address behind ``#/`` and wait for the page's heading."""
         self.page.goto(f"{self.service.url}/console/#/{path}")
@@ -101,13 +112,17 @@ def visiting(service: Service, width: int = 1400) -> Iterator[Console]:
         # The sandbox of Chromium needs rights that a container does not have.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
-            context = browser.new_context(viewport={"width": width, "height": 900}, timezone_id="Europe/Berlin")
-            context.add_init_script(path=AXE)
-            made = Console(context.new_page(), service)
-            _watch(made)
-            yield made
+            yield _opened(browser, service, width)
         finally:
             browser.close()
+
+
+def _opened(browser: Browser, service: Service, width: int) -> Console:
+    context = browser.new_context(viewport={"width": width, "height": 900}, timezone_id="Europe/Berlin")
+    context.add_init_script(path=AXE)
+    made = Console(context.new_page(), service)
+    _watch(made)
+    return made
 
 
 def _watch(console: Console) -> None:

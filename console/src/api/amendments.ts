@@ -1,3 +1,6 @@
+import { type Answer, at, type Client } from "./client.ts";
+import { isPrefix } from "./provenance.ts";
+
 /** A correction, as it is stored. */
 export interface Amendment {
   RecordID: string;
@@ -36,4 +39,92 @@ export interface Transition {
 
 export function isTransition(record: Amendment | Transition): record is Transition {
   return "AmendmentID" in record;
+}
+
+/** A correction to be made: what the server does not set. */
+export type NewAmendment = Pick<
+  Amendment,
+  "EntityType" | "EntityID" | "OriginalRecord" | "AmendedRecord" | "ChangedFields" | "ReasonCategory" | "ReasonText"
+>;
+
+/** Either kind of record of a chain of corrections. */
+export type Correction = Amendment | Transition;
+
+/** What a query of corrections may ask for. */
+export interface AmendmentFilters {
+  status?: "pending" | "approved" | "rejected" | undefined;
+  entityId?: string | undefined;
+  entityType?: string | undefined;
+  reasonCategory?: string | undefined;
+  amendedBy?: string | undefined;
+}
+
+/** Some corrections, and whether there are more. */
+export interface Corrections {
+  records: readonly Correction[];
+  hasMore: boolean;
+}
+
+const AMENDMENTS = "/oi-api/provenance/amendments";
+
+/** Gives corrections and decisions of a scope, newest first; needs Workspace.Amendment.Read. */
+export async function queryAmendments(
+  api: Client,
+  scopeKey: string,
+  filters: AmendmentFilters & { toSequence?: number | undefined; limit: number },
+  signal: AbortSignal,
+): Promise<Corrections> {
+  const options = { query: { ...filters, scopeKey }, signal };
+  return found(await api.request<Correction[]>("GET", AMENDMENTS, undefined, options));
+}
+
+/** Gives everything that was corrected about an entity, oldest first, at most 1,000; needs Workspace.Amendment.Read. */
+export async function entityChain(
+  api: Client,
+  scopeKey: string,
+  entityId: string,
+  signal: AbortSignal,
+): Promise<Corrections> {
+  const options = { query: { scopeKey, entityId }, signal };
+  return found(await api.request<Correction[]>("GET", `${AMENDMENTS}/chain`, undefined, options));
+}
+
+/** Gives the same as a page that people print. */
+export async function entityReport(api: Client, scopeKey: string, entityId: string): Promise<Blob> {
+  const options = { query: { scopeKey, entityId }, headers: { Accept: "text/html" } };
+  return (await api.fetch("GET", `${AMENDMENTS}/chain`, undefined, options)).blob();
+}
+
+/** Gives the reasons that a correction may name; needs Workspace.Amendment.Read. */
+export async function reasonCategories(api: Client, signal: AbortSignal): Promise<string[]> {
+  const path = "/oi-api/provenance/reason-categories";
+  return (await api.get<{ categories: string[] }>(path, { signal })).categories;
+}
+
+/** Appends a correction; needs Workspace.Amendment.Create. A repeat with the same key appends nothing. */
+export function createAmendment(api: Client, scopeKey: string, made: NewAmendment, key: string): Promise<Amendment> {
+  return api.post<Amendment>(AMENDMENTS, { ...made, ScopeKey: scopeKey }, { headers: { "Idempotency-Key": key } });
+}
+
+/** Approves somebody else's correction; needs Workspace.Amendment.Approve. */
+export function approveAmendment(api: Client, scopeKey: string, id: string, key: string): Promise<Transition> {
+  const options = { query: { scopeKey }, headers: { "Idempotency-Key": key } };
+  return api.post<Transition>(at`/oi-api/provenance/amendments/${id}/approve`, {}, options);
+}
+
+/** Rejects somebody else's correction; needs Workspace.Amendment.Approve. */
+export function rejectAmendment(
+  api: Client,
+  scopeKey: string,
+  id: string,
+  reason: string,
+  key: string,
+): Promise<Transition> {
+  const body = { ScopeKey: scopeKey, RejectionReason: reason };
+  const options = { query: { scopeKey }, headers: { "Idempotency-Key": key } };
+  return api.post<Transition>(at`/oi-api/provenance/amendments/${id}/reject`, body, options);
+}
+
+function found({ data, headers }: Answer<Correction[]>): Corrections {
+  return { records: data, hasMore: isPrefix(headers) };
 }

@@ -1,3 +1,10 @@
+import { type ChainName, chainQuery } from "@/proof/chains.ts";
+import { NoteError } from "@/proof/notes.ts";
+import type { Sources } from "@/proof/proving.ts";
+import type { JsonObject } from "@/proof/record.ts";
+import type { Client } from "./client.ts";
+import { ApiError } from "./problem.ts";
+
 export type WorkspaceTarget = "PlatformConfig" | "AccessControl";
 export type Target = WorkspaceTarget | "DomainEvents" | "DomainAmendments";
 
@@ -18,6 +25,10 @@ export interface AuditEvent {
   Hash: string;
 }
 
+/** An audit event to be written: what the server does not set. */
+export type NewEvent = Pick<AuditEvent, "ActionType" | "EntityType" | "EntityID"> &
+  Partial<Pick<AuditEvent, "NodeID" | "BeforeState" | "AfterState" | "Name" | "Description">>;
+
 /** What a verification found. */
 export interface Verdict {
   Valid: boolean | null;
@@ -29,4 +40,126 @@ export interface Verdict {
   ForkDetected: boolean;
   Reason: string | null;
   Target: string;
+}
+
+/** The newest signed checkpoint of a chain. */
+export interface SignedCheckpoint {
+  origin: string;
+  size: number;
+  rootHash: string;
+  lastHash: string;
+  timestamp: string;
+  signedNote: string;
+}
+
+/** What a query may ask for. */
+export interface Filters {
+  actionType?: string | undefined;
+  entityType?: string | undefined;
+  userId?: string | undefined;
+  /** ISO 8601, both inclusive. */
+  startDate?: string | undefined;
+  endDate?: string | undefined;
+}
+
+/** A query within a window of sequences, both ends inclusive. */
+export interface Window extends Filters {
+  fromSequence?: number | undefined;
+  toSequence?: number | undefined;
+  limit: number;
+}
+
+/** What a query gave. */
+export interface Found {
+  records: readonly JsonObject[];
+  /** Further matches of the same filters and window exist. */
+  hasMore: boolean;
+}
+
+const EVENTS = "/oi-api/provenance/events";
+
+/** Gives records of a chain, newest first; needs Workspace.Provenance.Read. */
+export async function queryRecords(api: Client, chain: ChainName, window: Window, signal: AbortSignal): Promise<Found> {
+  const query = { ...window, ...chainQuery(chain) };
+  const answer = await api.request<JsonObject[]>("GET", `${EVENTS}/query`, undefined, { query, signal });
+  return { records: answer.data, hasMore: isPrefix(answer.headers) };
+}
+
+/** Walks a chain from its first record to its last; needs Workspace.Provenance.Verify. */
+export function verifyChain(api: Client, chain: ChainName, signal: AbortSignal, recordId?: string): Promise<Verdict> {
+  const { target, scopeKey } = chainQuery(chain);
+  const body = { ...(scopeKey ? { ScopeKey: scopeKey } : {}), ...(recordId ? { RecordID: recordId } : {}) };
+  return api.post<Verdict>(`${EVENTS}/verify`, body, { query: { target }, signal });
+}
+
+/** Appends an event; needs Workspace.Provenance.Write. A repeat with the same key appends nothing. */
+export function writeEvent(api: Client, chain: ChainName, event: NewEvent, key: string): Promise<AuditEvent> {
+  const { target, scopeKey } = chainQuery(chain);
+  const body = { ...event, ...(scopeKey ? { ScopeKey: scopeKey } : {}) };
+  return api.post<AuditEvent>(EVENTS, body, { query: { target }, headers: { "Idempotency-Key": key } });
+}
+
+/** Gives an export as it streams, oldest first; needs Workspace.Provenance.Export. */
+export function exportRecords(
+  api: Client,
+  chain: ChainName,
+  asked: Filters & { format: "json" | "csv"; limit: number },
+  signal: AbortSignal,
+): Promise<Response> {
+  return api.fetch("GET", `${EVENTS}/export`, undefined, { query: { ...asked, ...chainQuery(chain) }, signal });
+}
+
+/** Tells whether an answer is a prefix of what matches. */
+export function isPrefix(headers: Headers): boolean {
+  return headers.get("x-provenance-has-more") === "true";
+}
+
+/** Gives the newest checkpoint of a chain, null where none was signed yet; needs Workspace.Provenance.Read. */
+export async function newestCheckpoint(
+  api: Client,
+  chain: ChainName,
+  signal: AbortSignal,
+): Promise<SignedCheckpoint | null> {
+  try {
+    return await api.get<SignedCheckpoint>("/oi-api/provenance/checkpoint", { query: chainQuery(chain), signal });
+  } catch (error) {
+    if (error instanceof ApiError && error.code === "CHECKPOINT_NOT_FOUND") {
+      return null;
+    }
+    throw error;
+  }
+}
+
+/** Where a record's proof comes from: the service's own routes. */
+export function proofSources(api: Client, chain: ChainName, signal: AbortSignal): Sources {
+  const prove = (query: Record<string, number>) =>
+    nullWhereRefused(async () => {
+      const options = { query: { ...query, ...chainQuery(chain) }, signal };
+      return (await api.get<{ hashes: string[] }>("/oi-api/provenance/proof", options)).hashes;
+    });
+  return {
+    key: async () => (await api.fetch("GET", "/.well-known/oi-checkpoint-key", undefined, { signal })).text(),
+    note: () => noteOf(api, chain, signal),
+    inclusion: (sequence, size) => prove({ sequence, size }),
+    growth: (from, size) => prove({ from, size }),
+  };
+}
+
+async function noteOf(api: Client, chain: ChainName, signal: AbortSignal): Promise<string | null> {
+  try {
+    return (await newestCheckpoint(api, chain, signal))?.signedNote ?? null;
+  } catch (error) {
+    throw error instanceof ApiError && error.code === "CHECKPOINT_REFUSED" ? new NoteError(error.detail) : error;
+  }
+}
+
+async function nullWhereRefused<T>(work: () => Promise<T>): Promise<T | null> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 400) {
+      return null;
+    }
+    throw error;
+  }
 }

@@ -22,13 +22,18 @@ interface Props<Row> {
   /** Most pixels of height; longer tables scroll. */
   height?: number;
   sorting?: Sorting;
+  /** Tells the row that is open beside the table. */
+  selected?: ((row: Row) => boolean) | undefined;
+  /** Called when the reader comes near the last row, for lists that are read page by page. */
+  onEnd?: () => void;
 }
 
 const ROW = 32;
 const HEAD = 33;
 
 /** A table of any length: it draws the rows that are seen, sorts by its heads, and is used by the keyboard. */
-export function DataTable<Row>({ label, columns, rows, rowKey, onOpen, empty, height = 560, sorting }: Props<Row>) {
+export function DataTable<Row>(props: Props<Row>) {
+  const { label, columns, rows, rowKey, onOpen, empty, height = 560, sorting, selected, onEnd } = props;
   const [by, setBy] = useState(sorting);
   const [top, setTop] = useState(0);
   const [active, setActive] = useState(-1);
@@ -36,7 +41,14 @@ export function DataTable<Row>({ label, columns, rows, rowKey, onOpen, empty, he
   const id = useId();
   const ordered = useMemo(() => sorted(rows, columns, by), [rows, columns, by]);
   const drawn = slice(ordered.length, ROW, top, height);
-  useEffect(() => setActive(-1), [rows]);
+  // Rows that are added at the end leave the active one where it is.
+  useEffect(() => setActive(-1), [rows[0]]);
+  const atEnd = drawn.end === ordered.length;
+  useEffect(() => {
+    if (atEnd) {
+      onEnd?.();
+    }
+  }, [atEnd, ordered.length]);
   if (rows.length === 0 && empty) {
     return <>{empty}</>;
   }
@@ -102,9 +114,9 @@ export function DataTable<Row>({ label, columns, rows, rowKey, onOpen, empty, he
                 key={rowKey(row, index)}
                 id={`${id}-${index}`}
                 role={grid ? "row" : undefined}
-                class={classes(grid && css.open, index === active && css.active)}
+                class={classes(grid && css.open, (index === active || selected?.(row)) && css.active)}
                 aria-rowindex={index + 2}
-                aria-selected={grid ? index === active : undefined}
+                aria-selected={grid ? index === active || selected?.(row) === true : undefined}
                 onClick={() => {
                   setActive(index);
                   onOpen?.(row);

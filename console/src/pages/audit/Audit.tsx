@@ -1,10 +1,116 @@
+import { useEffect, useState } from "preact/hooks";
+import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
+import type { PageProps } from "@/pages.ts";
+import { chainLabel } from "@/proof/chains.ts";
+import { rememberScope } from "@/proof/scopes.ts";
+import { go } from "@/router/route.ts";
+import { useCan } from "@/session/hooks.ts";
 import { Page } from "@/shell/Page.tsx";
+import css from "./Audit.module.css";
+import { ChainPicker } from "./ChainPicker.tsx";
+import { ExportDialog } from "./ExportDialog.tsx";
+import { FilterBar } from "./FilterBar.tsx";
+import { addressOf, isWhole, type Place, placeOf } from "./place.ts";
+import { RecordPanel } from "./RecordPanel.tsx";
+import { RecordTable } from "./RecordTable.tsx";
+import { useListing } from "./useListing.ts";
+import { VerifyDialog } from "./VerifyDialog.tsx";
+import { WriteDialog } from "./WriteDialog.tsx";
 
-export default function Audit() {
+type Open = "verify" | "export" | "write" | undefined;
+
+/** What happened: the records of a chain, each of which can be verified, proven, exported and corrected. */
+export default function Audit({ route }: PageProps) {
+  const place = placeOf(route);
+  const whole = isWhole(place.chain);
+  const [shown, setShown] = useState<Open>();
+  const close = () => setShown(undefined);
   return (
-    <Page title="Audit log" description="What happened in the workspace, in hash-chained records.">
-      <Empty title="The audit log is not there yet">Events will be searched, verified and exported here.</Empty>
+    <Page
+      title="Audit log"
+      description="Who did what and when: appended once, chained by hashes, never changed."
+      actions={whole && <Actions chainTarget={place.chain.target} onOpen={setShown} />}
+    >
+      <ChainPicker key={place.chain.target} chain={place.chain} />
+      {whole ? (
+        <Chain key={`${place.chain.target}/${place.chain.scopeKey}`} place={place} shown={shown} onClose={close} />
+      ) : (
+        <Empty title="Which scope?">
+          Enter the scope whose records you want to read: a line, a batch, a system. A scope begins with the first
+          record that is written to it.
+        </Empty>
+      )}
     </Page>
+  );
+}
+
+function Actions({ chainTarget, onOpen }: { chainTarget: string; onOpen: (open: Open) => void }) {
+  const canWrite = useCan("Workspace.Provenance.Write") && chainTarget !== "DomainAmendments";
+  const canExport = useCan("Workspace.Provenance.Export");
+  const canVerify = useCan("Workspace.Provenance.Verify");
+  return (
+    <>
+      {canWrite && (
+        <Button icon="plus" onClick={() => onOpen("write")}>
+          Write an event
+        </Button>
+      )}
+      {canExport && (
+        <Button icon="download" onClick={() => onOpen("export")}>
+          Export
+        </Button>
+      )}
+      {canVerify && (
+        <Button kind="primary" icon="chain" onClick={() => onOpen("verify")}>
+          Verify chain
+        </Button>
+      )}
+    </>
+  );
+}
+
+function Chain({ place, shown, onClose }: { place: Place; shown: Open; onClose: () => void }) {
+  const { chain, filters, record } = place;
+  const listed = useListing(place);
+  useEffect(() => rememberScope(chain.scopeKey), [chain.scopeKey]);
+  const select = (sequence: number | undefined) => go(addressOf({ ...place, record: sequence }), "replace");
+  const toEnd = () => {
+    if (place.at === undefined) {
+      listed.refresh();
+    } else {
+      go(addressOf({ ...place, at: undefined }), "replace");
+    }
+  };
+  return (
+    <>
+      <FilterBar key={JSON.stringify(filters)} place={place} />
+      <div class={record === undefined ? css.alone : css.split}>
+        <RecordTable place={place} listed={listed} onOpen={select} onNewest={toEnd} />
+        {record !== undefined && (
+          <RecordPanel
+            chain={chain}
+            sequence={record}
+            ask={listed.ask}
+            onGo={select}
+            onClose={() => select(undefined)}
+          />
+        )}
+      </div>
+      {shown === "verify" && <VerifyDialog chain={chain} ask={listed.ask} onClose={onClose} />}
+      {shown === "export" && <ExportDialog chain={chain} filters={filters} onClose={onClose} />}
+      {shown === "write" && (
+        <WriteDialog
+          chain={chain}
+          label={chainLabel(chain)}
+          onClose={onClose}
+          onWritten={(sequence) => {
+            onClose();
+            listed.refresh();
+            select(sequence);
+          }}
+        />
+      )}
+    </>
   );
 }

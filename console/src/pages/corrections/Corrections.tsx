@@ -1,10 +1,66 @@
+import { useEffect, useState } from "preact/hooks";
 import { Empty } from "@/components/Empty.tsx";
+import { ScopeField } from "@/components/ScopeField.tsx";
+import { Tabs } from "@/components/Tabs.tsx";
+import type { PageProps } from "@/pages.ts";
+import { rememberScope } from "@/proof/scopes.ts";
+import { go } from "@/router/route.ts";
+import { useCan } from "@/session/hooks.ts";
 import { Page } from "@/shell/Page.tsx";
+import { AllCorrections } from "./AllCorrections.tsx";
+import { Entity } from "./Entity.tsx";
+import { NewCorrection } from "./NewCorrection.tsx";
+import { entityAddress, type Place, placeOf, type View, viewAddress } from "./place.ts";
+import { Queue } from "./Queue.tsx";
 
-export default function Corrections() {
+const TABS: readonly { id: View; title: string }[] = [
+  { id: "queue", title: "To decide" },
+  { id: "all", title: "All corrections" },
+  { id: "entity", title: "One entity" },
+];
+
+/** Corrections of records: made by one, decided by another, with the original beside them. */
+export default function Corrections({ route }: PageProps) {
+  const place = placeOf(route);
+  const [scope, setScope] = useState(place.scope);
+  useEffect(() => {
+    setScope(place.scope);
+    rememberScope(place.scope);
+  }, [place.scope]);
   return (
-    <Page title="Corrections" description="Corrections of records, with reason and approval.">
-      <Empty title="The corrections are not there yet">Corrections will be proposed and decided here.</Empty>
+    <Page
+      title="Corrections"
+      description="Nothing recorded is changed: a correction stands beside the original, and somebody else decides it."
+    >
+      <ScopeField value={scope} onInput={setScope} onOpen={(chosen) => go(viewAddress(chosen, place.view))} />
+      {place.scope === "" ? (
+        <Empty title="Which scope?">
+          Enter the scope whose corrections you want to read or make: a line, a batch, a system.
+        </Empty>
+      ) : (
+        <Views key={place.scope} place={place} />
+      )}
     </Page>
+  );
+}
+
+function Views({ place }: { place: Place }) {
+  const canCreate = useCan("Workspace.Amendment.Create");
+  const tabs = canCreate ? [...TABS, { id: "new" as const, title: "New correction" }] : TABS;
+  const view = place.view === "new" && !canCreate ? "queue" : place.view;
+  return (
+    <Tabs label="Views" tabs={tabs} selected={view} onSelect={(chosen) => go(viewAddress(place.scope, chosen))}>
+      {view === "queue" && <Queue scope={place.scope} />}
+      {view === "all" && <AllCorrections scope={place.scope} />}
+      {view === "entity" && (
+        <Entity
+          key={place.entity}
+          scope={place.scope}
+          entity={place.entity}
+          onOpen={(entity) => go(entityAddress(place.scope, entity))}
+        />
+      )}
+      {view === "new" && <NewCorrection key={place.record} scope={place.scope} record={place.record} />}
+    </Tabs>
   );
 }

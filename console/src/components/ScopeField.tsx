@@ -1,0 +1,46 @@
+import { useId } from "preact/hooks";
+import { MAX_SCOPE } from "@/proof/chains.ts";
+import { recentScopes } from "@/proof/scopes.ts";
+import { Button } from "./Button.tsx";
+import css from "./ScopeField.module.css";
+
+interface Props {
+  value: string;
+  onInput: (value: string) => void;
+  /** Called with a scope that was entered and sent. */
+  onOpen: (scope: string) => void;
+}
+
+/** Asks for a scope; offers those that were opened lately, since the service lists none. */
+export function ScopeField({ value, onInput, onOpen }: Props) {
+  const id = useId();
+  return (
+    <form
+      class={css.scope}
+      onSubmit={(event) => {
+        event.preventDefault();
+        onOpen(value);
+      }}
+    >
+      <label for={id}>Scope</label>
+      <input
+        id={id}
+        list={`${id}-recent`}
+        value={value}
+        maxLength={MAX_SCOPE}
+        placeholder="line-1"
+        autocomplete="off"
+        spellcheck={false}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+      <datalist id={`${id}-recent`}>
+        {recentScopes().map((scope) => (
+          <option key={scope} value={scope} />
+        ))}
+      </datalist>
+      <Button type="submit" disabled={value === ""}>
+        Open
+      </Button>
+    </form>
+  );
+}

@@ -1,0 +1,129 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api, isAbort } from "@/api/index.ts";
+import { exportRecords, type Filters, isPrefix } from "@/api/provenance.ts";
+import { Button } from "@/components/Button.tsx";
+import { CodeBlock } from "@/components/CodeBlock.tsx";
+import { Dialog } from "@/components/Dialog.tsx";
+import { Field, Select } from "@/components/Field.tsx";
+import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import { saveFile } from "@/components/saveFile.ts";
+import { bytes, count } from "@/format.ts";
+import { type ChainName, chainLabel } from "@/proof/chains.ts";
+import css from "./Audit.module.css";
+import { type ExportFormat, exportName, fetchCommand, MOST_EXPORTED } from "./exporting.ts";
+import { filterCount } from "./place.ts";
+import { type Streamed, streamed } from "./streaming.ts";
+
+interface Props {
+  chain: ChainName;
+  filters: Filters;
+  onClose: () => void;
+}
+
+interface State {
+  /** Bytes so far; undefined while nothing is on its way. */
+  received: number | undefined;
+  done: (Streamed & { prefix: boolean }) | undefined;
+  error: unknown;
+}
+
+const FORMATS = [
+  { value: "json", label: "JSON: whole records, for the offline verifier" },
+  { value: "csv", label: "CSV: who, what, when and hashes, without states" },
+] as const;
+
+/** Exports the records that match the view's filters into a file. */
+export function ExportDialog({ chain, filters, onClose }: Props) {
+  const [format, setFormat] = useState<ExportFormat>("json");
+  const [limit, setLimit] = useState(String(MOST_EXPORTED));
+  const [state, setState] = useState<State>({ received: undefined, done: undefined, error: undefined });
+  const work = useRef<AbortController>(undefined);
+  useEffect(() => () => work.current?.abort(), []);
+  const most = Number(limit);
+  const wrong =
+    Number.isInteger(most) && most >= 1 && most <= MOST_EXPORTED ? undefined : `1 to ${count(MOST_EXPORTED)}`;
+
+  const start = async () => {
+    const abort = new AbortController();
+    work.current = abort;
+    setState({ received: 0, done: undefined, error: undefined });
+    try {
+      const reply = await exportRecords(api, chain, { ...filters, format, limit: most }, abort.signal);
+      const file = await streamed(reply, (received) => setState((before) => ({ ...before, received })));
+      saveFile(file.blob, exportName(chain, format));
+      setState({ received: undefined, done: { ...file, prefix: isPrefix(reply.headers) }, error: undefined });
+    } catch (error) {
+      setState({ received: undefined, done: undefined, error: isAbort(error) ? undefined : error });
+    }
+  };
+
+  const busy = state.received !== undefined;
+  return (
+    <Dialog
+      title={`Export of ${chainLabel(chain)}`}
+      onClose={onClose}
+      actions={
+        <>
+          {busy ? (
+            <Button onClick={() => work.current?.abort()}>Stop</Button>
+          ) : (
+            <Button onClick={onClose}>Close</Button>
+          )}
+          <Button
+            kind="primary"
+            icon="download"
+            busy={busy}
+            disabled={wrong !== undefined}
+            onClick={() => void start()}
+          >
+            Export
+          </Button>
+        </>
+      }
+    >
+      <p class={css.soft}>
+        {filterCount(filters) === 0
+          ? "All records, oldest first."
+          : "The records that match the filters, oldest first."}
+      </p>
+      <Select label="Format" value={format} options={FORMATS} onChange={setFormat} disabled={busy} />
+      <Field label="Most records" type="number" value={limit} onInput={setLimit} error={wrong} disabled={busy} />
+      {busy && (
+        <div class={css.walking} role="status">
+          <progress aria-label="Exporting" />
+          <p>{bytes(state.received ?? 0)} received</p>
+        </div>
+      )}
+      {state.error !== undefined && <ErrorNotice error={state.error} onRetry={() => void start()} />}
+      {state.done && <Done chain={chain} format={format} done={state.done} />}
+    </Dialog>
+  );
+}
+
+function Done({
+  chain,
+  format,
+  done,
+}: {
+  chain: ChainName;
+  format: ExportFormat;
+  done: Streamed & { prefix: boolean };
+}) {
+  const name = exportName(chain, format);
+  if (!done.prefix) {
+    return (
+      <Notice kind="good" title={`${name}, ${bytes(done.size)}`}>
+        Every record that matches is in the file.
+      </Notice>
+    );
+  }
+  return (
+    <>
+      <Notice kind="warn" title="The file is a prefix: there are more records">
+        {name} holds the oldest {bytes(done.size)} of them. Narrow the dates for several files, or fetch the whole chain
+        with the verifier's own command; it needs a token in OI_TOKEN.
+      </Notice>
+      <CodeBlock code={fetchCommand(window.location.origin, chain)} label="Command that fetches the whole chain" />
+    </>
+  );
+}

@@ -1,0 +1,38 @@
+import type { JsonObject } from "@/proof/record.ts";
+import css from "./Audit.module.css";
+
+/** What a record says beside what every record has, by the names that it uses. */
+const FACTS: readonly [name: string, label: string][] = [
+  ["Name", "Name"],
+  ["Description", "Description"],
+  ["NodeID", "Node"],
+  ["ReasonCategory", "Reason"],
+  ["ReasonText", "Reason in words"],
+  ["ChangedFields", "Changed fields"],
+  ["AmendmentID", "Decides correction"],
+  ["Meaning", "Meaning"],
+  ["RejectionReason", "Because"],
+];
+
+export function Facts({ record }: { record: JsonObject }) {
+  const said = FACTS.filter(([name]) => record[name] !== undefined && record[name] !== "");
+  if (said.length === 0) {
+    return null;
+  }
+  return (
+    <dl class={css.facts}>
+      {said.map(([name, label]) => (
+        <Fact key={name} label={label} value={record[name]} />
+      ))}
+    </dl>
+  );
+}
+
+function Fact({ label, value }: { label: string; value: unknown }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd>{Array.isArray(value) ? value.join(", ") : String(value)}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,59 @@
+import { useState } from "preact/hooks";
+import { Button } from "@/components/Button.tsx";
+import { classes } from "@/components/classes.ts";
+import { Field } from "@/components/Field.tsx";
+import { recordId } from "@/proof/record.ts";
+import { go } from "@/router/route.ts";
+import css from "./Audit.module.css";
+import { addressOf, filterCount, type Place } from "./place.ts";
+import { fromLocal, toLocal } from "./times.ts";
+
+/** The filters of a view; they are in its address, so that it can be sent to somebody. */
+export function FilterBar({ place }: { place: Place }) {
+  const { filters } = place;
+  const [action, setAction] = useState(filters.actionType ?? "");
+  const [type, setType] = useState(filters.entityType ?? "");
+  const [who, setWho] = useState(filters.userId ?? "");
+  const [from, setFrom] = useState(toLocal(filters.startDate));
+  const [to, setTo] = useState(toLocal(filters.endDate));
+  const [at, setAt] = useState(place.at === undefined ? "" : recordId(place.at));
+  const apply = (event: Event) => {
+    event.preventDefault();
+    const entered = {
+      actionType: action.trim(),
+      entityType: type.trim(),
+      userId: who.trim(),
+      startDate: fromLocal(from),
+      endDate: fromLocal(to),
+    };
+    go(addressOf({ ...place, filters: entered, at: Number(at) > 0 ? Number(at) : undefined, record: undefined }));
+  };
+  const clear = () => go(addressOf({ ...place, filters: {}, at: undefined, record: undefined }));
+  const set = filterCount(filters) > 0 || place.at !== undefined;
+  return (
+    <form class={classes(css.filters, place.record !== undefined && css.aside)} onSubmit={apply} aria-label="Filters">
+      <Field label="Action" value={action} onInput={setAction} placeholder="any" />
+      <Field label="Entity type" value={type} onInput={setType} placeholder="any" />
+      <Field label="Who" value={who} onInput={setWho} placeholder="anybody" />
+      <Field label="From" type="datetime-local" value={from} onInput={setFrom} />
+      <Field label="To" type="datetime-local" value={to} onInput={setTo} />
+      <Field
+        label="Up to record"
+        value={at}
+        onInput={(text) => setAt(text.replace(/\D/g, ""))}
+        placeholder="newest"
+        mono
+      />
+      <div class={css.apply}>
+        <Button type="submit" icon="search">
+          Apply
+        </Button>
+        {set && (
+          <Button kind="quiet" onClick={clear}>
+            Clear
+          </Button>
+        )}
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,131 @@
+import { useEffect, useState } from "preact/hooks";
+import { api, isAbort } from "@/api/index.ts";
+import { proofSources, queryRecords } from "@/api/provenance.ts";
+import { Button } from "@/components/Button.tsx";
+import { Dialog } from "@/components/Dialog.tsx";
+import { TextArea } from "@/components/Field.tsx";
+import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import type { ChainName } from "@/proof/chains.ts";
+import { keepNote, keptNote } from "@/proof/keptNotes.ts";
+import { type Chain, type Proof, proveRecord, type Step } from "@/proof/proving.ts";
+import { useWho } from "@/session/hooks.ts";
+import { ProofSteps } from "./ProofSteps.tsx";
+import css from "./Prove.module.css";
+import type { Shown } from "./shown.ts";
+
+interface Props {
+  chain: ChainName;
+  record: Shown;
+  onClose: () => void;
+}
+
+interface Run {
+  steps: readonly Step[];
+  proof: Proof | undefined;
+  error: unknown;
+}
+
+const BEGUN: Run = { steps: [], proof: undefined, error: undefined };
+
+/** Proves a record in the browser, step by step, against the service's signed checkpoint. */
+export function ProveDialog({ chain, record, onClose }: Props) {
+  const workspace = useWho().workspace ?? "";
+  const [key, setKey] = useState("");
+  const [turn, setTurn] = useState(0);
+  const [run, setRun] = useState(BEGUN);
+  useEffect(() => {
+    const abort = new AbortController();
+    const change = (of: (before: Run) => Run) => abort.signal.aborted || setRun(of);
+    const told = (step: Step) => change((before) => ({ ...before, steps: [...before.steps, step] }));
+    setRun(BEGUN);
+    prove({ ...chain, workspace }, record, key.trim() || undefined, told, abort.signal).then(
+      (proof) => change((before) => ({ ...before, proof })),
+      (error: unknown) => isAbort(error) || change((before) => ({ ...before, error })),
+    );
+    return () => abort.abort();
+  }, [turn]);
+  const busy = run.proof === undefined && run.error === undefined;
+  const again = () => setTurn(turn + 1);
+  return (
+    <Dialog
+      title={`Proof of record ${record.id}`}
+      wide
+      onClose={onClose}
+      actions={
+        <>
+          <Button icon="refresh" busy={busy} onClick={again}>
+            Prove again
+          </Button>
+          <Button kind="primary" onClick={onClose}>
+            Close
+          </Button>
+        </>
+      }
+    >
+      <p class={css.lead}>
+        Everything below is computed in this browser. The service is asked for the record, its verifier key, its newest
+        signed checkpoint and the path between them, and believed in none of it.
+      </p>
+      <ProofSteps steps={run.steps} busy={busy} />
+      {run.error !== undefined && <ErrorNotice error={run.error} onRetry={again} />}
+      {run.proof && <Outcome proof={run.proof} />}
+      <details class={css.own}>
+        <summary>Check against a verifier key that you kept</summary>
+        <TextArea
+          label="Verifier key"
+          value={key}
+          onInput={setKey}
+          rows={3}
+          mono
+          hint="One line, name+id+key, as /.well-known/oi-checkpoint-key gave it when you fetched it. Then prove again."
+        />
+      </details>
+    </Dialog>
+  );
+}
+
+/** Proves what the service gives now, not what a list has shown since it was read. */
+async function prove(
+  chain: Chain & ChainName,
+  { record, sequence }: Shown,
+  key: string | undefined,
+  told: (step: Step) => void,
+  signal: AbortSignal,
+): Promise<Proof> {
+  const window = { fromSequence: sequence, toSequence: sequence, limit: 1 };
+  const [stored = record] = (await queryRecords(api, chain, window, signal)).records;
+  const proof = await proveRecord(
+    stored,
+    chain,
+    proofSources(api, chain, signal),
+    { key, note: keptNote(chain) },
+    told,
+  );
+  if (proof.outcome === "holds" && proof.note !== null) {
+    keepNote(chain, proof.note);
+  }
+  return proof;
+}
+
+function Outcome({ proof }: { proof: Proof }) {
+  if (proof.outcome === "holds") {
+    return (
+      <Notice kind="good" title="Proven">
+        The record stands in the chain that the service signed, with exactly this content.
+      </Notice>
+    );
+  }
+  if (proof.outcome === "open") {
+    return (
+      <Notice kind="warn" title="Not provable yet">
+        Nothing speaks against the record, but no signed checkpoint covers it. Prove it again in a minute.
+      </Notice>
+    );
+  }
+  return (
+    <Notice kind="bad" title="Not proven">
+      The record, the chain or the checkpoint was changed. Verify the chain to see where it is broken, and keep the
+      store as it is for whoever looks into it.
+    </Notice>
+  );
+}

@@ -1,0 +1,194 @@
+import { useState } from "preact/hooks";
+import { Badge, Status } from "@/components/Badge.tsx";
+import { Button } from "@/components/Button.tsx";
+import { CodeBlock } from "@/components/CodeBlock.tsx";
+import { Empty } from "@/components/Empty.tsx";
+import { JsonDiff } from "@/components/JsonDiff.tsx";
+import { Loaded } from "@/components/Loaded.tsx";
+import { Notice } from "@/components/Notice.tsx";
+import { Time } from "@/components/Time.tsx";
+import { useResource } from "@/components/useResource.ts";
+import type { ChainName } from "@/proof/chains.ts";
+import { recordId } from "@/proof/record.ts";
+import { useCan, useWho } from "@/session/hooks.ts";
+import css from "./Audit.module.css";
+import { CorrectLink } from "./CorrectLink.tsx";
+import { Facts } from "./Facts.tsx";
+import { type Placed, placed } from "./neighbours.ts";
+import { ProveDialog } from "./ProveDialog.tsx";
+import type { Ask } from "./paging.ts";
+import { VerifyDialog } from "./VerifyDialog.tsx";
+
+interface Props {
+  chain: ChainName;
+  sequence: number;
+  ask: Ask;
+  onGo: (sequence: number) => void;
+  onClose: () => void;
+}
+
+/** One record: what it says, where it stands in the chain, and what can be done with it. */
+export function RecordPanel({ chain, sequence, ask, onGo, onClose }: Props) {
+  const workspace = useWho().workspace ?? "";
+  const found = useResource((signal) => placed(ask, chain, workspace, sequence, signal), [ask, sequence]);
+  const current =
+    found.data?.record.sequence === sequence || found.data === null ? found : { ...found, data: undefined };
+  return (
+    <section class={css.panel} aria-label={`Record ${recordId(sequence)}`}>
+      <header class={css.panelHead}>
+        <h2>
+          Record <code>{recordId(sequence)}</code>
+        </h2>
+        <div class={css.buttons}>
+          <Button
+            kind="quiet"
+            icon="up"
+            label="Newer record"
+            disabled={!current.data?.hasNext}
+            onClick={() => onGo(sequence + 1)}
+          />
+          <Button
+            kind="quiet"
+            icon="down"
+            label="Older record"
+            disabled={sequence <= 1}
+            onClick={() => onGo(sequence - 1)}
+          />
+          <Button kind="quiet" icon="close" label="Close the record" onClick={onClose} />
+        </div>
+      </header>
+      <Loaded resource={current} rows={8}>
+        {(data) =>
+          data === null ? (
+            <Empty title="There is no such record">
+              The chain has no record of this number; nothing may have been written yet.
+            </Empty>
+          ) : (
+            <Content chain={chain} found={data} onGo={onGo} ask={ask} />
+          )
+        }
+      </Loaded>
+    </section>
+  );
+}
+
+function Content({
+  chain,
+  found,
+  ask,
+  onGo,
+}: {
+  chain: ChainName;
+  found: Placed;
+  ask: Ask;
+  onGo: (to: number) => void;
+}) {
+  const { record } = found;
+  const [open, setOpen] = useState<"prove" | "verify">();
+  const canVerify = useCan("Workspace.Provenance.Verify");
+  const close = () => setOpen(undefined);
+  return (
+    <div class={css.panelBody}>
+      <div class={css.said}>
+        <strong>{record.action}</strong>
+        <span>
+          {record.entityType} <b>{record.entityId}</b>
+        </span>
+        <span class={css.soft}>
+          <Time at={record.time} precise /> by {record.who || "nobody that it names"}
+        </span>
+      </div>
+      <div class={css.buttons}>
+        {!record.damaged && (
+          <Button kind="primary" icon="check" onClick={() => setOpen("prove")}>
+            Prove this record
+          </Button>
+        )}
+        {canVerify && (
+          <Button icon="chain" onClick={() => setOpen("verify")}>
+            Verify it and the chain
+          </Button>
+        )}
+        <CorrectLink chain={chain} record={record} />
+      </div>
+      {record.damaged ? (
+        <>
+          <Notice kind="bad" title="This record is damaged in the store">
+            What stands in its place is no record. Verify the chain, and keep the store as it is for whoever looks into
+            it.
+          </Notice>
+          <CodeBlock code={String(record.record.Content ?? "")} label="What stands in the record's place" />
+        </>
+      ) : (
+        <Changes found={found} />
+      )}
+      <Facts record={record.record} />
+      <Links found={found} onGo={onGo} />
+      {open === "prove" && <ProveDialog chain={chain} record={record} onClose={close} />}
+      {open === "verify" && <VerifyDialog chain={chain} ask={ask} record={record.id} onClose={close} />}
+    </div>
+  );
+}
+
+function Changes({ found: { record } }: { found: Placed }) {
+  if (!record.before && !record.after) {
+    return <p class={css.soft}>It carries no state before or after.</p>;
+  }
+  return (
+    <JsonDiff
+      before={record.before ?? undefined}
+      after={record.after ?? undefined}
+      all={!record.before || !record.after}
+    />
+  );
+}
+
+function Links({ found, onGo }: { found: Placed; onGo: (to: number) => void }) {
+  const { record } = found;
+  return (
+    <dl class={css.facts}>
+      <dt>Hash</dt>
+      <dd>
+        <code class={css.hash}>{record.hash}</code>
+        <Check
+          holds={found.digestHolds}
+          yes="the digest of what is shown, computed here"
+          no="not the digest of what is shown"
+        />
+      </dd>
+      <dt>Previous hash</dt>
+      <dd>
+        <code class={css.hash}>{record.previousHash || "none"}</code>
+        <Check
+          holds={found.linkHolds}
+          yes={record.sequence === 1 ? "the chain's genesis hash" : `the Hash of ${recordId(record.sequence - 1)}`}
+          no={
+            record.sequence === 1 ? "not the chain's genesis hash" : `not the Hash of ${recordId(record.sequence - 1)}`
+          }
+        />
+        {record.sequence > 1 && (
+          <button type="button" class={css.link} onClick={() => onGo(record.sequence - 1)}>
+            Open {recordId(record.sequence - 1)}
+          </button>
+        )}
+      </dd>
+      <dt>Next record</dt>
+      <dd>
+        {found.nextLinkHolds === null ? (
+          <Badge>this is the newest</Badge>
+        ) : (
+          <>
+            <Check holds={found.nextLinkHolds} yes="links to this one" no="does not link to this one" />
+            <button type="button" class={css.link} onClick={() => onGo(record.sequence + 1)}>
+              Open {recordId(record.sequence + 1)}
+            </button>
+          </>
+        )}
+      </dd>
+    </dl>
+  );
+}
+
+function Check({ holds, yes, no }: { holds: boolean; yes: string; no: string }) {
+  return <Status tone={holds ? "good" : "bad"}>{holds ? yes : no}</Status>;
+}

@@ -1,0 +1,112 @@
+import { Badge } from "@/components/Badge.tsx";
+import { Button } from "@/components/Button.tsx";
+import type { Column } from "@/components/columns.ts";
+import { DataTable } from "@/components/DataTable.tsx";
+import { Empty } from "@/components/Empty.tsx";
+import { Loading } from "@/components/Loading.tsx";
+import { ErrorNotice } from "@/components/Notice.tsx";
+import { count } from "@/format.ts";
+import css from "./Audit.module.css";
+import { filterCount, type Place } from "./place.ts";
+import type { Shown } from "./shown.ts";
+import type { Listed } from "./useListing.ts";
+
+const COLUMNS: readonly Column<Shown>[] = [
+  { key: "id", title: "Record", type: "code", value: (row) => row.id, width: 128, sortable: false },
+  { key: "time", title: "Time", type: "time", value: (row) => row.time || null, width: 168, sortable: false },
+  {
+    key: "action",
+    title: "Action",
+    value: (row) => row.action,
+    render: (row) => (row.damaged ? <Badge tone="bad">damaged</Badge> : row.action),
+    sortable: false,
+  },
+  { key: "type", title: "Entity type", value: (row) => row.entityType, sortable: false },
+  { key: "entity", title: "Entity", value: (row) => row.entityId, sortable: false },
+  { key: "who", title: "Who", value: (row) => row.who, sortable: false },
+];
+
+/** Beside an open record there is less room. */
+const FEWER = COLUMNS.filter((column) => column.key !== "type");
+
+interface Props {
+  place: Place;
+  listed: Listed;
+  onOpen: (sequence: number) => void;
+  /** Shows the chain's end anew. */
+  onNewest: () => void;
+}
+
+/** The records of a view, newest first; older ones are read as the reader scrolls, newer ones wait behind a bar. */
+export function RecordTable({ place, listed, onOpen, onNewest }: Props) {
+  const { listing, error, loading, more } = listed;
+  if (!listing) {
+    return error === undefined ? (
+      <Loading label="Reading records" rows={10} />
+    ) : (
+      <ErrorNotice error={error} onRetry={onNewest} />
+    );
+  }
+  return (
+    <div class={css.records}>
+      <NewerBar listed={listed} onNewest={onNewest} />
+      <DataTable
+        label="Records, newest first"
+        columns={place.record === undefined ? COLUMNS : FEWER}
+        rows={listing.rows}
+        rowKey={(row) => row.id}
+        selected={place.record === undefined ? undefined : (row) => row.sequence === place.record}
+        onOpen={(row) => onOpen(row.sequence)}
+        onEnd={more}
+        height={620}
+        empty={<Nothing place={place} onNewest={onNewest} />}
+      />
+      {error !== undefined && <ErrorNotice error={error} onRetry={more} />}
+      {listing.rows.length > 0 && (
+        <p class={css.foot} role="status">
+          {count(listing.rows.length)} {listing.rows.length === 1 ? "record" : "records"} shown
+          {listing.hasMore ? ", older ones follow as you scroll." : ": all that match, down to the first."}
+          {loading && " Reading older records …"}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function NewerBar({ listed, onNewest }: { listed: Listed; onNewest: () => void }) {
+  const { count: waiting, more } = listed.newer;
+  return (
+    <div class={css.newer} role="status">
+      {waiting > 0 && (
+        <Button icon="up" wide onClick={onNewest}>
+          {more ? `More than ${count(waiting)}` : count(waiting)} newer {waiting === 1 ? "record" : "records"}: show{" "}
+          {waiting === 1 ? "it" : "them"}
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function Nothing({ place, onNewest }: { place: Place; onNewest: () => void }) {
+  if (filterCount(place.filters) > 0 || place.at !== undefined) {
+    return (
+      <Empty title="No record matches">
+        Widen the dates, or clear the filters. Filters match whole words, as written.
+      </Empty>
+    );
+  }
+  return (
+    <Empty
+      title="No records yet"
+      action={
+        <Button icon="refresh" onClick={onNewest}>
+          Look again
+        </Button>
+      }
+    >
+      {place.chain.scopeKey === ""
+        ? "Nothing was recorded here so far. Each change of the workspace, each key and each token leaves a record."
+        : "Nobody wrote to this scope so far. Check its spelling, since a mistyped scope looks the same; or write its first event."}
+    </Empty>
+  );
+}

@@ -1,0 +1,149 @@
+import { useEffect, useState } from "preact/hooks";
+import { api } from "@/api/index.ts";
+import { ApiError } from "@/api/problem.ts";
+import { newestCheckpoint, type Verdict, verifyChain } from "@/api/provenance.ts";
+import { Button } from "@/components/Button.tsx";
+import { Dialog } from "@/components/Dialog.tsx";
+import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import { useResource } from "@/components/useResource.ts";
+import { type ChainName, chainLabel } from "@/proof/chains.ts";
+import css from "./Audit.module.css";
+import { ChainPicture } from "./ChainPicture.tsx";
+import { type Ask, tip } from "./paging.ts";
+import { type ChainEnd, pictured } from "./picture.ts";
+
+interface Props {
+  chain: ChainName;
+  ask: Ask;
+  /** RecordID of a record whose digest the service recomputes, too. */
+  record?: string;
+  onClose: () => void;
+}
+
+interface Verified {
+  verdict: Verdict;
+  end: ChainEnd;
+  seconds: number;
+}
+
+/** Has the service walk a chain, and shows its verdict in words and as a picture. */
+export function VerifyDialog({ chain, ask, record, onClose }: Props) {
+  const found = useResource((signal) => verified(chain, ask, record, signal), []);
+  return (
+    <Dialog
+      title={`Verification of ${chainLabel(chain)}`}
+      wide
+      onClose={onClose}
+      actions={
+        <>
+          <Button icon="refresh" busy={found.loading} onClick={found.reload}>
+            Verify again
+          </Button>
+          <Button kind="primary" onClick={onClose}>
+            {found.loading ? "Stop" : "Close"}
+          </Button>
+        </>
+      }
+    >
+      {found.loading && <Walking />}
+      {!found.loading && found.error !== undefined && <ErrorNotice error={found.error} onRetry={found.reload} />}
+      {!found.loading && found.error === undefined && found.data && (
+        <Outcome chain={chain} found={found.data} record={record} onClose={onClose} />
+      )}
+    </Dialog>
+  );
+}
+
+async function verified(
+  chain: ChainName,
+  ask: Ask,
+  record: string | undefined,
+  signal: AbortSignal,
+): Promise<Verified> {
+  const begun = performance.now();
+  const verdict = await verifyChain(api, chain, signal, record);
+  const seconds = (performance.now() - begun) / 1000;
+  if (verdict.Empty) {
+    return { verdict, end: { tip: 0, checkpoint: null }, seconds };
+  }
+  const [last, checkpoint] = await Promise.all([tip(ask, signal), sizeOf(chain, signal)]);
+  return { verdict, end: { tip: last, checkpoint }, seconds };
+}
+
+/** Returns the size of the newest checkpoint; null without one, or where the service refuses it: the verdict tells. */
+async function sizeOf(chain: ChainName, signal: AbortSignal): Promise<number | null> {
+  try {
+    return (await newestCheckpoint(api, chain, signal))?.size ?? null;
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
+}
+
+function Walking() {
+  const [seconds, setSeconds] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setSeconds((before) => before + 1), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <div class={css.walking}>
+      <progress aria-label="Verifying the chain" />
+      <p>
+        The service reads every record, recomputes every digest and checks every link. A long chain takes minutes; after
+        200 s there is no verdict. {seconds > 2 && `${seconds} s so far.`}
+      </p>
+    </div>
+  );
+}
+
+interface OutcomeProps {
+  chain: ChainName;
+  found: Verified;
+  record: string | undefined;
+  onClose: () => void;
+}
+
+function Outcome({ chain, found: { verdict, end, seconds }, record, onClose }: OutcomeProps) {
+  return (
+    <>
+      <Notice kind={kindOf(verdict)} title={titleOf(verdict)}>
+        <span>{sentence(verdict.Reason ?? "")}</span>
+        {verdict.BrokenAt && (
+          <span>
+            Broken at <code>{verdict.BrokenAt}</code>
+          </span>
+        )}
+        {verdict.Empty && <span>A mistyped scope looks the same: check its spelling.</span>}
+      </Notice>
+      {record !== undefined && verdict.Valid !== null && (
+        <Notice kind={verdict.Valid ? "good" : "bad"} title={`Record ${record}`}>
+          {verdict.Valid
+            ? "Its content has the digest that is stored as its Hash."
+            : "Its content does not have its Hash."}
+          <code class={css.hash}>{verdict.RecomputedHash}</code>
+        </Notice>
+      )}
+      {!verdict.Empty && <ChainPicture chain={chain} picture={pictured(verdict, end)} onGo={onClose} />}
+      <p class={css.soft}>
+        The service took {seconds < 1 ? `${Math.ceil(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`}. For a verdict
+        that does not rest on the service, export the chain and use the offline verifier.
+      </p>
+    </>
+  );
+}
+
+function kindOf(verdict: Verdict): "good" | "bad" | "warn" {
+  if (!verdict.ChainValid) return "bad";
+  return verdict.Empty ? "warn" : "good";
+}
+
+function titleOf(verdict: Verdict): string {
+  if (verdict.ForkDetected) return "The chain is forked";
+  if (!verdict.ChainValid) return "The chain is broken";
+  return verdict.Empty ? "Nothing was checked" : "The chain is sound";
+}
+
+function sentence(reason: string): string {
+  return reason === "" ? "" : `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
+}

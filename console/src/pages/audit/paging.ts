@@ -1,0 +1,67 @@
+// Pages through a chain by windows of sequences, so that what is shown stays put while records arrive.
+import type { Filters, Found, Window } from "@/api/provenance.ts";
+import { type Shown, shown } from "./shown.ts";
+
+export type Ask = (window: Window, signal: AbortSignal) => Promise<Found>;
+
+/** The records that are shown: newest first, from `top` down. */
+export interface Listing {
+  /** Last sequence of the chain when it was opened, or the record that the reader went to; 0 for an empty chain. */
+  readonly top: number;
+  readonly rows: readonly Shown[];
+  /** There are older records that match. */
+  readonly hasMore: boolean;
+}
+
+export const PAGE = 200;
+/** So many newer records are counted; then the count says "or more". */
+export const COUNTED = 1000;
+
+/**
+ * Opens a chain at its end, or at a record.
+ *
+ * @param from sequence to begin at and go down from; undefined for the chain's end.
+ */
+export async function open(
+  ask: Ask,
+  filters: Filters,
+  from: number | undefined,
+  signal: AbortSignal,
+): Promise<Listing> {
+  const top = from ?? (await tip(ask, signal));
+  if (top === 0) return { top: 0, rows: [], hasMore: false };
+  return older(ask, filters, { top, rows: [], hasMore: true }, signal);
+}
+
+/** Returns a listing with a further page of older records. */
+export async function older(ask: Ask, filters: Filters, listing: Listing, signal: AbortSignal): Promise<Listing> {
+  const last = listing.rows.at(-1);
+  const toSequence = last ? last.sequence - 1 : listing.top;
+  if (toSequence < 1) return { ...listing, hasMore: false };
+  const found = await ask({ ...filters, toSequence, limit: PAGE }, signal);
+  return { ...listing, rows: [...listing.rows, ...found.records.map(shown)], hasMore: found.hasMore };
+}
+
+/** How many records that match stand above a listing; `more` where counting stopped. */
+export interface Newer {
+  readonly count: number;
+  readonly more: boolean;
+}
+
+/** Counts what stands above a listing. */
+export async function newer(ask: Ask, filters: Filters, listing: Listing, signal: AbortSignal): Promise<Newer> {
+  const found = await ask({ ...filters, fromSequence: listing.top + 1, limit: COUNTED }, signal);
+  return { count: found.records.length, more: found.hasMore };
+}
+
+/** Returns one record, null where the chain has none there. */
+export async function recordAt(ask: Ask, sequence: number, signal: AbortSignal): Promise<Shown | null> {
+  const found = await ask({ fromSequence: sequence, toSequence: sequence, limit: 1 }, signal);
+  return found.records[0] ? shown(found.records[0]) : null;
+}
+
+/** Returns the sequence of the newest record, 0 for an empty chain. */
+export async function tip(ask: Ask, signal: AbortSignal): Promise<number> {
+  const found = await ask({ limit: 1 }, signal);
+  return found.records[0] ? shown(found.records[0]).sequence : 0;
+}

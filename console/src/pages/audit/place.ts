@@ -1,0 +1,73 @@
+// What the address of the audit page says: which chain, which filters, where to begin, which record.
+import type { Filters } from "@/api/provenance.ts";
+import { type ChainName, isScoped, isTarget } from "@/proof/chains.ts";
+import { href, type Route } from "@/router/route.ts";
+
+/** A view of the audit page. */
+export interface Place {
+  /** In a scoped container without a scope nothing is read yet. */
+  readonly chain: ChainName;
+  readonly filters: Filters;
+  /** Sequence to list from downwards, instead of the chain's end. */
+  readonly at: number | undefined;
+  /** Sequence of the record that is shown. */
+  readonly record: number | undefined;
+}
+
+/** Reads an address; what it does not name is the configuration's chain, without filters, from its end. */
+export function placeOf(route: Route): Place {
+  const [target, scopeKey = ""] = route.rest;
+  const known = isTarget(target) ? target : "PlatformConfig";
+  return {
+    chain: { target: known, scopeKey: isScoped(known) ? scopeKey : "" },
+    filters: filtersOf(route.query),
+    at: number(route.query.get("at")),
+    record: number(route.query.get("record")),
+  };
+}
+
+/** Returns the address of a view. */
+export function addressOf(place: Place): string {
+  const { chain, filters } = place;
+  const rest = chain.scopeKey === "" ? [chain.target] : [chain.target, chain.scopeKey];
+  return href("audit", rest, {
+    action: filters.actionType,
+    type: filters.entityType,
+    who: filters.userId,
+    from: filters.startDate,
+    to: filters.endDate,
+    at: place.at,
+    record: place.record,
+  });
+}
+
+/** Returns the address of one record. */
+export function recordAddress(chain: ChainName, sequence: number): string {
+  return addressOf({ chain, filters: {}, at: undefined, record: sequence });
+}
+
+/** Tells whether a chain can be read: a scoped container needs a scope. */
+export function isWhole(chain: ChainName): boolean {
+  return !isScoped(chain.target) || chain.scopeKey !== "";
+}
+
+/** Returns how many filters are set. */
+export function filterCount(filters: Filters): number {
+  return Object.values(filters).filter(Boolean).length;
+}
+
+function filtersOf(query: URLSearchParams): Filters {
+  const text = (name: string) => query.get(name) || undefined;
+  return {
+    actionType: text("action"),
+    entityType: text("type"),
+    userId: text("who"),
+    startDate: text("from"),
+    endDate: text("to"),
+  };
+}
+
+function number(text: string | null): number | undefined {
+  const found = Number(text);
+  return Number.isSafeInteger(found) && found > 0 ? found : undefined;
+}

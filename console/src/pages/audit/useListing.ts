@@ -1,0 +1,87 @@
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { api, isAbort } from "@/api/index.ts";
+import { queryRecords } from "@/api/provenance.ts";
+import { type Ask, type Listing, type Newer, newer, older, open } from "./paging.ts";
+import type { Place } from "./place.ts";
+
+const POLL_MS = 10_000;
+const NONE: Newer = { count: 0, more: false };
+
+/** The records of a view, as far as they were read. */
+export interface Listed {
+  readonly ask: Ask;
+  readonly listing: Listing | undefined;
+  readonly error: unknown;
+  readonly loading: boolean;
+  /** What arrived since. */
+  readonly newer: Newer;
+  /** Reads a further page of older records; nothing while one is under way. */
+  readonly more: () => void;
+  /** Reads the view anew, from its end. */
+  readonly refresh: () => void;
+}
+
+interface State {
+  readonly listing: Listing | undefined;
+  readonly error: unknown;
+  readonly loading: boolean;
+}
+
+/** Reads the records of a view, page by page, and looks for newer ones while the page is seen. */
+export function useListing({ chain, filters, at }: Place): Listed {
+  const key = JSON.stringify([chain, filters, at]);
+  const [turn, setTurn] = useState(0);
+  const [state, setState] = useState<State>({ listing: undefined, error: undefined, loading: true });
+  const [above, setAbove] = useState(NONE);
+  const work = useRef<AbortController>(undefined);
+  const ask = useMemo<Ask>(() => (window, signal) => queryRecords(api, chain, window, signal), [key]);
+
+  const read = (reading: (signal: AbortSignal) => Promise<Listing>, before: Listing | undefined) => {
+    work.current?.abort();
+    const abort = new AbortController();
+    work.current = abort;
+    setState({ listing: before, error: undefined, loading: true });
+    reading(abort.signal).then(
+      (listing) => abort.signal.aborted || setState({ listing, error: undefined, loading: false }),
+      (error: unknown) =>
+        abort.signal.aborted || isAbort(error) || setState({ listing: before, error, loading: false }),
+    );
+  };
+
+  useEffect(() => {
+    setAbove(NONE);
+    read((signal) => open(ask, filters, at, signal), undefined);
+    return () => work.current?.abort();
+  }, [key, turn]);
+
+  useNewer(ask, state.listing, (signal, listing) => newer(ask, filters, listing, signal).then(setAbove));
+
+  const { listing, error, loading } = state;
+  const more = () => {
+    if (listing?.hasMore && !loading) {
+      read((signal) => older(ask, filters, listing, signal), listing);
+    }
+  };
+  return { ask, listing, error, loading, newer: above, more, refresh: () => setTurn(turn + 1) };
+}
+
+/** Looks for newer records every few seconds while the page is seen; what fails is tried again the next time. */
+function useNewer(ask: Ask, listing: Listing | undefined, look: (signal: AbortSignal, of: Listing) => Promise<void>) {
+  const top = listing?.top;
+  const latest = useRef({ listing, look });
+  latest.current = { listing, look };
+  useEffect(() => {
+    const abort = new AbortController();
+    const turn = () => {
+      const { listing: of, look: now } = latest.current;
+      if (of && document.visibilityState === "visible") {
+        now(abort.signal, of).catch(() => undefined);
+      }
+    };
+    const timer = setInterval(turn, POLL_MS);
+    return () => {
+      clearInterval(timer);
+      abort.abort();
+    };
+  }, [ask, top]);
+}

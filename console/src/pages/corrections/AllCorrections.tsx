@@ -1,0 +1,115 @@
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type AmendmentFilters, type Correction, queryAmendments } from "@/api/amendments.ts";
+import { api, isAbort } from "@/api/index.ts";
+import type { Column } from "@/components/columns.ts";
+import { DataTable } from "@/components/DataTable.tsx";
+import { Empty } from "@/components/Empty.tsx";
+import { Field, Select } from "@/components/Field.tsx";
+import { Loading } from "@/components/Loading.tsx";
+import { ErrorNotice } from "@/components/Notice.tsx";
+import { sequenceOf } from "@/proof/record.ts";
+import { go } from "@/router/route.ts";
+import css from "./Corrections.module.css";
+import { entityAddress } from "./place.ts";
+import { Standing } from "./Standing.tsx";
+import { type Entry, entryOf } from "./standing.ts";
+
+const PAGE = 200;
+
+const COLUMNS: readonly Column<Correction & { entry: Entry }>[] = [
+  { key: "id", title: "Record", type: "code", value: (row) => row.entry.id, width: 128, sortable: false },
+  { key: "at", title: "Time", type: "time", value: (row) => row.entry.at || null, width: 168, sortable: false },
+  { key: "what", title: "What", value: (row) => whatOf(row.entry), width: 250, sortable: false },
+  {
+    key: "status",
+    title: "Stored as",
+    value: (row) => row.entry.status,
+    render: (row) => <Standing status={row.entry.status} />,
+    width: 110,
+    sortable: false,
+  },
+  { key: "type", title: "Entity type", value: (row) => row.EntityType, sortable: false },
+  { key: "entity", title: "Entity", value: (row) => row.EntityID, sortable: false },
+  { key: "who", title: "Who", value: (row) => row.entry.who, sortable: false },
+];
+
+function whatOf(entry: Entry): string {
+  if (entry.decision) return `${entry.decision.Meaning} of ${entry.decision.AmendmentID}`;
+  return `correction: ${entry.correction?.ReasonCategory ?? "damaged"}`;
+}
+
+const STATUSES = [
+  { value: "", label: "any" },
+  { value: "pending", label: "waits for a decision" },
+  { value: "approved", label: "approved" },
+  { value: "rejected", label: "rejected" },
+] as const;
+
+interface State {
+  rows: readonly Correction[] | undefined;
+  hasMore: boolean;
+  loading: boolean;
+  error: unknown;
+}
+
+/** Corrections and decisions as they are stored, newest first. */
+export function AllCorrections({ scope }: { scope: string }) {
+  const [status, setStatus] = useState<(typeof STATUSES)[number]["value"]>("");
+  const [entity, setEntity] = useState("");
+  const [author, setAuthor] = useState("");
+  const [state, setState] = useState<State>({ rows: undefined, hasMore: true, loading: true, error: undefined });
+  const work = useRef<AbortController>(undefined);
+  const filters: AmendmentFilters = { status: status || undefined, entityId: entity, amendedBy: author };
+  const read = (before: readonly Correction[]) => {
+    work.current?.abort();
+    const abort = new AbortController();
+    work.current = abort;
+    const last = sequenceOf(before.at(-1)?.RecordID);
+    const toSequence = last === null ? undefined : last - 1;
+    setState((now) => ({ ...now, loading: true, error: undefined }));
+    queryAmendments(api, scope, { ...filters, toSequence, limit: PAGE }, abort.signal).then(
+      (found) =>
+        abort.signal.aborted ||
+        setState({ rows: [...before, ...found.records], hasMore: found.hasMore, loading: false, error: undefined }),
+      (error: unknown) =>
+        abort.signal.aborted || isAbort(error) || setState((now) => ({ ...now, loading: false, error })),
+    );
+  };
+  useEffect(() => {
+    read([]);
+    return () => work.current?.abort();
+  }, [scope, status, entity, author]);
+  const rows = useMemo(() => (state.rows ?? []).map((row) => ({ ...row, entry: entryOf(row) })), [state.rows]);
+  const more = () => {
+    if (state.rows && state.hasMore && !state.loading && state.error === undefined) {
+      read(state.rows);
+    }
+  };
+  return (
+    <div class={css.list}>
+      <div class={css.filters}>
+        <Select label="Status" value={status} options={STATUSES} onChange={setStatus} />
+        <Field label="Entity" value={entity} onInput={setEntity} placeholder="any" />
+        <Field label="Made by" value={author} onInput={setAuthor} placeholder="anybody" />
+      </div>
+      {state.error !== undefined && <ErrorNotice error={state.error} onRetry={() => read(state.rows ?? [])} />}
+      {state.rows ? (
+        <DataTable
+          label="Corrections and decisions, newest first"
+          columns={COLUMNS}
+          rows={rows}
+          rowKey={(row) => row.entry.id}
+          onOpen={(row) => go(entityAddress(scope, row.EntityID))}
+          onEnd={more}
+          empty={
+            <Empty title="Nothing was corrected">
+              No record of this scope matches. Clear the filters, or check the scope's spelling.
+            </Empty>
+          }
+        />
+      ) : (
+        state.error === undefined && <Loading rows={8} />
+      )}
+    </div>
+  );
+}

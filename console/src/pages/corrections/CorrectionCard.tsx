@@ -1,0 +1,58 @@
+import type { ComponentChildren } from "preact";
+import type { Amendment } from "@/api/amendments.ts";
+import { JsonDiff } from "@/components/JsonDiff.tsx";
+import { Time } from "@/components/Time.tsx";
+import { recordAddress } from "@/pages/audit/place.ts";
+import { sequenceOf } from "@/proof/record.ts";
+import { useCan } from "@/session/hooks.ts";
+import css from "./Corrections.module.css";
+import { entityAddress } from "./place.ts";
+import { Standing } from "./Standing.tsx";
+
+interface Props {
+  scope: string;
+  correction: Amendment;
+  /** Where it stands now. */
+  status: string;
+  /** What can be done with it. */
+  children?: ComponentChildren;
+}
+
+/** A correction: what changes, who wants it, when and why. */
+export function CorrectionCard({ scope, correction, status, children }: Props) {
+  const { EntityType: type, EntityID: entity } = correction;
+  return (
+    <article class={css.card} aria-label={`Correction ${correction.RecordID}`}>
+      <header>
+        <h2>
+          {type} <a href={entityAddress(scope, entity)}>{entity}</a>
+        </h2>
+        <Standing status={status} />
+      </header>
+      <p class={css.soft}>
+        {correction.AmendedBy}, <Time at={correction.AmendedAt} /> ·{" "}
+        <AuditLink scope={scope} id={correction.RecordID} />
+      </p>
+      <JsonDiff before={correction.OriginalRecord} after={correction.AmendedRecord} />
+      <p>
+        <b>{correction.ReasonCategory}</b>
+        {correction.ReasonText && `: ${correction.ReasonText}`}
+      </p>
+      {children}
+    </article>
+  );
+}
+
+/** The record's id; a link into the audit log for who may read that. */
+export function AuditLink({ scope, id }: { scope: string; id: string }) {
+  const canRead = useCan("Workspace.Provenance.Read");
+  const sequence = sequenceOf(id);
+  if (!canRead || sequence === null) {
+    return <code>{id}</code>;
+  }
+  return (
+    <a href={recordAddress({ target: "DomainAmendments", scopeKey: scope }, sequence)}>
+      <code>{id}</code>
+    </a>
+  );
+}

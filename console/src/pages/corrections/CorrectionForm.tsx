@@ -1,0 +1,174 @@
+import { useState } from "preact/hooks";
+import { type Amendment, createAmendment, type NewAmendment } from "@/api/amendments.ts";
+import { ApiError, api } from "@/api/index.ts";
+import { Badge } from "@/components/Badge.tsx";
+import { Button } from "@/components/Button.tsx";
+import { Field, Select, TextArea } from "@/components/Field.tsx";
+import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import type { Shown } from "@/pages/audit/shown.ts";
+import { useWho } from "@/session/hooks.ts";
+import { Panel } from "@/shell/Page.tsx";
+import css from "./Corrections.module.css";
+import { type Draft, draftFrom, judged } from "./draft.ts";
+import { Made } from "./Made.tsx";
+import { Review } from "./Review.tsx";
+
+interface Props {
+  scope: string;
+  categories: readonly string[];
+  from: Shown | null;
+}
+
+type Stage =
+  | { name: "editing"; refused?: ApiError | undefined }
+  | { name: "review"; correction: NewAmendment; busy: boolean; error: unknown }
+  | { name: "made"; made: Amendment };
+
+/** Asks for a correction, shows what it changes, and sends it. */
+export function CorrectionForm({ scope, categories, from }: Props) {
+  const [draft, setDraft] = useState(() => draftFrom(from, categories));
+  const [stage, setStage] = useState<Stage>({ name: "editing" });
+  // One key for one correction: sent again after a lost answer it is stored once; edited it is another one.
+  const [key, setKey] = useState(() => crypto.randomUUID());
+  const edit = (changes: Partial<Draft>) => {
+    setDraft({ ...draft, ...changes });
+    setKey(crypto.randomUUID());
+  };
+  const send = async (correction: NewAmendment) => {
+    setStage({ name: "review", correction, busy: true, error: undefined });
+    try {
+      setStage({ name: "made", made: await createAmendment(api, scope, correction, key) });
+    } catch (error) {
+      const fields = error instanceof ApiError && error.errors.length > 0;
+      setStage(fields ? { name: "editing", refused: error } : { name: "review", correction, busy: false, error });
+    }
+  };
+  const again = () => {
+    setDraft(draftFrom(null, categories));
+    setKey(crypto.randomUUID());
+    setStage({ name: "editing" });
+  };
+  if (stage.name === "made") {
+    return <Made scope={scope} made={stage.made} onAgain={again} />;
+  }
+  if (stage.name === "review") {
+    const { correction, busy, error } = stage;
+    return (
+      <Review
+        correction={correction}
+        busy={busy}
+        error={error}
+        onBack={() => setStage({ name: "editing" })}
+        onSend={() => void send(correction)}
+      />
+    );
+  }
+  const review = (correction: NewAmendment) => setStage({ name: "review", correction, busy: false, error: undefined });
+  return (
+    <Form draft={draft} categories={categories} from={from} refused={stage.refused} onEdit={edit} onReview={review} />
+  );
+}
+
+interface FormProps {
+  draft: Draft;
+  categories: readonly string[];
+  from: Shown | null;
+  refused: ApiError | undefined;
+  onEdit: (changes: Partial<Draft>) => void;
+  onReview: (correction: NewAmendment) => void;
+}
+
+function Form({ draft, categories, from, refused, onEdit, onReview }: FormProps) {
+  const who = useWho();
+  const [tried, setTried] = useState(refused !== undefined);
+  const { correction, wrong, changed } = judged(draft);
+  const field = (name: keyof Draft) => ({
+    value: draft[name],
+    onInput: (text: string) => onEdit({ [name]: text }),
+    error: (tried ? wrong[name] : undefined) ?? refusedFor(refused, name),
+  });
+  const submit = (event: Event) => {
+    event.preventDefault();
+    setTried(true);
+    if (correction) onReview(correction);
+  };
+  return (
+    <form class={css.form} onSubmit={submit} noValidate>
+      {who.principal === null && (
+        <Notice kind="warn" title="This token names nobody">
+          A service's token cannot correct: each correction carries who made it. Sign in as yourself.
+        </Notice>
+      )}
+      <Panel title={from ? `Correct what record ${from.id} left` : "What is corrected"}>
+        <div class={css.pair}>
+          <Field label="Entity type" {...field("EntityType")} />
+          <Field label="Entity" {...field("EntityID")} />
+        </div>
+        <div class={css.pair}>
+          <TextArea
+            label="Original record"
+            {...field("OriginalRecord")}
+            rows={12}
+            mono
+            hint="A JSON object, as it was recorded"
+          />
+          <TextArea
+            label="Amended record"
+            {...field("AmendedRecord")}
+            rows={12}
+            mono
+            hint="The same object, as it should have been"
+          />
+        </div>
+        <Changed names={changed} />
+      </Panel>
+      <Panel title="Why">
+        <div class={css.pair}>
+          <Select
+            label="Reason"
+            value={draft.ReasonCategory}
+            options={categories.map((name) => ({ value: name, label: name }))}
+            onChange={(name) => onEdit({ ReasonCategory: name })}
+            error={field("ReasonCategory").error}
+          />
+          <TextArea
+            label="Reason in words"
+            {...field("ReasonText")}
+            rows={3}
+            hint="What happened, so that a reader in years understands it"
+          />
+        </div>
+      </Panel>
+      {refused && <ErrorNotice error={refused} />}
+      <div class={css.row}>
+        <Button kind="primary" type="submit" disabled={who.principal === null}>
+          Review
+        </Button>
+        {tried && !correction && <p class={css.wrong}>Mend what is marked above.</p>}
+      </div>
+    </form>
+  );
+}
+
+/** What the service said about a field, or about something inside it. */
+function refusedFor(refused: ApiError | undefined, name: string): string | undefined {
+  const inside = new RegExp(`^${name}(?=[.[]|$)`);
+  const found = refused?.errors.find((error) => inside.test(error.field));
+  return found && `${found.field.replace(inside, "").slice(0, 80)} ${found.message}`.trim();
+}
+
+/** The names of the members that differ: what becomes ChangedFields. */
+function Changed({ names }: { names: readonly string[] | null }) {
+  return (
+    <p class={css.changed} aria-live="polite">
+      <span>Changed fields:</span>
+      {names === null && <span class={css.soft}>not known while a record is no JSON object</span>}
+      {names?.length === 0 && <span class={css.soft}>none yet</span>}
+      {names?.map((name) => (
+        <Badge key={name} tone="accent">
+          {name}
+        </Badge>
+      ))}
+    </p>
+  );
+}

@@ -1,0 +1,122 @@
+import { useId, useState } from "preact/hooks";
+import { type Amendment, approveAmendment, rejectAmendment, type Transition } from "@/api/amendments.ts";
+import { ApiError, api } from "@/api/index.ts";
+import { Button } from "@/components/Button.tsx";
+import { Dialog } from "@/components/Dialog.tsx";
+import { TextArea } from "@/components/Field.tsx";
+import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import { toast } from "@/components/toasts.ts";
+import { useCan, useWho } from "@/session/hooks.ts";
+import css from "./Corrections.module.css";
+import { whyNotDecided } from "./standing.ts";
+
+type Kind = "approve" | "reject";
+
+interface Props {
+  scope: string;
+  correction: Amendment;
+  /** Reads the queue anew. */
+  onReload: () => void;
+}
+
+/** Approves or rejects a correction, or says why its reader cannot. */
+export function Decision({ scope, correction, onReload }: Props) {
+  const { principal } = useWho();
+  const why = whyNotDecided(correction.AmendedBy, principal, useCan("Workspace.Amendment.Approve"));
+  const [open, setOpen] = useState<Kind>();
+  const reason = useId();
+  return (
+    <div class={css.row} aria-describedby={why ? reason : undefined}>
+      <Button kind="primary" icon="check" disabled={why !== undefined} onClick={() => setOpen("approve")}>
+        Approve
+      </Button>
+      <Button kind="danger" icon="close" disabled={why !== undefined} onClick={() => setOpen("reject")}>
+        Reject
+      </Button>
+      {why && (
+        <p id={reason} class={css.soft}>
+          {why}
+        </p>
+      )}
+      {open && (
+        <DecisionDialog
+          kind={open}
+          scope={scope}
+          correction={correction}
+          onClose={() => setOpen(undefined)}
+          onReload={() => {
+            setOpen(undefined);
+            onReload();
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+function DecisionDialog({ kind, scope, correction, onClose, onReload }: Props & { kind: Kind; onClose: () => void }) {
+  const { principal } = useWho();
+  const [reason, setReason] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [missing, setMissing] = useState<string>();
+  const [error, setError] = useState<unknown>();
+  // One key for one decision: sent again after a lost answer it is stored once.
+  const [key] = useState(() => crypto.randomUUID());
+  const id = correction.RecordID;
+  const decide = async () => {
+    if (kind === "reject" && reason.trim() === "") {
+      setMissing("Say why: the reason is kept with the rejection.");
+      return;
+    }
+    setBusy(true);
+    setError(undefined);
+    try {
+      const made = await decided(kind, scope, id, reason.trim(), key);
+      toast(`${kind === "approve" ? "Approved" : "Rejected"}, recorded as ${made.RecordID}`);
+      onReload();
+    } catch (failed) {
+      setError(failed);
+      setBusy(false);
+    }
+  };
+  const meanwhile = error instanceof ApiError && error.code === "AMENDMENT_NOT_PENDING" ? error : undefined;
+  const verb = kind === "approve" ? "Approve" : "Reject";
+  return (
+    <Dialog
+      title={`${verb} correction ${id}`}
+      onClose={onClose}
+      actions={
+        meanwhile ? (
+          <Button kind="primary" icon="refresh" onClick={onReload}>
+            Reload
+          </Button>
+        ) : (
+          <>
+            <Button onClick={onClose}>Cancel</Button>
+            <Button kind={kind === "approve" ? "primary" : "danger"} busy={busy} onClick={() => void decide()}>
+              {verb}
+            </Button>
+          </>
+        )
+      }
+    >
+      <p>
+        Recorded for good, as a signature: <b>{principal}</b>, the time, and the meaning{" "}
+        <b>{kind === "approve" ? "approval" : "rejection"}</b>. The original stays as it is.
+      </p>
+      {kind === "reject" && (
+        <TextArea label="Reason" value={reason} onInput={setReason} error={missing} rows={3} disabled={busy} />
+      )}
+      {meanwhile && (
+        <Notice kind="warn" title={`It was decided meanwhile: it is ${String(meanwhile.members.currentStatus)}`}>
+          Nothing was recorded for you. Reload to see the corrections that still wait.
+        </Notice>
+      )}
+      {error !== undefined && !meanwhile && <ErrorNotice error={error} />}
+    </Dialog>
+  );
+}
+
+function decided(kind: Kind, scope: string, id: string, reason: string, key: string): Promise<Transition> {
+  return kind === "approve" ? approveAmendment(api, scope, id, key) : rejectAmendment(api, scope, id, reason, key);
+}

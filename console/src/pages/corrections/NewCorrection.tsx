@@ -1,0 +1,54 @@
+import { reasonCategories } from "@/api/amendments.ts";
+import { api } from "@/api/index.ts";
+import { queryRecords } from "@/api/provenance.ts";
+import { Loaded } from "@/components/Loaded.tsx";
+import { Notice } from "@/components/Notice.tsx";
+import { useResource } from "@/components/useResource.ts";
+import { recordAt } from "@/pages/audit/paging.ts";
+import type { Shown } from "@/pages/audit/shown.ts";
+import { recordId } from "@/proof/record.ts";
+import { useCan } from "@/session/hooks.ts";
+import { CorrectionForm } from "./CorrectionForm.tsx";
+
+interface Props {
+  scope: string;
+  /** Sequence of the plant event to begin with; without it the form begins empty. */
+  record: number | undefined;
+}
+
+interface Start {
+  categories: readonly string[];
+  from: Shown | null;
+}
+
+/** Makes a correction, from a record or from scratch. */
+export function NewCorrection({ scope, record }: Props) {
+  const canRead = useCan("Workspace.Provenance.Read");
+  const wanted = canRead ? record : undefined;
+  const resource = useResource((signal) => begun(scope, wanted, signal), [scope, wanted]);
+  return (
+    <Loaded resource={resource} rows={8}>
+      {({ categories, from }) => (
+        <>
+          {record !== undefined && !from && (
+            <Notice kind="warn" title={`Record ${recordId(record)} cannot be read`}>
+              {canRead
+                ? "The scope has no such plant event; fill the form in by hand."
+                : "Your token does not read the audit log; fill the form in by hand."}
+            </Notice>
+          )}
+          <CorrectionForm scope={scope} categories={categories} from={from} />
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+async function begun(scope: string, record: number | undefined, signal: AbortSignal): Promise<Start> {
+  const chain = { target: "DomainEvents", scopeKey: scope } as const;
+  const [categories, from] = await Promise.all([
+    reasonCategories(api, signal),
+    record === undefined ? null : recordAt((window, stop) => queryRecords(api, chain, window, stop), record, signal),
+  ]);
+  return { categories, from };
+}

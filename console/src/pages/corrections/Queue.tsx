@@ -1,0 +1,68 @@
+import { useState } from "preact/hooks";
+import { type Amendment, isTransition, queryAmendments } from "@/api/amendments.ts";
+import { api } from "@/api/index.ts";
+import { Button } from "@/components/Button.tsx";
+import { Empty } from "@/components/Empty.tsx";
+import { Loaded } from "@/components/Loaded.tsx";
+import { useResource } from "@/components/useResource.ts";
+import { sequenceOf } from "@/proof/record.ts";
+import { CorrectionCard } from "./CorrectionCard.tsx";
+import css from "./Corrections.module.css";
+import { Decision } from "./Decision.tsx";
+
+const PAGE = 50;
+
+/** The corrections that wait for a decision, newest first. */
+export function Queue({ scope }: { scope: string }) {
+  // Sequences at which pages begin; the last one is shown.
+  const [pages, setPages] = useState<readonly (number | undefined)[]>([undefined]);
+  const toSequence = pages.at(-1);
+  const resource = useResource(
+    (signal) => queryAmendments(api, scope, { status: "pending", toSequence, limit: PAGE }, signal),
+    [scope, toSequence],
+  );
+  return (
+    <div class={css.list}>
+      <Loaded resource={resource} rows={6}>
+        {({ records, hasMore }) => {
+          const waiting = records.filter((record): record is Amendment => !isTransition(record));
+          const last = sequenceOf(waiting.at(-1)?.RecordID);
+          return (
+            <>
+              {waiting.length === 0 && <Nothing onReload={resource.reload} />}
+              {waiting.map((correction) => (
+                <CorrectionCard key={correction.RecordID} scope={scope} correction={correction} status="pending">
+                  <Decision scope={scope} correction={correction} onReload={resource.reload} />
+                </CorrectionCard>
+              ))}
+              {waiting.length > 0 && (
+                <div class={css.row}>
+                  <Button icon="refresh" busy={resource.loading} onClick={resource.reload}>
+                    Look again
+                  </Button>
+                  {pages.length > 1 && <Button onClick={() => setPages(pages.slice(0, -1))}>Newer</Button>}
+                  {hasMore && last !== null && <Button onClick={() => setPages([...pages, last - 1])}>Older</Button>}
+                </div>
+              )}
+            </>
+          );
+        }}
+      </Loaded>
+    </div>
+  );
+}
+
+function Nothing({ onReload }: { onReload: () => void }) {
+  return (
+    <Empty
+      title="Nothing waits for a decision"
+      action={
+        <Button icon="refresh" onClick={onReload}>
+          Look again
+        </Button>
+      }
+    >
+      A correction appears here as soon as somebody makes one. A mistyped scope looks the same: check its spelling.
+    </Empty>
+  );
+}

@@ -1,0 +1,37 @@
+import { useState } from "preact/hooks";
+import { entityReport } from "@/api/amendments.ts";
+import { api } from "@/api/index.ts";
+import { Button } from "@/components/Button.tsx";
+import { ErrorNotice } from "@/components/Notice.tsx";
+import { saveFile } from "@/components/saveFile.ts";
+
+/**
+ * Gets the service's printable report as a file. It is not shown in a frame or a tab: those would stand under this
+ * page's policy, which takes no style elements, and the report is one file with its style inside.
+ */
+export function Report({ scope, entity }: { scope: string; entity: string }) {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const save = async () => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      saveFile(await entityReport(api, scope, entity), reportName(scope, entity));
+    } catch (failed) {
+      setError(failed);
+    }
+    setBusy(false);
+  };
+  return (
+    <>
+      <Button icon="download" busy={busy} onClick={() => void save()}>
+        Printable report
+      </Button>
+      {error !== undefined && <ErrorNotice error={error} onRetry={() => void save()} />}
+    </>
+  );
+}
+
+function reportName(scope: string, entity: string): string {
+  return `corrections-${`${scope}-${entity}`.replace(/[^A-Za-z0-9._-]/g, "_").slice(0, 120)}.html`;
+}

@@ -1,0 +1,39 @@
+// What the address of the corrections page says: which scope, and what of it.
+import { href, type Route } from "@/router/route.ts";
+
+export type View = "queue" | "all" | "entity" | "new";
+
+/** A view of the corrections page. */
+export interface Place {
+  /** Empty where none was chosen yet. */
+  readonly scope: string;
+  readonly view: View;
+  /** Of the view `entity`. */
+  readonly entity: string;
+  /** Sequence of the plant event that a new correction begins with. */
+  readonly record: number | undefined;
+}
+
+const VIEWS: readonly View[] = ["queue", "all", "entity", "new"];
+
+/** Reads an address; what it does not name is the queue. */
+export function placeOf(route: Route): Place {
+  const [scope = "", named, entity = ""] = route.rest;
+  const record = Number(route.query.get("record"));
+  return {
+    scope,
+    view: VIEWS.find((view) => view === named) ?? "queue",
+    entity,
+    record: Number.isSafeInteger(record) && record > 0 ? record : undefined,
+  };
+}
+
+/** Returns the address of a view. */
+export function viewAddress(scope: string, view: View): string {
+  return href("corrections", scope === "" ? [] : [scope, view]);
+}
+
+/** Returns the address of an entity's timeline. */
+export function entityAddress(scope: string, entity: string): string {
+  return href("corrections", [scope, "entity", entity]);
+}

@@ -1,0 +1,14 @@
+// What differs between two states.
+import canonicalize from "canonicalize";
+
+import type { JsonObject } from "./record.ts";
+
+/** Returns the names of the members that differ between two states, in the order in which people see them. */
+export function changedFields(before: JsonObject, after: JsonObject): string[] {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...names].filter((name) => textOf(before, name) !== textOf(after, name));
+}
+
+function textOf(state: JsonObject, name: string): string | undefined {
+  return Object.hasOwn(state, name) ? canonicalize(state[name]) : undefined;
+}

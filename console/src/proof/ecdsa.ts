@@ -1,0 +1,45 @@
+// ECDSA signatures: DER, as notes carry them, to r‖s, as WebCrypto takes them.
+import { type Bytes, joined, webCrypto } from "./bytes.ts";
+
+const SEQUENCE = 0x30;
+const INTEGER = 0x02;
+/** Bytes of a coordinate on P-256. */
+export const P256_BYTES = 32;
+
+/** Returns r‖s, 64 bytes, of a DER signature over P-256; null for what is none, strictly read. */
+export function rawSignature(der: Bytes): Bytes | null {
+  const [tag, length] = der;
+  if (tag !== SEQUENCE || length === undefined || length > 0x7f || length !== der.length - 2) return null;
+  const r = integerAt(der, 2);
+  const s = r && integerAt(der, r.end);
+  return r && s && s.end === der.length ? joined(r.number, s.number) : null;
+}
+
+/** Tells whether a DER signature over SHA-256 of a message is a key's. */
+export async function signed(message: Bytes, signature: Bytes, key: CryptoKey): Promise<boolean> {
+  const raw = rawSignature(signature);
+  return raw !== null && webCrypto().verify({ name: "ECDSA", hash: "SHA-256" }, key, raw, message);
+}
+
+/** Returns the P-256 key of a DER SubjectPublicKeyInfo; null for any other key. */
+export async function p256Key(spki: Bytes): Promise<CryptoKey | null> {
+  const subtle = webCrypto();
+  try {
+    return await subtle.importKey("spki", spki, { name: "ECDSA", namedCurve: "P-256" }, true, ["verify"]);
+  } catch {
+    return null;
+  }
+}
+
+function integerAt(der: Bytes, start: number): { number: Bytes; end: number } | null {
+  const length = der[start + 1];
+  if (der[start] !== INTEGER || !length) return null;
+  const end = start + 2 + length;
+  const digits = der.slice(start + 2, end);
+  const [first = 0, second = 0] = digits;
+  const padded = first === 0 && length > 1;
+  if (end > der.length || first > 0x7f || (padded && second <= 0x7f)) return null;
+  const magnitude = padded ? digits.slice(1) : digits;
+  if (magnitude.length > P256_BYTES) return null;
+  return { number: joined(new Uint8Array(P256_BYTES - magnitude.length), magnitude), end };
+}

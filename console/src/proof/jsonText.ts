@@ -1,0 +1,78 @@
+// JSON that people type: read strictly, since what a chain keeps must mean the same to every reader.
+import type { JsonObject } from "./record.ts";
+
+/** An object, or what is wrong with the text. */
+export type Read =
+  | { readonly value: JsonObject; readonly problem: undefined }
+  | { readonly value: undefined; readonly problem: string };
+
+const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[{}[\]:,]|true|false|null/g;
+const OPENS = new Set(["{", "["]);
+const CLOSES = new Set(["}", "]"]);
+
+/**
+ * Reads a JSON object. Refused, as by the service: other values, a name given twice, halves of characters, integers beyond ±(2^53−1), which
+ * JSON.parse would change silently, and numbers beyond a double.
+ */
+export function readObject(text: string): Read {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return refused(text.trim() === "" ? "Write a JSON object, {} at least." : saidBy(error));
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return refused("Write a JSON object: { … }.");
+  }
+  const problem = faultOf(text);
+  return problem === null ? { value: value as JsonObject, problem: undefined } : refused(problem);
+}
+
+/** Returns an object as text to be edited. */
+export function writeObject(value: unknown): string {
+  return JSON.stringify(value ?? {}, null, 2);
+}
+
+function refused(problem: string): Read {
+  return { value: undefined, problem };
+}
+
+/** Finds in sound JSON what JSON.parse passes over. */
+function faultOf(text: string): string | null {
+  const names: Set<string>[] = [];
+  const tokens = text.match(TOKEN) ?? [];
+  for (const [place, token] of tokens.entries()) {
+    if (OPENS.has(token)) names.push(new Set());
+    if (CLOSES.has(token)) names.pop();
+    const fault = textFault(token) ?? (tokens[place + 1] === ":" ? nameFault(token, names.at(-1)) : numberFault(token));
+    if (fault) return fault;
+  }
+  return null;
+}
+
+function textFault(token: string): string | null {
+  if (!token.startsWith('"')) return null;
+  return /\p{Surrogate}/u.test(JSON.parse(token) as string) ? `${token} holds half a character.` : null;
+}
+
+/** Takes a name of an object into those that were there before. */
+function nameFault(token: string, before: Set<string> | undefined): string | null {
+  const name = JSON.parse(token) as string;
+  if (before?.has(name)) return `The name ${token} is there twice in one object.`;
+  before?.add(name);
+  return null;
+}
+
+function numberFault(token: string): string | null {
+  if (!/^[-\d]/.test(token)) return null;
+  const number = Number(token);
+  if (!Number.isFinite(number)) return `${token} is beyond what JSON numbers hold.`;
+  const whole = /^-?\d+$/.test(token);
+  if (whole && !Number.isSafeInteger(number))
+    return `${token} lies beyond the integers that JSON numbers hold exactly.`;
+  return null;
+}
+
+function saidBy(error: unknown): string {
+  return `This is not JSON: ${error instanceof Error ? error.message : String(error)}`;
+}

@@ -1,0 +1,25 @@
+// Checkpoints that were opened in this tab: a later one must contain them, else the chain was rewritten meanwhile.
+import { recall, remember } from "@/session/tabMemory.ts";
+import type { ChainName } from "./chains.ts";
+
+const NAME = "checkpoints";
+
+/** Returns the signed note of a chain that was kept; undefined without. */
+export function keptNote(chain: ChainName): string | undefined {
+  const note = all()[nameOf(chain)];
+  return typeof note === "string" ? note : undefined;
+}
+
+/** Keeps a signed note that was opened. */
+export function keepNote(chain: ChainName, note: string): void {
+  remember(NAME, { ...all(), [nameOf(chain)]: note });
+}
+
+function nameOf(chain: ChainName): string {
+  return `${chain.target}/${chain.scopeKey}`;
+}
+
+function all(): Readonly<Record<string, unknown>> {
+  const found = recall(NAME);
+  return typeof found === "object" && found !== null ? (found as Record<string, unknown>) : {};
+}

@@ -1,0 +1,121 @@
+// Merkle proofs over SHA-256: RFC 6962, by the algorithms of RFC 9162.
+import { type Bytes, joined, same, sha256 } from "./bytes.ts";
+
+const LEAF = Uint8Array.of(0);
+const NODE = Uint8Array.of(1);
+
+/** Returns the hash of a leaf. */
+export function leafHash(data: Bytes): Promise<Bytes> {
+  return sha256(joined(LEAF, data));
+}
+
+/** Returns the hash of an inner node. */
+export function nodeHash(left: Bytes, right: Bytes): Promise<Bytes> {
+  return sha256(joined(NODE, left, right));
+}
+
+/**
+ * Where a walk from a leaf to the root stands: the node's place in its level, and the last place there.
+ * Sequences go to 10^12, beyond what JavaScript's bit operators take.
+ */
+class Place {
+  constructor(
+    private place: number,
+    private last: number,
+  ) {}
+
+  /** At the root. */
+  get top(): boolean {
+    return this.last === 0;
+  }
+
+  /** The node is its parent's right child. */
+  get odd(): boolean {
+    return this.place % 2 === 1;
+  }
+
+  /** The sibling in the proof stands to the left. */
+  get right(): boolean {
+    return this.odd || this.place === this.last;
+  }
+
+  /** Goes up past levels in which the node has no sibling. */
+  skip(): void {
+    while (!this.odd && this.place !== 0) this.up();
+  }
+
+  /** Goes up one level. */
+  up(): void {
+    this.place = Math.floor(this.place / 2);
+    this.last = Math.floor(this.last / 2);
+  }
+}
+
+/**
+ * Tells whether an audit path proves that a tree has a leaf (RFC 9162 section 2.1.3.2).
+ *
+ * @param data of the leaf.
+ * @param index of the leaf, from 0.
+ * @param size number of leaves of the tree.
+ * @param path the proof.
+ * @param root of the tree, from a signed checkpoint.
+ */
+export async function included(
+  data: Bytes,
+  index: number,
+  size: number,
+  path: readonly Bytes[],
+  root: Bytes,
+): Promise<boolean> {
+  if (!isPlace(index) || !isPlace(size) || index >= size) return false;
+  const place = new Place(index, size - 1);
+  let node = await leafHash(data);
+  for (const step of path) {
+    if (place.top) return false;
+    if (place.right) {
+      node = await nodeHash(step, node);
+      place.skip();
+    } else {
+      node = await nodeHash(node, step);
+    }
+    place.up();
+  }
+  return place.top && same(node, root);
+}
+
+/**
+ * Tells whether a proof shows that a tree begins with all leaves of an earlier one (RFC 9162 section 2.1.4.2).
+ *
+ * @param old size of the earlier tree.
+ * @param size of the later tree.
+ */
+export async function consistent(
+  old: number,
+  size: number,
+  oldRoot: Bytes,
+  root: Bytes,
+  proof: readonly Bytes[],
+): Promise<boolean> {
+  if (!isPlace(old) || !isPlace(size) || old < 1 || old > size) return false;
+  if (old === size) return proof.length === 0 && same(oldRoot, root);
+  const [first, ...rest] = Number.isInteger(Math.log2(old)) ? [oldRoot, ...proof] : proof;
+  if (!first) return false;
+  const place = new Place(old - 1, size - 1);
+  while (place.odd) place.up();
+  let [older, newer] = [first, first];
+  for (const step of rest) {
+    if (place.top) return false;
+    if (place.right) {
+      [older, newer] = [await nodeHash(step, older), await nodeHash(step, newer)];
+      place.skip();
+    } else {
+      newer = await nodeHash(newer, step);
+    }
+    place.up();
+  }
+  return place.top && same(older, oldRoot) && same(newer, root);
+}
+
+function isPlace(number: number): boolean {
+  return Number.isSafeInteger(number) && number >= 0;
+}

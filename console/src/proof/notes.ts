@@ -1,0 +1,106 @@
+// Signed checkpoints: C2SP signed-note and tlog-checkpoint, signature type 0x02 (ECDSA over P-256).
+import { type Bytes, fromBase64, sha256, toHex, utf8 } from "./bytes.ts";
+import { p256Key, signed } from "./ecdsa.ts";
+
+const ECDSA_TYPE = 0x02;
+const ID_BYTES = 4;
+const HASH_BYTES = 32;
+const MAX_NOTE_BYTES = 1_000_000;
+
+/** A note, or a verifier key, that is not to be trusted; the message says why. */
+export class NoteError extends Error {}
+
+/** The public key of a signer. */
+export interface VerifierKey {
+  /** As on signature lines. */
+  readonly name: string;
+  /** The first four bytes of SHA-256 over the SubjectPublicKeyInfo, hexadecimal. */
+  readonly id: string;
+  readonly key: CryptoKey;
+}
+
+/** What a signed checkpoint says. */
+export interface Checkpoint {
+  /** Names the chain; see {@link originOf}. */
+  readonly origin: string;
+  /** Number of records that it covers. */
+  readonly size: number;
+  /** RFC 6962 root. */
+  readonly root: Bytes;
+}
+
+/**
+ * Returns the key of a `name+id+base64` line.
+ *
+ * @throws NoteError not such a line, another signature type, another curve, or an id that is not the key's.
+ */
+export async function verifierKey(line: string): Promise<VerifierKey> {
+  const [, name, id, encoded] = /^([^+\s]+)\+([0-9a-fA-F]{8})\+(\S+)$/.exec(line.trim()) ?? [];
+  const decoded = encoded === undefined ? null : fromBase64(encoded);
+  if (name === undefined || id === undefined || !decoded) throw new NoteError("It is not of the form name+id+key.");
+  if (decoded[0] !== ECDSA_TYPE) throw new NoteError("It is not of signature type 0x02 (ECDSA).");
+  const spki = decoded.slice(1);
+  const key = await p256Key(spki);
+  if (!key) throw new NoteError("It is no public key on the curve P-256.");
+  const own = toHex((await sha256(spki)).slice(0, ID_BYTES));
+  if (own !== id.toLowerCase()) throw new NoteError(`It names the id ${id} and has the id ${own}.`);
+  return { name, id: own, key };
+}
+
+/** Returns the origin of a chain's checkpoints: workspace, target and, of a domain chain, the scope, encoded. */
+export function originOf(workspace: string, target: string, scopeKey = ""): string {
+  const scope = scopeKey ? `/${quoted(scopeKey)}` : "";
+  return `oi-provenance/${quoted(workspace)}/${target}${scope}`;
+}
+
+/**
+ * Returns what a checkpoint says, after its signature was checked.
+ *
+ * @throws NoteError it is no checkpoint, not signed by this key, or its signature is wrong.
+ */
+export async function openedCheckpoint(note: string, key: VerifierKey): Promise<Checkpoint> {
+  const { text, lines } = partsOf(note);
+  const signatures = lines.flatMap((line) => signatureOf(line, key));
+  if (signatures.length === 0) throw new NoteError(`It is not signed by ${key.name}.`);
+  for (const signature of signatures) {
+    if (!(await signed(utf8(text), signature, key.key))) throw new NoteError(`The signature of ${key.name} is wrong.`);
+  }
+  return checkpointOf(text);
+}
+
+function partsOf(note: string): { text: string; lines: readonly string[] } {
+  const blank = note.lastIndexOf("\n\n");
+  const signatures = note.slice(blank + 2);
+  const control = Array.from(note).some((character) => character < " " && character !== "\n");
+  if (blank < 0 || control || !signatures.endsWith("\n") || utf8(note).length > MAX_NOTE_BYTES) throw noNote();
+  return { text: note.slice(0, blank + 1), lines: signatures.split("\n").slice(0, -1) };
+}
+
+function signatureOf(line: string, key: VerifierKey): readonly Bytes[] {
+  const [, name, encoded] = /^\u2014 (\S+) (\S+)$/.exec(line) ?? [];
+  const decoded = encoded === undefined ? null : fromBase64(encoded);
+  if (name === undefined || !decoded || decoded.length <= ID_BYTES) throw noNote();
+  const own = name === key.name && toHex(decoded.slice(0, ID_BYTES)) === key.id;
+  return own ? [decoded.slice(ID_BYTES)] : [];
+}
+
+function checkpointOf(text: string): Checkpoint {
+  const lines = text.split("\n").slice(0, -1);
+  const [origin, size, encoded] = lines;
+  const root = encoded === undefined ? null : fromBase64(encoded);
+  const canonical = size !== undefined && /^(?:0|[1-9][0-9]{0,14})$/.test(size);
+  if (!origin || !canonical || root?.length !== HASH_BYTES || !lines.every((line) => line !== "")) {
+    throw new NoteError("It is signed, but it is no checkpoint.");
+  }
+  return { origin, size: Number(size), root };
+}
+
+/** As RFC 3986: all but letters, digits and `-._~` encoded; `encodeURIComponent` leaves five more. */
+function quoted(text: string): string {
+  const encoded = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
+  return encodeURIComponent(text).replace(/[!'()*]/g, encoded);
+}
+
+function noNote(): NoteError {
+  return new NoteError("It is no signed note.");
+}

@@ -1,0 +1,34 @@
+// The rule by which a chain of records is hashed; docs/audit-trail.md states it.
+import canonicalize from "canonicalize";
+
+import { sha256, toHex, utf8 } from "./bytes.ts";
+
+export type JsonObject = { readonly [name: string]: unknown };
+
+const ID_DIGITS = 12;
+
+/** Returns the RFC 8785 text of a record without its `Hash`: what is hashed. */
+export function canonicalText(record: JsonObject): string {
+  const { Hash: _, ...hashed } = record;
+  return canonicalize(hashed) ?? "";
+}
+
+/** Returns the `Hash` that a record's content has: lowercase hexadecimal SHA-256 of its canonical text. */
+export async function recomputedHash(record: JsonObject): Promise<string> {
+  return toHex(await sha256(utf8(canonicalText(record))));
+}
+
+/** Returns the `PreviousHash` of a chain's first record. */
+export async function genesisHash(workspace: string, target: string, scopeKey = ""): Promise<string> {
+  return toHex(await sha256(utf8(`oi-provenance/v1\n${workspace}\n${target}\n${scopeKey}`)));
+}
+
+/** Returns the RecordID of a sequence number: 12 digits, zero-padded. */
+export function recordId(sequence: number): string {
+  return String(sequence).padStart(ID_DIGITS, "0");
+}
+
+/** Returns the sequence number that a RecordID names; null for anything that is none. */
+export function sequenceOf(id: unknown): number | null {
+  return typeof id === "string" && /^[0-9]{12}$/.test(id) && Number(id) > 0 ? Number(id) : null;
+}

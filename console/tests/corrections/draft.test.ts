@@ -1,0 +1,98 @@
+import { describe, expect, it } from "vitest";
+import type { Amendment, Transition } from "@/api/amendments.ts";
+import { shown } from "@/pages/audit/shown.ts";
+import { draftFrom, judged } from "@/pages/corrections/draft.ts";
+import { placeOf } from "@/pages/corrections/place.ts";
+import { entryOf, standings, whyNotDecided } from "@/pages/corrections/standing.ts";
+import { parseHash } from "@/router/route.ts";
+
+const EVENT = {
+  RecordID: "000000000003",
+  EntityType: "Batch",
+  EntityID: "B-1",
+  BeforeState: { ph: 7 },
+  AfterState: { ph: 8 },
+};
+
+const MADE: Amendment = {
+  ...{ RecordID: "000000000001", ScopeKey: "s", EntityType: "Batch", EntityID: "B-1", Status: "pending" },
+  ...{ OriginalRecord: { ph: 7 }, AmendedRecord: { ph: 8 }, ChangedFields: ["ph"] },
+  ...{ ReasonCategory: "other", ReasonText: "", AmendedBy: "u", AmendedAt: "t", PreviousHash: "", Hash: "" },
+};
+
+const DECIDED: Transition = {
+  ...{ RecordID: "000000000002", ScopeKey: "s", EntityType: "Batch", EntityID: "B-1", Status: "rejected" },
+  ...{
+    AmendmentID: "000000000001",
+    RejectedBy: "v",
+    RejectedAt: "t2",
+    Meaning: "rejection",
+    PreviousHash: "",
+    Hash: "",
+  },
+};
+
+describe("a correction's form", () => {
+  it("begins with the state that a record left", () => {
+    const draft = draftFrom(shown(EVENT), ["other"]);
+    expect([draft.EntityID, JSON.parse(draft.OriginalRecord)]).toEqual(["B-1", { ph: 8 }]);
+    expect(draft.AmendedRecord).toBe(draft.OriginalRecord);
+    expect(JSON.parse(draftFrom(shown({ ...EVENT, AfterState: undefined }), []).OriginalRecord)).toEqual({ ph: 7 });
+    expect(draftFrom(null, ["other"]).OriginalRecord).toBe("{}");
+  });
+
+  it("gives a correction with the fields that differ", () => {
+    const draft = { ...draftFrom(shown(EVENT), ["other"]), AmendedRecord: '{"ph": 8.5, "note": "x"}' };
+    const { correction, wrong } = judged(draft);
+    expect(wrong).toEqual({});
+    expect(correction).toMatchObject({ ChangedFields: ["ph", "note"], AmendedRecord: { ph: 8.5, note: "x" } });
+  });
+
+  it("says what is wrong with it, field by field", () => {
+    const wrong = judged({ ...draftFrom(null, []), OriginalRecord: "[", AmendedRecord: "5" }).wrong;
+    expect(Object.keys(wrong)).toEqual(["EntityType", "EntityID", "OriginalRecord", "AmendedRecord", "ReasonCategory"]);
+    expect(judged(draftFrom(shown(EVENT), ["other"])).wrong).toEqual({
+      AmendedRecord: "Nothing differs from the original yet.",
+    });
+  });
+});
+
+describe("where corrections stand", () => {
+  it("is what was decided since", () => {
+    expect([...standings([MADE, DECIDED, { ...MADE, RecordID: "000000000003" }])]).toEqual([
+      ["000000000001", "rejected"],
+      ["000000000003", "pending"],
+    ]);
+  });
+
+  it("is told with who and when, for decisions too", () => {
+    expect(entryOf(MADE)).toMatchObject({ who: "u", at: "t", decision: undefined, damaged: false });
+    expect(entryOf(DECIDED)).toMatchObject({ who: "v", at: "t2", correction: undefined });
+    expect(entryOf({ Content: "x", Damaged: true, RecordID: "000000000009" } as unknown as Amendment).damaged).toBe(
+      true,
+    );
+  });
+
+  it("is decided by somebody else than the author, with the right and a name", () => {
+    expect(whyNotDecided("a@x", "b@x", true)).toBeUndefined();
+    expect(whyNotDecided("A@x", "a@X", true)).toContain("somebody else");
+    expect(whyNotDecided("a@x", "b@x", false)).toContain("Workspace.Amendment.Approve");
+    expect(whyNotDecided("a@x", null, true)).toContain("names nobody");
+  });
+});
+
+describe("the address of the corrections page", () => {
+  it("names scope, view, entity and record", () => {
+    expect(placeOf(parseHash("#/corrections"))).toMatchObject({ scope: "", view: "queue" });
+    expect(placeOf(parseHash("#/corrections/a%2Fb/entity/B%201"))).toMatchObject({
+      scope: "a/b",
+      view: "entity",
+      entity: "B 1",
+    });
+    expect(placeOf(parseHash("#/corrections/s/new?record=7"))).toMatchObject({ view: "new", record: 7 });
+    expect(placeOf(parseHash("#/corrections/s/nonsense?record=-1"))).toMatchObject({
+      view: "queue",
+      record: undefined,
+    });
+  });
+});

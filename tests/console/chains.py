@@ -1,0 +1,54 @@
+"""Chains for the console's tests: written over the API, damaged in the database file."""
+
+import hashlib
+import json
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+import httpx
+
+from tests.service.running import Service, eventually
+
+EVENTS = "/oi-api/provenance/events"
+
+
+def written(client: httpx.Client, scope: str, count: int, **members: Any) -> list[dict[str, Any]]:
+    """Append plant events to a scope and return them, oldest first."""
+    made = []
+    for number in range(count):
+        state = {"setpoint": 4.0 + number, "unit": "bar"}
+        body = {
+            "ActionType": "SetpointChanged",
+            "EntityType": "Pump",
+            "EntityID": f"rig-{number}",
+            "BeforeState": state,
+        }
+        body |= {"AfterState": {**state, "setpoint": 4.5 + number}, "ScopeKey": scope, **members}
+        reply = client.post(EVENTS, json=body)
+        assert reply.status_code == 201, reply.text
+        made.append(reply.json())
+    return made
+
+
+def signed(client: httpx.Client, scope: str, size: int) -> None:
+    """Return once a checkpoint covers so many records of a scope."""
+
+    def newest() -> int:
+        reply = client.get("/oi-api/provenance/checkpoint", params={"target": "DomainEvents", "scopeKey": scope})
+        return int(reply.json()["size"]) if reply.status_code == 200 else 0
+
+    eventually(newest, lambda covered: covered >= size, seconds=60)
+
+
+def edited(service: Service, scope: str, sequence: int, old: str, new: str, *, mend: bool = False) -> None:
+    """Edit the content of a plant event in the database file, and its Hash so that it fits when it is to be mended."""
+    where = "sequence = ? AND chain = (SELECT chain FROM chains WHERE target = 'DomainEvents' AND scope = ?)"
+    with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
+        [(content,)] = file.execute(f"SELECT canonical FROM records WHERE {where}", (sequence, scope)).fetchall()
+        assert old in content.decode()
+        other = content.decode().replace(old, new).encode()
+        assert json.loads(other)
+        change = "canonical = ?" + (", hash = ?" if mend else "")
+        values = (other, hashlib.sha256(other).hexdigest()) if mend else (other,)
+        file.execute(f"UPDATE records SET {change} WHERE {where}", (*values, sequence, scope))

@@ -1,0 +1,186 @@
+"""The corrections page: made by one, decided by another, read as a timeline."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.console.chains import written
+from tests.console.visits import Console, visiting
+from tests.service.running import Service
+
+EDITOR, ADMIN = "editor@plant-a.example", "admin@plant-a.example"
+AMENDMENTS = "/oi-api/provenance/amendments"
+
+
+@pytest.fixture(scope="module")
+def editor(service: Service) -> httpx.Client:
+    """Who makes the corrections that the tests look at."""
+    return service.caller(EDITOR)
+
+
+def corrected(client: httpx.Client, scope: str, entity: str = "B-1", **members: Any) -> dict[str, Any]:
+    """Make a correction over the API."""
+    body = {"ScopeKey": scope, "EntityType": "Batch", "EntityID": entity, "ReasonCategory": "other", **members}
+    states = {"OriginalRecord": {"ph": 7, "unit": "pH"}, "AmendedRecord": {"ph": 7.2, "unit": "pH"}}
+    reply = client.post(AMENDMENTS, json={**states, "ChangedFields": ["ph"], "ReasonText": "Misread.", **body})
+    assert reply.status_code == 201, reply.text
+    made: dict[str, Any] = reply.json()
+    return made
+
+
+def queue(console: Console, scope: str) -> Page:
+    """Open the corrections of a scope that wait for a decision."""
+    console.open(f"corrections/{scope}", "Corrections")
+    console.page.get_by_role("tab", name="To decide", selected=True).wait_for()
+    return console.page
+
+
+def test_record_is_corrected_by_one_and_approved_by_another(
+    console: Console, editor: httpx.Client, tmp_path: Path
+) -> None:
+    """From the record to its correction, reviewed and sent; its author cannot decide it, somebody else approves it."""
+    written(editor, "two people", 2)
+    console.sign_in(EDITOR).open("audit/DomainEvents/two people?record=2", "Audit log")
+    page = console.page
+    page.get_by_role("link", name="Correct it").click()
+    amended = page.get_by_label("Amended record")
+    expect(page.get_by_label("Original record")).to_have_value(re.compile('"setpoint": 5.5'))
+    page.get_by_role("button", name="Review").click()
+    expect(page.get_by_text("Nothing differs from the original yet.")).to_be_visible()
+    amended.fill('{"setpoint": 5.25, "unit": "bar", "checked": true}')
+    expect(page.get_by_text("Changed fields:").locator("xpath=..")).to_contain_text(re.compile("setpoint.*checked"))
+    page.get_by_label("Reason in words").fill("The valve was set to 5.25.")
+    console.looks_right("corrections-new")
+    page.get_by_role("button", name="Review").click()
+    expect(page.get_by_role("row", name="setpoint")).to_contain_text("5.25")
+    console.looks_right("corrections-review")
+    page.get_by_role("button", name="Send correction").click()
+    expect(page.get_by_text("It is record 000000000001, pending")).to_be_visible()
+    queue(console, "two people")
+    own = page.get_by_role("article", name="Correction 000000000001")
+    expect(own.get_by_role("button", name="Approve")).to_be_disabled()
+    expect(own.get_by_role("button", name="Reject")).to_be_disabled()
+    expect(own).to_contain_text("You made this correction; somebody else decides it.")
+    with console.another() as second:
+        other = queue(second.sign_in(ADMIN), "two people")
+        second.looks_right("corrections-queue")
+        other.get_by_role("article", name="Correction 000000000001").get_by_role("button", name="Approve").click()
+        second.looks_right("corrections-approve")
+        other.get_by_role("dialog").get_by_role("button", name="Approve").click()
+        expect(other.get_by_role("heading", name="Nothing waits for a decision")).to_be_visible()
+        second.stayed_clean()
+    page.get_by_role("link", name="rig-1").click()
+    expect(page.get_by_role("article", name="Correction 000000000001")).to_contain_text("approved")
+    expect(page.get_by_role("article", name="Decision 000000000002")).to_contain_text(
+        f"Approved: correction 000000000001, by {ADMIN}"
+    )
+    console.looks_right("corrections-timeline")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Printable report").click()
+    assert download.value.suggested_filename == "corrections-two_people-rig-1.html"
+    download.value.save_as(tmp_path / "report.html")
+    assert "The valve was set to 5.25." in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_rejection_says_why(console: Console, editor: httpx.Client) -> None:
+    """A rejection is not sent without a reason, which stands in the timeline then."""
+    corrected(editor, "rejected", "B-2")
+    page = queue(console.sign_in(ADMIN), "rejected")
+    page.get_by_role("button", name="Reject").click()
+    asked = page.get_by_role("dialog", name="Reject correction 000000000001")
+    asked.get_by_role("button", name="Reject").click()
+    expect(asked.get_by_text("Say why")).to_be_visible()
+    asked.get_by_label("Reason").fill("The meter shows 7.")
+    console.looks_right("corrections-reject")
+    asked.get_by_role("button", name="Reject").click()
+    expect(page.get_by_role("heading", name="Nothing waits for a decision")).to_be_visible()
+    page.get_by_role("tab", name="All corrections").click()
+    page.get_by_role("gridcell", name="rejection of 000000000001").click()
+    expect(page.get_by_role("article", name="Decision 000000000002")).to_contain_text("Because: The meter shows 7.")
+
+
+def test_correction_that_was_decided_meanwhile_says_so(console: Console, editor: httpx.Client) -> None:
+    """Who comes second is told how it was decided, and reloads."""
+    console.expected.append("409")
+    made = corrected(editor, "raced")
+    page = queue(console.sign_in(ADMIN), "raced")
+    page.get_by_role("button", name="Approve").click()
+    path = f"{AMENDMENTS}/{made['RecordID']}/reject"
+    approver = console.service.caller("approver@plant-a.example")
+    assert approver.post(path, params={"scopeKey": "raced"}, json={"RejectionReason": "first"}).status_code == 200
+    page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+    expect(page.get_by_text("It was decided meanwhile: it is rejected")).to_be_visible()
+    console.looks_right("corrections-decided-meanwhile")
+    page.get_by_role("button", name="Reload").click()
+    expect(page.get_by_role("heading", name="Nothing waits for a decision")).to_be_visible()
+
+
+def test_what_is_no_json_is_said_at_its_field(console: Console) -> None:
+    """A correction from scratch names what is missing and what is no JSON; nothing is sent."""
+    console.sign_in(EDITOR).open("corrections/scratch/new", "Corrections")
+    page = console.page
+    page.get_by_label("Original record").fill('{"a": 1, "a": 2}')
+    page.get_by_label("Amended record").fill("{")
+    page.get_by_role("button", name="Review").click()
+    expect(page.get_by_text('The name "a" is there twice')).to_be_visible()
+    expect(page.get_by_text("This is not JSON")).to_be_visible()
+    page.get_by_label("Amended record").fill('{"text": "\\ud800"}')
+    expect(page.get_by_text("holds half a character")).to_be_visible()
+    expect(page.get_by_text("Is required.")).to_have_count(2)
+    console.looks_right("corrections-faults")
+
+
+def test_what_the_service_refuses_is_said(console: Console) -> None:
+    """A refusal of the service is shown with its code and request, and the form keeps what was entered."""
+    console.expected.append("400")
+    console.sign_in(EDITOR).open("corrections/refused/new", "Corrections")
+    page = console.page
+    page.get_by_label("Entity type").fill("Batch")
+    page.get_by_label("Entity", exact=True).fill("B-1")
+    page.get_by_label("Amended record").fill('{"deep": ' + "[" * 130 + "]" * 130 + "}")
+    page.get_by_role("button", name="Review").click()
+    page.get_by_role("button", name="Send correction").click()
+    expect(page.get_by_role("alert").filter(has_text="INVALID_REQUEST")).to_contain_text("128 levels")
+    expect(page.get_by_label("Entity", exact=True)).to_have_value("B-1")
+
+
+def test_reader_is_offered_reading_alone(service: Service, editor: httpx.Client) -> None:
+    """A token that only reads corrections makes and decides none, says why, and meets no refusal."""
+    corrected(editor, "reader")
+    token = service.caller(ADMIN, "Workspace.Amendment.Read").headers["Authorization"].removeprefix("Bearer ")
+    with visiting(service) as console:
+        page = console.page
+        page.goto(f"{service.url}/console/")
+        page.get_by_label("API key or token").fill(token)
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("button", name="Sign out").wait_for()
+        queue(console, "reader")
+        expect(page.get_by_role("tab", name="New correction")).to_have_count(0)
+        expect(page.get_by_role("button", name="Approve")).to_be_disabled()
+        expect(page.get_by_text("does not carry Workspace.Amendment.Approve")).to_be_visible()
+        page.get_by_role("link", name="B-1").click()
+        expect(page.get_by_role("list", name="Timeline")).to_be_visible()
+        expect(page.get_by_role("link", name="000000000001")).to_have_count(0)
+        console.stayed_clean()
+
+
+def test_no_scope_and_no_entity_say_what_to_do(console: Console) -> None:
+    """Without a scope one is asked for; an entity without corrections says so."""
+    console.sign_in().open("corrections", "Corrections")
+    page = console.page
+    expect(page.get_by_role("heading", name="Which scope?")).to_be_visible()
+    page.get_by_label("Scope").fill("quiet")
+    page.get_by_role("button", name="Open").click()
+    expect(page.get_by_role("heading", name="Nothing waits for a decision")).to_be_visible()
+    page.get_by_role("tab", name="One entity").click()
+    expect(page.get_by_role("heading", name="Which entity?")).to_be_visible()
+    page.get_by_role("textbox", name="Entity").fill("B-9")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("heading", name="Nothing was corrected about it")).to_be_visible()
+    page.get_by_role("tab", name="All corrections").click()
+    expect(page.get_by_role("heading", name="Nothing was corrected")).to_be_visible()
+    console.looks_right("corrections-empty")

@@ -144,7 +144,7 @@ def test_what_the_service_refuses_is_said(console: Console) -> None:
     page.get_by_label("Amended record").fill('{"deep": ' + "[" * 130 + "]" * 130 + "}")
     page.get_by_role("button", name="Review").click()
     page.get_by_role("button", name="Send correction").click()
-    expect(page.get_by_role("alert").filter(has_text="INVALID_REQUEST")).to_contain_text("128 levels")
+    expect(page.get_by_role("alert").filter(has_text="BODY_NOT_JSON")).to_contain_text("100 levels")
     expect(page.get_by_label("Entity", exact=True)).to_have_value("B-1")
 
 

@@ -41,7 +41,7 @@ def answered(connection: socket.socket) -> httpx.Response:
 
 
 def test_a_target_has_a_longest_length(service: Service) -> None:
-    """Path and query of 8,192 bytes pass, one byte more is 414, whichever of the two is long."""
+    """Path and query of 32,768 bytes pass, one byte more is 414, whichever of the two is long."""
     client = service.anonymous()
     assert client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?"))).status_code == 200
     problem(client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?") + 1)), 414, "URI_TOO_LONG")
@@ -61,7 +61,7 @@ def test_headers_have_a_highest_number(service: Service) -> None:
 
 @pytest.mark.parametrize("size", [MAX_HEADER_BYTES, 300_000, 3_000_000])
 def test_headers_have_a_largest_size(service: Service, size: int) -> None:
-    """A large header passes below 32 KiB; above it is 431, and said before all of it has come."""
+    """A large header passes below 128 KiB; above it is 431, and said before all of it has come."""
     client = service.anonymous()
     assert client.get("/healthz", headers={"x-large": "a" * (MAX_HEADER_BYTES - 1024)}).status_code == 200
     problem(client.get("/healthz", headers={"x-large": "a" * size}), 431, "HEADERS_TOO_LARGE")

@@ -16,7 +16,8 @@ from shared.timestamps import now
 CACHED_TOKENS = 10_000
 TOUCH_SECONDS = 60
 LOOK_AGAIN_SECONDS = 1.0
-_NO_SALT = b"\0" * 16
+_NO_SALT, _NO_DIGEST = bytes(16), bytes(32)
+_BAD_KEY = "The API key is not valid."
 
 
 class Authenticator:
@@ -127,14 +128,14 @@ class Authenticator:
     async def _by_key(self, text: str) -> Principal:
         parts = api_keys.split(text)
         if parts is None:
-            raise unauthenticated("The API key is not valid.")
-        key = await self._find_key(parts[0])
-        # An unknown id costs the same work as a known one, so that ids cannot be told apart by time.
-        good = api_keys.matches(key.salt if key else _NO_SALT, key.digest if key else b"", parts[1])
+            raise unauthenticated(_BAD_KEY)
+        key = await self._matching_key(*parts)
         at = now()
-        if key is None or not good or key.revoked_at is not None or (key.expires_at and key.expires_at <= at):
-            raise unauthenticated("The API key is not valid.")
-        member = _enabled(await self._directory.team(), key.principal)
+        if key is None or key.revoked_at is not None or (key.expires_at and key.expires_at <= at):
+            raise unauthenticated(_BAD_KEY)
+        member = (await self._directory.team()).members.get(key.principal)
+        if member is None or not member.enabled:
+            raise unauthenticated(_BAD_KEY)
         await self._touch(key, at)
         return Principal(
             member_id=member.id,
@@ -146,15 +147,16 @@ class Authenticator:
             expires_at=key.expires_at,
         )
 
-    async def _find_key(self, key_id: str) -> ApiKey | None:
-        credentials = await self._credentials.current()
+    async def _matching_key(self, key_id: str, secret: str) -> ApiKey | None:
+        """Return the key of an id and a secret; a wrong secret costs what an unknown id does."""
+        key = _matching(await self._credentials.current(), key_id, secret)
         asked_at = time.monotonic()
-        if key_id not in credentials.keys and asked_at - self._looked_again_at > LOOK_AGAIN_SECONDS:
-            # Another process, the apply command for one, may have made it a moment ago. Not for every made-up id.
+        if key is None and asked_at - self._looked_again_at > LOOK_AGAIN_SECONDS:
+            # Another process, the apply command for one, may have made it a moment ago. Not for every made-up key.
             self._looked_again_at = asked_at
             self._credentials.invalidate()
-            credentials = await self._credentials.current()
-        return credentials.keys.get(key_id)
+            key = _matching(await self._credentials.current(), key_id, secret)
+        return key
 
     async def _touch(self, key: ApiKey, at: datetime) -> None:
         last = self._touched.get(key.key_id, key.last_used_at)
@@ -177,6 +179,12 @@ class Authenticator:
             credential_id=str(claims.get("uti", "")),
             expires_at=entra.expires_at(claims),
         )
+
+
+def _matching(credentials: Credentials, key_id: str, secret: str) -> ApiKey | None:
+    key = credentials.keys.get(key_id)
+    good = api_keys.matches(key.salt if key else _NO_SALT, key.digest if key else _NO_DIGEST, secret)
+    return key if good else None
 
 
 def _is_entra(token: str) -> bool:

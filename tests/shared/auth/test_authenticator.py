@@ -228,6 +228,29 @@ async def test_a_key_with_a_wrong_secret_reads_like_an_unknown_key(workspace: Wo
     assert (wrong.code, wrong.detail, wrong.members) == (unknown.code, unknown.detail, unknown.members)
 
 
+async def test_a_wrong_secret_is_looked_up_like_an_unknown_key(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ask the store once more, at most once a second together, so that time tells nobody which ids exist."""
+    key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
+    await workspace.authenticator(f"Bearer {key}", KEYS)
+    asked = 0
+    version = workspace.store.version
+
+    async def counted() -> int:
+        nonlocal asked
+        asked += 1
+        return await version()
+
+    monkeypatch.setattr(workspace.authenticator._credentials, "_version", counted)
+    for bad in (f"oik_AAAAAAAA_{key[-43:]}", f"{key[:-43]}{'A' * 43}"):
+        monkeypatch.setattr(workspace.authenticator, "_looked_again_at", float("-inf"))
+        before = asked
+        for _ in range(3):
+            await refusal(workspace, f"Bearer {bad}")
+        assert asked == before + 1
+
+
 async def test_an_expired_key_is_refused(workspace: Workspace) -> None:
     """A key past its expiry is like none."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key", expires_in_days=0)).api_key

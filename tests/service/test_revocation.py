@@ -1,0 +1,164 @@
+"""Revocation between two processes over one store: what one takes back, the other refuses within 15 seconds."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import jwt
+import pytest
+
+from tests.service.conftest import WORKSPACE
+from tests.service.running import ROOT, Service, eventually, problem
+
+PROMISED_SECONDS = 15.0
+REVOKE = """
+import asyncio, sys
+from pathlib import Path
+from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
+from shared.backends.embedded.sqlite import Database
+from shared.timestamps import now
+
+async def main():
+    database = Database(Path(sys.argv[1]), SCHEMA)
+    store = SqliteCredentialStore(database)
+    await {"key": store.revoke_key, "token": store.revoke_token}[sys.argv[2]](sys.argv[3], now())
+    await database.close()
+
+asyncio.run(main())
+"""
+OTHER = """
+import asyncio, sys
+from pathlib import Path
+from shared.settings import Settings
+from shared.wiring import Services
+from shared.auth.principals import Via
+from shared.errors import WorkspaceError
+
+async def main():
+    app = Services(Settings.read({"DATA_DIR": sys.argv[1]}))
+    for line in sys.stdin:
+        try:
+            await app.authenticator(f"Bearer {line.strip()}", frozenset({Via.JWT, Via.API_KEY}))
+        except WorkspaceError as error:
+            print(error.code, flush=True)
+        else:
+            print("LET_IN", flush=True)
+    await app.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service with the refresh that deployments have."""
+    running = Service(tmp_path_factory.mktemp("revocation") / "data", WORKSPACE).start()
+    yield running
+    running.stop()
+
+
+class Instance:
+    """Another process over the same store, that says of credentials whether it lets them in."""
+
+    def __init__(self, data_dir: Path) -> None:
+        command = [sys.executable, "-c", OTHER, str(data_dir)]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+
+    def says(self, credential: str) -> str:
+        """Return its word on a credential."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{credential}\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline().strip()
+
+    def close(self) -> None:
+        """End it."""
+        self._process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def other(plant: Service) -> Iterator[Instance]:
+    """Return the other process."""
+    running = Instance(plant.data_dir)
+    yield running
+    running.close()
+
+
+def _whoami(client: httpx.Client) -> int:
+    return client.get("/workspace/api/keys/whoami").status_code
+
+
+@pytest.mark.parametrize("kind", ["key", "token"])
+def test_what_another_process_revokes_is_refused_here(plant: Service, kind: str) -> None:
+    """A running service that has just let a credential in learns from the store alone that it was taken back."""
+    made = plant.anonymous(plant.key("editor@t")).post("/workspace/api/keys", json={"name": f"lost {kind}"}).json()
+    by_key = plant.anonymous(made["apiKey"])
+    token = by_key.get("/workspace/api/keys/jwt").json()["Token"]
+    by_token = plant.anonymous(token)
+    assert (_whoami(by_key), _whoami(by_token)) == (200, 200)
+    name = made["keyId"] if kind == "key" else jwt.decode(token, options={"verify_signature": False})["jti"]
+    command = [sys.executable, "-c", REVOKE, str(plant.data_dir / "workspace.sqlite"), kind, name]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=60)
+    revoked_at = time.monotonic()
+    eventually(lambda: _whoami(by_token), lambda status: status == 401, PROMISED_SECONDS)
+    if kind == "key":
+        left = PROMISED_SECONDS - (time.monotonic() - revoked_at)
+        eventually(lambda: _whoami(by_key), lambda status: status == 401, left)
+    else:
+        assert _whoami(by_key) == 200
+
+
+def test_what_is_revoked_here_is_refused_by_another_process(plant: Service, other: Instance) -> None:
+    """The other way round, with a token that the other process has seen and keeps the claims of."""
+    client = plant.caller("viewer@t")
+    token = client.headers["Authorization"].removeprefix("Bearer ")
+    assert other.says(token) == "LET_IN"
+    jti = jwt.decode(token, options={"verify_signature": False})["jti"]
+    assert client.delete(f"/workspace/api/keys/jwt/{jti}").status_code == 204
+    problem(client.get("/workspace/api/keys/whoami"), 401, "UNAUTHENTICATED")
+    eventually(lambda: other.says(token), lambda word: word == "UNAUTHENTICATED", PROMISED_SECONDS)
+
+
+def test_a_key_goes_with_its_tokens_everywhere(plant: Service, other: Instance) -> None:
+    """A revoked API key takes the tokens that came from it with it, in the other process too."""
+    owner = plant.anonymous(plant.key("editor@t"))
+    made = owner.post("/workspace/api/keys", json={"name": "gone"}).json()
+    token = plant.anonymous(made["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"]
+    eventually(lambda: other.says(made["apiKey"]), lambda word: word == "LET_IN", PROMISED_SECONDS)
+    assert other.says(token) == "LET_IN"
+    assert owner.delete(f"/workspace/api/keys/{made['keyId']}").status_code == 204
+    for credential in (token, made["apiKey"]):
+        eventually(
+            lambda credential=credential: other.says(credential),  # type: ignore[misc]  # bound now
+            lambda word: word == "UNAUTHENTICATED",
+            PROMISED_SECONDS,
+        )
+
+
+def test_nobody_learns_who_exists(plant: Service) -> None:
+    """An unknown key, a wrong secret, a revoked key and a disabled member's key are told apart by no answer."""
+    owner = plant.anonymous(plant.key("editor@t"))
+    made = owner.post("/workspace/api/keys", json={"name": "revoked"}).json()
+    owner.delete(f"/workspace/api/keys/{made['keyId']}")
+    good = plant.key("editor@t")
+    bad = [
+        f"oik_AAAAAAAA_{good[-43:]}",
+        good[:-43] + "A" * 43,
+        made["apiKey"],
+        plant.key("gone@t"),
+        "oik_",
+        good[:-1],
+        "oik_" + good[4:].lower(),
+    ]
+    answers = set()
+    for key in bad:
+        reply = plant.anonymous(key).get("/workspace/api/keys/whoami")
+        told = problem(reply, 401, "UNAUTHENTICATED")
+        told.pop("traceId")
+        answers.add((repr(sorted(told.items())), tuple(sorted(set(reply.headers) - {"date", "x-request-id"}))))
+    assert len(answers) == 1, answers

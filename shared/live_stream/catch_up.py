@@ -1,13 +1,15 @@
 """Replays to a stream that is live already: where live messages cannot be held back, the same ID marks a repeat."""
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
 
-from shared.errors import WorkspaceError
+from shared.errors import Kind, WorkspaceError
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History
 from shared.live_stream.ports import SingleStreams, Sleep
+from shared.live_stream.publishing import ATTEMPTS, FIRST_PAUSE_SECONDS
 from shared.live_stream.replay import REMEMBERED, Seen
 from shared.logs import fields, logger
 from shared.telemetry.ports import CurrentCatalog
@@ -98,6 +100,10 @@ class CatchUp:
             return f"The replay is longer than {self._most} impulses; ask for a shorter one."
         except WorkspaceError as error:
             return f"The replay failed: {error.code}."
+        except Exception:
+            # Whoever waits for a replay that has ended would wait for good.
+            _LOGGER.exception("a replay failed")
+            return "The replay failed."
         finally:
             self._waiting -= 1
         return ""
@@ -128,6 +134,21 @@ class CatchUp:
         async for text in texts:
             if count % LOOKED_FOR_EVERY == 0 and not await self._service.is_open(connection_id):
                 return False
-            await self._service.send(connection_id, text)
+            await self._send(connection_id, text)
             count += 1
         return True
+
+    async def _send(self, connection_id: str, text: bytes) -> None:
+        """Send one message; what the service will never take is left out, what it cannot take now is tried again."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                await self._service.send(connection_id, text)
+            except WorkspaceError as error:
+                if error.kind is not Kind.UNAVAILABLE:
+                    _LOGGER.warning("the service refuses a message", extra=fields(code=error.code))
+                    return
+                if attempt == ATTEMPTS:
+                    raise
+            else:
+                return
+            await self._sleep(FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1))  # noqa: S311  no secret

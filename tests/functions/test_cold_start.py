@@ -11,6 +11,7 @@ from tests.service.running import ROOT
 HEAVY: Final = {
     "ariadne",
     "azure.kusto",
+    "azure.monitor",
     "azure.storage",
     "duckdb",
     "graphql",

@@ -54,6 +54,8 @@ var liveHub = 'live'
 // What the platform reads.
 var platformSettings = {
   APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${clientId};Authorization=AAD'
+  // The exporter of traces and metrics would tell Microsoft about its own use.
+  APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL: 'true'
   // The root leads to the web console.
   AzureWebJobsDisableHomepage: 'true'
   AzureWebJobsStorage__accountName: hostStorageName

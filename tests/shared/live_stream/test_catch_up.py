@@ -28,6 +28,8 @@ class Service:
         self.sent: list[bytes] = []
         self.closed: list[tuple[str, str]] = []
         self.open_for = 1_000_000
+        self.tries = 0
+        self.failures: list[WorkspaceError] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.most_at_once = self.at_once = 0
@@ -35,6 +37,9 @@ class Service:
     async def send(self, connection_id: str, text: bytes) -> None:
         """Take a message once the gate is open."""
         assert connection_id
+        self.tries += 1
+        if self.failures:
+            raise self.failures.pop(0)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         await self.gate.wait()
@@ -57,7 +62,7 @@ class Table(History):
     def __init__(self, *readings: Sequence[str]) -> None:
         self.readings = list(readings)
         self.asked: list[tuple[datetime, datetime]] = []
-        self.error: WorkspaceError | None = None
+        self.error: Exception | None = None
 
     async def pages(self, connections: Sequence[str], since: datetime, until: datetime = SINCE) -> AsyncIterator[Any]:
         """Give one page of what the table holds now."""
@@ -141,6 +146,26 @@ async def test_an_engine_that_fails() -> None:
     table.error = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "secret")
     await replays(table, service).run("c", ASKED)
     assert service.closed == [("c", "The replay failed: QUERY_ENGINE_UNAVAILABLE.")]
+
+
+async def test_an_error_that_nobody_foresaw() -> None:
+    """Whatever ends a replay early, the stream is closed, so that nobody waits for the rest."""
+    service, table = Service(), Table()
+    table.error = KeyError("secret")
+    await replays(table, service).run("c", ASKED)
+    assert service.closed == [("c", "The replay failed.")]
+
+
+async def test_messages_that_the_service_does_not_take() -> None:
+    """One that it cannot take now is sent again; one that it never takes is left out, and the rest goes on."""
+    service, table = Service(), Table(["1", "2"], [])
+    busy = WorkspaceError(Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE", "busy")
+    service.failures = [busy, busy, WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "no")]
+    await replays(table, service).run("c", ASKED)
+    assert (service.sent, service.tries, service.closed) == ([b"2"], 4, [])
+    service.failures = [busy] * 3
+    await replays(Table(["1"], []), service).run("c", ASKED)
+    assert service.closed == [("c", "The replay failed: LIVE_STREAM_UNAVAILABLE.")]
 
 
 async def test_few_at_once_and_the_rest_in_line() -> None:

@@ -1,0 +1,46 @@
+import type { Connection, Surface } from "./catalog.ts";
+import type { Client } from "./client.ts";
+
+interface Page<Node> {
+  nodes: Node[];
+  pageInfo: { hasNextPage: boolean; endCursor: string | null };
+}
+
+const CONNECTIONS = `query Connections($after: String) {
+  connections(first: 200, after: $after) {
+    nodes { id name type status surfaces { id name } stats { messagesReceived lastMessage } }
+    pageInfo { hasNextPage endCursor }
+  }
+}`;
+
+const SURFACES = `query Surfaces($after: String) {
+  surfaces(first: 200, after: $after) {
+    nodes { id name description connections { id name } }
+    pageInfo { hasNextPage endCursor }
+  }
+}`;
+
+/** Gives every connection, in order of their lookups; needs Workspace.Catalog.Read. */
+export function connections(api: Client, signal?: AbortSignal): Promise<Connection[]> {
+  return all(async (after) => {
+    return (await api.graphql<{ connections: Page<Connection> }>(CONNECTIONS, { after }, signal)).connections;
+  });
+}
+
+/** Gives every surface, in order of their lookups; needs Workspace.Catalog.Read. */
+export function surfaces(api: Client, signal?: AbortSignal): Promise<Surface[]> {
+  return all(async (after) => (await api.graphql<{ surfaces: Page<Surface> }>(SURFACES, { after }, signal)).surfaces);
+}
+
+async function all<Node>(load: (after: string | null) => Promise<Page<Node>>): Promise<Node[]> {
+  const nodes: Node[] = [];
+  let after: string | null = null;
+  for (;;) {
+    const page = await load(after);
+    nodes.push(...page.nodes);
+    if (!page.pageInfo.hasNextPage) {
+      return nodes;
+    }
+    after = page.pageInfo.endCursor;
+  }
+}

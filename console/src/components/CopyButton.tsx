@@ -1,0 +1,21 @@
+import { Button } from "./Button.tsx";
+import { toast } from "./toasts.ts";
+
+interface Props {
+  text: string;
+  /** What is copied: "SHA-256 of pump-rig". */
+  of: string;
+}
+
+/** Copies a text that is too long to type. */
+export function CopyButton({ text, of }: Props) {
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      toast("Copied");
+    } catch {
+      toast("The browser does not let pages copy. Select the text instead.", "bad");
+    }
+  };
+  return <Button kind="quiet" icon="copy" label={`Copy ${of}`} onClick={() => void copy()} />;
+}

@@ -1,0 +1,78 @@
+import type { DownloadFile } from "@/api/downloads.ts";
+import { CopyButton } from "@/components/CopyButton.tsx";
+import { toast } from "@/components/toasts.ts";
+import { bytes, count } from "@/format.ts";
+import { one } from "./calls.ts";
+import css from "./Downloads.module.css";
+
+interface Props {
+  files: readonly DownloadFile[];
+  downloadId: string;
+}
+
+/** The files of a download, with links that save them. */
+export function Files({ files, downloadId }: Props) {
+  return (
+    <div class={css.files}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">File</th>
+            <th scope="col">Rows</th>
+            <th scope="col">Size</th>
+            <th scope="col">SHA-256</th>
+          </tr>
+        </thead>
+        <tbody>
+          {files.map((file, index) => (
+            <tr key={file.sha256 + file.url}>
+              <td>
+                <a
+                  href={file.url}
+                  download
+                  rel="noreferrer"
+                  onClick={(event) => {
+                    if (new Date(file.urlExpiresAt) <= new Date()) {
+                      event.preventDefault();
+                      void renewed(downloadId, index);
+                    }
+                  }}
+                >
+                  {nameOf(files, index)}
+                </a>
+              </td>
+              <td>{count(file.rows)}</td>
+              <td>{bytes(file.bytes)}</td>
+              <td>
+                <span class={css.digest}>
+                  <code title={file.sha256}>{file.sha256}</code>
+                  <CopyButton text={file.sha256} of={`SHA-256 of ${nameOf(files, index)}`} />
+                </span>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Saves a file whose link has ended, by a fresh one. */
+async function renewed(downloadId: string, index: number): Promise<void> {
+  try {
+    const fresh = (await one(downloadId)).files[index];
+    if (fresh) {
+      window.location.assign(fresh.url);
+    }
+  } catch (error) {
+    toast(error instanceof Error ? error.message : String(error), "bad");
+  }
+}
+
+/** The connection, with the part's number where there is more than one file of it. */
+function nameOf(files: readonly DownloadFile[], index: number): string {
+  const { connection } = files[index] as DownloadFile;
+  const parts = files.filter((each) => each.connection === connection).length;
+  const part = files.slice(0, index + 1).filter((each) => each.connection === connection).length;
+  return parts === 1 ? connection : `${connection}, part ${part} of ${parts}`;
+}

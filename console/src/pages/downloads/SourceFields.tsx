@@ -1,0 +1,84 @@
+import { useEffect } from "preact/hooks";
+import type { Connection, Surface } from "@/api/catalog.ts";
+import { api } from "@/api/index.ts";
+import { connections, surfaces } from "@/api/plant.ts";
+import { Field, Select } from "@/components/Field.tsx";
+import { ErrorNotice } from "@/components/Notice.tsx";
+import { useResource } from "@/components/useResource.ts";
+import { useCan } from "@/session/hooks.ts";
+import type { Source } from "./calls.ts";
+
+const KINDS: readonly { value: Source["kind"]; label: string }[] = [
+  { value: "connection", label: "One connection" },
+  { value: "surface", label: "All connections of a surface" },
+  { value: "within", label: "One connection of a surface" },
+];
+
+interface Props {
+  source: Source;
+  onChange: (source: Source) => void;
+}
+
+/** What to download: chosen from the catalog, or by lookup where the token does not read that. */
+export function SourceFields({ source, onChange }: Props) {
+  const readable = useCan("Workspace.Catalog.Read");
+  const catalog = useResource(async (signal) => (readable ? await both(signal) : undefined), [readable]);
+  const change = (part: Partial<Source>) => onChange({ ...source, ...part });
+  const surface = catalog.data?.surfaces.find((each) => each.id === source.surface);
+  const offered = (source.kind === "within" ? surface?.connections : catalog.data?.connections) ?? [];
+  const first = offered[0]?.id;
+  useEffect(() => {
+    if (catalog.data && first !== undefined && !offered.some((each) => each.id === source.connection)) {
+      change({ connection: first });
+    }
+  }, [catalog.data, first, source.kind, source.surface]);
+  useEffect(() => {
+    const known = catalog.data?.surfaces[0];
+    if (known && source.kind !== "connection" && !surface) {
+      change({ surface: known.id });
+    }
+  }, [catalog.data, source.kind]);
+  return (
+    <>
+      <Select label="What" value={source.kind} options={KINDS} onChange={(kind) => change({ kind })} />
+      {source.kind !== "connection" && (
+        <Choice
+          label="Surface"
+          value={source.surface}
+          among={readable ? (catalog.data?.surfaces ?? []) : undefined}
+          onChange={(value) => change({ surface: value })}
+        />
+      )}
+      {source.kind !== "surface" && (
+        <Choice
+          label="Connection"
+          value={source.connection}
+          among={readable ? offered : undefined}
+          onChange={(value) => change({ connection: value })}
+        />
+      )}
+      {catalog.error !== undefined && <ErrorNotice error={catalog.error} onRetry={catalog.reload} />}
+    </>
+  );
+}
+
+interface ChoiceProps {
+  label: string;
+  value: string;
+  /** Undefined where the catalog is closed to the token. */
+  among: readonly { id: string; name: string }[] | undefined;
+  onChange: (value: string) => void;
+}
+
+function Choice({ label, value, among, onChange }: ChoiceProps) {
+  if (among === undefined) {
+    return <Field label={label} value={value} hint="Its lookup key" mono onInput={(text) => onChange(text.trim())} />;
+  }
+  const options = among.map(({ id, name }) => ({ value: id, label: name === id ? id : `${name} (${id})` }));
+  return <Select label={label} value={value} options={options} onChange={onChange} />;
+}
+
+async function both(signal: AbortSignal): Promise<{ connections: Connection[]; surfaces: Surface[] }> {
+  const [first, second] = await Promise.all([connections(api, signal), surfaces(api, signal)]);
+  return { connections: first, surfaces: second };
+}

@@ -1,0 +1,40 @@
+/** A range up to now. */
+export interface Preset {
+  label: string;
+  hours: number;
+}
+
+export const PRESETS: readonly Preset[] = [
+  { label: "Last hour", hours: 1 },
+  { label: "24 hours", hours: 24 },
+  { label: "7 days", hours: 7 * 24 },
+  { label: "30 days", hours: 30 * 24 },
+];
+
+/** What the two fields hold: local times, as `datetime-local` writes them. */
+export interface Range {
+  start: string;
+  end: string;
+}
+
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+
+/** The range of a preset; its end is the minute that begins next, so that what was just measured is in. */
+export function upToNow(hours: number, now: Date): Range {
+  const end = Math.ceil(now.getTime() / MINUTE_MS) * MINUTE_MS;
+  return { start: asLocal(new Date(end - hours * HOUR_MS)), end: asLocal(new Date(end)) };
+}
+
+/** A local time as `datetime-local` writes it: 2026-11-21T14:03. */
+export function asLocal(time: Date): string {
+  const two = (value: number) => String(value).padStart(2, "0");
+  const day = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
+  return `${day}T${two(time.getHours())}:${two(time.getMinutes())}`;
+}
+
+/** The instant of a local time, RFC 3339 in UTC; what is no time stays as it is, so that the service names the field. */
+export function asInstant(local: string): string {
+  const time = new Date(local);
+  return Number.isNaN(time.getTime()) ? local : time.toISOString();
+}

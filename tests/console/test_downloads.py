@@ -1,0 +1,82 @@
+"""The page of downloads: started, watched, saved, cancelled."""
+
+import hashlib
+import re
+
+from playwright.sync_api import expect
+
+from tests.console.visits import Console, visiting
+from tests.service.running import Service, eventually
+
+CONNECTION = "line-gateway"
+ROWS = 40
+
+
+def _archived(service: Service) -> None:
+    """Send messages and wait until a download holds them."""
+    editor = service.caller("editor@plant-a.example")
+    messages = [{"messageId": f"dl-{number}", "torque": number / 4} for number in range(ROWS)]
+    assert editor.post(f"/oi-api/telemetry/{CONNECTION}", json=messages).status_code == 202
+    body = {"dateRange": {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00:00Z"}}
+
+    def rows() -> int:
+        reply = editor.post(
+            f"/oi-api/downloads/data-connections/{CONNECTION}", json=body, headers={"Prefer": "wait=60"}
+        )
+        return int(reply.json()["progress"]["rows"])
+
+    eventually(rows, lambda found: found >= ROWS, 90)
+
+
+def test_download_is_started_and_saved(console: Console) -> None:
+    """A download is started in the form, gets done by itself, and its file has the SHA-256 that the page shows."""
+    _archived(console.service)
+    page = console.sign_in().open("downloads", "Downloads").page
+    expect(page.get_by_role("heading", name="No downloads")).to_be_visible()
+    page.get_by_label("Connection").select_option(CONNECTION)
+    page.get_by_role("button", name="7 days").click()
+    page.get_by_role("button", name="Start download").click()
+    job = page.get_by_role("article", name=re.compile(f"{CONNECTION}, completed"))
+    expect(job).to_contain_text(f"{ROWS} rows", timeout=60_000)
+    console.looks_right("downloads")
+    with page.expect_download() as saving:
+        job.get_by_role("link").click()
+    digest = hashlib.sha256(saving.value.path().read_bytes()).hexdigest()
+    expect(job.locator("code")).to_have_text(digest)
+    job.get_by_role("button", name="Copy SHA-256").click()
+
+
+def test_refused_range_is_told_at_its_field(console: Console) -> None:
+    """A range that the service refuses is told with its code; the form stays as it was."""
+    console.expected.append("400")
+    page = console.sign_in().open("downloads?connection=pump-rig", "Downloads").page
+    page.get_by_label("From").fill("2026-05-02T00:00")
+    page.get_by_label("Up to").fill("2026-05-01T00:00")
+    page.get_by_role("button", name="Start download").click()
+    expect(page.get_by_role("alert").first).to_contain_text("INVALID_REQUEST")
+    expect(page.get_by_label("From")).to_have_value("2026-05-02T00:00")
+
+
+def test_surfaces_offer_their_connections(console: Console) -> None:
+    """Within a surface only its connections are offered."""
+    page = console.sign_in().open("downloads?surface=packaging", "Downloads").page
+    expect(page.get_by_label("Surface")).to_have_value("packaging")
+    page.get_by_label("What").select_option("within")
+    offered = page.get_by_label("Connection").locator("option")
+    expect(offered).to_have_count(3)
+    expect(page.get_by_label("Connection")).to_have_value("filler-sim")
+
+
+def test_token_without_the_catalog(service: Service) -> None:
+    """A token that may download and nothing else types the lookup, and asks for nothing that it may not."""
+    token = service.caller("editor@plant-a.example", "Workspace.ColdData.Export").headers["Authorization"]
+    with visiting(service) as console:
+        page = console.page
+        page.goto(f"{service.url}/console/#/downloads")
+        page.get_by_label("API key or token").fill(token.removeprefix("Bearer "))
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_label("Connection").fill("pump-rig")
+        page.get_by_role("button", name="Last hour").click()
+        page.get_by_role("button", name="Start download").click()
+        expect(page.get_by_role("article", name=re.compile("pump-rig, completed"))).to_be_visible(timeout=60_000)
+        console.stayed_clean()

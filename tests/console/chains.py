@@ -52,3 +52,10 @@ def edited(service: Service, scope: str, sequence: int, old: str, new: str, *, m
         change = "canonical = ?" + (", hash = ?" if mend else "")
         values = (other, hashlib.sha256(other).hexdigest()) if mend else (other,)
         file.execute(f"UPDATE records SET {change} WHERE {where}", (*values, sequence, scope))
+
+
+def destroyed(service: Service, scope: str, sequence: int) -> None:
+    """Put something that is no record in the place of a plant event, in the database file."""
+    where = "sequence = ? AND chain = (SELECT chain FROM chains WHERE target = 'DomainEvents' AND scope = ?)"
+    with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
+        file.execute(f"UPDATE records SET canonical = ? WHERE {where}", (b"garbage", sequence, scope))

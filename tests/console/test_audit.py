@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.console.chains import edited, signed, written
+from tests.console.chains import destroyed, edited, signed, written
 from tests.console.visits import Console, visiting
 from tests.service.running import Service
 
@@ -33,10 +33,10 @@ def listed(page: Page) -> list[str]:
     return page.get_by_role("row").locator("td:first-child").all_inner_texts()
 
 
-def steps(page: Page) -> list[str]:
-    """Return how each step of a proof ended."""
-    headings = page.get_by_role("dialog").get_by_role("heading", level=3).all_inner_texts()
-    return [re.split(r"\s+", heading)[-1] for heading in headings]
+def expect_steps(page: Page, *ends: str) -> None:
+    """Wait until the steps of a proof ended in these ways."""
+    headings = page.get_by_role("dialog").get_by_role("heading", level=3)
+    expect(headings).to_have_text([re.compile(rf"{end}$") for end in ends])
 
 
 def dialog(page: Page, title: str) -> Locator:
@@ -147,20 +147,34 @@ def test_record_is_proven_and_the_proof_fails_when_it_is_edited(console: Console
     page.get_by_role("button", name="Prove this record").click()
     proof = dialog(page, "Proof of record 000000000003")
     expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
-    assert steps(page) == ["holds"] * 5
+    expect_steps(page, *["holds"] * 5)
     console.looks_right("audit-proven")
     proof.get_by_role("button", name="Prove again").click()
     expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
-    assert steps(page) == ["holds"] * 6
+    expect_steps(page, *["holds"] * 6)
     edited(console.service, "proven", 3, "rig-2", "rig-8")
     proof.get_by_role("button", name="Prove again").click()
     expect(proof.get_by_text("Not proven")).to_be_visible()
-    assert steps(page) == ["fails", "holds", "holds", "holds", "holds", "fails"]
+    expect_steps(page, "fails", "holds", "holds", "holds", "holds", "fails")
     console.looks_right("audit-not-proven")
     edited(console.service, "proven", 3, "rig-8", "rig-7", mend=True)
     proof.get_by_role("button", name="Prove again").click()
     expect(proof.get_by_text("Not proven")).to_be_visible()
-    assert steps(page) == ["holds", "holds", "holds", "holds", "holds", "fails"]
+    expect_steps(page, "holds", "holds", "holds", "holds", "holds", "fails")
+
+
+def test_damaged_record_is_shown_as_such(console: Console, editor: httpx.Client) -> None:
+    """What stands in its place is shown, its neighbours say that they do not link, and no proof is offered."""
+    written(editor, "damaged", 3)
+    destroyed(console.service, "damaged", 2)
+    page = opened(console.sign_in(), "damaged")
+    page.get_by_role("gridcell", name="damaged", exact=True).click()
+    record = page.get_by_role("region", name="Record 000000000002")
+    expect(record.get_by_role("alert")).to_contain_text("This record is damaged in the store")
+    expect(record).to_contain_text("garbage")
+    expect(record).to_contain_text("not the digest of what is shown")
+    expect(record.get_by_role("button", name="Prove this record")).to_have_count(0)
+    console.looks_right("audit-damaged")
 
 
 def test_proof_uses_the_readers_own_key(console: Console, editor: httpx.Client) -> None:

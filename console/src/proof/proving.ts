@@ -206,17 +206,17 @@ async function growthStep(
 ): Promise<void> {
   const { note } = kept;
   if (!note) return;
-  const earlier = await proving.trust("growth", "The checkpoint that you kept is refused.", () =>
+  const earlier = await proving.trust("growth", "The checkpoint that was kept is refused.", () =>
     openedCheckpoint(note, key),
   );
   if (!earlier) return;
   if (earlier.origin !== originOf(chain.workspace, chain.target, chain.scopeKey)) {
-    proving.say("growth", "fails", "The checkpoint that you kept belongs to another chain.");
+    proving.say("growth", "fails", "The checkpoint that was kept belongs to another chain.");
     return;
   }
   const sizes = { "Records then": String(earlier.size), "Records now": String(checkpoint.size) };
   if (earlier.size > checkpoint.size) {
-    proving.say("growth", "fails", "The chain is shorter than it was in the checkpoint that you kept.", sizes);
+    proving.say("growth", "fails", "The chain is shorter than it was in the checkpoint that was kept.", sizes);
     return;
   }
   const hashes = decoded(earlier.size === checkpoint.size ? [] : await sources.growth(earlier.size, checkpoint.size));
@@ -225,14 +225,14 @@ async function growthStep(
     proving.say(
       "growth",
       "holds",
-      "The chain begins with all records of the checkpoint that you kept, unchanged.",
+      "The chain begins with all records of the checkpoint that was kept, unchanged.",
       sizes,
     );
   } else {
     proving.say(
       "growth",
       "fails",
-      "The chain is not the one of the checkpoint that you kept: it was rewritten.",
+      "The chain is not the one of the checkpoint that was kept: it was rewritten.",
       sizes,
     );
   }

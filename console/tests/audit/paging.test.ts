@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Window } from "@/api/provenance.ts";
-import { type Ask, newer, older, open, PAGE, recordAt } from "@/pages/audit/paging.ts";
+import { type Ask, COUNTED, newer, older, open, PAGE, recordAt } from "@/pages/audit/paging.ts";
 import { type JsonObject, recordId, sequenceOf } from "@/proof/record.ts";
 
 const { signal } = new AbortController();
@@ -64,7 +64,21 @@ describe("a listing", () => {
       150,
       false,
     ]);
-    expect((await newer(ask, {}, listing, signal)).count).toBe(3 * PAGE - 150);
+    expect(await newer(ask, {}, listing, signal)).toEqual({ count: COUNTED, more: true });
+  });
+
+  it("goes down past RecordIDs that somebody forged", async () => {
+    for (const place of [PAGE, 2 * PAGE]) chain[place] = { RecordID: "999999999999", ActionType: "Forged" };
+    const byPlace: Ask = async ({ toSequence = chain.length, limit }) => ({
+      records: chain.slice(0, toSequence).reverse().slice(0, limit),
+      hasMore: toSequence > limit,
+    });
+    let listing = await open(byPlace, {}, chain.length, signal);
+    for (let pages = 0; listing.hasMore; pages += 1) {
+      expect(pages).toBeLessThan(5);
+      listing = await older(byPlace, {}, listing, signal);
+    }
+    expect(places(listing.rows).slice(-3)).toEqual([3, 2, 1]);
   });
 
   it("asks for nothing below the first record", async () => {
@@ -76,9 +90,12 @@ describe("a listing", () => {
 
   it("is empty for a chain that nobody wrote to", async () => {
     chain = [];
-    expect(await open(ask, {}, undefined, signal)).toEqual({ top: 0, rows: [], hasMore: false });
+    expect(await open(ask, {}, undefined, signal)).toEqual({ top: 0, low: 1, rows: [], hasMore: false });
     grow(1);
-    expect(await newer(ask, {}, { top: 0, rows: [], hasMore: false }, signal)).toEqual({ count: 1, more: false });
+    expect(await newer(ask, {}, { top: 0, low: 1, rows: [], hasMore: false }, signal)).toEqual({
+      count: 1,
+      more: false,
+    });
   });
 });
 

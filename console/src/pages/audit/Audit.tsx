@@ -30,7 +30,7 @@ export default function Audit({ route }: PageProps) {
     <Page
       title="Audit log"
       description="Who did what and when: appended once, chained by hashes, never changed."
-      actions={whole && <Actions chainTarget={place.chain.target} onOpen={setShown} />}
+      actions={whole && <Actions place={place} onOpen={setShown} />}
     >
       <ChainPicker key={place.chain.target} chain={place.chain} />
       {whole ? (
@@ -45,8 +45,8 @@ export default function Audit({ route }: PageProps) {
   );
 }
 
-function Actions({ chainTarget, onOpen }: { chainTarget: string; onOpen: (open: Open) => void }) {
-  const canWrite = useCan("Workspace.Provenance.Write") && chainTarget !== "DomainAmendments";
+function Actions({ place, onOpen }: { place: Place; onOpen: (open: Open) => void }) {
+  const canWrite = useCan("Workspace.Provenance.Write") && place.chain.target !== "DomainAmendments";
   const canExport = useCan("Workspace.Provenance.Export");
   const canVerify = useCan("Workspace.Provenance.Verify");
   return (
@@ -62,7 +62,7 @@ function Actions({ chainTarget, onOpen }: { chainTarget: string; onOpen: (open: 
         </Button>
       )}
       {canVerify && (
-        <Button kind="primary" icon="chain" onClick={() => onOpen("verify")}>
+        <Button kind={place.record === undefined ? "primary" : "plain"} icon="chain" onClick={() => onOpen("verify")}>
           Verify chain
         </Button>
       )}

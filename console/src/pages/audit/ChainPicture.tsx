@@ -30,11 +30,19 @@ interface Props {
 export function ChainPicture({ chain, picture, onGo }: Props) {
   const { nodes, links, branch, checkpoint } = picture;
   const width = 2 * MARGIN + (nodes.length - 1) * STEP;
+  // Without a checkpoint nothing stands above the chain.
+  const top = checkpoint ? 0 : AXIS - 48;
   return (
     <figure class={css.figure}>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
       <section class={css.scroll} tabIndex={0} aria-label="Picture of the chain">
-        <svg width={width} height={HEIGHT} viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={picture.text}>
+        <svg
+          width={width}
+          height={HEIGHT - top}
+          viewBox={`0 ${top} ${width} ${HEIGHT - top}`}
+          role="img"
+          aria-label={picture.text}
+        >
           {links.map((link, index) => (
             <Link key={`link ${nodes[index]?.label}`} link={link} from={x(index)} to={x(index + 1)} />
           ))}

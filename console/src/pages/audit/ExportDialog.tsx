@@ -120,8 +120,8 @@ function Done({
   return (
     <>
       <Notice kind="warn" title="The file is a prefix: there are more records">
-        {name} holds the oldest {bytes(done.size)} of them. Narrow the dates for several files, or fetch the whole chain
-        with the verifier's own command; it needs a token in OI_TOKEN.
+        {name} holds the oldest of them, {bytes(done.size)}. Narrow the dates for several files, or fetch the whole
+        chain with the verifier's own command; it needs a token in OI_TOKEN.
       </Notice>
       <CodeBlock code={fetchCommand(window.location.origin, chain)} label="Command that fetches the whole chain" />
     </>

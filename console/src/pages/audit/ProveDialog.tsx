@@ -37,7 +37,6 @@ export function ProveDialog({ chain, record, onClose }: Props) {
     const abort = new AbortController();
     const change = (of: (before: Run) => Run) => abort.signal.aborted || setRun(of);
     const told = (step: Step) => change((before) => ({ ...before, steps: [...before.steps, step] }));
-    setRun(BEGUN);
     prove({ ...chain, workspace }, record, key.trim() || undefined, told, abort.signal).then(
       (proof) => change((before) => ({ ...before, proof })),
       (error: unknown) => isAbort(error) || change((before) => ({ ...before, error })),
@@ -45,7 +44,10 @@ export function ProveDialog({ chain, record, onClose }: Props) {
     return () => abort.abort();
   }, [turn]);
   const busy = run.proof === undefined && run.error === undefined;
-  const again = () => setTurn(turn + 1);
+  const again = () => {
+    setRun(BEGUN);
+    setTurn(turn + 1);
+  };
   return (
     <Dialog
       title={`Proof of record ${record.id}`}

@@ -91,12 +91,16 @@ function Content({
     <div class={css.panelBody}>
       <div class={css.said}>
         <strong>{record.action}</strong>
-        <span>
-          {record.entityType} <b>{record.entityId}</b>
-        </span>
-        <span class={css.soft}>
-          <Time at={record.time} precise /> by {record.who || "nobody that it names"}
-        </span>
+        {!record.damaged && (
+          <>
+            <span>
+              {record.entityType} <b>{record.entityId}</b>
+            </span>
+            <span class={css.soft}>
+              <Time at={record.time} precise /> by {record.who || "nobody that it names"}
+            </span>
+          </>
+        )}
       </div>
       <div class={css.buttons}>
         {!record.damaged && (

@@ -54,7 +54,7 @@ export function RecordTable({ place, listed, onOpen, onNewest }: Props) {
         label="Records, newest first"
         columns={place.record === undefined ? COLUMNS : FEWER}
         rows={listing.rows}
-        rowKey={(row) => row.id}
+        rowKey={(row) => `${row.id} ${row.hash}`}
         selected={place.record === undefined ? undefined : (row) => row.sequence === place.record}
         onOpen={(row) => onOpen(row.sequence)}
         onEnd={more}

@@ -8,6 +8,8 @@ export type Ask = (window: Window, signal: AbortSignal) => Promise<Found>;
 export interface Listing {
   /** Last sequence of the chain when it was opened, or the record that the reader went to; 0 for an empty chain. */
   readonly top: number;
+  /** Everything from this sequence on was read. */
+  readonly low: number;
   readonly rows: readonly Shown[];
   /** There are older records that match. */
   readonly hasMore: boolean;
@@ -15,7 +17,7 @@ export interface Listing {
 
 export const PAGE = 200;
 /** So many newer records are counted; then the count says "or more". */
-export const COUNTED = 1000;
+export const COUNTED = 100;
 
 /**
  * Opens a chain at its end, or at a record.
@@ -29,17 +31,23 @@ export async function open(
   signal: AbortSignal,
 ): Promise<Listing> {
   const top = from ?? (await tip(ask, signal));
-  if (top === 0) return { top: 0, rows: [], hasMore: false };
-  return older(ask, filters, { top, rows: [], hasMore: true }, signal);
+  if (top === 0) return { top: 0, low: 1, rows: [], hasMore: false };
+  return older(ask, filters, { top, low: top + 1, rows: [], hasMore: true }, signal);
 }
 
 /** Returns a listing with a further page of older records. */
 export async function older(ask: Ask, filters: Filters, listing: Listing, signal: AbortSignal): Promise<Listing> {
-  const last = listing.rows.at(-1);
-  const toSequence = last ? last.sequence - 1 : listing.top;
+  const toSequence = listing.low - 1;
   if (toSequence < 1) return { ...listing, hasMore: false };
   const found = await ask({ ...filters, toSequence, limit: PAGE }, signal);
-  return { ...listing, rows: [...listing.rows, ...found.records.map(shown)], hasMore: found.hasMore };
+  const rows = found.records.map(shown);
+  return { ...listing, low: lowest(rows, toSequence), rows: [...listing.rows, ...rows], hasMore: found.hasMore };
+}
+
+/** Returns where the next page ends. A RecordID that somebody forged must not lead back to what was read. */
+function lowest(rows: readonly Shown[], toSequence: number): number {
+  const sound = rows.findLast(({ sequence }) => sequence > 0 && sequence <= toSequence);
+  return sound?.sequence ?? Math.max(1, toSequence + 1 - rows.length);
 }
 
 /** How many records that match stand above a listing; `more` where counting stopped. */

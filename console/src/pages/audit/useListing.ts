@@ -54,7 +54,9 @@ export function useListing({ chain, filters, at }: Place): Listed {
     return () => work.current?.abort();
   }, [key, turn]);
 
-  useNewer(ask, state.listing, (signal, listing) => newer(ask, filters, listing, signal).then(setAbove));
+  useNewer(ask, above.more ? undefined : state.listing, (signal, listing) =>
+    newer(ask, filters, listing, signal).then(setAbove),
+  );
 
   const { listing, error, loading } = state;
   const more = () => {
@@ -65,7 +67,7 @@ export function useListing({ chain, filters, at }: Place): Listed {
   return { ask, listing, error, loading, newer: above, more, refresh: () => setTurn(turn + 1) };
 }
 
-/** Looks for newer records every few seconds while the page is seen; what fails is tried again the next time. */
+/** Looks for newer records every few seconds while the page is seen, and when it is seen again; what fails is tried anew. */
 function useNewer(ask: Ask, listing: Listing | undefined, look: (signal: AbortSignal, of: Listing) => Promise<void>) {
   const top = listing?.top;
   const latest = useRef({ listing, look });
@@ -79,8 +81,10 @@ function useNewer(ask: Ask, listing: Listing | undefined, look: (signal: AbortSi
       }
     };
     const timer = setInterval(turn, POLL_MS);
+    document.addEventListener("visibilitychange", turn);
     return () => {
       clearInterval(timer);
+      document.removeEventListener("visibilitychange", turn);
       abort.abort();
     };
   }, [ask, top]);

@@ -1,0 +1,68 @@
+"""Callers of the MCP server who go away in the middle of a slow tool: their place at the door is freed."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.service.running import Service, eventually
+
+ADDRESS = "/oi-api/mcp"
+LONGEST_SECONDS = 90
+"""A query's two seconds, and an engine that may have to start anew on a busy machine."""
+
+ENDLESS = """range a from 1 to 2000000 step 1 | extend k = 1
+| join kind=inner (range b from 1 to 2000000 step 1 | extend k = 1) on k
+| summarize s = sum(a * b)"""
+DOCUMENT = """
+workspace: {id: plant-g, name: Plant G}
+tier: enterprise
+limits: {requestsPerMinute: 100000, concurrent: 1}
+team: [{id: ann@g, name: Ann, role: Admin}]
+"""
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+CALL = {
+    "jsonrpc": "2.0",
+    "id": 2,
+    "method": "tools/call",
+    "params": {"name": "run_adhoc_query", "arguments": {"query": ENDLESS}},
+}
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service that works on one request of a caller at a time, and gives a query two seconds."""
+    folder: Path = tmp_path_factory.mktemp("gone")
+    (folder / "workspace.yaml").write_text(DOCUMENT)
+    running = Service(folder / "data", folder / "workspace.yaml", {"QUERY_TIMEOUT_SECONDS": "2"}).start()
+    yield running
+    running.stop()
+
+
+def test_a_slow_tool_ends_with_the_querys_time(plant: Service) -> None:
+    """A tool that takes too long answers so, inside its result."""
+    result = plant.caller("ann@g").post(ADDRESS, json=CALL).json()["result"]
+    assert result["isError"] is True
+    assert json.loads(result["content"][0]["text"])["code"] == "QUERY_TIMEOUT"
+
+
+@pytest.mark.parametrize("cancels", [False, True])
+def test_a_caller_who_goes_away_takes_no_place(plant: Service, cancels: bool) -> None:  # noqa: FBT001  a parameter
+    """The connection ends while the tool runs, with a word or without: the place is taken, and soon free again."""
+    caller = plant.caller("ann@g")
+
+    def ping() -> int:
+        return caller.post(ADDRESS, json=PING).status_code
+
+    assert eventually(ping, lambda status: status == 200) == 200
+    for _ in range(2):
+        leaving = httpx.Client(base_url=plant.url, headers=caller.headers, trust_env=False)
+        with leaving, pytest.raises(httpx.ReadTimeout):
+            leaving.post(ADDRESS, json=CALL, timeout=httpx.Timeout(30, read=0.5))
+        assert eventually(ping, lambda status: status == 429) == 429
+        if cancels:
+            cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
+            assert caller.post(ADDRESS, json=cancelled).status_code in {202, 429}
+        assert eventually(ping, lambda status: status == 200, LONGEST_SECONDS) == 200

@@ -1,0 +1,116 @@
+"""What must stay secret stands in no line of the log, at its most talkative and on every way to fail."""
+
+import json
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from tests.service.conftest import WORKSPACE
+from tests.service.listening import token_id
+from tests.service.running import Service, eventually
+
+ACCESS_KEY = "aVerySecretAccessKeyOfTheMessageService0123456789"
+CONTINUATION = "aVerySecretSecretOfContinuationTokens0123456789"
+PASSWORD = "hunter2-in-a-body"
+DEAD = "http://127.0.0.1:9"
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service whose engine and message service are not there, and that logs all it can."""
+    environment = {
+        "LOG_LEVEL": "DEBUG",
+        "KUSTO_URI": DEAD,
+        "WEB_PUBSUB_ENDPOINT": DEAD,
+        "WEB_PUBSUB_ACCESS_KEY": ACCESS_KEY,
+        "CONTINUATION_SECRET": CONTINUATION,
+        "PYTHONASYNCIODEBUG": "0",
+    }
+    running = Service(tmp_path_factory.mktemp("secrets") / "data", WORKSPACE, environment).start()
+    yield running
+    running.stop()
+
+
+def _failures(plant: Service, secrets: list[str]) -> None:
+    """Fail in as many ways as callers can, with credentials in all the places that they may be in."""
+    key, token = secrets[0], secrets[1]
+    good = plant.anonymous(token)
+    tampered = token[:-6] + ("AAAAAA" if not token.endswith("AAAAAA") else "BBBBBB")
+    secrets.append(tampered)
+    for credential in (key, tampered, f"{token}.x", f"{key}x", "Basic " + token):
+        client = plant.anonymous(credential)
+        for path in ("/oi-api/warm-queries/per-minute", "/workspace/api/keys/whoami", "/oi-api/mcp"):
+            client.get(path)
+        client.post("/v1/plant-t/graphql", json={"query": "{"})
+    plant.anonymous().get(f"/oi-api/live-stream?token={token}")
+    plant.anonymous().get(f"/oi-api/live-stream?access_token={token}&token={tampered}")
+    plant.anonymous().get(f"/nowhere/{token}?sig={token}")
+    plant.anonymous().get(f"/{token}", headers={"Cookie": f"session={token}", "x-request-id": "mine"})
+    plant.anonymous().get(f"/files/cold/x?exp=9999999999&file=x&sig={key}")
+    good.get("/oi-api/live-stream/negotiate")
+    good.get("/oi-api/warm-queries/per-minute", headers={"Idempotency-Key": key})
+    good.post("/oi-api/warm-queries", json={"query": f"print '{PASSWORD}'"})
+    good.post("/oi-api/warm-queries", content=f'{{"query": "{PASSWORD}'.encode())
+    good.post("/workspace/api/keys", json={"name": PASSWORD, "expiresInDays": PASSWORD})
+    good.post("/oi-api/provenance/events", json={"ActionType": 5, "EntityID": PASSWORD})
+    good.put("/oi-api/warm-queries/broken", json={"name": "b", "surface": "hall", "kql": f"print '{PASSWORD}'"})
+    good.delete(f"/workspace/api/keys/jwt/{token}")
+    good.delete(f"/workspace/api/keys/{key}")
+    good.post("/oi-api/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": token}})
+    good.get("/readyz")
+
+
+def test_no_failure_puts_a_secret_into_the_log(plant: Service) -> None:
+    """Keys, tokens, signatures, secrets of settings and what callers send stand in no line, good or bad."""
+    key = plant.key("admin@t")
+    owner = plant.anonymous(key)
+    token = owner.get("/workspace/api/keys/jwt").json()["Token"]
+    secrets = [key, token]
+    made = plant.anonymous(token).post(
+        "/workspace/api/keys", json={"name": "n"}, headers={"Idempotency-Key": "of-a-new-key"}
+    )
+    secrets.append(made.json()["apiKey"])
+    _failures(plant, secrets)
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
+    for query, headers in ({"token": token}, {}), ({}, {"Sec-WebSocket-Protocol": f"bearer.{token}"}):
+        reply = plant.anonymous().get("/oi-api/live-stream", params=query, headers=upgrade | headers)
+        secrets.append(reply.headers["Location"].rpartition("access_token=")[2])
+    log = eventually(plant.log, lambda text: "/readyz" in text or '"route": "readyz"' in text)
+    assert log.count("\n") > 50
+    assert '"status": 401' in log
+    assert '"status": 503' in log
+    for secret in [*secrets, *_parts(secrets), ACCESS_KEY, CONTINUATION, PASSWORD, (plant.data_dir / "web-pubsub-key")]:
+        text = secret if isinstance(secret, str) else secret.read_text() if secret.exists() else "\0"
+        assert text not in log, log[max(0, log.index(text) - 600) : log.index(text) + 80]
+    assert "-----BEGIN" not in log
+
+
+def _parts(secrets: list[str]) -> list[str]:
+    """Return the parts of credentials that are secret by themselves: a key's secret, a token's signature."""
+    return [secret[-43:] for secret in secrets]
+
+
+def test_no_answer_shows_where_it_came_from(plant: Service) -> None:
+    """What a failure says to the caller names no file, no line, no address of another service and no library."""
+    caller = plant.caller("admin@t")
+    replies: list[httpx.Response] = [
+        caller.post("/oi-api/warm-queries", json={"query": "T"}),
+        caller.get("/readyz"),
+    ]
+    port = urlsplit(DEAD).netloc
+    for reply in replies:
+        for word in ("Traceback", ".py", port, "aiohttp", "azure", "sqlite", str(plant.data_dir)):
+            assert word not in reply.text, reply.text
+
+
+def test_ids_of_credentials_may_be_told(plant: Service) -> None:
+    """An id is no secret: it is how an operator finds in the audit chain what a credential did."""
+    caller = plant.caller("admin@t")
+    bearer = caller.headers["Authorization"].removeprefix("Bearer ")
+    records = caller.get("/oi-api/provenance/events/query", params={"target": "AccessControl", "limit": "1000"}).json()
+    chain = json.dumps(records)
+    assert token_id(bearer) in chain
+    for secret in (bearer, bearer[-43:], plant.key("admin@t"), plant.key("admin@t")[-43:]):
+        assert secret not in chain

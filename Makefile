@@ -5,7 +5,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST_WORKERS ?= 2
 
-.PHONY: help run test soak check check-infra check-console bench services assets format clean
+.PHONY: help run test soak check check-infra check-dependencies check-console bench services assets format clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,7 +26,11 @@ check: $(VENV)/dev.installed ## Format, lint, types, import rules
 	$(VENV)/bin/lint-imports
 	$(PYTHON) -m pytest -q tests/docs tests/infra
 	$(MAKE) --no-print-directory check-infra
+	$(MAKE) --no-print-directory check-dependencies
 	$(MAKE) --no-print-directory check-console
+
+check-dependencies: .venv-audit/installed ## Look the pinned packages up in the advisories; ADVISORIES=--required fails where none are reached
+	@.venv-audit/bin/python scripts/dependency_advisories.py $(ADVISORIES)
 
 check-infra: .venv-infra/installed $(VENV)/dev.installed ## Scan the Bicep templates, compare their properties and API versions with Azure's
 	@.venv-infra/bin/checkov --config-file infra/.checkov.yaml
@@ -91,6 +95,11 @@ tests/%/node_modules/installed: tests/%/package.json tests/%/package-lock.json
 	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-infra.txt
 	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile \
 		-r requirements-infra-types.txt
+	@touch $@
+
+.venv-audit/installed: requirements-audit.txt
+	@./scripts/make-venv .venv-audit
+	@.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-audit.txt
 	@touch $@
 
 .venv-bench/installed: requirements-bench.txt

@@ -1,0 +1,68 @@
+"""The look at advisories; what the tools print stands in for the indexes, of which a mirror may keep no advisories."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts import dependency_advisories
+
+type Print = Callable[[Sequence[str], Path], str]
+
+SKIPPED = {"dependencies": [{"name": "requests", "skip_reason": "not found on PyPI"}], "fixes": []}
+KNOWN = {"dependencies": [{"name": "requests", "version": "2.32.3", "vulns": [{"id": "PYSEC-0"}]}]}
+CLEAN = {"dependencies": [{"name": "requests", "version": "2.33.0", "vulns": []}]}
+NO_NODE: dict[str, Any] = {"vulnerabilities": {}}
+
+
+def prints(canary: Any, pins: Any, node: Any) -> Print:
+    """Return a run of the tools that prints what it is told."""
+
+    def run(command: Sequence[str], _: Path = dependency_advisories.ROOT) -> str:
+        if "pip_audit" not in command:
+            return json.dumps(node)
+        return json.dumps(pins if str(dependency_advisories.PINS) in command else canary)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("canary", "pins", "node", "arguments", "ends", "loud"),
+    [
+        (KNOWN, CLEAN, NO_NODE, (), 0, False),
+        (KNOWN, KNOWN, NO_NODE, (), 1, False),
+        (KNOWN, CLEAN, {"vulnerabilities": {"left-pad": {"severity": "high"}}}, (), 1, False),
+        (SKIPPED, SKIPPED, NO_NODE, (), 0, True),
+        (SKIPPED, SKIPPED, NO_NODE, ("--required",), 2, True),
+        (KNOWN, CLEAN, {"message": "405 Method Not Allowed"}, ("--required",), 2, True),
+        ("", "", "", ("--required",), 2, True),
+    ],
+)
+def test_what_was_not_looked_up_does_not_pass_for_good(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    canary: Any,
+    pins: Any,
+    node: Any,
+    arguments: Sequence[str],
+    ends: int,
+    loud: bool,  # noqa: FBT001  a parameter
+) -> None:
+    """An advisory ends with 1; a source that does not know a bad version when it sees one is called unreachable."""
+    monkeypatch.setattr(dependency_advisories, "_run", prints(canary, pins, node))
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    assert dependency_advisories.main(arguments) == ends
+    assert ("NO ADVISORY SOURCE REACHABLE" in capsys.readouterr().err) is loud
+
+
+def test_every_lock_file_is_looked_at() -> None:
+    """No package-lock.json of the project is left out."""
+    found = dependency_advisories.ROOT.glob("**/package-lock.json")
+    mine = {
+        path.parent.relative_to(dependency_advisories.ROOT).as_posix()
+        for path in found
+        if "node_modules" not in path.parts
+    }
+    assert mine == set(dependency_advisories.LOCKS)

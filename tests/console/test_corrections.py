@@ -1,6 +1,7 @@
 """The corrections page: made by one, decided by another, read as a timeline."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +185,15 @@ def test_no_scope_and_no_entity_say_what_to_do(console: Console) -> None:
     page.get_by_role("tab", name="All corrections").click()
     expect(page.get_by_role("heading", name="Nothing was corrected")).to_be_visible()
     console.looks_right("corrections-empty")
+
+
+def test_long_history_says_that_it_is_not_all(console: Console, editor: httpx.Client) -> None:
+    """Of an entity with more than 1,000 corrections the oldest are shown, and called a prefix."""
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: corrected(editor, "often", "B-1000"), range(1_001)))
+    console.sign_in(ADMIN).open("corrections/often/entity/B-1000", "Corrections")
+    page = console.page
+    expect(page.get_by_text("This is not all of it")).to_be_visible()
+    expect(page.get_by_role("listitem").filter(has=page.get_by_role("article"))).to_have_count(1_000)
+    expect(page.get_by_role("article", name="Correction 000000001000")).to_have_count(1)
+    expect(page.get_by_role("article", name="Correction 000000001001")).to_have_count(0)

@@ -59,9 +59,14 @@ export async function sha256(bytes: Bytes): Promise<Bytes> {
   return new Uint8Array(await webCrypto().digest("SHA-256", bytes));
 }
 
+/** Tells whether this page may compute digests and check signatures. */
+export function hasWebCrypto(): boolean {
+  return (globalThis.crypto as Crypto | undefined)?.subtle !== undefined;
+}
+
 /** Returns the browser's WebCrypto; throws, in words, where there is none. */
 export function webCrypto(): SubtleCrypto {
-  const subtle = (globalThis.crypto as Crypto | undefined)?.subtle as SubtleCrypto | undefined;
-  if (!subtle) throw new Error("This browser offers WebCrypto to pages that come by https or from this machine only.");
-  return subtle;
+  if (!hasWebCrypto())
+    throw new Error("The browser offers WebCrypto to pages that come by https or from this machine only.");
+  return crypto.subtle;
 }

@@ -78,6 +78,30 @@ describe("the picture of a chain", () => {
     expect(picture.links.at(-2)?.state).toBe("broken");
   });
 
+  it("shows records that were taken out of the middle as missing", () => {
+    const verdict = broken(id(33), "000000000033 stands where 000000000030 is missing");
+    const picture = pictured(verdict, { tip: 42, checkpoint: null });
+    expect(states(picture)).toEqual([
+      ...["0 sound", "1 sound", "29 sound", "30 missing", "32 missing"],
+      ...["33 broken", "34 unread", "42 unread"],
+    ]);
+    expect(picture.links.map((link) => link.state).slice(1, 6)).toEqual([
+      "sound",
+      "broken",
+      "broken",
+      "broken",
+      "unread",
+    ]);
+    expect(picture.text).toContain(
+      "holds up to 000000000029 and 000000000030 is missing; the chain is broken at 000000000033",
+    );
+    const first = pictured(broken(id(3), "000000000003 stands where 000000000001 is missing"), {
+      tip: 4,
+      checkpoint: null,
+    });
+    expect(states(first)).toEqual(["0 sound", "1 missing", "2 missing", "3 broken", "4 unread"]);
+  });
+
   it("shows a fork as a branch beside the record whose predecessor is claimed twice", () => {
     const verdict = broken("ab".repeat(32), "fork: a second record claims the predecessor of 000000000005", true);
     expect(brokenSequence(verdict)).toBe(5);

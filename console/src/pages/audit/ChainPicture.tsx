@@ -4,8 +4,8 @@ import css from "./ChainPicture.module.css";
 import type { ChainLink, ChainNode, NodeState, Picture } from "./picture.ts";
 import { recordAddress } from "./place.ts";
 
-const STEP = 118;
-const MARGIN = 64;
+const STEP = 98;
+const MARGIN = 52;
 const AXIS = 96;
 const HEIGHT = 176;
 const RADIUS = 15;
@@ -47,7 +47,7 @@ export function ChainPicture({ chain, picture, onGo }: Props) {
             <Link key={`link ${nodes[index]?.label}`} link={link} from={x(index)} to={x(index + 1)} />
           ))}
           {checkpoint && <Seal node={checkpoint.node} at={x(checkpoint.at)} />}
-          {branch && <Branch node={branch.node} from={x(branch.at - 1)} to={x(branch.at)} />}
+          {branch && <Branch node={branch.node} from={x(branch.at - 1)} />}
           {nodes.map((node, index) => (
             <Place key={node.label} node={node} at={x(index)} />
           ))}
@@ -136,16 +136,20 @@ function Seal({ node, at }: { node: ChainNode; at: number }) {
 }
 
 /** The second record of a fork: it claims the same predecessor. */
-function Branch({ node, from, to }: { node: ChainNode; from: number; to: number }) {
-  const y = HEIGHT - 22;
+function Branch({ node, from }: { node: ChainNode; from: number }) {
+  const [x, y] = [from + STEP / 2, HEIGHT - 20];
   return (
     <g>
-      <path d={`M${from + 10} ${AXIS + 11}L${to - 50} ${y - 4}`} class={css["link-broken"]} />
-      <circle cx={to - 42} cy={y} r={10} class={css.broken} />
-      <text x={to - 42} y={y + 4} class={css.sign}>
+      <path
+        d={`M${from + RADIUS} ${AXIS + 3}Q${x} ${AXIS + 6} ${x} ${y - 10}`}
+        class={css["link-broken"]}
+        fill="none"
+      />
+      <circle cx={x} cy={y} r={10} class={css.broken} />
+      <text x={x} y={y + 4} class={css.sign}>
         {SIGNS.broken}
       </text>
-      <text x={to - 26} y={y + 4} class={css.left}>
+      <text x={x + 16} y={y + 4} class={css.left}>
         {node.label}
       </text>
     </g>

@@ -8,6 +8,7 @@ import { Loaded } from "@/components/Loaded.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
 import { useResource } from "@/components/useResource.ts";
+import { hasWebCrypto } from "@/proof/bytes.ts";
 import type { ChainName } from "@/proof/chains.ts";
 import { recordId } from "@/proof/record.ts";
 import { useCan, useWho } from "@/session/hooks.ts";
@@ -103,7 +104,7 @@ function Content({
         )}
       </div>
       <div class={css.buttons}>
-        {!record.damaged && (
+        {!record.damaged && hasWebCrypto() && (
           <Button kind="primary" icon="check" onClick={() => setOpen("prove")}>
             Prove this record
           </Button>
@@ -193,6 +194,9 @@ function Links({ found, onGo }: { found: Placed; onGo: (to: number) => void }) {
   );
 }
 
-function Check({ holds, yes, no }: { holds: boolean; yes: string; no: string }) {
+function Check({ holds, yes, no }: { holds: boolean | null; yes: string; no: string }) {
+  if (holds === null) {
+    return <Status>not checked: the browser computes digests on pages by https or from this machine only</Status>;
+  }
   return <Status tone={holds ? "good" : "bad"}>{holds ? yes : no}</Status>;
 }

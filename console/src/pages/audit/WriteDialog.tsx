@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { newKey } from "@/api/idempotency.ts";
 import { ApiError, api } from "@/api/index.ts";
 import { type NewEvent, writeEvent } from "@/api/provenance.ts";
 import { Button } from "@/components/Button.tsx";
@@ -40,10 +41,10 @@ export function WriteDialog({ chain, label, onClose, onWritten }: Props) {
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
   // One key for one event: what is sent again after a lost answer is stored once.
-  const [key, setKey] = useState(() => crypto.randomUUID());
+  const [key, setKey] = useState(newKey);
   const set = (name: keyof Text) => (value: string) => {
     setText({ ...text, [name]: value });
-    setKey(crypto.randomUUID());
+    setKey(newKey());
   };
   const send = async () => {
     const read = eventOf(text);

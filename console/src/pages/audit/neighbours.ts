@@ -1,5 +1,6 @@
 // A record with the records beside it, and what the browser makes of their links.
 
+import { hasWebCrypto } from "@/proof/bytes.ts";
 import type { ChainName } from "@/proof/chains.ts";
 import { genesisHash, recomputedHash } from "@/proof/record.ts";
 import type { Ask } from "./paging.ts";
@@ -9,10 +10,10 @@ import { type Shown, shown } from "./shown.ts";
 export interface Placed {
   readonly record: Shown;
   readonly hasNext: boolean;
-  /** The content has the digest that stands in it as its Hash. */
-  readonly digestHolds: boolean;
-  /** Its PreviousHash is the Hash of the record before, or the chain's genesis hash. */
-  readonly linkHolds: boolean;
+  /** The content has the digest that stands in it as its Hash; null where the browser computes none. */
+  readonly digestHolds: boolean | null;
+  /** Its PreviousHash is the Hash of the record before, or the chain's genesis hash; null as above. */
+  readonly linkHolds: boolean | null;
   /** The record after it links to it; null where there is none. */
   readonly nextLinkHolds: boolean | null;
 }
@@ -30,14 +31,24 @@ export async function placed(
   const at = (place: number) => around.find((record) => record.sequence === place);
   const [before, record, after] = [at(sequence - 1), at(sequence), at(sequence + 1)];
   if (!record) return null;
-  const expected = sequence === 1 ? await genesisHash(workspace, chain.target, chain.scopeKey) : before?.hash;
   return {
     record,
     hasNext: after !== undefined,
-    digestHolds: (await digestOf(record)) === record.hash,
-    linkHolds: record.previousHash === expected,
+    digestHolds: hasWebCrypto() ? (await digestOf(record)) === record.hash : null,
+    linkHolds: await linked(record, before, chain, workspace),
     nextLinkHolds: after ? after.previousHash === record.hash : null,
   };
+}
+
+async function linked(
+  record: Shown,
+  before: Shown | undefined,
+  chain: ChainName,
+  workspace: string,
+): Promise<boolean | null> {
+  if (record.sequence > 1) return record.previousHash === before?.hash;
+  if (!hasWebCrypto()) return null;
+  return record.previousHash === (await genesisHash(workspace, chain.target, chain.scopeKey));
 }
 
 /** Returns the digest of what is shown; null for content that has no canonical form. */

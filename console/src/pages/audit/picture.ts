@@ -53,47 +53,64 @@ export function brokenSequence(verdict: Verdict): number | null {
   return sequenceOf(/\b[0-9]{12}\b/.exec(verdict.Reason ?? "")?.[0]);
 }
 
+/** Where a chain is broken. */
+interface Break {
+  /** First place that does not hold what belongs there: a record that is missing, or `at` itself. */
+  readonly from: number;
+  /** What the verdict names. */
+  readonly at: number;
+  readonly forked: boolean;
+}
+
 /** Returns the picture of a chain. */
 export function pictured(verdict: Verdict, end: ChainEnd): Picture {
-  const broken = brokenSequence(verdict);
-  const distrusted = !verdict.ChainValid && broken === null;
+  const broken = breakOf(verdict);
   const places = placesOf(end, broken);
-  const nodes = places.map((sequence) => nodeAt(sequence, end, broken, verdict.ForkDetected));
-  const links = places
-    .slice(1)
-    .map((sequence, index) => linkTo(sequence, places[index] ?? 0, broken, verdict.ForkDetected));
-  const branch = verdict.ForkDetected && broken !== null ? branchOf(places.indexOf(broken), verdict) : null;
+  const nodes = places.map((sequence) => nodeAt(sequence, end, broken));
+  const links = places.slice(1).map((sequence, index) => linkTo(sequence, places[index] ?? 0, broken));
+  const branch = broken?.forked ? branchOf(places.indexOf(broken.at), verdict) : null;
   const at = end.checkpoint === null ? -1 : places.indexOf(end.checkpoint);
-  const checkpoint = at < 0 ? null : { at, node: checkpointOf(end.checkpoint ?? 0, distrusted, broken) };
+  const state = verdict.ChainValid || broken !== null ? "sound" : "broken";
+  const checkpoint = at < 0 ? null : { at, node: checkpointOf(end.checkpoint ?? 0, state, broken) };
   return { nodes, links, branch, checkpoint, text: inWords(verdict, end, broken) };
 }
 
-/** Sequences that the picture shows, 0 for the genesis hash, in order. */
-function placesOf(end: ChainEnd, broken: number | null): number[] {
-  const around =
-    broken === null ? [] : [broken - 1, broken, broken + 1].filter((place) => place <= Math.max(end.tip, broken));
-  const places = [0, 1, end.tip, end.checkpoint ?? 0, ...around];
-  const last = Math.max(end.tip, broken ?? 0, end.checkpoint ?? 0);
-  return [...new Set(places)].filter((place) => place >= 0 && place <= last).sort((one, other) => one - other);
+function breakOf(verdict: Verdict): Break | null {
+  const at = brokenSequence(verdict);
+  if (at === null) return null;
+  const missing = sequenceOf(/stands where ([0-9]{12}) is missing/.exec(verdict.Reason ?? "")?.[1]);
+  const from = missing !== null && missing < at ? missing : at;
+  return { from, at, forked: verdict.ForkDetected };
 }
 
-function nodeAt(sequence: number, end: ChainEnd, broken: number | null, forked: boolean): ChainNode {
+/** Sequences that the picture shows, 0 for the genesis hash, in order. */
+function placesOf(end: ChainEnd, broken: Break | null): number[] {
+  const around = broken ? [broken.from - 1, broken.from, broken.at - 1, broken.at, broken.at + 1] : [];
+  const shown = around.filter((place) => place <= Math.max(end.tip, broken?.at ?? 0));
+  const places = [0, 1, end.tip, end.checkpoint ?? 0, ...shown];
+  return [...new Set(places)].filter((place) => place >= 0).sort((one, other) => one - other);
+}
+
+function nodeAt(sequence: number, end: ChainEnd, broken: Break | null): ChainNode {
   if (sequence === 0) return { kind: "genesis", label: "Genesis", state: "sound" };
   const kind = sequence === end.tip ? "tip" : "record";
-  return { kind, label: recordId(sequence), state: stateOf(sequence, end, broken, forked), sequence };
+  return { kind, label: recordId(sequence), state: stateOf(sequence, end, broken), sequence };
 }
 
-function stateOf(sequence: number, end: ChainEnd, broken: number | null, forked: boolean): NodeState {
+function stateOf(sequence: number, end: ChainEnd, broken: Break | null): NodeState {
   if (sequence > end.tip) return "missing";
-  if (broken === null || sequence < broken) return "sound";
-  if (sequence === broken) return forked ? "sound" : "broken";
-  return "unread";
+  if (broken === null || sequence < broken.from) return "sound";
+  if (sequence < broken.at) return "missing";
+  if (sequence > broken.at) return "unread";
+  return broken.forked ? "sound" : "broken";
 }
 
-function linkTo(sequence: number, before: number, broken: number | null, forked: boolean): ChainLink {
+function linkTo(sequence: number, before: number, broken: Break | null): ChainLink {
   const left = sequence - before - 1;
-  if (broken === null || sequence < broken || (forked && sequence === broken)) return { state: "sound", left };
-  return { state: sequence === broken ? "broken" : "unread", left };
+  if (broken === null || sequence < broken.from || (broken.forked && sequence === broken.at)) {
+    return { state: "sound", left };
+  }
+  return { state: sequence <= broken.at ? "broken" : "unread", left };
 }
 
 function branchOf(at: number, verdict: Verdict): { at: number; node: ChainNode } {
@@ -101,12 +118,12 @@ function branchOf(at: number, verdict: Verdict): { at: number; node: ChainNode }
   return { at, node: { kind: "branch", label, state: "broken" } };
 }
 
-function checkpointOf(size: number, distrusted: boolean, broken: number | null): ChainNode {
-  const state = distrusted ? "broken" : broken !== null && broken <= size ? "unread" : "sound";
-  return { kind: "checkpoint", label: `Checkpoint ${size}`, state };
+function checkpointOf(size: number, state: "sound" | "broken", broken: Break | null): ChainNode {
+  const behind = broken !== null && broken.from <= size;
+  return { kind: "checkpoint", label: `Checkpoint ${size}`, state: behind ? "unread" : state };
 }
 
-function inWords(verdict: Verdict, end: ChainEnd, broken: number | null): string {
+function inWords(verdict: Verdict, end: ChainEnd, broken: Break | null): string {
   if (verdict.Empty) return "The chain has no records: nothing was checked.";
   const signed =
     end.checkpoint === null
@@ -114,9 +131,10 @@ function inWords(verdict: Verdict, end: ChainEnd, broken: number | null): string
       : `The newest checkpoint covers ${counted(end.checkpoint)}.`;
   if (verdict.ChainValid) return `From the genesis hash to ${recordId(end.tip)} every link holds. ${signed}`;
   if (broken === null) return `Every link holds, but the newest checkpoint does not fit the chain. ${signed}`;
-  if (verdict.ForkDetected) return `Two records claim the predecessor of ${recordId(broken)}. ${signed}`;
-  const before = broken === 1 ? "the genesis hash" : recordId(broken - 1);
-  return `Every link holds up to ${before}; the chain is broken at ${recordId(broken)}. ${signed}`;
+  if (broken.forked) return `Two records claim the predecessor of ${recordId(broken.at)}. ${signed}`;
+  const before = broken.from === 1 ? "the genesis hash" : recordId(broken.from - 1);
+  const gap = broken.from < broken.at ? ` and ${recordId(broken.from)} is missing` : "";
+  return `Every link holds up to ${before}${gap}; the chain is broken at ${recordId(broken.at)}. ${signed}`;
 }
 
 function counted(records: number): string {

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { type Amendment, createAmendment, type NewAmendment } from "@/api/amendments.ts";
+import { newKey } from "@/api/idempotency.ts";
 import { ApiError, api } from "@/api/index.ts";
 import { Badge } from "@/components/Badge.tsx";
 import { Button } from "@/components/Button.tsx";
@@ -29,10 +30,10 @@ export function CorrectionForm({ scope, categories, from }: Props) {
   const [draft, setDraft] = useState(() => draftFrom(from, categories));
   const [stage, setStage] = useState<Stage>({ name: "editing" });
   // One key for one correction: sent again after a lost answer it is stored once; edited it is another one.
-  const [key, setKey] = useState(() => crypto.randomUUID());
+  const [key, setKey] = useState(newKey);
   const edit = (changes: Partial<Draft>) => {
     setDraft({ ...draft, ...changes });
-    setKey(crypto.randomUUID());
+    setKey(newKey());
   };
   const send = async (correction: NewAmendment) => {
     setStage({ name: "review", correction, busy: true, error: undefined });
@@ -45,7 +46,7 @@ export function CorrectionForm({ scope, categories, from }: Props) {
   };
   const again = () => {
     setDraft(draftFrom(null, categories));
-    setKey(crypto.randomUUID());
+    setKey(newKey());
     setStage({ name: "editing" });
   };
   if (stage.name === "made") {

@@ -1,5 +1,6 @@
 import { useId, useState } from "preact/hooks";
 import { type Amendment, approveAmendment, rejectAmendment, type Transition } from "@/api/amendments.ts";
+import { newKey } from "@/api/idempotency.ts";
 import { ApiError, api } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
@@ -61,7 +62,7 @@ function DecisionDialog({ kind, scope, correction, onClose, onReload }: Props & 
   const [missing, setMissing] = useState<string>();
   const [error, setError] = useState<unknown>();
   // One key for one decision: sent again after a lost answer it is stored once.
-  const [key] = useState(() => crypto.randomUUID());
+  const [key] = useState(newKey);
   const id = correction.RecordID;
   const decide = async () => {
     if (kind === "reject" && reason.trim() === "") {

@@ -1,5 +1,4 @@
-// Everything that one workspace needs, in one resource group. This file only composes; what a part is made of stands
-// in its module.
+// Everything that one workspace needs, in one resource group. It only composes; modules make, and check what they take.
 //   az deployment sub create -l LOCATION -f infra/bicep/main.bicep -p infra/bicep/dev.bicepparam
 targetScope = 'subscription'
 
@@ -18,20 +17,10 @@ param tags object = {}
 param alwaysReady array = []
 
 @description('Instances that the app grows to at most.')
-@minValue(40)
-@maxValue(1000)
 param maximumInstances int = 100
-
-@allowed([
-  512
-  2048
-  4096
-])
 param instanceMemoryMb int = 2048
 
 @description('HTTP requests that one instance serves at once before another one is started.')
-@minValue(1)
-@maxValue(1000)
 param httpConcurrency int = 50
 
 @description('Functions that shall not run, such as simulators where nothing is simulated.')
@@ -42,24 +31,13 @@ param simulatorSchedule string = '*/1 * * * * *'
 
 @description('Name of the Cosmos DB account, after a restore into another one; empty for the usual name.')
 param cosmosName string = ''
-
-@allowed([
-  'serverless'
-  'autoscale'
-])
 param cosmosMode string = 'serverless'
 
 @description('RU/s that all containers share at most, with autoscale.')
-@minValue(1000)
 param cosmosMaxThroughput int = 4000
 
 @description('Regions beside the first, for reads and for failover.')
 param cosmosReadRegions array = []
-
-@allowed([
-  'Continuous7Days'
-  'Continuous30Days'
-])
 param cosmosBackupTier string = 'Continuous7Days'
 
 @description('Spread Cosmos DB over the zones of its region, where the region has zones.')
@@ -83,12 +61,7 @@ param telemetryHotDays int = 31
 param telemetryRetentionDays int = 366
 
 @description('Partitions of each hub; they cannot be changed later.')
-@minValue(1)
-@maxValue(32)
 param hubPartitions int = 4
-
-@minValue(1)
-@maxValue(168)
 param hubRetentionHours int = 72
 param throughputUnits int = 1
 
@@ -110,11 +83,6 @@ param liveStreamAudience string = ''
 
 @description('Audience of Entra ID tokens that /workspace/api/keys takes; empty to take none.')
 param entraAudience string = ''
-
-@allowed([
-  'standard'
-  'premium'
-])
 param keyVaultSku string = 'standard'
 param dataStorageSku string = 'Standard_ZRS'
 
@@ -158,18 +126,11 @@ param logLevel string = 'INFO'
 
 var allTags = union(tags, { 'azd-env-name': environmentName, product: 'industrial-data-workspace' })
 // Storage and Cosmos DB take small letters alone.
-var environmentPart = toLower(environmentName)
-var base = 'oi-${environmentPart}'
+var base = 'oi-${toLower(environmentName)}'
 var unique = uniqueString(subscription().id, environmentName, location)
-var hostStorageName = take('sthost${replace(environmentPart, '-', '')}${unique}', 24)
-var dataStorageName = take('stdata${replace(environmentPart, '-', '')}${unique}', 24)
-var deploymentContainer = 'deployment'
 var cosmosDatabase = 'workspace'
-var tokenKey = 'token-signing'
-var checkpointKey = 'checkpoint-signing'
-var publicAccess = privateNetworking ? 'Disabled' : 'Enabled'
+var keys = { token: 'token-signing', checkpoint: 'checkpoint-signing' }
 var withGateway = !empty(gatewayHostName)
-var withKusto = empty(existingKustoUri)
 
 resource group 'Microsoft.Resources/resourceGroups@2024-03-01' = {
   name: 'rg-${base}'
@@ -177,201 +138,49 @@ resource group 'Microsoft.Resources/resourceGroups@2024-03-01' = {
   tags: allTags
 }
 
-module identity 'modules/identity.bicep' = {
+module services 'modules/services.bicep' = {
   scope: group
-  name: 'identity'
+  name: 'services'
   params: {
-    name: 'id-${base}-app'
+    base: base
+    unique: unique
+    environmentPart: toLower(environmentName)
     location: location
     tags: allTags
-  }
-}
-
-module kustoIdentity 'modules/identity.bicep' = if (withKusto) {
-  scope: group
-  name: 'kusto-identity'
-  params: {
-    name: 'id-${base}-kusto'
-    location: location
-    tags: allTags
-  }
-}
-
-module iotIdentity 'modules/identity.bicep' = if (withIotHub) {
-  scope: group
-  name: 'iot-identity'
-  params: {
-    name: 'id-${base}-iot'
-    location: location
-    tags: allTags
-  }
-}
-
-module observability 'modules/observability.bicep' = {
-  scope: group
-  name: 'observability'
-  params: {
-    workspaceName: 'log-${base}'
-    insightsName: 'appi-${base}'
-    location: location
-    tags: allTags
-    retentionDays: logRetentionDays
-    dailyCapGb: dailyLogCapGb
-  }
-}
-
-module hostStorage 'modules/host-storage.bicep' = {
-  scope: group
-  name: 'host-storage'
-  params: {
-    name: hostStorageName
-    location: location
-    tags: allTags
-    deploymentContainer: deploymentContainer
-    workspaceId: observability.outputs.workspaceId
-    publicNetworkAccess: publicAccess
-  }
-}
-
-module dataStorage 'modules/data-storage.bicep' = {
-  scope: group
-  name: 'data-storage'
-  params: {
-    name: dataStorageName
-    location: location
-    tags: allTags
-    skuName: dataStorageSku
-    workspaceId: observability.outputs.workspaceId
-    publicNetworkAccess: publicAccess
-    checkpointRetentionDays: checkpointRetentionDays
-    downloadDays: 3
-    coolAfterDays: archiveCoolAfterDays
-  }
-}
-
-module cosmos 'modules/cosmos.bicep' = {
-  scope: group
-  name: 'cosmos'
-  params: {
-    name: empty(cosmosName) ? 'cosmos-${base}-${unique}' : cosmosName
-    location: location
-    tags: allTags
-    databaseName: cosmosDatabase
-    mode: cosmosMode
-    maxThroughput: cosmosMaxThroughput
-    readRegions: cosmosReadRegions
-    backupTier: cosmosBackupTier
+    publicNetworkAccess: privateNetworking ? 'Disabled' : 'Enabled'
+    existingKustoUri: existingKustoUri
+    cosmosDatabase: cosmosDatabase
+    keyNames: [keys.token, keys.checkpoint]
+    cosmosName: cosmosName
+    cosmosMode: cosmosMode
+    cosmosMaxThroughput: cosmosMaxThroughput
+    cosmosReadRegions: cosmosReadRegions
+    cosmosBackupTier: cosmosBackupTier
     zoneRedundant: zoneRedundant
-    locked: protectStores
-    workspaceId: observability.outputs.workspaceId
-    publicNetworkAccess: publicAccess
-    dataContributors: empty(operatorPrincipalId) ? [identity.outputs.principalId] : [identity.outputs.principalId, operatorPrincipalId]
-  }
-}
-
-module eventHubs 'modules/event-hubs.bicep' = {
-  scope: group
-  name: 'event-hubs'
-  params: {
-    name: 'evhns-${base}-${unique}'
-    location: location
-    tags: allTags
-    workspaceId: observability.outputs.workspaceId
-    publicNetworkAccess: publicAccess
-    partitions: hubPartitions
-    retentionHours: hubRetentionHours
+    protectStores: protectStores
+    kustoDatabase: kustoDatabase
+    kustoSku: kustoSku
+    kustoCapacity: kustoCapacity
+    telemetryHotDays: telemetryHotDays
+    telemetryRetentionDays: telemetryRetentionDays
+    hubPartitions: hubPartitions
+    hubRetentionHours: hubRetentionHours
     throughputUnits: throughputUnits
     maxThroughputUnits: maxThroughputUnits
     ownHubs: ownHubs
+    withIotHub: withIotHub
+    iotHubSku: iotHubSku
+    iotHubUnits: iotHubUnits
+    webPubSubSku: webPubSubSku
+    webPubSubUnits: webPubSubUnits
+    keyVaultSku: keyVaultSku
+    dataStorageSku: dataStorageSku
+    checkpointRetentionDays: checkpointRetentionDays
+    archiveCoolAfterDays: archiveCoolAfterDays
+    logRetentionDays: logRetentionDays
+    dailyLogCapGb: dailyLogCapGb
+    operatorPrincipalId: operatorPrincipalId
   }
-}
-
-module vault 'modules/key-vault.bicep' = {
-  scope: group
-  name: 'key-vault'
-  params: {
-    name: take('kv-${environmentPart}-${unique}', 24)
-    location: location
-    tags: allTags
-    skuName: keyVaultSku
-    workspaceId: observability.outputs.workspaceId
-    publicNetworkAccess: publicAccess
-    keyNames: [
-      tokenKey
-      checkpointKey
-    ]
-  }
-}
-
-module webPubSub 'modules/web-pubsub.bicep' = {
-  scope: group
-  name: 'web-pubsub'
-  params: {
-    name: 'wps-${base}-${unique}'
-    location: location
-    tags: allTags
-    skuName: webPubSubSku
-    units: webPubSubUnits
-    workspaceId: observability.outputs.workspaceId
-  }
-}
-
-module access 'modules/access.bicep' = {
-  scope: group
-  name: 'access'
-  params: {
-    appPrincipalId: identity.outputs.principalId
-    kustoPrincipalId: withKusto ? kustoIdentity.outputs.principalId : ''
-    iotPrincipalId: withIotHub ? iotIdentity.outputs.principalId : ''
-    hostStorageName: hostStorage.outputs.name
-    dataStorageName: dataStorage.outputs.name
-    eventHubsName: eventHubs.outputs.name
-    insightsName: observability.outputs.insightsName
-    vaultName: vault.outputs.name
-    webPubSubName: webPubSub.outputs.name
-    ownHubs: map(ownHubs, each => each.hub)
-  }
-}
-
-module kusto 'modules/data-explorer.bicep' = if (withKusto) {
-  scope: group
-  name: 'data-explorer'
-  params: {
-    name: take('dec${replace(environmentPart, '-', '')}${unique}', 22)
-    location: location
-    tags: allTags
-    skuName: kustoSku
-    capacity: kustoCapacity
-    databaseName: kustoDatabase
-    hotDays: telemetryHotDays
-    retentionDays: telemetryRetentionDays
-    workspaceId: observability.outputs.workspaceId
-    identityId: kustoIdentity.outputs.id
-    readerClientId: identity.outputs.clientId
-    eventHubsName: eventHubs.outputs.name
-  }
-  // The data connection is refused while its identity may not read the hub.
-  dependsOn: [
-    access
-  ]
-}
-
-module iotHub 'modules/iot-hub.bicep' = if (withIotHub) {
-  scope: group
-  name: 'iot-hub'
-  params: {
-    name: 'iot-${base}-${unique}'
-    location: location
-    tags: allTags
-    skuName: iotHubSku
-    units: iotHubUnits
-    workspaceId: observability.outputs.workspaceId
-    identityId: iotIdentity.outputs.id
-    eventHubsHost: eventHubs.outputs.host
-  }
-  dependsOn: [
-    access
-  ]
 }
 
 module network 'modules/network.bicep' = if (privateNetworking || withGateway) {
@@ -392,11 +201,11 @@ module endpoints 'modules/private-endpoints.bicep' = if (privateNetworking) {
     tags: allTags
     networkId: network.outputs.id
     subnetId: network.outputs.endpointSubnetId
-    hostStorageId: hostStorage.outputs.id
-    dataStorageId: dataStorage.outputs.id
-    cosmosId: cosmos.outputs.id
-    eventHubsId: eventHubs.outputs.id
-    vaultId: vault.outputs.id
+    hostStorageId: services.outputs.hostStorageId
+    dataStorageId: services.outputs.dataStorageId
+    cosmosId: services.outputs.cosmosId
+    eventHubsId: services.outputs.eventHubsId
+    vaultId: services.outputs.vaultId
   }
 }
 
@@ -408,23 +217,23 @@ module app 'modules/app.bicep' = {
     planName: 'plan-${base}'
     location: location
     tags: allTags
-    workspaceId: observability.outputs.workspaceId
-    identityId: identity.outputs.id
-    clientId: identity.outputs.clientId
-    deploymentUrl: hostStorage.outputs.deploymentUrl
-    hostStorageName: hostStorage.outputs.name
-    insightsConnectionString: observability.outputs.connectionString
-    blobEndpoint: dataStorage.outputs.blobEndpoint
-    cosmosEndpoint: cosmos.outputs.endpoint
+    workspaceId: services.outputs.workspaceId
+    identityId: services.outputs.identityId
+    clientId: services.outputs.clientId
+    deploymentUrl: services.outputs.deploymentUrl
+    hostStorageName: services.outputs.hostStorageName
+    insightsConnectionString: services.outputs.insightsConnectionString
+    blobEndpoint: services.outputs.blobEndpoint
+    cosmosEndpoint: services.outputs.cosmosEndpoint
     cosmosDatabase: cosmosDatabase
-    vaultUri: vault.outputs.uri
-    tokenKey: tokenKey
-    checkpointKey: checkpointKey
-    eventHubsHost: eventHubs.outputs.host
-    kustoUri: withKusto ? kusto.outputs.uri : existingKustoUri
+    vaultUri: services.outputs.vaultUri
+    tokenKey: keys.token
+    checkpointKey: keys.checkpoint
+    eventHubsHost: services.outputs.eventHubsHost
+    kustoUri: services.outputs.kustoUri
     kustoDatabase: kustoDatabase
-    webPubSubEndpoint: webPubSub.outputs.endpoint
-    webPubSubPrincipalId: webPubSub.outputs.principalId
+    webPubSubEndpoint: services.outputs.webPubSubEndpoint
+    webPubSubPrincipalId: services.outputs.webPubSubPrincipalId
     liveStreamAudience: liveStreamAudience
     entraAudience: entraAudience
     ownHubs: ownHubs
@@ -440,11 +249,7 @@ module app 'modules/app.bicep' = {
     httpConcurrency: httpConcurrency
     subnetId: privateNetworking ? network.outputs.appSubnetId : ''
   }
-  // An app that starts without its roles fails until it is restarted.
-  dependsOn: [
-    access
-    endpoints
-  ]
+  dependsOn: [endpoints]
 }
 
 module gateway 'modules/app-gateway.bicep' = if (withGateway) {
@@ -459,9 +264,9 @@ module gateway 'modules/app-gateway.bicep' = if (withGateway) {
     certificateSecretId: gatewayCertificateSecretId
     identityId: gatewayIdentityId
     appHost: app.outputs.host
-    webPubSubHost: webPubSub.outputs.host
+    webPubSubHost: services.outputs.webPubSubHost
     maximumInstances: gatewayMaximumInstances
-    workspaceId: observability.outputs.workspaceId
+    workspaceId: services.outputs.workspaceId
   }
 }
 
@@ -471,10 +276,10 @@ module alerts 'modules/alerts.bicep' = if (!empty(alertEmails)) {
   params: {
     location: location
     tags: allTags
-    workspaceId: observability.outputs.workspaceId
-    eventHubsId: eventHubs.outputs.id
-    cosmosId: cosmos.outputs.id
-    kustoId: withKusto ? kusto.outputs.id : ''
+    workspaceId: services.outputs.workspaceId
+    eventHubsId: services.outputs.eventHubsId
+    cosmosId: services.outputs.cosmosId
+    kustoId: services.outputs.kustoId
     emails: alertEmails
   }
 }
@@ -483,12 +288,12 @@ module alerts 'modules/alerts.bicep' = if (!empty(alertEmails)) {
 output AZURE_RESOURCE_GROUP string = group.name
 output APP_NAME string = app.outputs.name
 output APP_URL string = 'https://${app.outputs.host}'
-output APP_CLIENT_ID string = identity.outputs.clientId
+output APP_CLIENT_ID string = services.outputs.clientId
 output GATEWAY_ADDRESS string = withGateway ? gateway.outputs.address : ''
-output COSMOS_ENDPOINT string = cosmos.outputs.endpoint
+output COSMOS_ENDPOINT string = services.outputs.cosmosEndpoint
 output COSMOS_DATABASE string = cosmosDatabase
-output DATA_STORAGE_NAME string = dataStorage.outputs.name
-output VAULT_NAME string = vault.outputs.name
-output KUSTO_URI string = withKusto ? kusto.outputs.uri : existingKustoUri
-output WEB_PUBSUB_NAME string = webPubSub.outputs.name
+output DATA_STORAGE_NAME string = services.outputs.dataStorageName
+output VAULT_NAME string = services.outputs.vaultName
+output KUSTO_URI string = services.outputs.kustoUri
+output WEB_PUBSUB_NAME string = services.outputs.webPubSubName
 output WEB_PUBSUB_AUDIENCE string = liveStreamAudience

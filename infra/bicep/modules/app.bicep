@@ -42,8 +42,20 @@ param logLevel string
 @description('Functions that shall not run.')
 param disabledFunctions array
 param alwaysReady array
+
+@minValue(40)
+@maxValue(1000)
 param maximumInstances int
+
+@allowed([
+  512
+  2048
+  4096
+])
 param instanceMemoryMb int
+
+@minValue(1)
+@maxValue(1000)
 param httpConcurrency int
 
 @description('Subnet that the app\'s own calls go through; empty for none.')

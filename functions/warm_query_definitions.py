@@ -100,6 +100,7 @@ async def _shown(stored: Stored[WarmQuery]) -> dict[str, Any]:
         "schema": schema,
         "createdAt": rfc3339(stored.created_at),
         "updatedAt": rfc3339(stored.updated_at),
+        "editedBy": stored.edited_by,
         "approval": query.approval
         and {"approvedBy": query.approval.approved_by, "approvedAt": rfc3339(query.approval.approved_at)},
     }

@@ -1,7 +1,7 @@
 import type { ComponentType } from "preact";
 import type { IconName } from "@/components/Icon.tsx";
 import type { Route } from "@/router/route.ts";
-import type { Right } from "@/session/rights.ts";
+import { holds, type Right } from "@/session/rights.ts";
 
 /** What a page gets. */
 export interface PageProps {
@@ -17,6 +17,8 @@ export interface PageEntry {
   icon: IconName;
   /** All of them are needed to be shown it. */
   rights: readonly Right[];
+  /** Where it is there: one of them is needed, too. */
+  anyRight?: readonly Right[];
   load: () => Promise<{ default: ComponentType<PageProps> }>;
 }
 
@@ -35,7 +37,13 @@ export const PAGES: readonly PageEntry[] = [
     title: "Queries",
     group: "Plant",
     icon: "query",
-    rights: ["Workspace.Catalog.Read", "Workspace.WarmQuery.Execute"],
+    rights: [],
+    anyRight: [
+      "Workspace.Catalog.Read",
+      "Workspace.WarmQuery.Execute",
+      "Workspace.WarmQuery.AdHoc",
+      "Workspace.WarmQuery.Manage",
+    ],
     load: () => import("@/pages/queries/Queries.tsx"),
   },
   {
@@ -79,3 +87,8 @@ export const PAGES: readonly PageEntry[] = [
     load: () => import("@/pages/developers/Developers.tsx"),
   },
 ];
+
+/** Tells whether some rights open a page. */
+export function opens(page: PageEntry, held: readonly string[]): boolean {
+  return holds(held, page.rights) && (page.anyRight?.some((right) => held.includes(right)) ?? true);
+}

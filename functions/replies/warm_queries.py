@@ -71,6 +71,7 @@ class QueryDefinition(TypedDict):
     schema: QuerySchema | None
     createdAt: datetime
     updatedAt: datetime
+    editedBy: str
     approval: QueryApproval | None
 
 
@@ -105,6 +106,7 @@ _DEFINITION = {
     "schema": {"columns": _COLUMNS},
     "createdAt": _AT,
     "updatedAt": _AT,
+    "editedBy": "editor@plant-a.example",
     "approval": {"approvedBy": "admin@plant-a.example", "approvedAt": _AT},
 }
 _FORMS = {"text/csv": TEXT_FORM, "application/vnd.apache.parquet": BYTES_FORM}

@@ -34,6 +34,7 @@ def test_a_query_is_born_a_draft_and_released_by_another(plant: Service) -> None
     assert made.status_code == 201
     definition = made.json()
     assert definition["approval"] is None
+    assert definition["editedBy"] == "editor@t"
     assert definition["schema"] == {
         "columns": [
             {"name": "ConnectionLookup", "type": "string"},
@@ -47,6 +48,7 @@ def test_a_query_is_born_a_draft_and_released_by_another(plant: Service) -> None
     assert approved.status_code == 200
     assert approved.json()["approval"]["approvedBy"] == "admin@t"
     assert approved.json()["updatedAt"] == definition["updatedAt"]
+    assert approved.json()["editedBy"] == "editor@t"
     assert admin.post("/oi-api/warm-queries/life/approve").json()["approval"] == approved.json()["approval"]
     assert viewer.get("/oi-api/warm-queries/hall/life").json()["governance"]["queryApprovedBy"] == "admin@t"
     edited = put(plant, "life", name="Life", description="changed")

@@ -21,8 +21,12 @@ export interface WarmQuery {
   kql: string;
   parameters: QueryParameter[];
   cacheSeconds: number;
+  /** Columns that it gives, null until the engine was asked. */
+  schema: { columns: QueryColumn[] } | null;
   createdAt: string;
   updatedAt: string;
+  /** Who wrote it last, and so does not approve it. */
+  editedBy: string;
   approval: Approval | null;
 }
 
@@ -41,5 +45,8 @@ export interface QueryAnswer {
   rowCount: number;
   truncated: boolean;
   executionTimeMs: number;
+  /** Whether the rows were kept from an earlier run; there where the query lets answers be kept. */
+  fromCache?: boolean;
+  asOf?: string;
   governance: { queryApprovedBy: string | null; queryApprovedAt: string | null };
 }

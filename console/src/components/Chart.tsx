@@ -6,8 +6,8 @@ import css from "./Chart.module.css";
 /** A line of a chart. */
 export interface Series {
   label: string;
-  /** As many as there are times; null leaves a gap. */
-  values: readonly (number | null)[];
+  /** As many as there are times; null leaves a gap, undefined is no point of this line, which goes on past it. */
+  values: readonly (number | null | undefined)[];
 }
 
 interface Props {
@@ -15,7 +15,7 @@ interface Props {
   label: string;
   /** Seconds since 1970, ascending. */
   times: readonly number[];
-  /** Six at most are told apart. */
+  /** A dozen at most are told apart: six colours, whole and dashed. */
   series: readonly Series[];
   unit?: string;
   height?: number;
@@ -58,6 +58,7 @@ export function Chart({ label, times, series, unit = "", height = 240 }: Props) 
   return <div ref={box} class={css.chart} role="img" aria-label={label} style={{ minHeight: `${height}px` }} />;
 }
 
+const COLOURS = 6;
 let library: Promise<{ default: typeof uPlot }> | undefined;
 
 /** Fetches the library when the first chart is drawn. */
@@ -85,7 +86,12 @@ function options(box: HTMLElement, names: string, unit: string, height: number):
     ],
     series: [
       {},
-      ...names.split("\n").map((label, index) => ({ label, stroke: color(`--series-${(index % 6) + 1}`), width: 1.5 })),
+      ...names.split("\n").map((label, index) => ({
+        label,
+        stroke: color(`--series-${(index % COLOURS) + 1}`),
+        width: 1.5,
+        ...(index < COLOURS ? {} : { dash: [6, 4] }),
+      })),
     ],
   };
 }

@@ -3,10 +3,9 @@ import type { Who } from "@/api/keys.ts";
 import { Empty } from "@/components/Empty.tsx";
 import { Loading } from "@/components/Loading.tsx";
 import { Toasts } from "@/components/Toasts.tsx";
-import { PAGES, type PageEntry } from "@/pages.ts";
+import { opens, PAGES, type PageEntry } from "@/pages.ts";
 import { type Route, useRoute } from "@/router/route.ts";
 import { useSession } from "@/session/hooks.ts";
-import { holds } from "@/session/rights.ts";
 import { SignIn } from "@/session/SignIn.tsx";
 import css from "./App.module.css";
 import { noteNavigation } from "./focus.ts";
@@ -36,7 +35,7 @@ function Shell({ who }: { who: Who }) {
   const route = useRoute();
   const main = useRef<HTMLElement>(null);
   const [navOpen, setNavOpen] = useState(false);
-  const pages = PAGES.filter((page) => holds(who.accessRights, page.rights));
+  const pages = PAGES.filter((page) => opens(page, who.accessRights));
   const current = route.page === "" ? pages[0] : PAGES.find((page) => page.path === route.page);
   usePageChanges(current?.path ?? route.page);
   const skip = (event: Event) => {
@@ -72,7 +71,8 @@ function Current({ entry, route, allowed }: { entry: PageEntry | undefined; rout
     return (
       <Page key={entry.path} title={entry.title}>
         <Empty title="Your token does not open this page">
-          It needs {entry.rights.join(" and ")}. Sign in with a key that carries them, or ask an administrator.
+          It needs {[...entry.rights, ...(entry.anyRight ? [entry.anyRight.join(" or ")] : [])].join(" and ")}. Sign in
+          with a key that carries them, or ask an administrator.
         </Empty>
       </Page>
     );

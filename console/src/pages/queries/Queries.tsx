@@ -1,10 +1,78 @@
+import { useRef } from "preact/hooks";
 import { Empty } from "@/components/Empty.tsx";
+import type { PageProps } from "@/pages.ts";
+import { useCan } from "@/session/hooks.ts";
+import { noteNavigation } from "@/shell/focus.ts";
 import { Page } from "@/shell/Page.tsx";
+import { AdHoc } from "./AdHoc.tsx";
+import { QueryDetail } from "./detail/QueryDetail.tsx";
+import { EditQuery, NewQuery } from "./edit/QueryEditor.tsx";
+import { ListActions } from "./ListActions.tsx";
+import { QueryList } from "./QueryList.tsx";
+import { LookupRun } from "./run/LookupRun.tsx";
 
-export default function Queries() {
+/**
+ * `#/queries` lists, `#/queries/<lookup>` shows one, `#/queries/<lookup>/edit` changes it; `#/queries/-/new` and
+ * `#/queries/-/ad-hoc` write: no lookup is `-`.
+ */
+export default function Queries({ route }: PageProps) {
+  const [lookup, view] = route.rest;
+  const reads = useCan("Workspace.Catalog.Read");
+  const executes = useCan("Workspace.WarmQuery.Execute");
+  const asks = useCan("Workspace.WarmQuery.AdHoc");
+  const manages = useCan("Workspace.WarmQuery.Manage");
+  useNotedNavigation(route.rest.join("/"));
+  if (lookup === "-") {
+    return view === "new" && manages ? (
+      <NewQuery key="new" route={route} />
+    ) : asks ? (
+      <AdHoc key="ad-hoc" route={route} />
+    ) : (
+      <Closed />
+    );
+  }
+  if (reads && lookup !== undefined) {
+    const edits = view === "edit" && manages;
+    return edits ? (
+      <EditQuery key={`${lookup}/edit`} lookup={lookup} />
+    ) : (
+      <QueryDetail key={lookup} lookup={lookup} route={route} />
+    );
+  }
+  if (reads) {
+    return <QueryList key="list" route={route} />;
+  }
   return (
-    <Page title="Queries" description="Approved questions, and questions of your own.">
-      <Empty title="The queries are not there yet">Warm queries will be listed, run, written and approved here.</Empty>
+    <Page key="lookup" title="Queries" description="Questions to the plant, in KQL." actions={<ListActions />}>
+      {executes ? <LookupRun route={route} /> : <Blind />}
     </Page>
   );
+}
+
+function Blind() {
+  return (
+    <Empty title="Your token does not list queries">
+      Choose above what it allows. Listing them needs Workspace.Catalog.Read, running one Workspace.WarmQuery.Execute.
+    </Empty>
+  );
+}
+
+function Closed() {
+  return (
+    <Page key="closed" title="Queries">
+      <Empty title="Your token does not open this">
+        Ad-hoc queries need Workspace.WarmQuery.AdHoc, new ones Workspace.WarmQuery.Manage. Sign in with a key that
+        carries them.
+      </Empty>
+    </Page>
+  );
+}
+
+/** Each of the page's views is a page to its reader: the heading takes the focus. */
+function useNotedNavigation(place: string): void {
+  const before = useRef(place);
+  if (before.current !== place) {
+    before.current = place;
+    noteNavigation();
+  }
 }

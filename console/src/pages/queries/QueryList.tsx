@@ -1,0 +1,128 @@
+import type { WarmQuery } from "@/api/queries.ts";
+import { Status } from "@/components/Badge.tsx";
+import { Button } from "@/components/Button.tsx";
+import type { Column } from "@/components/columns.ts";
+import { DataTable } from "@/components/DataTable.tsx";
+import { Empty } from "@/components/Empty.tsx";
+import { Field, Select } from "@/components/Field.tsx";
+import { Loaded } from "@/components/Loaded.tsx";
+import { Time } from "@/components/Time.tsx";
+import { useResource } from "@/components/useResource.ts";
+import { go, href, type Route } from "@/router/route.ts";
+import { Page, Panel } from "@/shell/Page.tsx";
+import { type Filter, filtered, type StateFilter, warmQueries } from "./catalogQueries.ts";
+import { ListActions } from "./ListActions.tsx";
+import css from "./QueryList.module.css";
+
+const STATES: readonly { value: StateFilter; label: string }[] = [
+  { value: "", label: "Any state" },
+  { value: "approved", label: "Approved" },
+  { value: "draft", label: "Draft" },
+];
+
+/** Every query of the workspace. */
+export function QueryList({ route }: { route: Route }) {
+  const resource = useResource(warmQueries, []);
+  const filter: Filter = {
+    text: route.query.get("text") ?? "",
+    state: (route.query.get("state") ?? "") as StateFilter,
+    surface: route.query.get("surface") ?? "",
+  };
+  return (
+    <Page
+      title="Queries"
+      description="Approved questions to the plant, and drafts of new ones."
+      actions={<ListActions />}
+    >
+      <Panel>
+        <Loaded resource={resource} rows={10}>
+          {(queries) => <Filtered queries={queries} filter={filter} />}
+        </Loaded>
+      </Panel>
+    </Page>
+  );
+}
+
+function Filtered({ queries, filter }: { queries: readonly WarmQuery[]; filter: Filter }) {
+  const surfaces = [...new Set(queries.map((query) => query.surface))].sort();
+  const change = (some: Partial<Filter>) => go(href("queries", [], { ...filter, ...some }), "replace");
+  if (queries.length === 0) {
+    return (
+      <Empty title="There are no queries yet">
+        Write the first one with “New query”, or declare it in the workspace document.
+      </Empty>
+    );
+  }
+  return (
+    <>
+      <div class={css.filters}>
+        <Field
+          label="Search"
+          hideLabel
+          type="search"
+          placeholder="Search names, paths and KQL"
+          value={filter.text}
+          onInput={(text) => change({ text })}
+        />
+        <Select label="State" hideLabel value={filter.state} options={STATES} onChange={(state) => change({ state })} />
+        <Select
+          label="Surface"
+          hideLabel
+          value={filter.surface}
+          options={[{ value: "", label: "Any surface" }, ...surfaces.map((each) => ({ value: each, label: each }))]}
+          onChange={(surface) => change({ surface })}
+        />
+      </div>
+      <DataTable
+        label="Queries"
+        columns={COLUMNS}
+        rows={filtered(queries, filter)}
+        rowKey={(query) => query.lookup}
+        onOpen={(query) => go(href("queries", [query.lookup]))}
+        empty={
+          <Empty
+            title="No query fits"
+            action={<Button onClick={() => change({ text: "", state: "", surface: "" })}>Show all queries</Button>}
+          >
+            {queries.length} queries are hidden by the filters.
+          </Empty>
+        }
+      />
+    </>
+  );
+}
+
+const COLUMNS: readonly Column<WarmQuery>[] = [
+  {
+    key: "name",
+    title: "Name",
+    value: (query) => query.name,
+    render: (query) => <span class={css.name}>{query.name}</span>,
+    width: 240,
+  },
+  { key: "lookup", title: "Lookup", type: "code", value: (query) => query.lookup, width: 192 },
+  { key: "surface", title: "Surface", value: (query) => query.surface, width: 128 },
+  {
+    key: "state",
+    title: "State",
+    value: (query) => (query.approval ? "Approved" : "Draft"),
+    render: (query) => (query.approval ? <Status tone="good">Approved</Status> : <Status tone="warn">Draft</Status>),
+    width: 112,
+  },
+  { key: "approvedBy", title: "Approved by", value: (query) => query.approval?.approvedBy ?? null, width: 208 },
+  {
+    key: "approvedAt",
+    title: "Approved",
+    type: "time",
+    value: (query) => query.approval?.approvedAt ?? null,
+    width: 160,
+  },
+  {
+    key: "updatedAt",
+    title: "Last edit",
+    type: "time",
+    value: (query) => query.updatedAt,
+    render: (query) => <Time at={query.updatedAt} />,
+    width: 160,
+  },
+];

@@ -1,0 +1,105 @@
+import { useId, useState } from "preact/hooks";
+import { ApiError, api, at } from "@/api/index.ts";
+import type { WarmQuery } from "@/api/queries.ts";
+import { Button } from "@/components/Button.tsx";
+import { CodeBlock } from "@/components/CodeBlock.tsx";
+import { Dialog } from "@/components/Dialog.tsx";
+import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import { toast } from "@/components/toasts.ts";
+import { useCan, useWho } from "@/session/hooks.ts";
+import css from "./Facts.module.css";
+
+interface Props {
+  query: WarmQuery;
+  onApproved: () => void;
+}
+
+/** Releases somebody else's draft. Where that cannot be, the reason stands beside the button. */
+export function Approve({ query, onApproved }: Props) {
+  const approves = useCan("Workspace.WarmQuery.Approve");
+  const reason = useReason(query);
+  const [asking, setAsking] = useState(false);
+  const id = useId();
+  if (!approves || query.approval) {
+    return null;
+  }
+  return (
+    <>
+      <Button kind="primary" icon="check" disabled={reason !== undefined} onClick={() => setAsking(true)}>
+        Approve
+      </Button>
+      {reason && (
+        <p id={id} class={css.why}>
+          {reason}
+        </p>
+      )}
+      {asking && <Confirm query={query} onClose={() => setAsking(false)} onApproved={onApproved} />}
+    </>
+  );
+}
+
+/** Why the reader may not approve a draft; undefined where they may. */
+function useReason(query: WarmQuery): string | undefined {
+  const { principal } = useWho();
+  if (principal === null) {
+    return "A token of a service has no identity, so it approves nothing.";
+  }
+  return principal.toLowerCase() === query.editedBy.toLowerCase()
+    ? "You edited it last; somebody else with Workspace.WarmQuery.Approve approves it."
+    : undefined;
+}
+
+function Confirm({ query, onClose, onApproved }: Props & { onClose: () => void }) {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const approve = async () => {
+    setBusy(true);
+    try {
+      await api.post(at`/oi-api/warm-queries/${query.lookup}/approve`);
+      toast(`“${query.name}” is approved`);
+      onApproved();
+      onClose();
+    } catch (failure) {
+      setError(failure);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title={`Approve “${query.name}”?`}
+      wide
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" icon="check" busy={busy} onClick={() => void approve()}>
+            Approve
+          </Button>
+        </>
+      }
+    >
+      <div class={css.stack}>
+        <p>
+          {query.editedBy} edited it last. Once approved it answers everybody who may run queries, under your name; the
+          audit log records that.
+        </p>
+        <CodeBlock code={query.kql.trimEnd()} label={`KQL of ${query.name}`} />
+        {error !== undefined && <Refusal error={error} />}
+      </div>
+    </Dialog>
+  );
+}
+
+function Refusal({ error }: { error: unknown }) {
+  if (!(error instanceof ApiError && error.code === "MAKER_CHECKER_VIOLATION")) {
+    return <ErrorNotice error={error} />;
+  }
+  return (
+    <>
+      <ErrorNotice error={error} />
+      <Notice title="Two people are needed">
+        <p>Whoever edits a query does not release it. Ask somebody else who holds Workspace.WarmQuery.Approve.</p>
+      </Notice>
+    </>
+  );
+}

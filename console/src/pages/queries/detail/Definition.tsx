@@ -1,0 +1,68 @@
+import type { WarmQuery } from "@/api/queries.ts";
+import { CodeBlock } from "@/components/CodeBlock.tsx";
+import { Panel } from "@/shell/Page.tsx";
+import { defaultText, isRequired } from "../run/parameters.ts";
+import css from "./Facts.module.css";
+
+/** What a query asks, takes and gives. */
+export function Definition({ query }: { query: WarmQuery }) {
+  const columns = query.schema?.columns ?? [];
+  return (
+    <div class={css.stack}>
+      <Panel title="KQL">
+        <CodeBlock code={query.kql.trimEnd()} label={`KQL of ${query.name}`} />
+      </Panel>
+      <div class={css.pair}>
+        <Panel title="Parameters">
+          {query.parameters.length === 0 ? (
+            <p>It takes a time range and a limit alone.</p>
+          ) : (
+            <Rows
+              heads={["Name", "Type", "Default"]}
+              rows={query.parameters.map((each) => [each.name, each.type, isRequired(each) ? "needed" : shown(each)])}
+            />
+          )}
+        </Panel>
+        <Panel title="Columns">
+          {columns.length === 0 ? (
+            <p>They are known as soon as the query engine was asked.</p>
+          ) : (
+            <Rows heads={["Name", "Type"]} rows={columns.map((each) => [each.name, each.type])} />
+          )}
+        </Panel>
+      </div>
+    </div>
+  );
+}
+
+function shown(parameter: WarmQuery["parameters"][number]): string {
+  return parameter.default === null ? "null" : defaultText(parameter) || "empty";
+}
+
+function Rows({ heads, rows }: { heads: readonly string[]; rows: readonly (readonly string[])[] }) {
+  return (
+    <table class={css.table}>
+      <thead>
+        <tr>
+          {heads.map((head) => (
+            <th key={head} scope="col">
+              {head}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(([name, ...cells]) => (
+          <tr key={name}>
+            <th scope="row">
+              <code>{name}</code>
+            </th>
+            {cells.map((cell, index) => (
+              <td key={heads[index]}>{cell}</td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,72 @@
+import type { AuditEvent } from "@/api/provenance.ts";
+import type { WarmQuery } from "@/api/queries.ts";
+import { Status, type Tone } from "@/components/Badge.tsx";
+import { Empty } from "@/components/Empty.tsx";
+import { JsonDiff } from "@/components/JsonDiff.tsx";
+import { Loaded } from "@/components/Loaded.tsx";
+import { Time } from "@/components/Time.tsx";
+import { useResource } from "@/components/useResource.ts";
+import { href } from "@/router/route.ts";
+import { useCan } from "@/session/hooks.ts";
+import css from "./Facts.module.css";
+import { historyOf } from "./historyOf.ts";
+
+/** How a query came about: its audit events, newest first, as far as the token shows them. */
+export function History({ query }: { query: WarmQuery }) {
+  return useCan("Workspace.Provenance.Read") ? <Events query={query} /> : <Known query={query} />;
+}
+
+function Known({ query }: { query: WarmQuery }) {
+  return (
+    <Empty title="Your token does not read the audit log">
+      Known without it: made <Time at={query.createdAt} />, edited last by {query.editedBy}{" "}
+      <Time at={query.updatedAt} />. Each change and approval is shown to tokens with Workspace.Provenance.Read.
+    </Empty>
+  );
+}
+
+function Events({ query }: { query: WarmQuery }) {
+  const resource = useResource(
+    (signal) => historyOf(query.lookup, signal),
+    [query.lookup, query.updatedAt, query.approval?.approvedAt],
+  );
+  return (
+    <Loaded resource={resource}>
+      {({ events, whole }) =>
+        events.length === 0 ? (
+          <Empty title="No record is found">
+            The workspace keeps no audit log, or its newest records are of other queries.
+          </Empty>
+        ) : (
+          <>
+            <ol class={css.events}>
+              {events.map((event) => (
+                <Event key={event.RecordID} event={event} />
+              ))}
+            </ol>
+            {!whole && <p class={css.record}>Older records stand in the audit log.</p>}
+          </>
+        )
+      }
+    </Loaded>
+  );
+}
+
+const TONES: Record<string, Tone> = { Approved: "good", Removed: "bad", Created: "accent" };
+
+function Event({ event }: { event: AuditEvent }) {
+  const verb = event.ActionType.split(".").at(-1) ?? event.ActionType;
+  return (
+    <li class={css.event}>
+      <div class={css.what}>
+        <Status tone={TONES[verb] ?? "neutral"}>{verb}</Status>
+        <span>{event.UserID}</span>
+        <Time at={event.Timestamp} />
+        <a class={css.record} href={href("audit", [event.RecordID], { target: "PlatformConfig" })}>
+          record {event.RecordID}
+        </a>
+      </div>
+      {event.BeforeState && event.AfterState && <JsonDiff before={event.BeforeState} after={event.AfterState} />}
+    </li>
+  );
+}

@@ -1,0 +1,90 @@
+import { useState } from "preact/hooks";
+import type { WarmQuery } from "@/api/queries.ts";
+import { Button } from "@/components/Button.tsx";
+import { Empty } from "@/components/Empty.tsx";
+import { Loaded } from "@/components/Loaded.tsx";
+import { Tabs } from "@/components/Tabs.tsx";
+import { useResource } from "@/components/useResource.ts";
+import { go, href, type Route } from "@/router/route.ts";
+import { useCan } from "@/session/hooks.ts";
+import { Page, Panel } from "@/shell/Page.tsx";
+import { warmQuery } from "../catalogQueries.ts";
+import { WarmRun } from "../run/WarmRun.tsx";
+import { Approve } from "./Approve.tsx";
+import { Definition } from "./Definition.tsx";
+import { Draft } from "./Draft.tsx";
+import { History } from "./History.tsx";
+import { Remove } from "./Remove.tsx";
+import { StateLine } from "./StateLine.tsx";
+
+type View = "run" | "definition" | "history";
+
+/** One query: run it, read it, see how it came about. */
+export function QueryDetail({ lookup, route }: { lookup: string; route: Route }) {
+  const resource = useResource((signal) => warmQuery(lookup, signal), [lookup]);
+  const query = resource.data;
+  const found = resource.loading || resource.error !== undefined || query !== undefined;
+  return (
+    <Page
+      title={query?.name ?? lookup}
+      description={query?.description ?? ""}
+      actions={query && <Actions query={query} onChanged={resource.reload} />}
+    >
+      {found ? (
+        <Loaded resource={resource} rows={8}>
+          {(shown) => shown && <Views key={shown.updatedAt} query={shown} route={route} />}
+        </Loaded>
+      ) : (
+        <Empty
+          title="There is no query with this lookup"
+          action={<Button onClick={() => go(href("queries"))}>All queries</Button>}
+        >
+          It may have been removed. The audit log tells by whom.
+        </Empty>
+      )}
+    </Page>
+  );
+}
+
+function Actions({ query, onChanged }: { query: WarmQuery; onChanged: () => void }) {
+  const manages = useCan("Workspace.WarmQuery.Manage");
+  return (
+    <>
+      {manages && <Remove query={query} />}
+      {manages && (
+        <Button icon="pencil" onClick={() => go(href("queries", [query.lookup, "edit"]))}>
+          Edit
+        </Button>
+      )}
+      <Approve query={query} onApproved={onChanged} />
+    </>
+  );
+}
+
+function Views({ query, route }: { query: WarmQuery; route: Route }) {
+  const executes = useCan("Workspace.WarmQuery.Execute");
+  const [chosen, setChosen] = useState<View>(query.approval && executes ? "run" : "definition");
+  const views: readonly { id: View; title: string }[] = [
+    ...(executes ? [{ id: "run" as const, title: "Run" }] : []),
+    { id: "definition", title: "Definition" },
+    { id: "history", title: "History" },
+  ];
+  return (
+    <>
+      <StateLine query={query} />
+      <Tabs label="About the query" tabs={views} selected={chosen} onSelect={setChosen}>
+        {chosen === "run" && (query.approval ? <Stacked query={query} route={route} /> : <Draft query={query} />)}
+        {chosen === "definition" && <Definition query={query} />}
+        {chosen === "history" && (
+          <Panel>
+            <History query={query} />
+          </Panel>
+        )}
+      </Tabs>
+    </>
+  );
+}
+
+function Stacked({ query, route }: { query: WarmQuery; route: Route }) {
+  return <WarmRun query={query} route={route} />;
+}

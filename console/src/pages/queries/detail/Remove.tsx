@@ -1,0 +1,57 @@
+import { useState } from "preact/hooks";
+import { api, at } from "@/api/index.ts";
+import type { WarmQuery } from "@/api/queries.ts";
+import { Button } from "@/components/Button.tsx";
+import { Dialog } from "@/components/Dialog.tsx";
+import { ErrorNotice } from "@/components/Notice.tsx";
+import { toast } from "@/components/toasts.ts";
+import { go, href } from "@/router/route.ts";
+
+/** Removes a query, after a question. */
+export function Remove({ query }: { query: WarmQuery }) {
+  const [asking, setAsking] = useState(false);
+  return (
+    <>
+      <Button kind="danger" onClick={() => setAsking(true)}>
+        Delete
+      </Button>
+      {asking && <Confirm query={query} onClose={() => setAsking(false)} />}
+    </>
+  );
+}
+
+function Confirm({ query, onClose }: { query: WarmQuery; onClose: () => void }) {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const remove = async () => {
+    setBusy(true);
+    try {
+      await api.delete(at`/oi-api/warm-queries/${query.lookup}`);
+      toast(`“${query.name}” is deleted`);
+      go(href("queries"));
+    } catch (failure) {
+      setError(failure);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title={`Delete “${query.name}”?`}
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="danger" busy={busy} onClick={() => void remove()}>
+            Delete the query
+          </Button>
+        </>
+      }
+    >
+      <p>
+        Programs that call <code>{query.apiPath ?? query.lookup}</code> get an error from then on. The audit log keeps
+        the query's text.
+      </p>
+      {error !== undefined && <ErrorNotice error={error} />}
+    </Dialog>
+  );
+}

@@ -1,0 +1,43 @@
+import type { WarmQuery } from "@/api/queries.ts";
+import { Status } from "@/components/Badge.tsx";
+import { Time } from "@/components/Time.tsx";
+import { Panel } from "@/shell/Page.tsx";
+import css from "./Facts.module.css";
+
+/** Whether a query is released, by whom, and where it is reached. */
+export function StateLine({ query }: { query: WarmQuery }) {
+  return (
+    <Panel>
+      <dl class={css.facts}>
+        <Fact term="State">
+          {query.approval ? (
+            <Status tone="good">
+              <span>
+                Approved by {query.approval.approvedBy}, <Time at={query.approval.approvedAt} />
+              </span>
+            </Status>
+          ) : (
+            <Status tone="warn">Draft, until somebody else approves it</Status>
+          )}
+        </Fact>
+        <Fact term="Last edit">
+          {query.editedBy}, <Time at={query.updatedAt} />
+        </Fact>
+        <Fact term="Surface">{query.surface}</Fact>
+        <Fact term="Address">
+          <code>/oi-api/warm-queries/{query.apiPath ?? query.lookup}</code>
+        </Fact>
+        <Fact term="Answers are kept for">{query.cacheSeconds === 0 ? "no time" : `${query.cacheSeconds} s`}</Fact>
+      </dl>
+    </Panel>
+  );
+}
+
+function Fact({ term, children }: { term: string; children: preact.ComponentChildren }) {
+  return (
+    <div>
+      <dt>{term}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

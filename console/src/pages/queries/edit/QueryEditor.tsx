@@ -1,0 +1,40 @@
+import { Empty } from "@/components/Empty.tsx";
+import { Loaded } from "@/components/Loaded.tsx";
+import { useResource } from "@/components/useResource.ts";
+import type { Route } from "@/router/route.ts";
+import { Page } from "@/shell/Page.tsx";
+import { warmQuery } from "../catalogQueries.ts";
+import { kept } from "../kept.ts";
+import { draftOf, newDraft } from "./draft.ts";
+import { QueryForm } from "./QueryForm.tsx";
+
+/** Writes a new query, with the text of the ad-hoc editor where the reader comes from there. */
+export function NewQuery({ route }: { route: Route }) {
+  const kql = route.query.get("from") === "ad-hoc" ? kept.kql : undefined;
+  return (
+    <Page title="New query" description="It is a draft until somebody else approves it.">
+      <QueryForm start={newDraft(kql)} isNew />
+    </Page>
+  );
+}
+
+/** Changes a query; it is a draft again then. */
+export function EditQuery({ lookup }: { lookup: string }) {
+  const resource = useResource((signal) => warmQuery(lookup, signal).then((query) => query ?? null), [lookup]);
+  return (
+    <Page
+      title="Edit query"
+      description={`${lookup}: with each edit it is a draft again, until somebody else approves it.`}
+    >
+      <Loaded resource={resource} rows={10}>
+        {(query) =>
+          query === null ? (
+            <Empty title="There is no query with this lookup">It may have been removed.</Empty>
+          ) : (
+            <QueryForm key={query.updatedAt} start={draftOf(query)} isNew={false} />
+          )
+        }
+      </Loaded>
+    </Page>
+  );
+}

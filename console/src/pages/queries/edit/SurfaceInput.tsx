@@ -1,0 +1,55 @@
+import { api } from "@/api/index.ts";
+import { Field, Select } from "@/components/Field.tsx";
+import { useResource } from "@/components/useResource.ts";
+import { useCan } from "@/session/hooks.ts";
+
+interface Props {
+  value: string;
+  onChange: (surface: string) => void;
+  error: string | undefined;
+}
+
+const SURFACES = `query Surfaces($after: String) {
+  surfaces(first: 500, after: $after) { nodes { id name } }
+}`;
+
+interface Choice {
+  id: string;
+  name: string;
+}
+
+/** The surface that a query belongs to: chosen where the token lists them, else typed. */
+export function SurfaceInput(props: Props) {
+  return useCan("Workspace.Catalog.Read") ? <Chosen {...props} /> : <Typed {...props} />;
+}
+
+function Typed({ value, onChange, error }: Props) {
+  return <Field label="Surface" mono hint="its lookup" value={value} onInput={onChange} error={error} />;
+}
+
+function Chosen(props: Props) {
+  const { data, error } = useResource(surfaces, []);
+  if (error !== undefined) {
+    return <Typed {...props} />;
+  }
+  const options = (data ?? []).map(({ id, name }) => ({ value: id, label: name === id ? id : `${name} (${id})` }));
+  const known = options.some((option) => option.value === props.value);
+  const first = {
+    value: known ? "" : props.value,
+    label: known || props.value === "" ? "Choose a surface" : props.value,
+  };
+  return (
+    <Select
+      label="Surface"
+      value={props.value}
+      options={[first, ...options]}
+      onChange={props.onChange}
+      error={props.error}
+      disabled={data === undefined}
+    />
+  );
+}
+
+async function surfaces(signal: AbortSignal): Promise<Choice[]> {
+  return (await api.graphql<{ surfaces: { nodes: Choice[] } }>(SURFACES, {}, signal)).surfaces.nodes;
+}

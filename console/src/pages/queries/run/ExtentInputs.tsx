@@ -1,0 +1,52 @@
+import { useState } from "preact/hooks";
+import { ApiError } from "@/api/index.ts";
+import { Field, Select } from "@/components/Field.tsx";
+import { DEFAULT_LIMIT, type Extent, MOST_ROWS } from "./ask.ts";
+import { isPreset, PRESETS } from "./timeRanges.ts";
+
+interface Props {
+  extent: Extent;
+  onChange: (extent: Extent) => void;
+  error: unknown;
+}
+
+const OWN = "own";
+
+/** How far back, and how many rows. */
+export function ExtentInputs({ extent, onChange, error }: Props) {
+  const [own, setOwn] = useState(!isPreset(extent.timeRange));
+  const failing = error instanceof ApiError ? error : undefined;
+  const choose = (value: string) => {
+    setOwn(value === OWN);
+    onChange({ ...extent, timeRange: value === OWN ? "PT12H" : value });
+  };
+  return (
+    <>
+      <Select
+        label="Time range"
+        value={own ? OWN : extent.timeRange}
+        options={[...PRESETS, { value: OWN, label: "Other…" }]}
+        onChange={choose}
+        error={own ? undefined : failing?.of("timeRange")}
+      />
+      {own && (
+        <Field
+          label="Duration"
+          mono
+          hint="ISO 8601, such as PT90M or P2DT12H"
+          value={extent.timeRange}
+          onInput={(timeRange) => onChange({ ...extent, timeRange })}
+          error={failing?.of("timeRange")}
+        />
+      )}
+      <Field
+        label="Most rows"
+        hint={`1 to ${MOST_ROWS}`}
+        placeholder={DEFAULT_LIMIT}
+        value={extent.limit}
+        onInput={(limit) => onChange({ ...extent, limit })}
+        error={failing?.of("limit")}
+      />
+    </>
+  );
+}

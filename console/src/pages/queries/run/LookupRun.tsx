@@ -1,0 +1,54 @@
+import { useState } from "preact/hooks";
+import { ApiError } from "@/api/index.ts";
+import { Button } from "@/components/Button.tsx";
+import { Field, TextArea } from "@/components/Field.tsx";
+import { Notice } from "@/components/Notice.tsx";
+import type { Route } from "@/router/route.ts";
+import { type Extent, warmAsk } from "./ask.ts";
+import { ExtentInputs } from "./ExtentInputs.tsx";
+import { pairsOf } from "./pairs.ts";
+import { RunForm } from "./RunForm.tsx";
+import { useRun } from "./useRun.ts";
+import { extentIn } from "./WarmRun.tsx";
+
+/** For tokens that may run queries but not list them: the lookup and the parameters are typed. */
+export function LookupRun({ route }: { route: Route }) {
+  const [lookup, setLookup] = useState(route.rest[0] === "-" ? "" : route.rest.join("/"));
+  const [text, setText] = useState("");
+  const [extent, setExtent] = useState<Extent>(() => extentIn(route.query));
+  const [open, setOpen] = useState(false);
+  const run = useRun();
+  const pairs = pairsOf(text);
+  const ask = warmAsk(lookup.trim(), pairs, extent);
+  const failing = run.error instanceof ApiError ? run.error.errors.filter(({ field }) => field.startsWith("p.")) : [];
+  return (
+    <>
+      <Notice title="Your token runs queries, but does not list them">
+        <p>
+          Type the lookup or API path of a query, as its owner gave it to you. Listing needs Workspace.Catalog.Read.
+        </p>
+      </Notice>
+      <RunForm
+        run={run}
+        ask={ask}
+        onRun={() => run.start(ask)}
+        disabled={lookup.trim() === ""}
+        actions={!open && <Button onClick={() => setOpen(true)}>Parameters…</Button>}
+      >
+        <Field label="Lookup or API path" mono value={lookup} onInput={setLookup} placeholder="pressure-5m" />
+        <ExtentInputs extent={extent} onChange={setExtent} error={run.error} />
+        {open && (
+          <TextArea
+            label="Parameters"
+            hint="one a line: name=value"
+            rows={3}
+            mono
+            value={text}
+            onInput={setText}
+            error={failing.map(({ field, message }) => `${field.slice(2)}: ${message}`).join("; ")}
+          />
+        )}
+      </RunForm>
+    </>
+  );
+}

@@ -1,0 +1,60 @@
+import { ApiError } from "@/api/index.ts";
+import type { QueryParameter } from "@/api/queries.ts";
+import { Field, Select } from "@/components/Field.tsx";
+import { defaultText, hintOf, inputOf, isRequired } from "./parameters.ts";
+
+interface Props {
+  parameters: readonly QueryParameter[];
+  values: ReadonlyMap<string, string>;
+  onChange: (values: ReadonlyMap<string, string>) => void;
+  error: unknown;
+}
+
+/** An input for each declared parameter, of its type and with its default. */
+export function ParameterInputs({ parameters, values, onChange, error }: Props) {
+  const set = (name: string, value: string) => onChange(new Map(values).set(name, value));
+  return (
+    <>
+      {parameters.map((parameter) => (
+        <ParameterInput
+          key={parameter.name}
+          parameter={parameter}
+          value={values.get(parameter.name) ?? defaultText(parameter)}
+          onInput={(value) => set(parameter.name, value)}
+          error={error instanceof ApiError ? error.of(`p.${parameter.name}`) : undefined}
+        />
+      ))}
+    </>
+  );
+}
+
+interface InputProps {
+  parameter: QueryParameter;
+  value: string;
+  onInput: (value: string) => void;
+  error: string | undefined;
+}
+
+function ParameterInput({ parameter, value, onInput, error }: InputProps) {
+  const input = inputOf(parameter.type);
+  const common = { label: parameter.name, hint: hintOf(parameter), error };
+  if (input === "choice") {
+    const none = isRequired(parameter) ? "Choose" : "Null";
+    const options = [
+      ...(value === "" ? [{ value: "", label: none }] : []),
+      { value: "true", label: "true" },
+      { value: "false", label: "false" },
+    ];
+    return <Select {...common} value={value} options={options} onChange={onInput} />;
+  }
+  const fallback = defaultText(parameter);
+  return (
+    <Field
+      {...common}
+      mono={input !== "text" || parameter.type === "timespan"}
+      value={value}
+      onInput={onInput}
+      placeholder={fallback === "" ? (parameter.type === "string" && !isRequired(parameter) ? "any" : "") : fallback}
+    />
+  );
+}

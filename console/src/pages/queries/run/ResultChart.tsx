@@ -1,0 +1,44 @@
+import { useMemo, useState } from "preact/hooks";
+import type { QueryAnswer } from "@/api/queries.ts";
+import { Chart } from "@/components/Chart.tsx";
+import { Empty } from "@/components/Empty.tsx";
+import { Checkbox } from "@/components/Field.tsx";
+import { Notice } from "@/components/Notice.tsx";
+import { linesOf, MOST_SERIES, type Roles } from "./chartData.ts";
+import css from "./Results.module.css";
+
+/** The numbers of an answer over its time. */
+export function ResultChart({ answer, roles }: { answer: QueryAnswer; roles: Roles }) {
+  const [wanted, setWanted] = useState<readonly string[]>();
+  const chosen = wanted?.filter((name) => roles.values.includes(name)) ?? roles.chosen;
+  const lines = useMemo(() => linesOf(answer, roles, chosen), [answer, roles, chosen.join("\n")]);
+  const toggle = (name: string, on: boolean) =>
+    setWanted(roles.values.filter((each) => (each === name ? on : chosen.includes(each))));
+  return (
+    <div>
+      {roles.values.length > 1 && (
+        <fieldset class={css.values}>
+          <legend>Values</legend>
+          {roles.values.map((name) => (
+            <Checkbox key={name} label={name} checked={chosen.includes(name)} onChange={(on) => toggle(name, on)} />
+          ))}
+        </fieldset>
+      )}
+      {lines.found > MOST_SERIES && (
+        <Notice title={`${MOST_SERIES} of ${lines.found} lines are drawn, those with the most points`}>
+          <p>The table has all rows. Fewer values, or a parameter, leave fewer lines.</p>
+        </Notice>
+      )}
+      {lines.series.length === 0 ? (
+        <Empty title="There is nothing to draw">Choose a value above, or look at the table.</Empty>
+      ) : (
+        <Chart
+          label={`${chosen.join(", ")} over ${roles.time}; the table has the numbers`}
+          times={lines.times}
+          series={lines.series}
+          height={360}
+        />
+      )}
+    </div>
+  );
+}

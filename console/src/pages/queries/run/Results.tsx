@@ -1,0 +1,70 @@
+import { useMemo, useState } from "preact/hooks";
+import type { QueryAnswer, QueryColumn } from "@/api/queries.ts";
+import { type Column, columnType } from "@/components/columns.ts";
+import { DataTable } from "@/components/DataTable.tsx";
+import { Empty } from "@/components/Empty.tsx";
+import { Notice } from "@/components/Notice.tsx";
+import { Tabs } from "@/components/Tabs.tsx";
+import { count } from "@/format.ts";
+import { type Ask, MOST_ROWS } from "./ask.ts";
+import { rolesOf } from "./chartData.ts";
+import { ResultChart } from "./ResultChart.tsx";
+import css from "./Results.module.css";
+import { Summary } from "./Summary.tsx";
+
+type View = "chart" | "table";
+type Row = Record<string, unknown>;
+
+const VIEWS = [
+  { id: "chart", title: "Chart" },
+  { id: "table", title: "Table" },
+] as const;
+
+/** The rows of an answer as a chart and a table, with what is known of them. */
+export function Results({ answer, asked }: { answer: QueryAnswer; asked: Ask }) {
+  const roles = useMemo(() => rolesOf(answer.columns), [answer]);
+  const [chosen, setChosen] = useState<View>("chart");
+  const drawable = roles !== undefined && answer.rowCount > 1;
+  const table = <ResultTable answer={answer} />;
+  return (
+    <div class={css.results}>
+      <Summary answer={answer} asked={asked} />
+      {answer.truncated && (
+        <Notice kind="warn" title={`There are more than these ${count(answer.rowCount)} rows`}>
+          <p>
+            The answer ends at “Most rows”. Raise it, up to {count(MOST_ROWS)}, or ask for a shorter time range or for
+            sums.
+          </p>
+        </Notice>
+      )}
+      {drawable ? (
+        <Tabs label="Form of the result" tabs={VIEWS} selected={chosen} onSelect={setChosen}>
+          {chosen === "chart" ? <ResultChart answer={answer} roles={roles} /> : table}
+        </Tabs>
+      ) : (
+        table
+      )}
+    </div>
+  );
+}
+
+function ResultTable({ answer }: { answer: QueryAnswer }) {
+  const columns = useMemo(() => answer.columns.map(columnOf), [answer]);
+  return (
+    <DataTable
+      label="Rows of the result"
+      columns={columns}
+      rows={answer.results}
+      rowKey={(_, index) => String(index)}
+      empty={<Empty title="The query gives no rows">Ask for a longer time range, or for other parameters.</Empty>}
+    />
+  );
+}
+
+const WIDTHS: Record<string, number> = { datetime: 168, bool: 88, int: 104, long: 120, real: 168, decimal: 168 };
+
+function columnOf({ name, type }: QueryColumn): Column<Row> {
+  const head = { key: name, title: `${name} (${type})`, type: columnType(type), value: (row: Row) => row[name] };
+  // The head names the type, too, and is not to be cut off.
+  return { ...head, width: Math.max(WIDTHS[type] ?? 176, head.title.length * 8 + 32) };
+}

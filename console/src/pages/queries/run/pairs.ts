@@ -1,0 +1,11 @@
+/** Reads lines `name=value` as query parameters of a query; blank lines are left out, a value may hold `=`. */
+export function pairsOf(text: string): [name: string, value: string][] {
+  return text
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line) => {
+      const cut = line.indexOf("=");
+      const [name, value] = cut < 0 ? [line, ""] : [line.slice(0, cut), line.slice(cut + 1)];
+      return [`p.${name.trim()}`, value.trim()];
+    });
+}

@@ -1,0 +1,41 @@
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { isAbort } from "@/api/index.ts";
+import type { QueryAnswer } from "@/api/queries.ts";
+import { type Ask, rowsOf } from "./ask.ts";
+
+/** A query's runs: the last answer with what was asked, or what went wrong. */
+export interface Run {
+  answer: QueryAnswer | undefined;
+  /** What `answer` answers; files of its rows are fetched by it. */
+  asked: Ask | undefined;
+  error: unknown;
+  busy: boolean;
+  start: (ask: Ask) => void;
+  stop: () => void;
+}
+
+type State = Omit<Run, "start" | "stop">;
+
+const IDLE: State = { answer: undefined, asked: undefined, error: undefined, busy: false };
+
+/** Runs queries one at a time; a new one, and leaving the page, gives up the one under way. */
+export function useRun(): Run {
+  const [state, setState] = useState<State>(IDLE);
+  const abort = useRef<AbortController>(undefined);
+  const stop = useCallback(() => {
+    abort.current?.abort();
+    setState((before) => ({ ...before, busy: false }));
+  }, []);
+  const start = useCallback((ask: Ask) => {
+    abort.current?.abort();
+    const mine = new AbortController();
+    abort.current = mine;
+    setState((before) => ({ ...before, error: undefined, busy: true }));
+    rowsOf(ask, mine.signal).then(
+      (answer) => mine.signal.aborted || setState({ answer, asked: ask, error: undefined, busy: false }),
+      (error: unknown) => mine.signal.aborted || isAbort(error) || setState({ ...IDLE, asked: ask, error }),
+    );
+  }, []);
+  useEffect(() => () => abort.current?.abort(), []);
+  return { ...state, start, stop };
+}

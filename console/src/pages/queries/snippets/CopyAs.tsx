@@ -1,0 +1,62 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { Button } from "@/components/Button.tsx";
+import { CodeBlock } from "@/components/CodeBlock.tsx";
+import { Dialog } from "@/components/Dialog.tsx";
+import { Tabs } from "@/components/Tabs.tsx";
+import { href } from "@/router/route.ts";
+import css from "./CopyAs.module.css";
+import { curl } from "./curl.ts";
+import { grafana } from "./grafana.ts";
+import { powerBi } from "./powerBi.ts";
+import { python } from "./python.ts";
+import { type Subject, TOKEN } from "./text.ts";
+import { typescript } from "./typescript.ts";
+
+const FORMS = [
+  { id: "curl", title: "curl", make: curl },
+  { id: "python", title: "Python", make: python },
+  { id: "typescript", title: "TypeScript", make: typescript },
+  { id: "power-bi", title: "Power BI", make: powerBi },
+  { id: "grafana", title: "Grafana", make: grafana },
+] as const;
+
+type FormId = (typeof FORMS)[number]["id"];
+
+const ENVIRONMENT = "It reads the token from the environment variable TOKEN.";
+const NOTES: Record<FormId, ComponentChildren> = {
+  curl: ENVIRONMENT,
+  python: `It needs Python 3 and no packages. ${ENVIRONMENT}`,
+  typescript: `For Node.js 18 or later, Deno or Bun. ${ENVIRONMENT}`,
+  "power-bi": `In Power BI: Transform data, New source, Blank query, Advanced editor; access to the service is "Anonymous". Put a token in the place of ${TOKEN}, better as a parameter of the report.`,
+  grafana:
+    "For the Infinity data source: give it the authentication method Bearer token and this service as an allowed host. The token stays there. Paste the address into a query's URL, or this JSON into the panel's targets.",
+};
+
+/** A button that shows the call for other programs. */
+export function CopyAs({ ask, columns }: Omit<Subject, "origin">) {
+  const [open, setOpen] = useState(false);
+  const [form, setForm] = useState<FormId>("curl");
+  const subject = { ask, columns, origin: window.location.origin };
+  const make = FORMS.find((each) => each.id === form)?.make ?? curl;
+  return (
+    <>
+      <Button icon="copy" onClick={() => setOpen(true)}>
+        Copy as…
+      </Button>
+      {open && (
+        <Dialog title="The same from another program" wide onClose={() => setOpen(false)}>
+          <Tabs label="Program" tabs={FORMS} selected={form} onSelect={setForm}>
+            <div class={css.panel}>
+              <CodeBlock code={make(subject)} label={`The call for ${form}`} />
+              <p class={css.note}>{NOTES[form]}</p>
+              <p class={css.note}>
+                Make a token with as few rights as it needs under <a href={href("keys")}>Keys and tokens</a>.
+              </p>
+            </div>
+          </Tabs>
+        </Dialog>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,109 @@
+"""Queries in the console: found, run, charted, asked ad hoc, with the rights that there are."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.console.visits import Console
+
+TEN_THOUSAND = "range i from 1 to 10000 step 1 | extend square = i * i, half = i / 2.0, text = strcat('row ', tostring(i))"
+
+
+def run(page: Page) -> None:
+    """Press the button and wait for what is known of the result."""
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_role("region", name="About the result").wait_for()
+
+
+def ask(page: Page, kql: str) -> None:
+    """Put a text into the editor."""
+    page.get_by_label("KQL", exact=True).fill(kql)
+
+
+def test_queries_are_found_by_words_and_state(console: Console) -> None:
+    """The list shows who released each query, and its filters stand in the address."""
+    page = console.sign_in("viewer@plant-a.example").open("queries", "Queries").page
+    grid = page.get_by_role("grid", name="Queries")
+    expect(grid.get_by_role("row", name="Pressure per five minutes")).to_contain_text("admin@plant-a.example")
+    console.looks_right("queries")
+    page.get_by_label("Search").fill("vibration")
+    page.get_by_label("State").select_option("draft")
+    expect(grid.get_by_role("row")).to_have_count(2)
+    expect(grid).to_contain_text("draft-vibration")
+    assert "state=draft" in page.url
+    assert page.get_by_role("button", name="New query").count() == 0
+    page.get_by_label("Search").fill("no such words")
+    page.get_by_role("button", name="Show all queries").click()
+    expect(grid).to_contain_text("pressure-5m")
+
+
+def test_a_query_is_run_and_charted(console: Console) -> None:
+    """A run with a parameter shows a chart, a table, and who released the query; its address runs the same again."""
+    page = console.sign_in().open("queries/chiller-temperature-5m", "Chiller supply temperature").page
+    page.get_by_label("Time range").select_option("P1D")
+    run(page)
+    about = page.get_by_role("region", name="About the result")
+    expect(about).to_contain_text("Approved by admin@plant-a.example")
+    assert "timeRange=P1D" in page.url
+    console.looks_right("query-run")
+    if page.get_by_role("tab", name="Chart").count():
+        expect(page.locator(".u-over")).to_be_visible()
+    page.get_by_role("tab", name="Table").click()
+    expect(page.get_by_role("region", name="Rows of the result")).to_contain_text("avgTemperature (real)")
+    console.looks_right("query-run-table")
+    page.get_by_role("tab", name="Definition").click()
+    expect(page.get_by_role("region", name="KQL of Chiller supply temperature")).to_contain_text("bin(Timestamp, 5m)")
+    console.looks_right("query-definition")
+    page.get_by_role("tab", name="History").click()
+    expect(page.get_by_role("tabpanel").last).to_contain_text("Created")
+    console.looks_right("query-history")
+
+
+def test_a_bad_parameter_is_told_at_its_field(console: Console) -> None:
+    """What the service says of a parameter, the time range or the limit stands at its input."""
+    console.expected.append("400")
+    page = console.sign_in().open("queries/chiller-excursions", "Chiller temperature excursions").page
+    page.get_by_label("low").fill("warm")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_label("low")).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_label("low")).to_have_accessible_description(re.compile("a number is expected"))
+    console.looks_right("query-bad-parameter")
+    page.get_by_label("low").fill("4.5")
+    run(page)
+    expect(page.get_by_label("low")).not_to_have_attribute("aria-invalid", "true")
+
+
+def test_an_error_of_the_engine_is_marked_at_its_place(console: Console) -> None:
+    """A syntax error names line and column, marks them in the editor, and leads there; Ctrl+Enter runs."""
+    console.expected.append("400")
+    page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
+    ask(page, "Telemetry\n| where Nope == 1\n| take 5")
+    page.get_by_label("KQL", exact=True).press("Control+Enter")
+    expect(page.get_by_role("alert").first).to_contain_text("Line 2, column 9")
+    expect(page.locator("[data-line='2'][data-column='9']")).to_be_attached()
+    console.looks_right("ad-hoc-error")
+    page.get_by_role("button", name="Go there").click()
+    at = "document.activeElement.selectionStart"
+    assert page.evaluate(at) == len("Telemetry\n| where ")
+    ask(page, "Telemetry | summarize n = count() by ConnectionLookup, bin(Timestamp, 1m)")
+    page.get_by_label("KQL", exact=True).press("Control+Enter")
+    expect(page.get_by_role("region", name="About the result")).to_contain_text("nobody approved this query")
+    expect(page.locator("[data-line]")).to_have_count(0)
+    console.looks_right("ad-hoc")
+
+
+def test_ten_thousand_rows_scroll(console: Console) -> None:
+    """A long result draws the rows that are seen, to the last one."""
+    page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
+    ask(page, TEN_THOUSAND)
+    page.get_by_label("Most rows").fill("10000")
+    run(page)
+    table = page.get_by_role("region", name="Rows of the result")
+    expect(table).to_contain_text("row 1")
+    assert page.locator("tbody tr").count() < 60
+    table.evaluate("box => { box.scrollTop = box.scrollHeight; }")
+    expect(table).to_contain_text("row 10000")
+    assert page.locator("tbody tr").count() < 60
+    table.evaluate("box => { box.scrollTop = 0; }")
+    expect(table.get_by_text("row 1", exact=True)).to_be_visible()
+    console.looks_right("rows")

@@ -154,7 +154,10 @@ function Head<Row>({ column, by, grid, onSort }: HeadProps<Row>) {
     >
       {sortable ? (
         <button type="button" onClick={onSort}>
-          <span>{column.title}</span>
+          <span>
+            {column.title}
+            {column.note && <small> {column.note}</small>}
+          </span>
           {direction && <Icon name={direction === "ascending" ? "up" : "down"} />}
         </button>
       ) : (

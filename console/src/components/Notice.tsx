@@ -40,7 +40,7 @@ export function ErrorNotice({ error, onRetry }: ErrorProps) {
   }
   return (
     <Notice kind="bad" title={error.detail}>
-      {error.errors.length > 0 && (
+      {error.errors.length > 1 && (
         <ul class={css.fields}>
           {error.errors.map((failing) => (
             <li key={`${failing.field} ${failing.message}`}>

@@ -7,6 +7,8 @@ export interface Column<Row> {
   /** Unique; remembered by sorting. */
   key: string;
   title: string;
+  /** A word behind the title: a type, a unit. */
+  note?: string;
   /** Decides alignment, form and order; `text` when left out. */
   type?: ColumnType;
   value: (row: Row) => unknown;

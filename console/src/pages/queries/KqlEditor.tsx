@@ -19,7 +19,7 @@ const INDENT = 12;
 const TABS = 4;
 
 /** A text area for KQL with line numbers, where the engine's error is marked at its place. */
-export function KqlEditor({ value, onInput, onRun, error, rows = 10 }: Props) {
+export function KqlEditor({ value, onInput, onRun, error, rows = 8 }: Props) {
   const id = useId();
   const input = useRef<HTMLTextAreaElement>(null);
   const [scroll, setScroll] = useState({ top: 0, left: 0 });

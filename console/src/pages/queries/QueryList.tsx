@@ -6,7 +6,6 @@ import { DataTable } from "@/components/DataTable.tsx";
 import { Empty } from "@/components/Empty.tsx";
 import { Field, Select } from "@/components/Field.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
-import { Time } from "@/components/Time.tsx";
 import { useResource } from "@/components/useResource.ts";
 import { go, href, type Route } from "@/router/route.ts";
 import { Page, Panel } from "@/shell/Page.tsx";
@@ -109,20 +108,12 @@ const COLUMNS: readonly Column<WarmQuery>[] = [
     render: (query) => (query.approval ? <Status tone="good">Approved</Status> : <Status tone="warn">Draft</Status>),
     width: 112,
   },
-  { key: "approvedBy", title: "Approved by", value: (query) => query.approval?.approvedBy ?? null, width: 208 },
+  { key: "approvedBy", title: "Approved by", value: (query) => query.approval?.approvedBy ?? null, width: 216 },
   {
     key: "approvedAt",
     title: "Approved",
     type: "time",
     value: (query) => query.approval?.approvedAt ?? null,
-    width: 160,
-  },
-  {
-    key: "updatedAt",
-    title: "Last edit",
-    type: "time",
-    value: (query) => query.updatedAt,
-    render: (query) => <Time at={query.updatedAt} />,
-    width: 160,
+    width: 176,
   },
 ];

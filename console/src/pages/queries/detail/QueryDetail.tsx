@@ -73,7 +73,7 @@ function Views({ query, route }: { query: WarmQuery; route: Route }) {
     <>
       <StateLine query={query} />
       <Tabs label="About the query" tabs={views} selected={chosen} onSelect={setChosen}>
-        {chosen === "run" && (query.approval ? <Stacked query={query} route={route} /> : <Draft query={query} />)}
+        {chosen === "run" && (query.approval ? <WarmRun query={query} route={route} /> : <Draft query={query} />)}
         {chosen === "definition" && <Definition query={query} />}
         {chosen === "history" && (
           <Panel>
@@ -83,8 +83,4 @@ function Views({ query, route }: { query: WarmQuery; route: Route }) {
       </Tabs>
     </>
   );
-}
-
-function Stacked({ query, route }: { query: WarmQuery; route: Route }) {
-  return <WarmRun query={query} route={route} />;
 }

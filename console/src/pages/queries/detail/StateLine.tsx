@@ -11,15 +11,16 @@ export function StateLine({ query }: { query: WarmQuery }) {
       <dl class={css.facts}>
         <Fact term="State">
           {query.approval ? (
-            <Status tone="good">
-              <span>
-                Approved by {query.approval.approvedBy}, <Time at={query.approval.approvedAt} />
-              </span>
-            </Status>
+            <Status tone="good">Approved</Status>
           ) : (
             <Status tone="warn">Draft, until somebody else approves it</Status>
           )}
         </Fact>
+        {query.approval && (
+          <Fact term="Approved by">
+            {query.approval.approvedBy}, <Time at={query.approval.approvedAt} />
+          </Fact>
+        )}
         <Fact term="Last edit">
           {query.editedBy}, <Time at={query.updatedAt} />
         </Fact>

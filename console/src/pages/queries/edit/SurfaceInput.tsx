@@ -1,4 +1,5 @@
 import { api } from "@/api/index.ts";
+import { surfaces } from "@/api/plant.ts";
 import { Field, Select } from "@/components/Field.tsx";
 import { useResource } from "@/components/useResource.ts";
 import { useCan } from "@/session/hooks.ts";
@@ -7,15 +8,6 @@ interface Props {
   value: string;
   onChange: (surface: string) => void;
   error: string | undefined;
-}
-
-const SURFACES = `query Surfaces($after: String) {
-  surfaces(first: 500, after: $after) { nodes { id name } }
-}`;
-
-interface Choice {
-  id: string;
-  name: string;
 }
 
 /** The surface that a query belongs to: chosen where the token lists them, else typed. */
@@ -28,7 +20,7 @@ function Typed({ value, onChange, error }: Props) {
 }
 
 function Chosen(props: Props) {
-  const { data, error } = useResource(surfaces, []);
+  const { data, error } = useResource((signal) => surfaces(api, signal), []);
   if (error !== undefined) {
     return <Typed {...props} />;
   }
@@ -48,8 +40,4 @@ function Chosen(props: Props) {
       disabled={data === undefined}
     />
   );
-}
-
-async function surfaces(signal: AbortSignal): Promise<Choice[]> {
-  return (await api.graphql<{ surfaces: { nodes: Choice[] } }>(SURFACES, {}, signal)).surfaces.nodes;
 }

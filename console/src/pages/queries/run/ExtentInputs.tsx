@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { ApiError } from "@/api/index.ts";
 import { Field, Select } from "@/components/Field.tsx";
+import { count } from "@/format.ts";
 import { DEFAULT_LIMIT, type Extent, MOST_ROWS } from "./ask.ts";
 import { isPreset, PRESETS } from "./timeRanges.ts";
 
@@ -40,8 +41,7 @@ export function ExtentInputs({ extent, onChange, error }: Props) {
         />
       )}
       <Field
-        label="Most rows"
-        hint={`1 to ${MOST_ROWS}`}
+        label={`Most rows, to ${count(MOST_ROWS)}`}
         placeholder={DEFAULT_LIMIT}
         value={extent.limit}
         onInput={(limit) => onChange({ ...extent, limit })}

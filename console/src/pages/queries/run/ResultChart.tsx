@@ -36,7 +36,7 @@ export function ResultChart({ answer, roles }: { answer: QueryAnswer; roles: Rol
           label={`${chosen.join(", ")} over ${roles.time}; the table has the numbers`}
           times={lines.times}
           series={lines.series}
-          height={360}
+          height={320}
         />
       )}
     </div>

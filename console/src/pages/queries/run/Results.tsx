@@ -61,10 +61,11 @@ function ResultTable({ answer }: { answer: QueryAnswer }) {
   );
 }
 
-const WIDTHS: Record<string, number> = { datetime: 168, bool: 88, int: 104, long: 120, real: 168, decimal: 168 };
+const WIDTHS: Record<string, number> = { datetime: 176, bool: 88, int: 104, long: 120, real: 160, decimal: 160 };
 
 function columnOf({ name, type }: QueryColumn): Column<Row> {
-  const head = { key: name, title: `${name} (${type})`, type: columnType(type), value: (row: Row) => row[name] };
   // The head names the type, too, and is not to be cut off.
-  return { ...head, width: Math.max(WIDTHS[type] ?? 176, head.title.length * 8 + 32) };
+  const head = 44 + name.length * 7.2 + type.length * 6.2;
+  const width = Math.round(Math.max(WIDTHS[type] ?? 168, head));
+  return { key: name, title: name, note: type, type: columnType(type), value: (row: Row) => row[name], width };
 }

@@ -35,7 +35,7 @@ export function RunForm({ run, ask, onRun, actions, columns, before, children, d
     }
   };
   return (
-    <>
+    <div class={css.stack}>
       <Panel>
         <form class={css.form} onSubmit={submit} noValidate>
           {before}
@@ -51,7 +51,7 @@ export function RunForm({ run, ask, onRun, actions, columns, before, children, d
         </form>
       </Panel>
       <Outcome run={run} />
-    </>
+    </div>
   );
 }
 

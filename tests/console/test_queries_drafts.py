@@ -1,0 +1,89 @@
+"""Drafts in the console: written by one, approved by another, removed."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.console.visits import Console
+
+KQL = "Telemetry\n| summarize readings = count() by ConnectionLookup"
+
+
+def written(page: Page, lookup: str, name: str, kql: str = KQL) -> None:
+    """Fill the form of a new query and save it."""
+    page.get_by_label("Lookup", exact=True).fill(lookup)
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Surface", exact=True).select_option("cooling")
+    page.get_by_label("KQL", exact=True).fill(kql)
+    page.get_by_role("button", name="Save as a draft").click()
+
+
+def test_a_draft_is_written_by_one_and_approved_by_another(console: Console) -> None:
+    """Its author cannot approve it and is told why; somebody else can, and then it runs."""
+    mine = console.sign_in().open("queries", "Queries").page
+    mine.get_by_role("button", name="New query").click()
+    expect(mine.get_by_role("heading", level=1)).to_be_focused()
+    mine.get_by_role("button", name="Add a parameter").click()
+    mine.get_by_label("Parameter 1, name").fill("least")
+    mine.get_by_label("Parameter 1, type").select_option("long")
+    mine.get_by_label("Parameter 1, default").fill("0")
+    written(mine, "two-people", "Two people", f"{KQL}\n| where readings > least")
+    expect(mine.get_by_role("heading", level=1)).to_have_text("Two people")
+    expect(mine.get_by_role("button", name="Approve")).to_be_disabled()
+    expect(mine.get_by_role("main")).to_contain_text("You edited it last")
+    console.looks_right("query-own-draft")
+    mine.get_by_role("tab", name="Run").click()
+    expect(mine.get_by_role("tabpanel")).to_contain_text("A draft does not run")
+    with console.another() as other:
+        page = other.sign_in("approver@plant-a.example").open("queries/two-people", "Two people").page
+        assert page.get_by_role("button", name="Edit").count() == 0
+        page.get_by_role("button", name="Approve").click()
+        dialog = page.get_by_role("dialog", name=re.compile("Approve"))
+        expect(dialog).to_contain_text("where readings > least")
+        other.looks_right("query-approve")
+        dialog.get_by_role("button", name="Approve").click()
+        expect(page.get_by_role("main")).to_contain_text("approver@plant-a.example")
+        page.get_by_role("tab", name="Run").click()
+        page.get_by_label("least").fill("1")
+        page.get_by_role("button", name="Run", exact=True).click()
+        expect(page.get_by_role("region", name="About the result")).to_contain_text("by approver@plant-a.example")
+        page.get_by_role("tab", name="History").click()
+        expect(page.get_by_role("main").get_by_role("listitem").first).to_contain_text("Approved")
+        other.looks_right("query-history-approved")
+        other.stayed_clean()
+
+
+def test_what_is_wrong_with_a_draft_stands_at_its_fields(console: Console) -> None:
+    """Each rule that the service names is told where it is broken; the engine's error is marked in the text."""
+    console.expected.append("400")
+    page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
+    page.get_by_role("button", name="Add a parameter").click()
+    page.get_by_label("Parameter 1, name").fill("1x")
+    page.get_by_label("API path").fill("/x")
+    written(page, "bad-draft", "Bad draft")
+    expect(page.get_by_label("Parameter 1, name")).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_label("API path")).to_have_attribute("aria-invalid", "true")
+    console.looks_right("query-form-errors")
+    page.get_by_role("button", name="Remove parameter 1").click()
+    page.get_by_label("API path").fill("")
+    written(page, "bad-draft", "Bad draft", "Telemetry\n| wherex 1")
+    expect(page.locator("[data-line='2'][data-column='1']")).to_be_attached()
+    written(page, "pressure-5m", "Pressure again")
+    expect(page.get_by_label("Lookup", exact=True)).to_have_accessible_description(re.compile("another query's"))
+
+
+def test_a_query_is_edited_and_removed(console: Console) -> None:
+    """An edit shows what was stored and makes a draft of it; removal asks first."""
+    page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
+    written(page, "short-lived", "Short-lived")
+    page.get_by_role("button", name="Edit").click()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("Short-lived")
+    expect(page.get_by_label("KQL", exact=True)).to_have_value(KQL)
+    expect(page.get_by_label("Surface", exact=True)).to_have_value("cooling")
+    page.get_by_label("Description").fill("for a test")
+    page.get_by_role("button", name="Save as a draft").click()
+    expect(page.get_by_role("main")).to_contain_text("for a test")
+    page.get_by_role("button", name="Delete").click()
+    console.looks_right("query-delete")
+    page.get_by_role("button", name="Delete the query").click()
+    expect(page.get_by_role("grid", name="Queries")).not_to_contain_text("short-lived")

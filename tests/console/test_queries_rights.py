@@ -1,0 +1,63 @@
+"""Queries in the console with few rights: what the token allows is there, and nothing else is asked for."""
+
+from playwright.sync_api import Page, expect
+
+from tests.console.visits import Console
+from tests.service.running import Service
+
+
+def signed_in(console: Console, service: Service, *scopes: str) -> Page:
+    """Return the page of somebody who pasted a token with these rights alone."""
+    token = service.caller("admin@plant-a.example", ",".join(scopes)).headers["Authorization"].removeprefix("Bearer ")
+    page = console.page
+    page.goto(f"{service.url}/console/")
+    page.get_by_label("API key or token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign out").wait_for()
+    return page
+
+
+def test_who_may_run_but_not_list_types_the_lookup(console: Console, service: Service) -> None:
+    """A token with Execute alone runs a query by its lookup or API path, and is told what it lacks."""
+    page = signed_in(console, service, "Workspace.WarmQuery.Execute")
+    console.open("queries", "Queries")
+    page.get_by_label("Lookup or API path").fill("cooling/pressure")
+    page.get_by_role("button", name="Parameters…").click()
+    page.get_by_label("Parameters").fill("device=rig-7")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("region", name="About the result")).to_contain_text("Approved by admin@plant-a.example")
+    console.looks_right("query-by-lookup")
+    assert page.get_by_role("button", name="Ad-hoc query").count() == 0
+    console.expected.append("404")
+    page.get_by_label("Lookup or API path").fill("nothing")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("WARM_QUERY_NOT_FOUND")
+
+
+def test_who_may_list_but_not_run_reads_definitions(console: Console, service: Service) -> None:
+    """A token with the catalog alone shows definitions, and says what running and the audit log need."""
+    page = signed_in(console, service, "Workspace.Catalog.Read")
+    console.open("queries/pressure-5m", "Pressure per five minutes")
+    expect(page.get_by_role("tab")).to_have_text(["Definition", "History"])
+    page.get_by_role("tab", name="History").click()
+    expect(page.get_by_role("tabpanel")).to_contain_text("Workspace.Provenance.Read")
+    assert page.get_by_role("button", name="Edit").count() == 0
+
+
+def test_who_may_ask_or_write_only(console: Console, service: Service) -> None:
+    """Tokens for ad-hoc queries and for writing drafts work without reading the catalog."""
+    page = signed_in(console, service, "Workspace.WarmQuery.AdHoc", "Workspace.WarmQuery.Manage")
+    console.open("queries", "Queries")
+    page.get_by_role("button", name="Ad-hoc query").click()
+    page.get_by_label("KQL", exact=True).fill("Telemetry | count")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("region", name="Rows of the result")).to_contain_text("Count")
+    page.get_by_role("button", name="Save as a draft…").click()
+    page.get_by_label("Lookup", exact=True).fill("blind")
+    page.get_by_label("Name", exact=True).fill("Blind")
+    page.get_by_label("Surface", exact=True).fill("cooling")
+    expect(page.get_by_label("KQL", exact=True)).to_have_value("Telemetry | count")
+    page.get_by_role("button", name="Save as a draft").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Queries")
+    removed = service.caller("admin@plant-a.example").delete("/oi-api/warm-queries/blind")
+    assert removed.status_code == 204

@@ -2,7 +2,8 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Awaitable, Callable
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -24,12 +25,14 @@ from shared.errors import Kind, WorkspaceError
 from shared.telemetry.models import HubMessage
 from shared.warm_queries.ports import EngineQuery
 from tests.key_vault import Tokens
+from tests.key_vault.server import TOKEN
 
 SHORT = 0.2
 GIVEN_UP = 25.0
 """Far below the 230 s that a request has, and far above what the short waits of these tests come to."""
 
 KEY = base64.b64encode(b"k" * 32).decode()
+ACCESS_KEY = "an-access-key-of-32-letters-......"
 QUERY = EngineQuery("T", {}, 1, 1)
 PLACE = DatabasePlace("mes", "orders")
 
@@ -105,6 +108,16 @@ async def silence() -> AsyncIterator[Silence]:
     await running.close()
 
 
+@pytest.fixture(autouse=True)
+def no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Let no client, however talkative, put what it signs in with into the log while it fails."""
+    caplog.set_level(logging.DEBUG)
+    yield
+    told = "\n".join(record.getMessage() + (record.exc_text or "") for record in caplog.get_records("call"))
+    for secret in (KEY, ACCESS_KEY, TOKEN, "AccountKey="):
+        assert secret not in told
+
+
 async def refused(work: Callable[[], Awaitable[Any]], code: str, kind: Kind = Kind.UNAVAILABLE) -> None:
     """Return when work ends with an error, soon."""
     with pytest.raises(WorkspaceError) as told:
@@ -156,7 +169,7 @@ async def test_blobs_and_checkpoints(silence: Silence) -> None:
 
 async def test_the_message_service(silence: Silence) -> None:
     """Calls and lists have their time."""
-    service = WebPubSub(silence.url, "live", "k" * 32, seconds=SHORT)
+    service = WebPubSub(silence.url, "live", ACCESS_KEY, seconds=SHORT)
     await refused(lambda: service.publish("g", b"{}"), "LIVE_STREAM_UNAVAILABLE")
     await refused(lambda: service.has_readers("g"), "LIVE_STREAM_UNAVAILABLE")
     await refused(lambda: anext(aiter(service.readers("g"))), "LIVE_STREAM_UNAVAILABLE")

@@ -33,12 +33,6 @@ def listed(page: Page) -> list[str]:
     return page.get_by_role("row").locator("td:first-child").all_inner_texts()
 
 
-def expect_steps(page: Page, *ends: str) -> None:
-    """Wait until the steps of a proof ended in these ways."""
-    headings = page.get_by_role("dialog").get_by_role("heading", level=3)
-    expect(headings).to_have_text([re.compile(rf"{end}$") for end in ends])
-
-
 def dialog(page: Page, title: str) -> Locator:
     """Return an open dialog."""
     return page.get_by_role("dialog", name=title)
@@ -139,30 +133,6 @@ def test_chain_is_verified_and_its_break_is_shown_at_its_place(console: Console,
     expect(page.get_by_role("region", name="Record 000000000005")).to_contain_text("not the Hash of 000000000004")
 
 
-def test_record_is_proven_and_the_proof_fails_when_it_is_edited(console: Console, editor: httpx.Client) -> None:
-    """Each step holds in the browser; an edited record fails, also with a mended Hash."""
-    written(editor, "proven", 5)
-    signed(editor, "proven", 5)
-    page = opened(console.sign_in(), "proven", record=3)
-    page.get_by_role("button", name="Prove this record").click()
-    proof = dialog(page, "Proof of record 000000000003")
-    expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
-    expect_steps(page, *["holds"] * 5)
-    console.looks_right("audit-proven")
-    proof.get_by_role("button", name="Prove again").click()
-    expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
-    expect_steps(page, *["holds"] * 6)
-    edited(console.service, "proven", 3, "rig-2", "rig-8")
-    proof.get_by_role("button", name="Prove again").click()
-    expect(proof.get_by_text("Not proven")).to_be_visible()
-    expect_steps(page, "fails", "holds", "holds", "holds", "holds", "fails")
-    console.looks_right("audit-not-proven")
-    edited(console.service, "proven", 3, "rig-8", "rig-7", mend=True)
-    proof.get_by_role("button", name="Prove again").click()
-    expect(proof.get_by_text("Not proven")).to_be_visible()
-    expect_steps(page, "holds", "holds", "holds", "holds", "holds", "fails")
-
-
 def test_damaged_record_is_shown_as_such(console: Console, editor: httpx.Client) -> None:
     """What stands in its place is shown, its neighbours say that they do not link, and no proof is offered."""
     written(editor, "damaged", 3)
@@ -175,24 +145,6 @@ def test_damaged_record_is_shown_as_such(console: Console, editor: httpx.Client)
     expect(record).to_contain_text("not the digest of what is shown")
     expect(record.get_by_role("button", name="Prove this record")).to_have_count(0)
     console.looks_right("audit-damaged")
-
-
-def test_proof_uses_the_readers_own_key(console: Console, editor: httpx.Client) -> None:
-    """A key that the reader kept is compared with the published one; another one fails the proof."""
-    written(editor, "own key", 1)
-    signed(editor, "own key", 1)
-    page = opened(console.sign_in(), "own key", record=1)
-    page.get_by_role("button", name="Prove this record").click()
-    proof = dialog(page, "Proof of record 000000000001")
-    expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
-    proof.get_by_text("Check against a verifier key that you kept").click()
-    published = console.service.anonymous().get("/.well-known/oi-checkpoint-key").text
-    proof.get_by_label("Verifier key").fill(published)
-    proof.get_by_role("button", name="Prove again").click()
-    expect(proof.get_by_text("the very key that you gave")).to_be_visible()
-    proof.get_by_label("Verifier key").fill(published[:-8])
-    proof.get_by_role("button", name="Prove again").click()
-    expect(proof.get_by_text("Not proven")).to_be_visible()
 
 
 def test_export_is_saved_and_a_prefix_says_so(console: Console, editor: httpx.Client, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 // Proves one record in the browser, step by step: digest, verifier key, signed checkpoint, chain, inclusion.
 import { type Bytes, fromBase64, fromHex } from "./bytes.ts";
 import { consistent, included } from "./merkle.ts";
-import { type Checkpoint, NoteError, openedCheckpoint, originOf, type VerifierKey, verifierKey } from "./notes.ts";
-import { type JsonObject, recomputedHash, recordId, sequenceOf } from "./record.ts";
+import { type Checkpoint, openedCheckpoint, originOf, type VerifierKey, verifierKey } from "./notes.ts";
+import { canonicalText, type JsonObject, recomputedHash, recordId, sequenceOf } from "./record.ts";
+import { type Outcome, Proving, type Step } from "./steps.ts";
 
 const HASH_BYTES = 32;
 
@@ -25,26 +26,14 @@ export interface Sources {
   growth(from: number, size: number): Promise<readonly string[] | null>;
 }
 
-/** What the reader kept from elsewhere or from before; stronger than what the service says now. */
+/** What the reader has from elsewhere or from before; stronger than what the service says now. */
 export interface Kept {
+  /** The record as the reader sees it. */
+  readonly shown?: JsonObject | undefined;
   /** A verifier key line. */
   readonly key?: string | undefined;
   /** A signed note of the same chain. */
   readonly note?: string | undefined;
-}
-
-export type StepName = "digest" | "key" | "signature" | "origin" | "growth" | "inclusion";
-export type Outcome = "holds" | "fails" | "open";
-
-/** What one step found. */
-export interface Step {
-  readonly name: StepName;
-  /** `open`: nothing speaks against the record, but this cannot be told (yet). */
-  readonly outcome: Outcome;
-  /** In words. */
-  readonly says: string;
-  /** Values that were compared, by what they are. */
-  readonly values: Readonly<Record<string, string>>;
 }
 
 /** How a proof ended. */
@@ -56,9 +45,9 @@ export interface Proof {
 }
 
 /**
- * Proves that a record, as it is shown, is in its chain as the service signed it.
+ * Proves that a record, as the service gives it, is in its chain as the service signed it.
  *
- * What counts as the leaf is the digest of the shown content, not the Hash that stands beside it.
+ * What counts as the leaf is the digest of the content, not the Hash that stands beside it.
  *
  * @param told hears of each step as it ends.
  * @throws what the sources throw.
@@ -71,38 +60,33 @@ export async function proveRecord(
   told: (step: Step) => void,
 ): Promise<Proof> {
   const proving = new Proving(told);
+  shownStep(record, kept, proving);
   const digest = await digestStep(record, proving);
   const note = await checkpointSteps(record, digest, chain, sources, kept, proving);
   return { outcome: proving.outcome, steps: proving.steps, note };
 }
 
-/** Collects steps. */
-class Proving {
-  readonly steps: Step[] = [];
-
-  constructor(private readonly told: (step: Step) => void) {}
-
-  get outcome(): Outcome {
-    const found = this.steps.map((step) => step.outcome);
-    if (found.includes("fails")) return "fails";
-    return found.includes("open") ? "open" : "holds";
+function shownStep(record: JsonObject, { shown }: Kept, proving: Proving): void {
+  if (!shown) return;
+  const [now, before] = [textOf(record), textOf(shown)];
+  if (now === before && record.Hash === shown.Hash) {
+    proving.say("shown", "holds", "What the service gives now is what the page shows.");
+  } else {
+    const values = { "What the page shows": before, "What the service gives now": now };
+    proving.say(
+      "shown",
+      "fails",
+      "The service gives something else now than what the page shows; this is checked below.",
+      values,
+    );
   }
+}
 
-  say(name: StepName, outcome: Outcome, says: string, values: Record<string, string> = {}): void {
-    const step = { name, outcome, says, values };
-    this.steps.push(step);
-    this.told(step);
-  }
-
-  /** Returns what some work gives; null, after saying why, when it meets what is not to be trusted. */
-  async trust<T>(name: StepName, what: string, work: () => Promise<T>): Promise<T | null> {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof NoteError)) throw error;
-      this.say(name, "fails", `${what} ${error.message}`);
-      return null;
-    }
+function textOf(record: JsonObject): string {
+  try {
+    return canonicalText(record);
+  } catch {
+    return JSON.stringify(record);
   }
 }
 

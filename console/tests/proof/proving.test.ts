@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { NoteError } from "@/proof/notes.ts";
-import { type Chain, type Kept, type Proof, proveRecord, type Sources, type Step } from "@/proof/proving.ts";
+import { type Chain, type Kept, type Proof, proveRecord, type Sources } from "@/proof/proving.ts";
 import type { JsonObject } from "@/proof/record.ts";
+import type { Step } from "@/proof/steps.ts";
 import { proofs } from "./vectors.ts";
 
 const chain: Chain = { workspace: proofs.workspace, target: proofs.target, scopeKey: proofs.scopeKey };
@@ -114,6 +115,19 @@ describe("what the reader kept", () => {
     expect(outcomes(await proven(record(1), service(8), { note: note(13) })).growth).toBe("fails");
     const rewritten = service(13, { growth: async () => [] });
     expect(outcomes(await proven(record(1), rewritten, { note: note(5) })).growth).toBe("fails");
+  });
+
+  it("is the record that is shown, too", async () => {
+    const same = await proven(record(3), service(13), { shown: JSON.parse(JSON.stringify(record(3))) });
+    expect([same.outcome, outcomes(same).shown]).toEqual(["holds", "holds"]);
+    for (const shown of [
+      { ...record(3), EntityID: "another" },
+      { ...record(3), Hash: "another" },
+      { EntityID: "\ud800" },
+    ]) {
+      const other = await proven(record(3), service(13), { shown });
+      expect([other.outcome, outcomes(other).shown, outcomes(other).inclusion]).toEqual(["fails", "fails", "holds"]);
+    }
   });
 
   it("is refused when it is nothing to trust", async () => {

@@ -1,14 +1,15 @@
 import { Icon } from "@/components/Icon.tsx";
 import { Loading } from "@/components/Loading.tsx";
-import type { Outcome, Step, StepName } from "@/proof/proving.ts";
+import type { Outcome, Step, StepName } from "@/proof/steps.ts";
 import css from "./Prove.module.css";
 
 const TITLES: Readonly<Record<StepName, string>> = {
+  shown: "The record that is shown",
   digest: "The record's digest",
   key: "The verifier key",
   signature: "The checkpoint's signature",
   origin: "The checkpoint's chain",
-  growth: "The checkpoint that this tab saw before",
+  growth: "An earlier checkpoint",
   inclusion: "The record in the checkpoint",
 };
 

@@ -7,7 +7,8 @@ import { TextArea } from "@/components/Field.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import type { ChainName } from "@/proof/chains.ts";
 import { keepNote, keptNote } from "@/proof/keptNotes.ts";
-import { type Chain, type Proof, proveRecord, type Step } from "@/proof/proving.ts";
+import { type Chain, type Proof, proveRecord } from "@/proof/proving.ts";
+import type { Step } from "@/proof/steps.ts";
 import { useWho } from "@/session/hooks.ts";
 import { ProofSteps } from "./ProofSteps.tsx";
 import css from "./Prove.module.css";
@@ -31,13 +32,14 @@ const BEGUN: Run = { steps: [], proof: undefined, error: undefined };
 export function ProveDialog({ chain, record, onClose }: Props) {
   const workspace = useWho().workspace ?? "";
   const [key, setKey] = useState("");
+  const [note, setNote] = useState("");
   const [turn, setTurn] = useState(0);
   const [run, setRun] = useState(BEGUN);
   useEffect(() => {
     const abort = new AbortController();
     const change = (of: (before: Run) => Run) => abort.signal.aborted || setRun(of);
     const told = (step: Step) => change((before) => ({ ...before, steps: [...before.steps, step] }));
-    prove({ ...chain, workspace }, record, key.trim() || undefined, told, abort.signal).then(
+    prove({ ...chain, workspace }, record, { key: key.trim(), note: note.trim() }, told, abort.signal).then(
       (proof) => change((before) => ({ ...before, proof })),
       (error: unknown) => isAbort(error) || change((before) => ({ ...before, error })),
     );
@@ -72,14 +74,22 @@ export function ProveDialog({ chain, record, onClose }: Props) {
       {run.error !== undefined && <ErrorNotice error={run.error} onRetry={again} />}
       {run.proof && <Outcome proof={run.proof} />}
       <details class={css.own}>
-        <summary>Check against a verifier key that you kept</summary>
+        <summary>Check against what you kept yourself</summary>
         <TextArea
           label="Verifier key"
           value={key}
           onInput={setKey}
           rows={3}
           mono
-          hint="One line, name+id+key, as /.well-known/oi-checkpoint-key gave it when you fetched it. Then prove again."
+          hint="One line, name+id+key, as /.well-known/oi-checkpoint-key gave it when you fetched it."
+        />
+        <TextArea
+          label="Earlier checkpoint"
+          value={note}
+          onInput={setNote}
+          rows={6}
+          mono
+          hint="A signed note of this chain. The newest checkpoint must contain all of it. Then prove again."
         />
       </details>
     </Dialog>
@@ -90,19 +100,17 @@ export function ProveDialog({ chain, record, onClose }: Props) {
 async function prove(
   chain: Chain & ChainName,
   { record, sequence }: Shown,
-  key: string | undefined,
+  own: { key: string; note: string },
   told: (step: Step) => void,
   signal: AbortSignal,
 ): Promise<Proof> {
   const window = { fromSequence: sequence, toSequence: sequence, limit: 1 };
-  const [stored = record] = (await queryRecords(api, chain, window, signal)).records;
-  const proof = await proveRecord(
-    stored,
-    chain,
-    proofSources(api, chain, signal),
-    { key, note: keptNote(chain) },
-    told,
-  );
+  const [stored] = (await queryRecords(api, chain, window, signal)).records;
+  if (!stored || stored.RecordID !== record.RecordID) {
+    throw new Error(`The service gives ${stored ? `record ${stored.RecordID}` : "nothing"} in place of this record.`);
+  }
+  const kept = { shown: record, key: own.key || undefined, note: own.note ? `${own.note}\n` : keptNote(chain) };
+  const proof = await proveRecord(stored, chain, proofSources(api, chain, signal), kept, told);
   if (proof.outcome === "holds" && proof.note !== null) {
     keepNote(chain, proof.note);
   }

@@ -1,0 +1,73 @@
+"""Proving a record in the browser: what holds, and what fails when something was edited."""
+
+import re
+
+import httpx
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.console.chains import edited, signed, written
+from tests.console.visits import Console
+from tests.service.running import Service
+
+
+@pytest.fixture(scope="module")
+def editor(service: Service) -> httpx.Client:
+    """Who writes the events that are proven."""
+    return service.caller("editor@plant-a.example")
+
+
+def expect_steps(page: Page, *ends: str) -> None:
+    """Wait until the steps of a proof ended in these ways."""
+    headings = page.get_by_role("dialog").get_by_role("heading", level=3)
+    expect(headings).to_have_text([re.compile(rf"{end}$") for end in ends])
+
+
+def proof_of(console: Console, scope: str, sequence: int) -> Locator:
+    """Open a record and have it proven."""
+    page = console.open(f"audit/DomainEvents/{scope}?record={sequence}", "Audit log").page
+    page.get_by_role("button", name="Prove this record").click()
+    return page.get_by_role("dialog", name=f"Proof of record {sequence:012d}")
+
+
+def test_record_is_proven_and_the_proof_fails_when_it_is_edited(console: Console, editor: httpx.Client) -> None:
+    """Each step holds in the browser; an edited record fails, also with a mended Hash."""
+    written(editor, "proven", 5)
+    signed(editor, "proven", 5)
+    proof, page = proof_of(console.sign_in(), "proven", 3), console.page
+    expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
+    expect_steps(page, *["holds"] * 6)
+    console.looks_right("audit-proven")
+    proof.get_by_role("button", name="Prove again").click()
+    expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
+    expect_steps(page, *["holds"] * 7)
+    edited(console.service, "proven", 3, "rig-2", "rig-8")
+    proof.get_by_role("button", name="Prove again").click()
+    expect(proof.get_by_text("Not proven")).to_be_visible()
+    expect_steps(page, "fails", "fails", "holds", "holds", "holds", "holds", "fails")
+    console.looks_right("audit-not-proven")
+    edited(console.service, "proven", 3, "rig-8", "rig-7", mend=True)
+    proof.get_by_role("button", name="Prove again").click()
+    expect(proof.get_by_text("Not proven")).to_be_visible()
+    expect_steps(page, "fails", "holds", "holds", "holds", "holds", "holds", "fails")
+
+
+def test_proof_uses_the_readers_own_key(console: Console, editor: httpx.Client) -> None:
+    """A key that the reader kept is compared with the published one; another one fails the proof."""
+    written(editor, "own key", 1)
+    signed(editor, "own key", 1)
+    proof = proof_of(console.sign_in(), "own key", 1)
+    expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
+    proof.get_by_text("Check against what you kept yourself").click()
+    published = console.service.anonymous().get("/.well-known/oi-checkpoint-key").text
+    proof.get_by_label("Verifier key").fill(published)
+    proof.get_by_role("button", name="Prove again").click()
+    expect(proof.get_by_text("the very key that you gave")).to_be_visible()
+    reply = editor.get("/oi-api/provenance/checkpoint", params={"target": "DomainEvents", "scopeKey": "own key"})
+    proof.get_by_label("Earlier checkpoint").fill(reply.json()["signedNote"])
+    proof.get_by_role("button", name="Prove again").click()
+    expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
+    expect(proof.get_by_text("begins with all records of the checkpoint that was kept")).to_be_visible()
+    proof.get_by_label("Verifier key").fill(published[:-8])
+    proof.get_by_role("button", name="Prove again").click()
+    expect(proof.get_by_text("Not proven")).to_be_visible()

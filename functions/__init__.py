@@ -102,6 +102,7 @@ GROUPS = (
         "GET ",
         "GET console",
         "GET console/",
+        "GET console/config.json",
         "GET console/{*file}",
         "GET oi-api/explorer",
         "GET oi-api/explorer/{*file}",

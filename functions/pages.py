@@ -5,7 +5,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from functions.replies import pages as replies
-from shared.http.messages import Reply
+from shared.auth.console_sign_in import console_sign_in
+from shared.http.messages import Reply, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.static_files import STRICT_POLICY, StaticFiles
 from shared.wiring import services
@@ -32,6 +33,13 @@ async def console_without_slash(_: Call) -> Reply:
 async def console(call: Call) -> Reply:
     """Show the web console, which asks for an API key or a token."""
     return await _console().page(call.request)
+
+
+@GROUP.endpoint("GET", "console/config.json", access=Access.PUBLIC, docs=replies.CONSOLE_CONFIG)
+async def console_config(_: Call) -> Reply:
+    """Say where the web console may sign people in; all of it is public."""
+    sign_in = console_sign_in(services().settings)
+    return json_reply({"entra": sign_in.public() if sign_in else None}, headers={"Cache-Control": "no-cache"})
 
 
 @GROUP.endpoint("GET", "console/{*file}", access=Access.PUBLIC, docs=replies.FILE)
@@ -66,7 +74,15 @@ async def graphiql_file(call: Call) -> Reply:
 
 @cache
 def _console() -> StaticFiles:
-    """Return the web console's files; where the live stream is another host's, the console may call that, too."""
-    streams = urlsplit(services().settings.web_pubsub_endpoint)
-    origin = f" {'wss' if streams.scheme == 'https' else 'ws'}://{streams.netloc}" if streams.netloc else ""
-    return StaticFiles(_STATIC / "console", STRICT_POLICY.format(streams=origin))
+    """Return the web console's files; it may call the host of the live stream and Entra ID, where there are such."""
+    settings = services().settings
+    sign_in = console_sign_in(settings)
+    called = (_socket(settings.web_pubsub_endpoint), sign_in.origin if sign_in else "")
+    origins = "".join(f" {origin}" for origin in called if origin)
+    return StaticFiles(_STATIC / "console", STRICT_POLICY.format(origins=origins))
+
+
+def _socket(endpoint: str) -> str:
+    """Return the origin of WebSockets at an address."""
+    parts = urlsplit(endpoint)
+    return f"{'wss' if parts.scheme == 'https' else 'ws'}://{parts.netloc}" if parts.netloc else ""

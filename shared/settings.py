@@ -44,6 +44,12 @@ class Settings(BaseModel):
         alias="ENTRA_AUTHORITY",
         description="Base address of OpenID discovery; a sovereign cloud has its own.",
     )
+    entra_console_client_id: str = Field(
+        "",
+        alias="ENTRA_CONSOLE_CLIENT_ID",
+        description="Client id of the app registration as which the web console signs people in; public. None: no such "
+        "button.",
+    )
     kusto_uri: str = Field(
         "http://127.0.0.1:8088",
         alias="KUSTO_URI",

@@ -1,6 +1,7 @@
 import { render } from "preact";
 import "@/styles/tokens.css";
 import "@/styles/base.css";
+import { takeEntraReply } from "@/session/entra.ts";
 import { session } from "@/session/index.ts";
 import { takeCode } from "@/session/link.ts";
 import { App } from "@/shell/App.tsx";
@@ -21,6 +22,11 @@ if (root) {
 }
 
 function start(): void {
+  const reply = takeEntraReply();
   const code = takeCode();
-  void (code === undefined ? session.restore() : session.withCode(code));
+  if (reply) {
+    void session.withEntra(reply);
+  } else {
+    void (code === undefined ? session.restore() : session.withCode(code));
+  }
 }

@@ -83,6 +83,9 @@ param liveStreamAudience string = ''
 
 @description('Audience of Entra ID tokens that /workspace/api/keys takes; empty to take none.')
 param entraAudience string = ''
+
+@description('Client id of the app registration as which the web console signs people in by Entra ID; empty for no such button.')
+param entraConsoleClientId string = ''
 param keyVaultSku string = 'standard'
 param dataStorageSku string = 'Standard_ZRS'
 
@@ -236,6 +239,7 @@ module app 'modules/app.bicep' = {
     webPubSubPrincipalId: services.outputs.webPubSubPrincipalId
     liveStreamAudience: liveStreamAudience
     entraAudience: entraAudience
+    entraConsoleClientId: entraConsoleClientId
     ownHubs: ownHubs
     dataStoreAccounts: dataStoreAccounts
     gatewayHostName: gatewayHostName

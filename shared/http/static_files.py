@@ -17,13 +17,13 @@ POLICY: Final = (
 """Scripts from files of this origin only, requests to this origin only; libraries style elements inline."""
 
 STRICT_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'{streams}; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'{origins}; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 """For pages that are all ours: no style elements, no text that becomes markup.
 
-``streams`` stands for further origins to call.
+``origins`` stands for further origins to call, each after a blank.
 """
 
 HASHED: Final = "assets/"

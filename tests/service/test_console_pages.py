@@ -93,3 +93,10 @@ def test_exchange_wants_a_code(service: Service, body: bytes) -> None:
     """A body without a code is a 400, another method a 405."""
     problem(service.anonymous().post("/local/sign-in", content=body), 400, "INVALID_REQUEST")
     problem(service.anonymous().get("/local/sign-in"), 405, "METHOD_NOT_ALLOWED")
+
+
+def test_configuration_says_nothing_where_nothing_is_configured(service: Service) -> None:
+    """Without Entra ID the console is told of no way to sign in but keys and tokens."""
+    reply = service.anonymous().get("/console/config.json")
+    assert (reply.status_code, reply.json()) == (200, {"entra": None})
+    assert reply.headers["cache-control"] == "no-cache"

@@ -1,4 +1,5 @@
 import { ApiError, isAbort, problemOf, unreachable } from "./problem.ts";
+import { noteUsage } from "./usage.ts";
 
 export type QueryValue = string | number | boolean | null | undefined;
 
@@ -117,7 +118,9 @@ export class Client {
       init.signal = options.signal;
     }
     try {
-      return await fetch(target, init);
+      const reply = await fetch(target, init);
+      noteUsage(reply.headers);
+      return reply;
     } catch (error) {
       throw isAbort(error) ? error : unreachable();
     }

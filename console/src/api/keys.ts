@@ -1,5 +1,5 @@
 import type { Right } from "@/session/rights.ts";
-import type { Client } from "./client.ts";
+import { at, type Client } from "./client.ts";
 
 /** Who a credential belongs to, and what it may do. */
 export interface Who {
@@ -32,4 +32,42 @@ export interface ApiKey {
 
 export function whoami(api: Client, signal?: AbortSignal): Promise<Who> {
   return api.get<Who>("/workspace/api/keys/whoami", signal ? { signal } : {});
+}
+
+/** An API key just made, with its secret. */
+export interface MadeKey extends Omit<ApiKey, "lastUsedAt" | "revokedAt"> {
+  apiKey: string;
+}
+
+/** What an API key is to be like; what is left out is as the service has it: the caller's, all rights, without end. */
+export interface WantedKey {
+  name: string;
+  principal?: string;
+  rights?: readonly Right[];
+  expiresInDays?: number;
+}
+
+const KEYS = "/workspace/api/keys";
+
+/** Makes a token; without scopes it carries all rights of the credential that asks. */
+export function mint(api: Client, minutes: number, scopes?: readonly Right[]): Promise<Minted> {
+  return api.get<Minted>(`${KEYS}/jwt`, { query: { minutes, scopes: scopes?.join(",") } });
+}
+
+export async function listKeys(api: Client, signal?: AbortSignal): Promise<ApiKey[]> {
+  return (await api.get<{ keys: ApiKey[] }>(KEYS, signal ? { signal } : {})).keys;
+}
+
+/** Makes an API key; with the same idempotency key again the key is made anew under the id that it has. */
+export function makeKey(api: Client, wanted: WantedKey, idempotencyKey: string): Promise<MadeKey> {
+  return api.post<MadeKey>(KEYS, wanted, { headers: { "Idempotency-Key": idempotencyKey } });
+}
+
+export function revokeKey(api: Client, keyId: string): Promise<void> {
+  return api.delete(at`/workspace/api/keys/${keyId}`);
+}
+
+/** Revokes a token by its id, the claim `jti`. */
+export function revokeToken(api: Client, tokenId: string): Promise<void> {
+  return api.delete(at`/workspace/api/keys/jwt/${tokenId}`);
 }

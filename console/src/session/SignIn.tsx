@@ -3,6 +3,7 @@ import type { ApiError } from "@/api/problem.ts";
 import { Button } from "@/components/Button.tsx";
 import { Field } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
+import { EntraButton } from "./EntraButton.tsx";
 import { session } from "./index.ts";
 import css from "./SignIn.module.css";
 
@@ -32,6 +33,7 @@ export function SignIn({ busy, reason }: Props) {
         <h1>Workspace console</h1>
         <p class={css.lead}>Sign in with an API key, or with a token that somebody made for you.</p>
         {reason && <ErrorNotice error={reason} />}
+        <EntraButton />
         <Field
           label="API key or token"
           type="password"

@@ -1,6 +1,9 @@
 import { Client } from "@/api/client.ts";
-import { type Minted, type Who, whoami } from "@/api/keys.ts";
+import { type Minted, mint, type Who, whoami } from "@/api/keys.ts";
 import { ApiError } from "@/api/problem.ts";
+import { forgetUsage } from "@/api/usage.ts";
+import { type EntraReply, type EntraToken, redeem } from "./entra.ts";
+import type { Right } from "./rights.ts";
 import { forget, keep, kept } from "./storage.ts";
 
 /** Who is signed in, and until when. */
@@ -25,19 +28,21 @@ export type SessionState = SignedIn | SignedOut | Starting;
 
 const KEY_PREFIX = "oik_";
 const TOKEN_MINUTES = 60;
+const ENTRA_MINUTES = 480;
 const RENEW_BEFORE_SECONDS = 300;
 const RETRY_SECONDS = 30;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * Who is signed in. A way to sign in ends in `withKey`, `withToken` or `withCode`; a further one (Entra ID) gets a
- * method here and a button in SignIn.
+ * Who is signed in. Each way to sign in is a method: a key, a token, the code of a link, an answer of Entra ID.
  */
 export class Session {
   #state: SessionState = { state: "starting" };
   #token: string | undefined;
   /** Stays here and nowhere else: it outlives every token, so that storage must not see it. */
   #key: string | undefined;
+  /** Stays here, too: it makes tokens that outlive the session. */
+  #entra: EntraToken | undefined;
   #renewal: ReturnType<typeof setTimeout> | undefined;
   readonly #listeners = new Set<() => void>();
   readonly api: Client = new Client({
@@ -91,6 +96,40 @@ export class Session {
       const given = await bare().post<{ token: string; expiresAt: string }>("/local/sign-in", { code });
       await this.#begin(given.token, given.expiresAt);
     });
+  }
+
+  /** Signs in with what Entra ID sent back, for eight hours. */
+  async withEntra(reply: EntraReply): Promise<void> {
+    await this.#attempt(async () => {
+      const entra = await redeem(reply);
+      const minted = await mint(bare(entra.token), ENTRA_MINUTES);
+      this.#entra = entra;
+      await this.#begin(minted.Token, minted.ExpiresAt);
+    });
+  }
+
+  /**
+   * Makes a further token: with what signed in, where this page still holds it, as no token outlives the token that asks.
+   * @param scopes the rights to carry, all of them when left out
+   */
+  async mint(minutes: number, scopes?: readonly Right[]): Promise<Minted> {
+    const source = this.#source();
+    return await mint(source === undefined ? this.api : bare(source), minutes, scopes);
+  }
+
+  /** Tells when the longest token that `mint` can make now would end; null where nothing but its lifetime ends it. */
+  async longest(): Promise<string | null> {
+    if (this.#key !== undefined) {
+      return (await whoami(bare(this.#key))).expiresAt;
+    }
+    const end = this.#state.state === "in" ? this.#state.expiresAt.toISOString() : null;
+    return this.#source() === undefined ? end : null;
+  }
+
+  /** The credential behind the session's token, where this page holds it and it is good for more. */
+  #source(): string | undefined {
+    const entra = this.#entra && this.#entra.endsAt > Date.now() ? this.#entra.token : undefined;
+    return this.#key ?? entra;
   }
 
   signOut(): void {
@@ -150,7 +189,9 @@ export class Session {
     clearTimeout(this.#renewal);
     this.#token = undefined;
     this.#key = undefined;
+    this.#entra = undefined;
     forget();
+    forgetUsage();
   }
 
   #change(state: SessionState): void {
@@ -167,7 +208,7 @@ function bare(credential?: string): Client {
 }
 
 function exchange(key: string): Promise<Minted> {
-  return bare(key).get<Minted>("/workspace/api/keys/jwt", { query: { minutes: TOKEN_MINUTES } });
+  return mint(bare(key), TOKEN_MINUTES);
 }
 
 function expired(): ApiError {

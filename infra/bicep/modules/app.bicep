@@ -28,6 +28,7 @@ param webPubSubEndpoint string
 param webPubSubPrincipalId string
 param liveStreamAudience string
 param entraAudience string
+param entraConsoleClientId string
 
 @description('Connections with a hub of their own: objects with hub and consumerGroup.')
 param ownHubs array
@@ -92,6 +93,7 @@ var appSettings = {
   DATA_STORE_ACCOUNTS: join(map(dataStoreAccounts, each => '${each.lookup}=${each.accountId}'), ',')
   DOWNLOAD_EXPIRY_SCHEDULE: '0 */5 * * * *'
   ENTRA_AUDIENCE: entraAudience
+  ENTRA_CONSOLE_CLIENT_ID: entraConsoleClientId
   ENTRA_TENANT_ID: tenant().tenantId
   EVENT_HUB_SOURCES: join(map(ownHubs, each => '${each.hub}/${each.consumerGroup}'), ',')
   EventHubs__fullyQualifiedNamespace: eventHubsHost

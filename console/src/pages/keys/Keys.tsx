@@ -1,10 +1,32 @@
-import { Empty } from "@/components/Empty.tsx";
+import { Tabs } from "@/components/Tabs.tsx";
+import type { PageProps } from "@/pages.ts";
+import { go, href } from "@/router/route.ts";
 import { Page } from "@/shell/Page.tsx";
+import { ApiKeys } from "./ApiKeys.tsx";
+import { MakeToken } from "./MakeToken.tsx";
+import { RevokeToken } from "./RevokeToken.tsx";
+import { Usage } from "./Usage.tsx";
 
-export default function Keys() {
+const TABS = [
+  { id: "token", title: "Make a token" },
+  { id: "keys", title: "API keys" },
+  { id: "revoke", title: "Revoke a token" },
+] as const;
+
+/** Tokens and API keys: made, listed, revoked. */
+export default function Keys({ route }: PageProps) {
+  const view = TABS.find((tab) => tab.id === route.rest[0])?.id ?? "token";
   return (
-    <Page title="Keys and tokens" description="API keys and tokens.">
-      <Empty title="The keys are not there yet">Keys will be made, listed and revoked here.</Empty>
+    <Page
+      title="Keys and tokens"
+      description="A token opens the API for a while; an API key makes tokens until it is revoked."
+      actions={<Usage />}
+    >
+      <Tabs label="Views" tabs={TABS} selected={view} onSelect={(chosen) => go(href("keys", [chosen]))}>
+        {view === "token" && <MakeToken />}
+        {view === "keys" && <ApiKeys />}
+        {view === "revoke" && <RevokeToken />}
+      </Tabs>
     </Page>
   );
 }

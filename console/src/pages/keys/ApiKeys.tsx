@@ -1,0 +1,113 @@
+import { useState } from "preact/hooks";
+import { api } from "@/api/index.ts";
+import { type ApiKey, listKeys, type MadeKey } from "@/api/keys.ts";
+import { Button } from "@/components/Button.tsx";
+import type { Column } from "@/components/columns.ts";
+import { DataTable } from "@/components/DataTable.tsx";
+import { Empty } from "@/components/Empty.tsx";
+import { Loaded } from "@/components/Loaded.tsx";
+import { Time } from "@/components/Time.tsx";
+import { useResource } from "@/components/useResource.ts";
+import { useCan } from "@/session/hooks.ts";
+import { Panel } from "@/shell/Page.tsx";
+import { KeyDialog } from "./KeyDialog.tsx";
+import { KeyStatus, standingOf } from "./KeyStatus.tsx";
+import css from "./Keys.module.css";
+import { MakeKey } from "./MakeKey.tsx";
+import { Carried } from "./MakeToken.tsx";
+import { Secret } from "./Secret.tsx";
+
+const COLUMNS: readonly Column<ApiKey>[] = [
+  { key: "name", title: "Name", value: (key) => key.name },
+  { key: "id", title: "Key", type: "code", value: (key) => key.keyId, width: 104 },
+  { key: "principal", title: "Belongs to", value: (key) => key.principal },
+  {
+    key: "state",
+    title: "State",
+    value: (key) => standingOf(key, new Date()),
+    render: (key) => <KeyStatus of={key} />,
+    width: 104,
+  },
+  { key: "rights", title: "Rights", type: "number", value: (key) => key.accessRights.length, width: 84 },
+  { key: "created", title: "Made", type: "time", value: (key) => key.createdAt, width: 168 },
+  { key: "used", title: "Last used", type: "time", value: (key) => key.lastUsedAt, width: 168 },
+  { key: "expires", title: "Ends", type: "time", value: (key) => key.expiresAt, width: 168 },
+];
+
+/** The caller's API keys, with the right to manage keys everybody's; each opens to be looked at and revoked. */
+export function ApiKeys() {
+  const keys = useResource((signal) => listKeys(api, signal), []);
+  const everybody = useCan("Workspace.Keys.Manage");
+  const [making, setMaking] = useState(false);
+  const [made, setMade] = useState<MadeKey>();
+  const [open, setOpen] = useState<ApiKey>();
+  if (made) {
+    return (
+      <Secret
+        title={`Your new API key ${made.name}`}
+        secret={made.apiKey}
+        facts={[
+          { label: "Belongs to", value: made.principal },
+          { label: "Ends", value: made.expiresAt ? <Time at={made.expiresAt} /> : "when it is revoked" },
+          { label: "Carries", value: <Carried rights={made.accessRights} /> },
+        ]}
+        onDone={() => {
+          setMade(undefined);
+          keys.reload();
+        }}
+      />
+    );
+  }
+  if (making) {
+    const members = [...new Set((keys.data ?? []).map((key) => key.principal))].sort();
+    return (
+      <MakeKey
+        members={members}
+        onCancel={() => setMaking(false)}
+        onMade={(key) => {
+          setMaking(false);
+          setMade(key);
+        }}
+      />
+    );
+  }
+  return (
+    <Panel
+      title={everybody ? "Everybody's API keys" : "Your API keys"}
+      actions={
+        <>
+          <Button kind="quiet" icon="refresh" label="Refresh" onClick={keys.reload} />
+          <Button kind="primary" icon="plus" onClick={() => setMaking(true)}>
+            Make an API key
+          </Button>
+        </>
+      }
+    >
+      <p class={css.soft}>Open a key to see what it may do, and to revoke it.</p>
+      <Loaded resource={keys} rows={6}>
+        {(rows) => (
+          <DataTable
+            label="API keys"
+            columns={COLUMNS}
+            rows={rows}
+            rowKey={(key) => key.keyId}
+            onOpen={setOpen}
+            empty={
+              <Empty title="There is no key yet">Make one for a program that calls the workspace by itself.</Empty>
+            }
+          />
+        )}
+      </Loaded>
+      {open && (
+        <KeyDialog
+          of={open}
+          onClose={() => setOpen(undefined)}
+          onRevoked={() => {
+            setOpen(undefined);
+            keys.reload();
+          }}
+        />
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,76 @@
+import { useState } from "preact/hooks";
+import { api } from "@/api/index.ts";
+import { type ApiKey, revokeKey } from "@/api/keys.ts";
+import { Button } from "@/components/Button.tsx";
+import { Dialog } from "@/components/Dialog.tsx";
+import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import { Time } from "@/components/Time.tsx";
+import { toast } from "@/components/toasts.ts";
+import { KeyStatus, standingOf } from "./KeyStatus.tsx";
+import css from "./Keys.module.css";
+import { Carried } from "./MakeToken.tsx";
+
+interface Props {
+  of: ApiKey;
+  onClose: () => void;
+  onRevoked: () => void;
+}
+
+/** One API key, and its revocation, which asks once more. */
+export function KeyDialog({ of, onClose, onRevoked }: Props) {
+  const [asked, setAsked] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<unknown>();
+  const standing = standingOf(of, new Date());
+  const works = standing === "in use" || standing === "unused";
+  const revoke = async () => {
+    setBusy(true);
+    try {
+      await revokeKey(api, of.keyId);
+      toast(`${of.name} is revoked`);
+      onRevoked();
+    } catch (error) {
+      setRefused(error);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title={of.name}
+      onClose={onClose}
+      actions={
+        works && (
+          <Button kind="danger" busy={busy} onClick={() => (asked ? void revoke() : setAsked(true))}>
+            {asked ? "Revoke it for good" : "Revoke"}
+          </Button>
+        )
+      }
+    >
+      <dl class={css.facts}>
+        <Fact label="Key" value={<code>{of.keyId}</code>} />
+        <Fact label="Belongs to" value={of.principal} />
+        <Fact label="State" value={<KeyStatus of={of} />} />
+        {of.revokedAt && <Fact label="Revoked" value={<Time at={of.revokedAt} />} />}
+        <Fact label="Made" value={<Time at={of.createdAt} />} />
+        <Fact label="Last used" value={of.lastUsedAt ? <Time at={of.lastUsedAt} /> : "never"} />
+        <Fact label="Ends" value={of.expiresAt ? <Time at={of.expiresAt} /> : "when it is revoked"} />
+        <Fact label="May do" value={<Carried rights={of.accessRights} />} />
+      </dl>
+      {asked && (
+        <Notice kind="warn" title="What uses this key stops working.">
+          The key and every token made with it are refused within 15 seconds. A revocation cannot be taken back.
+        </Notice>
+      )}
+      {refused !== undefined && <ErrorNotice error={refused} />}
+    </Dialog>
+  );
+}
+
+function Fact({ label, value }: { label: string; value: preact.ComponentChildren }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,121 @@
+import { useState } from "preact/hooks";
+import { api } from "@/api/index.ts";
+import { type MadeKey, makeKey, type WantedKey } from "@/api/keys.ts";
+import { ApiError } from "@/api/problem.ts";
+import { Button } from "@/components/Button.tsx";
+import { Field, Select } from "@/components/Field.tsx";
+import { ErrorNotice } from "@/components/Notice.tsx";
+import { useCan, useWho } from "@/session/hooks.ts";
+import type { Right } from "@/session/rights.ts";
+import { Panel } from "@/shell/Page.tsx";
+import css from "./Keys.module.css";
+import { ScopeTree } from "./ScopeTree.tsx";
+import { RIGHTS } from "./scopes.ts";
+
+interface Props {
+  /** Members that are known to have keys, to choose from. */
+  members: readonly string[];
+  onCancel: () => void;
+  onMade: (key: MadeKey) => void;
+}
+
+const ENDS = [
+  { value: "30", label: "after 30 days" },
+  { value: "90", label: "after 90 days" },
+  { value: "365", label: "after a year" },
+  { value: "", label: "when it is revoked" },
+] as const;
+
+/** Makes an API key: for the caller or, with the right to manage keys, for another member. */
+export function MakeKey({ members, onCancel, onMade }: Props) {
+  const who = useWho();
+  const forOthers = useCan("Workspace.Keys.Manage");
+  const held = who.accessRights;
+  const [name, setName] = useState("");
+  const [principal, setPrincipal] = useState("");
+  const [ends, setEnds] = useState<(typeof ENDS)[number]["value"]>("90");
+  const [chosen, setChosen] = useState<ReadonlySet<Right>>(new Set(held));
+  // The same key for every try of this form, so that sending again after a lost answer makes no second one.
+  const [once, setOnce] = useState(() => crypto.randomUUID());
+  const [tried, setTried] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<unknown>();
+  const error = refused instanceof ApiError ? refused : undefined;
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setTried(true);
+    setRefused(undefined);
+    if (name.trim() === "" || chosen.size === 0) {
+      return;
+    }
+    setBusy(true);
+    const owner = principal.trim() === who.principal ? "" : principal.trim();
+    try {
+      onMade(await makeKey(api, wantedKey(name.trim(), owner, chosen, held, ends), once));
+    } catch (thrown) {
+      setRefused(thrown);
+      setBusy(false);
+      if (thrown instanceof ApiError && thrown.status >= 400 && thrown.status < 500) {
+        setOnce(crypto.randomUUID());
+      }
+    }
+  };
+  return (
+    <form class={css.form} onSubmit={(event) => void submit(event)} noValidate>
+      <Panel title="Make an API key">
+        <div class={css.fields}>
+          <Field
+            label="Name"
+            value={name}
+            onInput={setName}
+            error={(tried && name.trim() === "" ? "Say what the key is for." : undefined) ?? error?.of("name")}
+            hint="What uses it: the dashboard in hall 3"
+          />
+          <Select label="It ends" value={ends} options={ENDS} onChange={setEnds} error={error?.of("expiresInDays")} />
+          {forOthers && (
+            <Field
+              label="Belongs to"
+              value={principal}
+              onInput={setPrincipal}
+              placeholder={who.principal ?? "yourself"}
+              error={error?.of("principal")}
+              hint={`A member's id; empty for yourself${members.length > 1 ? `. With keys: ${members.join(", ")}` : ""}`}
+            />
+          )}
+        </div>
+        <ScopeTree
+          label="Rights, of those that you hold"
+          held={held}
+          chosen={chosen}
+          onChange={setChosen}
+          error={tried && chosen.size === 0 ? "Choose at least one right." : error?.of("rights")}
+        />
+        <p class={css.soft}>A key never carries more than its owner holds, today or later.</p>
+      </Panel>
+      {refused !== undefined && <ErrorNotice error={refused} />}
+      <div class={css.row}>
+        <Button kind="primary" type="submit" icon="key" busy={busy}>
+          Make the key
+        </Button>
+        <Button onClick={onCancel}>Cancel</Button>
+      </div>
+    </form>
+  );
+}
+
+function wantedKey(
+  name: string,
+  owner: string,
+  chosen: ReadonlySet<Right>,
+  held: readonly Right[],
+  ends: string,
+): WantedKey {
+  // A key of all rights follows its owner's; for somebody else only who holds every right can make one.
+  const all = chosen.size === held.length && (owner === "" || held.length === RIGHTS.length);
+  return {
+    name,
+    ...(owner === "" ? {} : { principal: owner }),
+    ...(all ? {} : { rights: [...chosen].sort() }),
+    ...(ends === "" ? {} : { expiresInDays: Number(ends) }),
+  };
+}

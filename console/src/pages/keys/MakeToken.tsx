@@ -1,0 +1,114 @@
+import { useState } from "preact/hooks";
+import type { Minted } from "@/api/keys.ts";
+import { ApiError } from "@/api/problem.ts";
+import { Button } from "@/components/Button.tsx";
+import { ErrorNotice } from "@/components/Notice.tsx";
+import { Time } from "@/components/Time.tsx";
+import { useResource } from "@/components/useResource.ts";
+import { claimOf } from "@/session/claims.ts";
+import { useWho } from "@/session/hooks.ts";
+import { session } from "@/session/index.ts";
+import type { Right } from "@/session/rights.ts";
+import { Panel } from "@/shell/Page.tsx";
+import css from "./Keys.module.css";
+import { LifetimeChoice } from "./LifetimeChoice.tsx";
+import { fits, minutesOf } from "./lifetimes.ts";
+import { ScopeTree } from "./ScopeTree.tsx";
+import { Secret } from "./Secret.tsx";
+
+/** Makes a token of some of the caller's rights, for some time. */
+export function MakeToken() {
+  const held = useWho().accessRights;
+  const longest = useResource(() => session.longest(), []);
+  const [lifetime, setLifetime] = useState("60");
+  const [chosen, setChosen] = useState<ReadonlySet<Right>>(new Set(held));
+  const [tried, setTried] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<unknown>();
+  const [made, setMade] = useState<Minted>();
+  const until = longest.data ?? null;
+  const minutes = minutesOf(lifetime);
+  const wrong = lifetimeError(minutes, until);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setTried(true);
+    setRefused(undefined);
+    if (minutes === undefined || wrong || chosen.size === 0) {
+      return;
+    }
+    setBusy(true);
+    try {
+      setMade(await session.mint(minutes, chosen.size === held.length ? undefined : [...chosen].sort()));
+      setTried(false);
+    } catch (error) {
+      setRefused(error);
+    }
+    setBusy(false);
+  };
+  if (made) {
+    return (
+      <Secret
+        title="Your new token"
+        secret={made.Token}
+        facts={[
+          { label: "Ends", value: <Time at={made.ExpiresAt} /> },
+          { label: "Id, to revoke it by", value: <code>{claimOf(made.Token, "jti")}</code> },
+          { label: "Carries", value: <Carried rights={made.AccessRights} /> },
+          { label: "Sent as", value: <code>Authorization: Bearer …</code> },
+        ]}
+        onDone={() => setMade(undefined)}
+      />
+    );
+  }
+  return (
+    <form class={css.form} onSubmit={(event) => void submit(event)} noValidate>
+      <Panel title="How long it lives">
+        <LifetimeChoice
+          value={lifetime}
+          onChange={setLifetime}
+          until={until}
+          error={(tried ? wrong : undefined) ?? said(refused, "minutes")}
+        />
+      </Panel>
+      <Panel title="What it may do">
+        <ScopeTree
+          label="Rights, of those that you hold"
+          held={held}
+          chosen={chosen}
+          onChange={setChosen}
+          error={tried && chosen.size === 0 ? "Choose at least one right." : said(refused, "scopes")}
+        />
+      </Panel>
+      {refused !== undefined && <ErrorNotice error={refused} />}
+      <div>
+        <Button kind="primary" type="submit" icon="key" busy={busy}>
+          Make the token
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+/** The rights of a credential, in a line each. */
+export function Carried({ rights }: { rights: readonly Right[] }) {
+  return (
+    <span class={css.rights}>
+      {rights.length === 0 && "no right"}
+      {rights.map((right) => (
+        <code key={right}>{right}</code>
+      ))}
+    </span>
+  );
+}
+
+function lifetimeError(minutes: number | undefined, until: string | null): string | undefined {
+  if (minutes === undefined) {
+    return "Enter whole minutes from 1 to 43200, which is 30 days.";
+  }
+  return fits(minutes, until, new Date()) ? undefined : "It would outlive what you are signed in with; choose less.";
+}
+
+/** What the service said about a field. */
+function said(refused: unknown, field: string): string | undefined {
+  return refused instanceof ApiError ? refused.of(field) : undefined;
+}

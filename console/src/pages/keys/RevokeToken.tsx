@@ -1,0 +1,81 @@
+import { useState } from "preact/hooks";
+import { api } from "@/api/index.ts";
+import { revokeToken } from "@/api/keys.ts";
+import { Button } from "@/components/Button.tsx";
+import { Dialog } from "@/components/Dialog.tsx";
+import { Field } from "@/components/Field.tsx";
+import { ErrorNotice } from "@/components/Notice.tsx";
+import { toast } from "@/components/toasts.ts";
+import { claimOf } from "@/session/claims.ts";
+import { useCan } from "@/session/hooks.ts";
+import { Panel } from "@/shell/Page.tsx";
+import css from "./Keys.module.css";
+
+/** Revokes a token by its id, which the token itself holds and the audit log shows. */
+export function RevokeToken() {
+  const others = useCan("Workspace.Keys.Manage");
+  const [text, setText] = useState("");
+  const [missing, setMissing] = useState<string>();
+  const [asked, setAsked] = useState<string>();
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<unknown>();
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const given = text.trim();
+    setRefused(undefined);
+    setMissing(given === "" ? "Enter the token's id, or paste the token." : undefined);
+    setAsked(given === "" ? undefined : (claimOf(given, "jti") ?? given));
+  };
+  const revoke = async (tokenId: string) => {
+    setBusy(true);
+    try {
+      await revokeToken(api, tokenId);
+      toast("The token is revoked");
+      setText("");
+    } catch (error) {
+      setRefused(error);
+    }
+    setBusy(false);
+    setAsked(undefined);
+  };
+  return (
+    <Panel title="Revoke a token">
+      <form class={css.revoke} onSubmit={submit} noValidate>
+        <p>
+          A revoked token, and every token made with it, is refused within 15 seconds.{" "}
+          {others ? "You may revoke anybody's." : "You may revoke your own."}
+        </p>
+        <Field
+          label="Token, or its id"
+          value={text}
+          onInput={setText}
+          error={missing}
+          hint="The id is the claim jti. It is shown when a token is made, and is the entity of Token.Issued in the audit log. A token that you paste stays here; only its id is sent."
+          mono
+        />
+        {refused !== undefined && <ErrorNotice error={refused} />}
+        <Button kind="danger" type="submit">
+          Revoke
+        </Button>
+      </form>
+      {asked !== undefined && (
+        <Dialog
+          title="Revoke this token?"
+          onClose={() => setAsked(undefined)}
+          actions={
+            <>
+              <Button onClick={() => setAsked(undefined)}>Keep it</Button>
+              <Button kind="danger" busy={busy} onClick={() => void revoke(asked)}>
+                Revoke it for good
+              </Button>
+            </>
+          }
+        >
+          <p>
+            What uses <code>{asked}</code> stops working. If it is what you are signed in with, this session ends.
+          </p>
+        </Dialog>
+      )}
+    </Panel>
+  );
+}

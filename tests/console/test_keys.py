@@ -1,0 +1,186 @@
+"""Keys and tokens: made with some rights for some time, shown once, listed, revoked; and the caller's usage."""
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.console.visits import Console
+from tests.service.running import Service, eventually
+
+ADMIN, EDITOR, VIEWER = "admin@plant-a.example", "editor@plant-a.example", "viewer@plant-a.example"
+EVERYTHING = (
+    "JSON.stringify([{...sessionStorage}, {...localStorage}, location.href, document.documentElement.outerHTML])"
+)
+
+
+def signed_in_by_key(console: Console, member: str) -> Page:
+    """Sign in with a member's API key."""
+    page = console.page
+    page.goto(f"{console.service.url}/console/")
+    page.get_by_label("API key or token").fill(console.service.key(member))
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign out").wait_for()
+    return page
+
+
+def whoami(service: Service, credential: str) -> httpx.Response:
+    """Ask who a credential belongs to."""
+    return service.anonymous(bearer=credential).get("/workspace/api/keys/whoami")
+
+
+def secret(page: Page, label: str | re.Pattern[str]) -> str:
+    """Return the credential that is shown."""
+    return page.get_by_role("region", name=label).inner_text().strip()
+
+
+def copied(page: Page) -> None:
+    """Say that it was copied, after which it is gone."""
+    page.get_by_role("button", name="I have copied it").click()
+
+
+def test_token_of_chosen_rights_is_shown_once(console: Console) -> None:
+    """A token with chosen rights and lifetime is shown once, works as chosen, and is kept nowhere."""
+    page = signed_in_by_key(console, VIEWER)
+    console.open("keys", "Keys and tokens")
+    expect(page.get_by_role("radio", name=re.compile("30 days"))).to_be_enabled()
+    page.get_by_role("radio", name=re.compile("7 days")).check()
+    page.get_by_role("button", name="None", exact=True).click()
+    page.get_by_role("button", name="Make the token").click()
+    expect(page.get_by_role("alert")).to_have_text("Choose at least one right.")
+    page.get_by_role("treeitem", name="Audit log").click()
+    expect(page.get_by_role("treeitem", name=re.compile("^Verify"))).to_have_attribute("aria-checked", "true")
+    page.get_by_role("treeitem", name=re.compile("^Verify")).click()
+    expect(page.get_by_role("treeitem", name="Audit log")).to_have_attribute("aria-checked", "mixed")
+    console.looks_right("keys-token")
+    page.get_by_role("button", name="Make the token").click()
+    page.get_by_text("Copy it now").wait_for()
+    console.looks_right("keys-token-made")
+    token = secret(page, "Your new token")
+    copied(page)
+    assert token not in page.evaluate(EVERYTHING)
+    who = whoami(console.service, token).json()
+    assert (who["principal"], who["accessRights"]) == (VIEWER, ["Workspace.Provenance.Read"])
+    page.reload()
+    page.get_by_role("button", name="Make the token").wait_for()
+    assert token not in page.evaluate(EVERYTHING)
+
+
+def test_rights_are_chosen_by_keyboard(console: Console) -> None:
+    """One item takes Tab; arrows move and fold, Space ticks; only rights that the caller holds are offered."""
+    console.sign_in(VIEWER).open("keys", "Keys and tokens")
+    page = console.page
+    expect(page.get_by_role("treeitem", name="Keys", exact=True)).to_have_count(0)
+    page.get_by_role("button", name="None", exact=True).focus()
+    page.keyboard.press("Tab")
+    area = page.get_by_role("treeitem", name="Catalog")
+    expect(area).to_be_focused()
+    page.keyboard.press("Space")
+    expect(area).to_have_attribute("aria-checked", "false")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("treeitem", name=re.compile("^Read see connections"))).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    expect(area).to_have_attribute("aria-expanded", "false")
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("treeitem", name="Warm queries")).to_be_focused()
+    page.keyboard.press("End")
+    expect(page.get_by_role("treeitem", name=re.compile("^Use"))).to_be_focused()
+
+
+def test_token_of_a_token_is_capped(console: Console) -> None:
+    """Signed in by a link, longer lifetimes cannot be chosen, and the page says why; minutes of one's own work."""
+    console.sign_in(VIEWER).open("keys", "Keys and tokens")
+    page = console.page
+    expect(page.get_by_role("status")).to_contain_text("sign in with an API key")
+    expect(page.get_by_role("radio", name=re.compile("24 hours"))).to_be_disabled()
+    page.get_by_role("radio", name=re.compile("Other")).check()
+    minutes = page.get_by_role("textbox", name="Minutes")
+    for wrong, rule in (("0", "whole minutes"), ("600", "outlive")):
+        minutes.fill(wrong)
+        page.get_by_role("button", name="Make the token").click()
+        expect(page.get_by_role("alert")).to_contain_text(rule)
+    console.looks_right("keys-token-capped")
+    minutes.fill("7")
+    page.get_by_role("button", name="Make the token").click()
+    token = secret(page, "Your new token")
+    assert whoami(console.service, token).json()["accessRights"] == sorted(
+        whoami(console.service, console.service.key(VIEWER)).json()["accessRights"]
+    )
+
+
+def test_token_is_revoked(console: Console) -> None:
+    """A pasted token is revoked by its id after a question; an unknown id says so."""
+    console.expected.append("404")
+    token = console.service.caller(EDITOR, "Workspace.Catalog.Read").headers["authorization"].removeprefix("Bearer ")
+    console.sign_in(EDITOR).open("keys/revoke", "Keys and tokens")
+    page = console.page
+    page.get_by_label("Token, or its id").fill("nothing")
+    page.get_by_role("button", name="Revoke").click()
+    page.get_by_role("button", name="Revoke it for good").click()
+    expect(page.get_by_role("alert")).to_contain_text("TOKEN_NOT_FOUND")
+    page.get_by_label("Token, or its id").fill(token)
+    page.get_by_role("button", name="Revoke", exact=True).click()
+    console.looks_right("keys-revoke")
+    page.get_by_role("button", name="Revoke it for good").click()
+    expect(page.get_by_text("The token is revoked")).to_be_visible()
+    eventually(lambda: whoami(console.service, token).status_code, lambda status: status == 401)
+
+
+@pytest.mark.parametrize(("member", "owner"), [(VIEWER, ""), (ADMIN, EDITOR)])
+def test_key_is_made_listed_and_revoked(console: Console, member: str, owner: str) -> None:
+    """A key is made, for somebody else by who manages keys, shown once, used, listed, and revoked after a question."""
+    console.sign_in(member).open("keys/keys", "Keys and tokens")
+    page, name = console.page, f"dashboard of {owner or member}"
+    page.get_by_role("button", name="Make an API key").click()
+    page.get_by_role("button", name="Make the key").click()
+    expect(page.get_by_role("alert")).to_have_text("Say what the key is for.")
+    page.get_by_label("Name").fill(name)
+    if owner:
+        page.get_by_label("Belongs to").fill(owner)
+    else:
+        expect(page.get_by_label("Belongs to")).to_have_count(0)
+    console.looks_right(f"keys-new-{member}")
+    page.get_by_role("button", name="Make the key").click()
+    key = secret(page, re.compile("Your new API key"))
+    assert whoami(console.service, key).json()["principal"] == (owner or member)
+    copied(page)
+    row = page.get_by_role("row").filter(has_text=name)
+    expect(row).to_contain_text("in use")
+    console.looks_right(f"keys-list-{member}")
+    row.click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    expect(page.get_by_role("dialog")).to_contain_text("within 15 seconds")
+    console.looks_right(f"keys-key-{member}")
+    page.get_by_role("button", name="Revoke it for good").click()
+    expect(row).to_contain_text("revoked")
+    eventually(lambda: whoami(console.service, key).status_code, lambda status: status == 401)
+
+
+def test_key_for_nobody_is_told_at_its_field(console: Console) -> None:
+    """What the service says about a field stands at the field."""
+    console.expected.append("400")
+    console.sign_in().open("keys/keys", "Keys and tokens")
+    page = console.page
+    page.get_by_role("button", name="Make an API key").click()
+    page.get_by_label("Name").fill("for nobody")
+    page.get_by_label("Belongs to").fill("nobody@plant-a.example")
+    page.get_by_role("button", name="Make the key").click()
+    expect(page.get_by_label("Belongs to")).to_have_attribute("aria-invalid", "true")
+
+
+def test_usage_follows_each_reply(console: Console) -> None:
+    """The meter tells the caller's requests against the limit, and moves with each reply of the API."""
+    console.sign_in("approver@plant-a.example").open("keys", "Keys and tokens")
+    meter = console.page.get_by_role("meter", name="Your usage")
+    expect(meter).to_have_attribute("aria-valuemax", re.compile("^[0-9]+$"))
+    before = _used(meter)
+    console.page.get_by_role("tab", name="API keys").click()
+    console.page.get_by_role("row").filter(has_text="first start").wait_for()
+    assert _used(meter) > before
+
+
+def _used(meter: Any) -> int:
+    return int(meter.get_attribute("aria-valuenow"))

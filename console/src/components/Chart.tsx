@@ -62,7 +62,7 @@ const COLOURS = 6;
 let library: Promise<{ default: typeof uPlot }> | undefined;
 
 /** Fetches the library when the first chart is drawn. */
-function loaded(): Promise<{ default: typeof uPlot }> {
+export function loaded(): Promise<{ default: typeof uPlot }> {
   library ??= Promise.all([import("uplot"), import("uplot/dist/uPlot.min.css")]).then(([module]) => module);
   return library;
 }

@@ -1,0 +1,24 @@
+const DEEPEST = 32;
+
+/**
+ * Calls back with each finite number of a payload and its name; names of nested members are joined with dots, as in
+ * downloads. Arrays are passed over: their places are no names.
+ */
+export function numbers(payload: unknown, found: (name: string, value: number) => void): void {
+  walk(payload, "", 0, found);
+}
+
+function walk(value: unknown, prefix: string, depth: number, found: (name: string, value: number) => void): void {
+  if (typeof value !== "object" || value === null || Array.isArray(value) || depth > DEEPEST) {
+    return;
+  }
+  for (const [key, member] of Object.entries(value)) {
+    if (typeof member === "number") {
+      if (Number.isFinite(member)) {
+        found(prefix + key, member);
+      }
+    } else {
+      walk(member, `${prefix}${key}.`, depth + 1, found);
+    }
+  }
+}

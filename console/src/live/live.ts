@@ -1,0 +1,108 @@
+import type { Client } from "@/api/client.ts";
+import { Frames } from "./frames.ts";
+import { History } from "./history.ts";
+import { type Drop, type Link, LiveStream, type StreamState } from "./stream.ts";
+
+/** What to listen to; both given, both must hold. */
+export interface Scope {
+  connection: string;
+  surface: string;
+}
+
+const TICK_MS = 1000;
+
+/** A live stream with its history, and who draws it. */
+export class Live {
+  readonly history: History;
+  state: StreamState = { kind: "connecting" };
+  /** The newest loss of the stream. */
+  drop: Drop | undefined;
+  /** The moment at which drawing stands still, milliseconds since 1970; undefined while it goes on. */
+  pausedAt: number | undefined;
+  readonly #stream: LiveStream;
+  readonly #frames = new Frames(() => this.#draw());
+  readonly #drawers = new Set<(now: number) => void>();
+  readonly #listeners = new Set<() => void>();
+  #ticking: ReturnType<typeof setInterval> | undefined;
+
+  /** @param seconds of the past to begin with, and to show */
+  constructor(api: Client, scope: Scope, seconds: number) {
+    this.history = new History(seconds);
+    this.#stream = new LiveStream(
+      {
+        negotiate: (query, signal) =>
+          api.get<Link>("/oi-api/live-stream/negotiate", { query: { ...scope, ...query }, signal }),
+        open: (url) => new WebSocket(url),
+        message: (text) => {
+          this.history.take(text, Date.now());
+          this.#frames.request();
+        },
+        changed: (state) => this.#tell(() => (this.state = state)),
+        dropped: (drop) => this.#tell(() => (this.drop = drop)),
+        newest: () => this.history.newest,
+      },
+      seconds,
+    );
+  }
+
+  start(): void {
+    this.#stream.start();
+    this.#ticking = setInterval(() => {
+      this.#frames.request();
+      this.#tell(() => undefined);
+    }, TICK_MS);
+  }
+
+  stop(): void {
+    clearInterval(this.#ticking);
+    this.#stream.stop();
+    this.#frames.stop();
+  }
+
+  /** Tries again at once. */
+  retry(): void {
+    this.#stream.start();
+  }
+
+  /** Lets drawing stand still, or go on; messages are taken in either way. */
+  pause(paused: boolean): void {
+    this.#tell(() => (this.pausedAt = paused ? Date.now() : undefined));
+    this.#frames.request();
+  }
+
+  forgive(): void {
+    this.#tell(() => (this.drop = undefined));
+  }
+
+  /** Calls back with the moment to draw, in animation frames; gives what ends that. */
+  onDraw(drawer: (now: number) => void): () => void {
+    this.#drawers.add(drawer);
+    this.#frames.request();
+    if (this.pausedAt !== undefined) {
+      drawer(this.pausedAt);
+    }
+    return () => this.#drawers.delete(drawer);
+  }
+
+  /** Calls back every second, and whenever the stream's state changes. */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #draw(): void {
+    if (this.pausedAt === undefined) {
+      const now = Date.now();
+      for (const drawer of this.#drawers) {
+        drawer(now);
+      }
+    }
+  }
+
+  #tell(change: () => unknown): void {
+    change();
+    for (const listener of this.#listeners) {
+      listener();
+    }
+  }
+}

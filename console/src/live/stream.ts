@@ -1,0 +1,159 @@
+import { ApiError, isAbort } from "@/api/problem.ts";
+
+/** A link that opens the stream. */
+export interface Link {
+  url: string;
+  expiresAt: string;
+}
+
+/** Why a stream that was open is not. */
+export interface Drop {
+  /** Close code; 1006 where the network went. */
+  code: number;
+  /** Milliseconds since 1970. */
+  at: number;
+}
+
+export type StreamState =
+  | { kind: "connecting" }
+  | { kind: "open" }
+  | { kind: "waiting"; until: number; error: unknown }
+  | { kind: "ended"; error: unknown };
+
+/** What a stream needs, and tells. */
+export interface Ends {
+  /** Asks the service for a link; `query` says what the stream is to begin with. */
+  negotiate: (query: Record<string, string | number>, signal: AbortSignal) => Promise<Link>;
+  open: (url: string) => WebSocket;
+  message: (text: string) => void;
+  changed: (state: StreamState) => void;
+  dropped: (drop: Drop) => void;
+  /** When the newest message was measured, milliseconds since 1970; 0 where none came. */
+  newest: () => number;
+}
+
+/** The link ended with the token that asked for it. */
+export const TOKEN_EXPIRED = 4401;
+/** The reader was too slow. */
+export const FELL_BEHIND = 1013;
+
+/** Messages may come later than they were measured; what comes twice does no harm. */
+const OVERLAP_MS = 10_000;
+const SHORTEST_WAIT_MS = 1000;
+const LONGEST_WAIT_MS = 30_000;
+
+/** Listens to the live stream, and keeps at it: what was missed while it was away is replayed. */
+export class LiveStream {
+  readonly #ends: Ends;
+  readonly #seconds: number;
+  #abort = new AbortController();
+  #socket: WebSocket | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #failures = 0;
+
+  /** @param seconds of the past to begin with */
+  constructor(ends: Ends, seconds: number) {
+    this.#ends = ends;
+    this.#seconds = seconds;
+  }
+
+  /** Opens the stream, now; where it is open or on its way, anew. */
+  start(): void {
+    this.stop();
+    this.#abort = new AbortController();
+    void this.#connect(this.#abort.signal);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#abort.abort();
+    const socket = this.#socket;
+    this.#socket = undefined;
+    if (socket) {
+      quit(socket);
+    }
+  }
+
+  async #connect(signal: AbortSignal): Promise<void> {
+    this.#ends.changed({ kind: "connecting" });
+    try {
+      const link = await this.#ends.negotiate(this.#beginning(), signal);
+      if (!signal.aborted) {
+        this.#listen(this.#ends.open(link.url));
+      }
+    } catch (error) {
+      if (signal.aborted || isAbort(error)) {
+        return;
+      }
+      if (lasting(error)) {
+        this.#ends.changed({ kind: "ended", error });
+      } else {
+        this.#later(error);
+      }
+    }
+  }
+
+  #listen(socket: WebSocket): void {
+    this.#socket = socket;
+    let opened = false;
+    socket.onopen = () => {
+      opened = true;
+      this.#ends.changed({ kind: "open" });
+    };
+    socket.onmessage = (event) => {
+      this.#failures = 0;
+      this.#ends.message(String(event.data));
+    };
+    socket.onclose = ({ code }) => {
+      if (this.#socket === socket) {
+        this.#socket = undefined;
+        this.#closed(code, opened);
+      }
+    };
+  }
+
+  #closed(code: number, opened: boolean): void {
+    if (opened) {
+      this.#ends.dropped({ code, at: Date.now() });
+    }
+    if (code === TOKEN_EXPIRED && this.#failures === 0) {
+      this.#failures = 1;
+      void this.#connect(this.#abort.signal);
+    } else {
+      this.#later(undefined);
+    }
+  }
+
+  #later(error: unknown): void {
+    const asked = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
+    const wait = Math.max(asked, Math.min(SHORTEST_WAIT_MS * 2 ** this.#failures, LONGEST_WAIT_MS));
+    this.#failures += 1;
+    this.#ends.changed({ kind: "waiting", until: Date.now() + wait, error });
+    this.#timer = setTimeout(() => void this.#connect(this.#abort.signal), wait);
+  }
+
+  /** The whole window at first; after that, what was measured since a little before the newest message. */
+  #beginning(): Record<string, string | number> {
+    const newest = this.#ends.newest();
+    const oldest = Date.now() - this.#seconds * 1000;
+    if (newest - OVERLAP_MS <= oldest) {
+      return { windowSec: this.#seconds };
+    }
+    return { since: new Date(Math.min(newest, Date.now()) - OVERLAP_MS).toISOString() };
+  }
+}
+
+/** Closes a socket; one that is opening is closed once it is open, since browsers report the other way as a failure. */
+function quit(socket: WebSocket): void {
+  socket.onmessage = null;
+  if (socket.readyState === WebSocket.CONNECTING) {
+    socket.onopen = () => socket.close(1000);
+  } else {
+    socket.close(1000);
+  }
+}
+
+/** Tells an error that another try would only repeat: the service refused what was asked for. */
+function lasting(error: unknown): boolean {
+  return error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
+}

@@ -1,0 +1,87 @@
+import { ApiError } from "@/api/index.ts";
+import { Status } from "@/components/Badge.tsx";
+import { Button } from "@/components/Button.tsx";
+import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import { localTime } from "@/format.ts";
+import type { Live } from "@/live/live.ts";
+import { type Drop, FELL_BEHIND, TOKEN_EXPIRED } from "@/live/stream.ts";
+import css from "./Live.module.css";
+
+/** Messages older than this are the past that a stream begins with. */
+const CATCHING_UP_MS = 15_000;
+
+/** Whether the stream runs, in a word. */
+export function StreamStatus({ live }: { live: Live }) {
+  return <div role="status">{word(live)}</div>;
+}
+
+function word({ state, pausedAt, history }: Live) {
+  if (pausedAt !== undefined) {
+    return <Status tone="warn">paused at {clock(pausedAt)}</Status>;
+  }
+  switch (state.kind) {
+    case "open":
+      return history.newest > 0 && Date.now() - history.newest > CATCHING_UP_MS ? (
+        <Status tone="accent">open; the newest message is of {clock(history.newest)}</Status>
+      ) : (
+        <Status tone="good">live</Status>
+      );
+    case "connecting":
+      return <Status tone="accent">connecting</Status>;
+    case "waiting":
+      return <Status tone="warn">interrupted</Status>;
+    case "ended":
+      return <Status tone="bad">closed</Status>;
+  }
+}
+
+/** What went wrong with the stream, and what becomes of it. */
+export function StreamNotice({ live }: { live: Live }) {
+  const { state, drop } = live;
+  if (state.kind === "ended") {
+    return <ErrorNotice error={state.error} onRetry={() => live.retry()} />;
+  }
+  if (state.kind === "waiting") {
+    const seconds = Math.max(0, Math.ceil((state.until - Date.now()) / 1000));
+    return (
+      <Notice kind="warn" title={drop ? why(drop) : "The live stream did not open."}>
+        {state.error instanceof ApiError && (
+          <p>
+            {state.error.detail} <code>{state.error.code}</code>
+          </p>
+        )}
+        <p>Next try in {seconds} s; what is missed until then is fetched.</p>
+        <Button icon="refresh" onClick={() => live.retry()}>
+          Try now
+        </Button>
+      </Notice>
+    );
+  }
+  return drop && state.kind === "open" ? (
+    <div class={css.drop}>
+      <Notice kind="info" title={why(drop)}>
+        <p>It is open again, and what was missed is fetched.</p>
+        <Button onClick={() => live.forgive()}>Dismiss</Button>
+      </Notice>
+    </div>
+  ) : null;
+}
+
+function why({ code, at }: Drop): string {
+  switch (code) {
+    case FELL_BEHIND:
+      return `This page fell behind, and the service closed its stream at ${clock(at)} (1013). Choose fewer connections.`;
+    case TOKEN_EXPIRED:
+      return `The token of the stream expired at ${clock(at)} (4401).`;
+    case 1001:
+      return `The service stopped at ${clock(at)} (1001).`;
+    case 1011:
+      return `The past could not be replayed at ${clock(at)} (1011).`;
+    default:
+      return `The connection to the live stream was lost at ${clock(at)} (${code}).`;
+  }
+}
+
+function clock(at: number): string {
+  return localTime(new Date(at).toISOString()).slice(11);
+}

@@ -1,0 +1,136 @@
+"""The overview: connections and the live chart."""
+
+import re
+import uuid
+from typing import Any
+
+from playwright.sync_api import Page, WebSocketRoute, expect
+
+from tests.console.visits import Console, visiting
+from tests.service.running import Service
+
+RIG = "pump-rig"
+SECONDS = 5
+A_SECOND = 1000
+STREAM_MS = 30_000
+
+
+def _send(service: Service, *payloads: dict[str, Any], device: str = "rig-live") -> None:
+    editor = service.caller("editor@plant-a.example")
+    messages = [{"messageId": uuid.uuid4().hex, "deviceId": device, **payload} for payload in payloads]
+    reply = editor.post(f"/oi-api/telemetry/{RIG}", json=messages)
+    assert reply.status_code == 202, reply.text
+
+
+def _picture_of(page: Page, lane: str) -> str:
+    canvas = page.get_by_role("region", name=lane, exact=True).locator("canvas")
+    drawn: str = canvas.evaluate("canvas => canvas.toDataURL()")
+    return drawn
+
+
+def test_connections_and_their_newest_values(console: Console) -> None:
+    """The page opens with every connection, how fast it sends, and charts of what comes."""
+    page = console.sign_in().open("overview", "Overview").page
+    table = page.get_by_role("grid", name="Connections")
+    expect(table.get_by_role("row")).to_have_count(8)
+    chiller = table.get_by_role("row").filter(has_text="chiller-sim")
+    expect(chiller).to_contain_text(re.compile(r"connected.*\d\.\d", re.DOTALL), timeout=STREAM_MS)
+    expect(page.locator("canvas")).to_have_count(3, timeout=STREAM_MS)
+    expect(page.get_by_role("status").filter(has_text="live")).to_be_visible(timeout=STREAM_MS)
+    console.looks_right("overview")
+
+
+def test_chart_moves_and_pauses(console: Console) -> None:
+    """Fields appear as they are sent and are drawn when chosen; paused, the chart stands still and misses nothing."""
+    service = console.service
+    page = console.sign_in().open(f"overview?connection={RIG}&window=60", "Overview").page
+    expect(page.get_by_role("status").filter(has_text="live")).to_be_visible(timeout=STREAM_MS)
+    _send(service, {"Pressure": 4.25, "motor": {"rpm": 1480}, "note": "none"}, device="rig-moves")
+    fields = page.get_by_role("region", name="Fields")
+    expect(fields.get_by_label(re.compile("rig-moves"))).to_have_count(2, timeout=STREAM_MS)
+    lane = page.get_by_role("region", name="Pressure", exact=True)
+    expect(lane).to_contain_text("4.25", timeout=STREAM_MS)
+    fields.get_by_label("rig-moves motor.rpm").uncheck()
+    expect(page.get_by_role("region", name="motor.rpm")).to_have_count(0)
+    assert "fields=" in page.url
+    _send(service, {"Pressure": 5.5, "flow": 7}, device="rig-moves")
+    expect(lane).to_contain_text("5.5", timeout=STREAM_MS)
+    expect(fields.get_by_label(re.compile("rig-moves"))).to_have_count(3, timeout=STREAM_MS)
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("status").filter(has_text="paused at")).to_be_visible()
+    still = _picture_of(page, "Pressure")
+    _send(service, {"Pressure": 2}, device="rig-moves")
+    expect(fields.get_by_text("2", exact=True)).to_be_visible(timeout=STREAM_MS)
+    assert _picture_of(page, "Pressure") == still
+    page.get_by_role("button", name="Go on").click()
+    page.wait_for_function("still => document.querySelector('canvas').toDataURL() !== still", arg=still)
+
+
+def test_the_past_comes_first(console: Console) -> None:
+    """A page that is opened later shows what was sent before."""
+    _send(console.service, {"Before": 17.5}, device="rig-past")
+    page = console.sign_in().open(f"overview?connection={RIG}&window=900", "Overview").page
+    expect(page.get_by_label("rig-past Before")).to_be_visible(timeout=STREAM_MS)
+
+
+def test_a_thousand_events_a_second_are_all_taken_in(console: Console) -> None:
+    """Whatever is sent is read as it comes: after a thousand events a second for some seconds none is left over."""
+    service = console.service
+    address = f"overview?connection={RIG}&window=60&fields={RIG}%2Frig-load%2Fload"
+    page = console.sign_in().open(address, "Overview").page
+    expect(page.get_by_role("status").filter(has_text="live")).to_be_visible(timeout=STREAM_MS)
+    for second in range(SECONDS):
+        numbers = range(A_SECOND // 2)
+        for half in range(2):
+            _send(service, *({"load": (second * 7 + number * half) % 97} for number in numbers), device="rig-load")
+    _send(service, {"load": 12345}, device="rig-load")
+    lane = page.get_by_role("region", name="load", exact=True)
+    expect(lane).to_contain_text("12,345", timeout=2 * STREAM_MS)
+    text = page.get_by_text(re.compile(r"^[\d,]+ messages$")).inner_text()
+    assert int(text.split()[0].replace(",", "")) >= SECONDS * A_SECOND + 1
+    console.picture("overview-load")
+
+
+def test_stream_that_fell_behind_is_told_and_comes_back(console: Console) -> None:
+    """A stream that the service closed is told with the reason, opened again, and goes on where it was."""
+    sockets: list[WebSocketRoute] = []
+    page = console.page
+
+    def through(socket: WebSocketRoute) -> None:
+        sockets.append(socket)
+        socket.connect_to_server()
+
+    page.route_web_socket(re.compile("^ws://"), through)
+    console.sign_in().open("overview", "Overview")
+    expect(page.locator("canvas")).to_have_count(3, timeout=STREAM_MS)
+    sockets[0].close(code=1013, reason="too slow")
+    expect(page.get_by_text("fell behind")).to_be_visible()
+    expect(page.get_by_text("It is open again")).to_be_visible(timeout=STREAM_MS)
+    assert len(sockets) == 2
+    assert "since=" in sockets[1].url
+    console.looks_right("overview-dropped")
+    page.get_by_role("button", name="Dismiss").click()
+    expect(page.get_by_text("fell behind")).to_have_count(0)
+
+
+def test_unknown_source_is_told(console: Console) -> None:
+    """The address of a source that is not there says so, and does not try for ever."""
+    console.expected.append("404")
+    page = console.sign_in().open("overview?surface=nowhere", "Overview").page
+    expect(page.get_by_role("alert")).to_contain_text("SURFACE_NOT_FOUND")
+    page.get_by_label("Source").select_option("")
+    expect(page.locator("canvas")).to_have_count(3, timeout=STREAM_MS)
+
+
+def test_token_without_the_live_stream(service: Service) -> None:
+    """Who may read the catalog only sees the connections, and is told what the live stream needs."""
+    token = service.caller("viewer@plant-a.example", "Workspace.Catalog.Read").headers["Authorization"]
+    with visiting(service) as console:
+        page = console.page
+        page.goto(f"{service.url}/console/")
+        page.get_by_label("API key or token").fill(token.removeprefix("Bearer "))
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("region", name="Connections")).to_contain_text("chiller-sim")
+        expect(page.get_by_role("main")).to_contain_text("Workspace.LiveStream.Read")
+        console.looks_right("overview-catalog-only")
+        console.stayed_clean()

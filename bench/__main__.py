@@ -16,6 +16,7 @@ from bench.ingest import ingest
 from bench.kql import kql
 from bench.live import live_fan_out
 from bench.live_stream import ingest_with_live, live_stream
+from bench.overload import overload
 from bench.peers import peers
 from bench.request_rate import request_rate
 from bench.warm_query import warm_query
@@ -24,6 +25,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     import_time,
     cold_start,
     request_rate,
+    overload,
     warm_query,
     ingest,
     ingest_with_archive,

@@ -16,6 +16,7 @@ from werkzeug.datastructures import Headers
 from functions.durable_runner import CLIENT
 from functions.lazy_groups import LazyGroup
 from shared.http.cors import Cors
+from shared.http.crowd import crowd
 from shared.http.door import Door
 from shared.http.messages import Reply, Request
 from shared.wiring import services
@@ -75,7 +76,7 @@ def door() -> Door:
 
     endpoints = (endpoint for group in GROUPS for endpoint in group.endpoints)
     app = services()
-    return Door(endpoints, app.authenticator, app.require_feature, app.limits, Cors(app.settings.origins()))
+    return Door(endpoints, app.authenticator, app.require_feature, app.limits, Cors(app.settings.origins()), crowd())
 
 
 def _request(req: func.HttpRequest) -> Request:

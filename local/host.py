@@ -36,6 +36,7 @@ from local.timers import Timer
 from local.triggers import Triggers, sort
 from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.hub_file import PARTITIONS
+from shared.http.crowd import crowd
 from shared.logs import logger
 
 _LOGGER = logger("local.host")
@@ -152,7 +153,9 @@ class Host:
         files = Files(data_dir / "blobs", FileLinks(url, data_dir / "files-key"))
         self._has_console = _CONSOLE in triggers.functions
         sign_in = SignInExchange(codes(data_dir)) if self._has_console else None
-        app: Application = HttpApp(triggers.routes, admin, files, durable.webhooks if durable else None, sign_in)
+        app: Application = HttpApp(
+            triggers.routes, admin, files, durable.webhooks if durable else None, sign_in, crowd()
+        )
         if carries_live:
             live = LiveFront(app, os.environ[_LIVE_KEY], ReplayFirst(HubProgress(hub, self._stopping)))
             stack.push_async_callback(live.close)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from contextlib import nullcontext
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -20,6 +21,7 @@ from local.sign_in_exchange import SignInExchange
 from local.worker import FunctionFailed, invoke
 from shared.backends.embedded.file_links import PATH as FILES
 from shared.errors import Kind, WorkspaceError
+from shared.http.crowd import Crowd
 from shared.logs import fields, logger
 
 MAX_BODY_BYTES = 104_857_600
@@ -50,12 +52,15 @@ class HttpApp:
         files: Files,
         webhooks: Webhooks | None = None,
         sign_in: SignInExchange | None = None,
+        crowd: Crowd | None = None,
     ) -> None:
+        """Take what serves each part, and the crowd in which HTTP functions wait for their turn."""
         self._routes = routes
         self._admin = admin
         self._files = files
         self._webhooks = webhooks
         self._sign_in = sign_in
+        self._crowd = crowd
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
@@ -109,8 +114,10 @@ class HttpApp:
             return _webhook_answer(await self._webhooks.handle(scope, raw_path, body))
         if self._sign_in is not None and raw_path == SIGN_IN:
             return _signed_in(await self._sign_in.handle(scope["method"], body), given_id)
-        match = self._match(raw_path, scope["method"])
-        return await _invoked(match, _request(scope, raw_path, match, body), given_id)
+        # The app's own door refuses a crowd, too; here that costs a fraction of an invocation.
+        async with nullcontext() if self._crowd is None else self._crowd.turn(raw_path):
+            match = self._match(raw_path, scope["method"])
+            return await _invoked(match, _request(scope, raw_path, match, body), given_id)
 
     def _match(self, raw_path: str, method: str) -> Match:
         match = self._routes.match(raw_path, method)

@@ -55,6 +55,7 @@ INSTRUMENTS: Final[Mapping[str, Instrument]] = {
     "workspace.live.published": Instrument("counter", "{message}", "Impulses handed to the live stream."),
     "workspace.live.admitted": Instrument("counter", "{client}", "Listeners that were let in."),
     "workspace.downloads.parts": Instrument("counter", "{part}", "Parts of cold downloads that were converted."),
+    "workspace.overload.refusals": Instrument("counter", "{request}", "Requests refused by an instance with too much."),
     "workspace.rate_limit.refusals": Instrument("counter", "{request}", "Requests beyond their principal's budget."),
 }
 

@@ -56,6 +56,14 @@ class Settings(BaseModel):
         description="The Data Explorer cluster, or the embedded endpoint (plain http is taken on loopback only).",
     )
     kusto_database: str = Field("Telemetry", alias="KUSTO_DATABASE", description="The database queried there.")
+    max_at_work: int = Field(
+        32,
+        ge=1,
+        le=10_000,
+        alias="MAX_AT_WORK",
+        description="Requests that an instance works on together, each for its first quarter of a second; others wait, "
+        "and in a crowd that stays are refused with 503 `OVERLOADED`.",
+    )
     query_timeout_seconds: int = Field(
         60, ge=1, le=200, alias="QUERY_TIMEOUT_SECONDS", description="Server time-out of a query."
     )

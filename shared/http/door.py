@@ -4,7 +4,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from http import HTTPStatus
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from shared.auth.principals import ANONYMOUS, Principal, Via, unauthenticated
 from shared.errors import Kind, WorkspaceError
 from shared.http import sizes
 from shared.http.cors import Cors
+from shared.http.crowd import Crowd
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Endpoint, Operation, Problems
 from shared.http.problems import problem_document
@@ -84,12 +85,14 @@ class Door:
         require_feature: RequireFeature,
         limits: Limits | None = None,
         cors: Cors | None = None,
+        crowd: Crowd | None = None,
     ) -> None:
         self._router = Router(endpoints)
         self._authenticate = authenticate
         self._require_feature = require_feature
         self._limits = limits
         self._cors = cors or Cors()
+        self._crowd = crowd
 
     async def serve(self, request: Request, known: Principal | None = None) -> Reply:
         """Return the reply to a request; whatever goes wrong becomes a problem document.
@@ -119,12 +122,13 @@ class Door:
         try:
             match = self._router.match(request.method, request.path)
             route, problems = match.operation.route, match.operation.problems
-            if known is None:
-                sizes.check(request)
-            caller = await self._caller(match.operation, request, known)
-            # What another interface asks for its caller was counted when that caller came.
-            limits = None if known is not None or caller is ANONYMOUS else self._limits
-            reply = await self._limited(match, caller, request, request_id, limits)
+            async with self._turn(request):
+                if known is None:
+                    sizes.check(request)
+                caller = await self._caller(match.operation, request, known)
+                # What another interface asks for its caller was counted when that caller came.
+                limits = None if known is not None or caller is ANONYMOUS else self._limits
+                reply = await self._limited(match, caller, request, request_id, limits)
         except WorkspaceError as error:
             allowed = error.members.get("allow")
             preflight = self._cors.preflight(request, allowed) if isinstance(allowed, list) else None
@@ -133,6 +137,9 @@ class Door:
             reply = _unexpected(route, problems, request_id, request)
         _log(request, route, caller, reply, started)
         return reply
+
+    def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if self._crowd is None else self._crowd.turn(request.path)
 
     async def _limited(
         self, match: Match, caller: Principal, request: Request, request_id: str, limits: Limits | None

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from shared.http.answers import JSON, Answer
+from shared.http.crowd import ALWAYS_ANSWERED
 from shared.http.messages import PROBLEM_JSON
 from shared.http.operations import Access, NoBody, NoQuery, Operation
 from shared.openapi.schemas import Schema, Schemas, bounded, parameters_of
@@ -156,12 +157,12 @@ _PROBLEM_HEADERS = {
 
 def _implied(operation: Operation) -> Iterator[int]:
     yield 500
+    if f"/{operation.route}" not in ALWAYS_ANSWERED:
+        yield 503
     if operation.access is not Access.PUBLIC:
-        yield from (401, 429, 503)
+        yield from (401, 429)
     if operation.right is not None:
         yield 403
-    if operation.feature:
-        yield 503
     if operation.query is not NoQuery:
         yield 400
     if operation.body is not NoBody:

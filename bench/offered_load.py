@@ -1,0 +1,212 @@
+"""Requests at a fixed rate, whatever the service makes of them: latencies count from the moment each was due.
+
+A caller that waits for its answer before it asks again slows down with the service, and never sees what a crowd sees.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import cast
+from urllib.parse import urlsplit
+
+import uvloop
+
+TICK_SECONDS = 0.002
+PATIENCE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one request.
+
+    Attributes:
+        due: when it was to be sent, seconds of ``time.perf_counter``.
+        seconds: from then to the end of its answer.
+        status: of the answer; 0 for none.
+        retry_after: whether the answer says when to come again.
+    """
+
+    due: float
+    seconds: float
+    status: int
+    retry_after: bool
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the service did what was asked."""
+        return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
+
+
+def raw_request(method: str, path: str, token: str = "", body: bytes = b"") -> bytes:
+    """Return a request as it stands on the wire."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1"]
+    lines += [f"Authorization: Bearer {token}"] if token else []
+    lines += [f"Content-Length: {len(body)}"] if body else []
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def offer(url: str, requests: Sequence[bytes], rate: float, seconds: float, *, connections: int = 400) -> list[Outcome]:
+    """Send requests in turn at a rate, and return their outcomes in the order of the answers.
+
+    Args:
+        url: of the service.
+        requests: as they stand on the wire.
+        rate: requests per second.
+        seconds: how long.
+        connections: most that are open at once; a request that finds none free waits, and its time runs.
+    """
+    return uvloop.run(_offered(Callers(url, connections), requests, rate, seconds))
+
+
+def saturate(url: str, requests: Sequence[bytes], seconds: float, *, connections: int = 16) -> float:
+    """Return how many requests a second are done for callers that each wait for their answer."""
+    outcomes = uvloop.run(_saturated(Callers(url, connections), requests, seconds, connections))
+    return sum(outcome.accepted for outcome in outcomes) / seconds
+
+
+class Callers:
+    """A number of connections, and the requests that wait for one.
+
+    Args:
+        url: of the service.
+        connections: most that are open at once.
+    """
+
+    def __init__(self, url: str, connections: int) -> None:
+        address = urlsplit(url)
+        self._place = (address.hostname or "", address.port or 80)
+        self._most = connections
+        self._open = 0
+        self._free: list[_Connection] = []
+        self._connections: set[_Connection] = set()
+        self._opening: set[asyncio.Task[None]] = set()
+        self._waiting: deque[tuple[float, bytes]] = deque()
+        self.sent = 0
+        self.outcomes: list[Outcome] = []
+
+    def send(self, request: bytes, due: float) -> None:
+        """Send a request as soon as there is a connection for it."""
+        self.sent += 1
+        self._waiting.append((due, request))
+        self._hand_out()
+
+    async def answered(self) -> list[Outcome]:
+        """Wait for the answers; what has none by then failed."""
+        deadline = time.perf_counter() + PATIENCE_SECONDS
+        while len(self.outcomes) < self.sent and time.perf_counter() < deadline:  # noqa: ASYNC110  polled, not signalled
+            await asyncio.sleep(TICK_SECONDS)
+        await self._close()
+        self.outcomes += [Outcome(0.0, PATIENCE_SECONDS, 0, retry_after=False)] * (self.sent - len(self.outcomes))
+        return self.outcomes
+
+    def done(self, connection: "_Connection", outcome: Outcome, *, alive: bool) -> None:
+        """Note an outcome, and use the connection again."""
+        self.outcomes.append(outcome)
+        if alive:
+            self._free.append(connection)
+        else:
+            self._open -= 1
+        self._hand_out()
+
+    def lost(self, connection: "_Connection") -> None:
+        """Forget a connection that was closed."""
+        self._connections.discard(connection)
+        if connection in self._free:
+            self._free.remove(connection)
+            self._open -= 1
+
+    def _hand_out(self) -> None:
+        while self._waiting and self._free:
+            self._free.pop().ask(*self._waiting.popleft())
+        while len(self._waiting) > len(self._opening) and self._open < self._most:
+            self._open += 1
+            task = asyncio.ensure_future(self._connect())
+            self._opening.add(task)
+            task.add_done_callback(self._opening.discard)
+
+    async def _connect(self) -> None:
+        try:
+            _, made = await asyncio.get_running_loop().create_connection(lambda: _Connection(self), *self._place)
+        except OSError:
+            self._open -= 1
+            if self._waiting:
+                due, _ = self._waiting.popleft()
+                self.outcomes.append(Outcome(due, time.perf_counter() - due, 0, retry_after=False))
+            return
+        self._connections.add(made)
+        self._free.append(made)
+        self._hand_out()
+
+    async def _close(self) -> None:
+        for connection in self._connections.copy():
+            connection.close()
+        while self._connections:  # noqa: ASYNC110  as above
+            await asyncio.sleep(TICK_SECONDS)
+
+
+class _Connection(asyncio.Protocol):
+    """One connection; it reads what this service sends: answers with a Content-Length."""
+
+    def __init__(self, callers: Callers) -> None:
+        self._callers = callers
+        self._due: float | None = None
+        self._read = bytearray()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def ask(self, due: float, request: bytes) -> None:
+        self._due = due
+        if self._transport is not None:
+            self._transport.write(request)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self._read += data
+        head, found, _ = bytes(self._read).partition(b"\r\n\r\n")
+        if not found:
+            return
+        fields = dict(line.split(b": ", 1) for line in head.lower().split(b"\r\n")[1:])
+        if len(self._read) - len(head) - len(found) >= int(fields.get(b"content-length", b"0")):
+            self._read.clear()
+            closes = fields.get(b"connection") == b"close"
+            self._end(int(head[9:12]), retry_after=b"retry-after" in fields, alive=not closes)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  asyncio's signature
+        if self._due is not None:
+            self._end(0, retry_after=False, alive=False)
+        self._callers.lost(self)
+
+    def _end(self, status: int, *, retry_after: bool, alive: bool) -> None:
+        if self._due is None:
+            return
+        due, self._due = self._due, None
+        if not alive and self._transport is not None:
+            self._transport.close()
+        self._callers.done(self, Outcome(due, time.perf_counter() - due, status, retry_after), alive=alive)
+
+
+async def _offered(callers: Callers, requests: Sequence[bytes], rate: float, seconds: float) -> list[Outcome]:
+    started = time.perf_counter()
+    for number in range(int(rate * seconds)):
+        due = started + number / rate
+        if due > time.perf_counter():
+            await asyncio.sleep(max(TICK_SECONDS, due - time.perf_counter()))
+        callers.send(requests[number % len(requests)], due)
+    return await callers.answered()
+
+
+async def _saturated(callers: Callers, requests: Sequence[bytes], seconds: float, connections: int) -> list[Outcome]:
+    ends_at = time.perf_counter() + seconds
+    while time.perf_counter() < ends_at:
+        while callers.sent - len(callers.outcomes) < connections:
+            callers.send(requests[callers.sent % len(requests)], time.perf_counter())
+        await asyncio.sleep(TICK_SECONDS)
+    return await callers.answered()

@@ -1,0 +1,71 @@
+"""Twice as many requests as the service can do: how long accepted ones take, how many they are, when it is over."""
+
+import os
+import statistics
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from bench.figures import Figure
+from bench.offered_load import Outcome, offer, raw_request, saturate
+from bench.running import Running, service
+
+SECONDS = float(os.environ.get("OVERLOAD_SECONDS", "20"))
+CALLERS = 64
+TIMES = 2
+CALM_SECONDS = 10.0
+HONEST = frozenset({200, 201, 202, 429, 503})
+
+
+def overload() -> Iterator[Figure]:
+    """Find out what the service can do, offer twice as much, and then a little."""
+    with service() as running:
+        requests = mixed(running)
+        saturate(running.url, requests, 3, connections=CALLERS)
+        capacity = saturate(running.url, requests, 5, connections=CALLERS)
+        outcomes = offer(running.url, requests, TIMES * capacity, SECONDS)
+        recovery = recovered(running, requests, capacity)
+    times = [outcome.seconds * 1000 for outcome in outcomes if outcome.accepted]
+    statuses = Counter(outcome.status for outcome in outcomes)
+    detail = {
+        "capacityPerSecond": round(capacity),
+        "offered": len(outcomes),
+        "statuses": dict(sorted(statuses.items())),
+    }
+    yield Figure("overload_p99", percentile(times, 99), "ms", at_most=500, detail=detail)
+    yield Figure("overload_dishonest", dishonest(outcomes), "requests", at_most=0, detail=detail)
+    yield Figure("overload_goodput", len(times) / SECONDS / capacity, "ratio", at_least=0.5, detail=detail)
+    yield Figure("overload_recovery", recovery, "s", at_most=10, detail=detail)
+
+
+def mixed(running: Running) -> Sequence[bytes]:
+    """Return requests of several kinds: reads, queries, telemetry and audit events."""
+    event = b'{"Target":"DomainEvents","ScopeKey":"line","EntityType":"Pump","EntityID":"p1","ActionType":"Update"}'
+    return (
+        raw_request("GET", "/oi-api/warm-queries", running.token),
+        raw_request("GET", "/oi-api/warm-queries/newest?limit=20", running.token),
+        raw_request("POST", "/oi-api/telemetry/line", running.token, b'{"pressure":1}'),
+        raw_request("POST", "/oi-api/provenance/events", running.token, event),
+        raw_request("GET", "/workspace/api/keys/whoami", running.token),
+    )
+
+
+def dishonest(outcomes: Sequence[Outcome]) -> int:
+    """Return how many requests had no answer, a failure, or a refusal that does not say when to come again."""
+    refusals = (429, 503)
+    return sum(each.status not in HONEST or (each.status in refusals and not each.retry_after) for each in outcomes)
+
+
+def recovered(running: Running, requests: Sequence[bytes], capacity: float) -> float:
+    """Return after how many seconds a second of little load is answered whole."""
+    started = time.perf_counter()
+    while time.perf_counter() - started < 2 * CALM_SECONDS:
+        begun = time.perf_counter() - started
+        if all(outcome.accepted for outcome in offer(running.url, requests, capacity / 4, 1)):
+            return begun
+    return 2 * CALM_SECONDS
+
+
+def percentile(values: Sequence[float], part: int) -> float:
+    """Return a percentile, 1 to 99."""
+    return statistics.quantiles(values, n=100, method="inclusive")[part - 1]

@@ -26,6 +26,8 @@ LARGEST_SHARE: Final = 20
 _LOG = logs.logger("rate_limits")
 
 FORGET_AFTER_SECONDS: Final = 300.0
+OUTAGE_SECONDS: Final = 10.0
+"""For how long a store that did not answer is left alone: whoever asks it waits."""
 _KEPT: Final = 10_000
 
 
@@ -122,17 +124,15 @@ class RateLimiter:
             active=account.active,
             budget=budget.requests,
         )
-        lease = await self._leased(asked, at)
-        account.lease, account.used, account.ends = lease, 0, at + LEASE_SECONDS
-        return lease
-
-    async def _leased(self, asked: LeaseRequest, at: float) -> Lease:
         try:
-            return await self._store.lease(asked, at)
+            lease, seconds = await self._store.lease(asked, at), LEASE_SECONDS
         except WorkspaceError as error:
             # A limit protects the service from its callers; it must not be what takes it from them.
             _LOG.warning("rate limits are not shared now: %s", error.detail)
-            return Lease("", asked.wanted, 0, 0, at + WINDOW_SECONDS)
+            lease, seconds = Lease("", budget.requests, 0, 0, at + WINDOW_SECONDS), OUTAGE_SECONDS
+            at = self._clock()
+        account.lease, account.used, account.ends = lease, 0, at + seconds
+        return lease
 
     def _standing(self, account: _Account, budget: Budget) -> Standing:
         lease = account.lease

@@ -1,5 +1,7 @@
 """Which columns a query gives, asked of the engine without reading telemetry."""
 
+import asyncio
+import time
 from collections import OrderedDict
 
 from shared.catalog.models import ParameterType, WarmQuery
@@ -9,6 +11,10 @@ from shared.warm_queries.ports import Column, EngineQuery, QueryEngine
 
 REMEMBERED = 1_000
 TIMEOUT_SECONDS = 20
+PATIENCE_SECONDS = 4.0
+"""How long somebody waits who can do without."""
+SILENT_SECONDS = 10.0
+"""For how long an engine that did not tell in that time is not waited for."""
 _NO_ROWS = "let Telemetry = Telemetry | where 1 == 0;"
 # A value of each type that engines bind; what the query gives for it is not looked at.
 _SOME_VALUE = {
@@ -31,6 +37,8 @@ class QueryColumns:
     def __init__(self, engine: QueryEngine) -> None:
         self._engine = engine
         self._known: OrderedDict[tuple[object, ...], tuple[Column, ...]] = OrderedDict()
+        self._asking: dict[tuple[object, ...], asyncio.Task[tuple[Column, ...] | None]] = {}
+        self._silent_until = 0.0
 
     async def of(self, query: WarmQuery) -> tuple[Column, ...]:
         """Return the columns of a query, after asking the engine to bind it.
@@ -39,17 +47,36 @@ class QueryColumns:
             WorkspaceError: INVALID ``QUERY_INVALID`` or ``QUERY_NOT_READ_ONLY`` for a query that does not bind; what
                 else the engine raises.
         """
-        key = (query.kql, tuple((parameter.name, parameter.type) for parameter in query.parameters))
+        key = _key(query)
         known = self._known.get(key)
         if known is None:
             known = await self._ask(query)
+            self._silent_until = 0.0
             self._known[key] = known
             if len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
         return known
 
     async def known(self, query: WarmQuery) -> tuple[Column, ...] | None:
-        """Return the columns of a query, None while the engine cannot tell them."""
+        """Return the columns of a query, None while the engine does not tell them in a moment.
+
+        It goes on being asked meanwhile; while it is silent, nobody else waits for it.
+        """
+        key = _key(query)
+        if key in self._known:
+            return self._known[key]
+        if key not in self._asking:
+            self._asking[key] = asyncio.create_task(self._told(query))
+            self._asking[key].add_done_callback(lambda _: self._asking.pop(key, None))
+        patience = 0.0 if time.monotonic() < self._silent_until else PATIENCE_SECONDS
+        done, _ = await asyncio.wait({self._asking[key]}, timeout=patience)
+        if done:
+            return done.pop().result()
+        if patience:
+            self._silent_until = time.monotonic() + SILENT_SECONDS
+        return None
+
+    async def _told(self, query: WarmQuery) -> tuple[Column, ...] | None:
         try:
             return await self.of(query)
         except WorkspaceError:
@@ -62,3 +89,7 @@ class QueryColumns:
         values = {parameter.name: _SOME_VALUE[parameter.type] for parameter in query.parameters}
         asked = EngineQuery(composed.text, values, 1, TIMEOUT_SECONDS, lines_before=composed.lines_before)
         return (await self._engine.execute(asked)).columns
+
+
+def _key(query: WarmQuery) -> tuple[object, ...]:
+    return query.kql, tuple((parameter.name, parameter.type) for parameter in query.parameters)

@@ -19,6 +19,8 @@ PROVENANCE = "provenance"
 type Probe = Callable[[], Awaitable[None]]
 
 _LOG = logs.logger("readiness")
+READY_SECONDS = 5.0
+"""How long each store has to answer."""
 
 _CLOSED_IN_ORDER = (
     "sender",
@@ -43,17 +45,11 @@ _CLOSED_IN_ORDER = (
 class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServices, DocumentServices, LimitServices):
     """Every service of the app, wired for one set of settings."""
 
-    async def check(self) -> None:
-        """Return when stores and query engine answer, and take writes where that costs little to try.
-
-        Raises:
-            Exception: one of them does not.
-        """
-        asked = (_asked(name, probe) for name, probe in self._probes().items())
-        outcomes = await asyncio.gather(*asked, return_exceptions=True)
-        for outcome in outcomes:
-            if outcome is not None:
-                raise outcome
+    async def failing(self) -> list[str]:
+        """Return the names of stores that do not answer, or take no writes where that costs little to try."""
+        probes = self._probes()
+        answered = await asyncio.gather(*(_answers(name, probe) for name, probe in probes.items()))
+        return [name for name, whether in zip(probes, answered, strict=True) if not whether]
 
     def _probes(self) -> dict[str, Probe]:
         """Return one cheap call for each store; those of rate limits are left out, since they hold up nobody."""
@@ -107,13 +103,14 @@ class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServ
                 await self.__dict__[name].close()
 
 
-async def _asked(name: str, probe: Probe) -> None:
+async def _answers(name: str, probe: Probe) -> bool:
     try:
-        await probe()
-    except (Exception, asyncio.CancelledError) as error:
-        # The reply tells nobody which store it is; one that does not answer in time is cancelled.
+        async with asyncio.timeout(READY_SECONDS):
+            await probe()
+    except Exception as error:  # noqa: BLE001  whatever it is, it is why the service is not ready
         _LOG.warning("not ready", extra=logs.fields(store=name, error=type(error).__name__))
-        raise
+        return False
+    return True
 
 
 @cache

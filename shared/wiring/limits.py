@@ -37,10 +37,10 @@ class LimitServices(CatalogServices):
 
     @cached_property
     def _limits_file(self) -> "Database":
-        from shared.backends.embedded.rate_limits import SCHEMA
+        from shared.backends.embedded.rate_limits import PATIENCE_SECONDS, SCHEMA
         from shared.backends.embedded.sqlite import Database
 
-        return Database(self.settings.data_dir / "rate-limits.sqlite", SCHEMA)
+        return Database(self.settings.data_dir / "rate-limits.sqlite", SCHEMA, write_seconds=PATIENCE_SECONDS)
 
     @asynccontextmanager
     async def limits(self, caller: "Principal") -> "AsyncIterator[Admission]":

@@ -57,10 +57,15 @@ class Service:
         """End the host as a power cut does."""
         self._end(signal.SIGKILL)
 
+    @property
+    def pid(self) -> int:
+        """The host's process id."""
+        assert self._process is not None
+        return self._process.pid
+
     def memory(self) -> int:
         """Return the resident memory of the host's process, bytes."""
-        assert self._process is not None
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        status = Path(f"/proc/{self.pid}/status").read_text()
         return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS"))
 
     def log(self) -> str:

@@ -4,10 +4,12 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from shared.backends.embedded.faults import answering
 from shared.backends.embedded.sqlite import Database
 from shared.telemetry.ports import Arrivals, ConnectionState
 from shared.timestamps import parse_rfc3339, rfc3339
 
+_NAMES = ("CONNECTION_STATES_UNAVAILABLE", "the store of connection states")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS connection_states (
     connection TEXT PRIMARY KEY,
@@ -38,32 +40,35 @@ class EmbeddedConnectionStates:
         """Count what lies above the highest sequence number counted so far, all of it or nothing.
 
         Raises:
-            sqlite3.Error: the file cannot be written; nothing was counted.
+            WorkspaceError: UNAVAILABLE ``CONNECTION_STATES_UNAVAILABLE``; nothing was counted.
         """
         if arrivals:
-            await self._database.write(lambda connection: _record(connection, arrivals))
+            with answering(*_NAMES):
+                await self._database.write(lambda connection: _record(connection, arrivals))
 
     async def set_status(self, connection: str, status: str) -> None:
         """Set a connection's status.
 
         Raises:
-            sqlite3.Error: the file cannot be written.
+            WorkspaceError: UNAVAILABLE ``CONNECTION_STATES_UNAVAILABLE``.
         """
-        await self._database.write(
-            lambda database: database.execute(
-                "INSERT INTO connection_states (connection, status) VALUES (?, ?)"
-                " ON CONFLICT (connection) DO UPDATE SET status = excluded.status",
-                (connection, status),
+        with answering(*_NAMES):
+            await self._database.write(
+                lambda database: database.execute(
+                    "INSERT INTO connection_states (connection, status) VALUES (?, ?)"
+                    " ON CONFLICT (connection) DO UPDATE SET status = excluded.status",
+                    (connection, status),
+                )
             )
-        )
 
     async def states(self) -> Mapping[str, ConnectionState]:
         """Return the state of every connection that has one, by lookup.
 
         Raises:
-            sqlite3.Error: the file cannot be read.
+            WorkspaceError: UNAVAILABLE ``CONNECTION_STATES_UNAVAILABLE``.
         """
-        return await self._database.read(_states)
+        with answering(*_NAMES):
+            return await self._database.read(_states)
 
     async def close(self) -> None:
         """Close the file."""

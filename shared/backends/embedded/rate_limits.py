@@ -27,6 +27,9 @@ COUNTED_SECONDS: Final = WINDOW_SECONDS + LEASE_SECONDS
 BELIEVED_SECONDS: Final = 5.0
 """How long another instance's count of requests at work is believed; one that was killed takes nothing back."""
 
+PATIENCE_SECONDS: Final = 1.0
+"""A request waits for this; without an answer it is let in."""
+
 
 class SqliteLeaseStore:
     """The LeaseStore port over SQLite."""

@@ -9,6 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 BUSY_TIMEOUT_MS = 30_000
+WRITE_SECONDS = 10.0
+_LEAST_SECONDS = 0.05
+"""What a write gets that waited in this process for all of its time: the file may be free by then."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -36,21 +39,33 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 class Database:
-    """A SQLite file with its schema, used from coroutines; one thread does its work in order."""
+    """A SQLite file with its schema, used from coroutines; one thread reads, another one writes, each in order.
 
-    def __init__(self, path: Path, schema: str) -> None:
-        self._path = path
-        self._schema = schema
-        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"sqlite-{path.stem}")
-        self._connection: sqlite3.Connection | None = None
+    Args:
+        path: the file.
+        schema: what makes its tables where they are missing.
+        write_seconds: how long a write may wait for others, of this process and of others, that hold the file.
+    """
+
+    def __init__(self, path: Path, schema: str, *, write_seconds: float = WRITE_SECONDS) -> None:
+        self._reading = _Connected(path, schema, "reads")
+        self._writing = _Connected(path, schema, "writes")
+        self._write_seconds = write_seconds
 
     async def read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a function over one consistent view of the file."""
-        return await self._run(lambda connection: _within(connection, "BEGIN", work))
+        """Run a function over one consistent view of the file; no writer holds it up."""
+        return await self._reading.run(lambda connection: _within(connection, "BEGIN", work))
 
     async def write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run a function in a write transaction; on an exception nothing of it stays."""
-        return await self._run(lambda connection: _within(connection, "BEGIN IMMEDIATE", work))
+        deadline = time.monotonic() + self._write_seconds
+
+        def run(connection: sqlite3.Connection) -> T:
+            left = max(deadline - time.monotonic(), _LEAST_SECONDS)
+            connection.execute(f"PRAGMA busy_timeout={round(left * 1000)}")
+            return _within(connection, "BEGIN IMMEDIATE", work)
+
+        return await self._writing.run(run)
 
     async def check(self) -> None:
         """Return when the file takes writes.
@@ -63,19 +78,38 @@ class Database:
 
     async def close(self) -> None:
         """Finish what runs and close the file."""
+        await self._writing.close()
+        await self._reading.close()
+
+
+class _Connected:
+    """A connection to a file, made on first use, and the thread that uses it."""
+
+    def __init__(self, path: Path, schema: str, purpose: str) -> None:
+        self._path = path
+        self._schema = schema
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"sqlite-{path.stem}-{purpose}")
+        self._connection: sqlite3.Connection | None = None
+
+    async def run[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, lambda: work(self._open()))
+
+    async def close(self) -> None:
         if self._connection is not None:
             await asyncio.get_running_loop().run_in_executor(self._executor, self._connection.close)
             self._connection = None
         self._executor.shutdown(wait=True)
 
-    async def _run[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, lambda: work(self._open()))
-
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = connect(self._path)
-            self._connection.executescript(self._schema)
+            connection = connect(self._path)
+            try:
+                connection.executescript(self._schema)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
         return self._connection
 
 

@@ -79,13 +79,20 @@ async def test_concurrency_is_bounded_across_instances(store: SqliteLeaseStore) 
 
 
 async def test_failing_store_does_not_close_the_service() -> None:
-    """While the store does not answer, requests go on."""
+    """While the store does not answer, requests go on, and few of them wait for it."""
+    asked_at: list[float] = []
 
     class Down:
         async def lease(self, asked: LeaseRequest, at: float) -> Lease:
+            asked_at.append(at)
             raise WorkspaceError(Kind.UNAVAILABLE, "RATE_LIMITS_UNAVAILABLE", f"down at {at} for {asked.principal}")
 
-    assert await call(RateLimiter(Down(), Clock()))
+    clock = Clock()
+    limiter = RateLimiter(Down(), clock)
+    for _ in range(40):
+        assert await call(limiter)
+        clock.now += 0.5
+    assert len(asked_at) == 2
 
 
 STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.floats(0, 20)), min_size=1, max_size=40)

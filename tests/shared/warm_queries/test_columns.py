@@ -1,0 +1,67 @@
+"""What is known of a query's columns."""
+
+import asyncio
+
+import pytest
+
+from shared.catalog.models import WarmQuery
+from shared.errors import Kind, WorkspaceError
+from shared.warm_queries import columns as module
+from shared.warm_queries.columns import QueryColumns
+from shared.warm_queries.ports import Column, EngineQuery, EngineResult
+
+COLUMNS = (Column("n", "long"),)
+
+
+class Engine:
+    """An engine that answers when it may."""
+
+    def __init__(self) -> None:
+        self.awake = asyncio.Event()
+        self.broken = False
+        self.asked = 0
+
+    async def execute(self, query: EngineQuery) -> EngineResult:
+        """Answer, later."""
+        self.asked += 1
+        await self.awake.wait()
+        if self.broken:
+            raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", query.text)
+        return EngineResult(COLUMNS, [], 1.0, None)
+
+    async def ping(self) -> None:
+        """Answer."""
+
+
+def query(kql: str) -> WarmQuery:
+    """Return a query."""
+    return WarmQuery(lookup="q", name="Q", surface="s", kql=kql)
+
+
+async def test_columns_are_asked_for_once() -> None:
+    """What the engine told is remembered, and what it refuses is None to who can do without."""
+    engine = Engine()
+    engine.awake.set()
+    columns = QueryColumns(engine)
+    assert [await columns.known(query("T | count")) for _ in range(3)] == [COLUMNS] * 3
+    assert engine.asked == 1
+    engine.broken = True
+    assert await columns.known(query("T | take 1")) is None
+    with pytest.raises(WorkspaceError):
+        await columns.of(query("T | take 1"))
+
+
+async def test_nobody_waits_long_for_a_silent_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One waits a moment, the next ones not at all; the engine is asked once for each query, and believed at last."""
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.01)
+    engine = Engine()
+    columns = QueryColumns(engine)
+    assert await columns.known(query("T | count")) is None
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 3600.0)
+    assert await asyncio.wait_for(columns.known(query("T | count")), 60) is None
+    assert await asyncio.wait_for(columns.known(query("T | take 1")), 60) is None
+    assert engine.asked == 2
+    engine.awake.set()
+    assert await columns.of(query("T | take 2")) == COLUMNS
+    assert await columns.known(query("T | count")) == COLUMNS
+    assert engine.asked == 3

@@ -59,6 +59,10 @@ class _Account:
     used: int = 0
     active: int = 0
 
+    def is_used_up(self) -> bool:
+        """Return whether another slice may be had; where there was none, there is none in the same second."""
+        return self.unused() <= 0 and (self.lease is None or self.lease.granted > 0)
+
     def unused(self) -> int:
         return 0 if self.lease is None else self.lease.granted - self.used
 
@@ -92,10 +96,10 @@ class RateLimiter:
             account.active -= 1
 
     async def _take(self, principal: str, account: _Account, budget: Budget) -> Admission:
-        if account.unused() <= 0:
+        if account.is_used_up():
             async with account.lock:
                 # Another request may have brought a new slice while this one waited.
-                if account.unused() <= 0:
+                if account.is_used_up():
                     await self._renew(principal, account, budget)
         standing = self._standing(account, budget)
         if account.unused() <= 0:

@@ -13,7 +13,7 @@ from shared.auth.rights import AccessRight
 from shared.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+|THROTTLED|UNAUTHENTICATED")
+CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+|OVERLOADED|THROTTLED|UNAUTHENTICATED")
 RAISERS = {"CosmosState", "WorkspaceError", "invalid", "invalid_fields", "answering"}
 
 

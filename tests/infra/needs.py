@@ -31,6 +31,7 @@ NOT_DEPLOYED: Mapping[str, str] = {
     "REFRESH_SECONDS": "its default is right",
     "ENTRA_AUTHORITY": "its default is right; a sovereign cloud has its own",
     "QUERY_TIMEOUT_SECONDS": "its default is right",
+    "MAX_AT_WORK": "its default is right",
     "COMPACTION_QUIET_MINUTES": "its default is right",
     "DOWNLOAD_HOURS": "its default is right",
     "DATA_STORE_DNS_SUFFIX": "its default is right; a sovereign cloud has its own",

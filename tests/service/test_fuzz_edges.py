@@ -1,0 +1,158 @@
+"""Nonsense where no route's own rules apply: upgrades, links to files, pages, GraphQL documents, MCP messages."""
+
+import json
+import os
+import random
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from tests.service.running import Service
+from tests.service.test_fuzz import MAX_GROWTH_BYTES, SLOWEST_SECONDS, SUITE_SECONDS, TEXTS, anything
+
+SOAK_SECONDS = float(os.environ.get("FUZZ_SECONDS", "600"))
+PAGES = ("/oi-api/explorer", "/console", "/", "/graphiql", "/static", "/v1/plant-t/graphql")
+WORDS: tuple[str, ...] = (
+    "{",
+    "}",
+    "(",
+    ")",
+    ":",
+    "[",
+    "]",
+    '"',
+    "#",
+    "!",
+    "$x",
+    "id",
+    "query",
+    "mutation",
+    "workspace",
+    "connections",
+    "nodes",
+    "__schema",
+    "executeQuery",
+    "...F",
+)
+WORDS += ("fragment F on Query", "@skip(if: true)", "first: 1", "\\u0000", "😀")
+METHODS = (
+    "initialize",
+    "tools/list",
+    "tools/call",
+    "resources/read",
+    "prompts/get",
+    "ping",
+    "notifications/x",
+    "",
+    "x",
+)
+TOOLS = ("run_adhoc_query", "tail_telemetry", "query_audit_events", "verify_audit_chain", "list_surfaces", "nothing")
+
+type Raw = tuple[str, str, dict[str, str], bytes]
+"""Method, target, headers and body."""
+
+
+def text(chance: random.Random) -> str:
+    """Return some text, escaped as a part of a target now and then."""
+    chosen = chance.choice(TEXTS)[:200]
+    return quote(chosen, safe="") if chance.random() < 0.7 else quote(chosen, safe="/.%:?#&=")
+
+
+def upgrade(chance: random.Random) -> Raw:
+    """Return a handshake that may lack, repeat or mistake anything."""
+    path = chance.choice(("/oi-api/live-stream", "/oi-api/live-stream/", "/client/hubs/live", "/api/hubs/live", "/x"))
+    names = ("connection", "surface", "token", "since", "windowSec", "access_token", "x")
+    query = "&".join(f"{chance.choice(names)}={text(chance)}" for _ in range(chance.randrange(4)))
+    headers = {"Connection": "Upgrade", "Upgrade": chance.choice(("websocket", "WebSocket", "h2c", "x"))}
+    headers["Sec-WebSocket-Version"] = chance.choice(("13", "8", "x"))
+    headers["Sec-WebSocket-Key"] = chance.choice(("dGhlIHNhbXBsZSBub25jZQ==", "", "x"))
+    if chance.random() < 0.5:
+        headers["Sec-WebSocket-Protocol"] = chance.choice(("bearer.x", "json.webpubsub.azure.v1", "a,b", ","))
+    for name in chance.sample(list(headers), chance.randrange(2)):
+        del headers[name]
+    return "GET", f"{path}?{query}", headers, b""
+
+
+def file_link(chance: random.Random) -> Raw:
+    """Return the address of a file that nobody made."""
+    container = chance.choice(("downloads", "cold", "checkpoints", "..", ".drafts", text(chance)))
+    query = "&".join(f"{chance.choice(('name', 'expires', 'signature', 'x'))}={text(chance)}" for _ in range(3))
+    headers = {"Range": chance.choice(("bytes=0-", "bytes=-1", "bytes=9-1", "x", "bytes=" + "9" * 50))}
+    return chance.choice(("GET", "HEAD", "POST")), f"/files/{container}/{text(chance)}?{query}", headers, b""
+
+
+def page(chance: random.Random) -> Raw:
+    """Return an address below the pages."""
+    parts = "/".join(text(chance) for _ in range(chance.randrange(1, 4)))
+    return "GET", f"{chance.choice(PAGES)}/{parts}", {}, b""
+
+
+def graphql(chance: random.Random) -> Raw:
+    """Return a request with a document of words of the language in no order."""
+    document = " ".join(chance.choices(WORDS, k=chance.randrange(40)))
+    body = {"query": document, "variables": anything(chance), "operationName": chance.choice(TEXTS)}
+    return "POST", "/v1/plant-t/graphql", {"Content-Type": "application/json"}, json.dumps(body).encode()
+
+
+def mcp(chance: random.Random) -> Raw:
+    """Return a message of the protocol with anything in it."""
+    params = {"name": chance.choice(TOOLS), "arguments": anything(chance), "uri": chance.choice(TEXTS)}
+    message: dict[str, Any] = {
+        "jsonrpc": "2.0",
+        "id": chance.choice((1, "a", None, 1.5)),
+        "method": chance.choice(METHODS),
+    }
+    message["params"] = chance.choice((params, anything(chance)))
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    if chance.random() < 0.5:
+        headers["MCP-Protocol-Version"] = chance.choice(("2026-07-28", "2025-11-25", "x"))
+    return "POST", "/oi-api/mcp", headers, json.dumps(message).encode()
+
+
+KINDS: tuple[Callable[[random.Random], Raw], ...] = (upgrade, file_link, page, graphql, mcp)
+
+
+def status_of(service: Service, raw: Raw, authorization: str) -> int:
+    """Send a request on a connection of its own and return the status of the answer."""
+    method, target, headers, body = raw
+    address = urlsplit(service.url)
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {address.netloc}", f"Authorization: {authorization}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines += [f"Content-Length: {len(body)}"] if body else []
+    with socket.create_connection((address.hostname or "", address.port or 0), SLOWEST_SECONDS) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+        head = connection.recv(65536)
+    return int(head.split(b" ", 2)[1])
+
+
+def fuzz(service: Service, member: str, seconds: float, seed: int) -> int:
+    """Send nonsense for a while and return how many; the first failure of the service is told with its seed."""
+    chance, sent, ends = random.Random(seed), 0, time.monotonic() + seconds
+    authorization = service.caller(member).headers["Authorization"]
+    while time.monotonic() < ends:
+        raw = chance.choice(KINDS)(chance)
+        status = status_of(service, raw, authorization)
+        assert status < 500 or status in (501, 503, 504), f"seed {seed}, request {sent}: {raw}: {status}"
+        sent += 1
+    return sent
+
+
+@pytest.mark.parametrize("member", ["admin@t", "editor@t"])
+def test_nonsense_at_the_edges_never_breaks_the_service(own_module_service: Service, member: str) -> None:
+    """Handshakes, links, pages, documents and messages that make no sense are refused, and the service is alive."""
+    assert fuzz(own_module_service, member, SUITE_SECONDS / 2, random.randrange(2**32)) > 100
+    assert own_module_service.anonymous().get("/healthz").is_success
+
+
+@pytest.mark.soak
+def test_nonsense_at_the_edges_for_long_leaves_memory_flat(own_module_service: Service) -> None:
+    """The same for long: no failure, no hang, and no memory that grows."""
+    fuzz(own_module_service, "admin@t", SUITE_SECONDS, 1)
+    before = own_module_service.memory()
+    for member in ("admin@t", "editor@t"):
+        fuzz(own_module_service, member, SOAK_SECONDS / 2, random.randrange(2**32))
+    assert own_module_service.memory() - before < MAX_GROWTH_BYTES / 4

@@ -111,6 +111,9 @@ function DecisionDialog({ kind, scope, correction, onClose, onReload }: Props & 
       {meanwhile && (
         <Notice kind="warn" title={`It was decided meanwhile: it is ${String(meanwhile.members.currentStatus)}`}>
           Nothing was recorded for you. Reload to see the corrections that still wait.
+          <span class={css.soft}>
+            <code>{meanwhile.code}</code> · request <code>{meanwhile.requestId}</code>
+          </span>
         </Notice>
       )}
       {error !== undefined && !meanwhile && <ErrorNotice error={error} />}

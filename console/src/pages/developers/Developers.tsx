@@ -1,10 +1,22 @@
-import { Empty } from "@/components/Empty.tsx";
+import { useWho } from "@/session/hooks.ts";
 import { Page } from "@/shell/Page.tsx";
+import { Addresses } from "./Addresses.tsx";
+import { Explorers } from "./Explorers.tsx";
+import { FirstCalls } from "./FirstCalls.tsx";
+import { McpClients } from "./McpClients.tsx";
 
+/** How programs use the workspace. */
 export default function Developers() {
+  const workspace = useWho().workspace ?? "";
   return (
-    <Page title="Developers" description="How programs use this workspace.">
-      <Empty title="This page is not there yet">The API, its description and its clients will be explained here.</Empty>
+    <Page
+      title="Developers"
+      description="How programs use this workspace: all that the console does, and more, by its API."
+    >
+      <Explorers workspace={workspace} />
+      <FirstCalls />
+      <McpClients workspace={workspace} />
+      <Addresses workspace={workspace} />
     </Page>
   );
 }

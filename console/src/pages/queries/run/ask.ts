@@ -1,5 +1,6 @@
 import { api } from "@/api/index.ts";
 import type { QueryAnswer } from "@/api/queries.ts";
+import { saveFile } from "@/components/saveFile.ts";
 
 /** How much of an answer is wanted, as it stands in the inputs. */
 export interface Extent {
@@ -66,9 +67,5 @@ export async function rowsOf(ask: Ask, signal?: AbortSignal): Promise<QueryAnswe
 /** Runs a query and saves its rows as a file. */
 export async function save(ask: Ask, form: Form): Promise<void> {
   const reply = await api.fetch(ask.method, addressOf(ask), ask.body, { headers: { Accept: MEDIA[form] } });
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(await reply.blob());
-  link.download = `${ask.name}.${form}`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  saveFile(await reply.blob(), `${ask.name}.${form}`);
 }

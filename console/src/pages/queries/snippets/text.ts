@@ -16,11 +16,11 @@ export function shellWord(text: string): string {
   return /^[\w./:=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** A text as a literal that Python, TypeScript and JSON read alike. */
+/** A text as a literal that Python, TypeScript and JSON read alike; what cannot be seen is escaped. */
 export function literal(text: string): string {
-  return JSON.stringify(text).replace(
-    /[\u007f-\uffff]/g,
-    (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  // Python does not join two escapes of a surrogate pair, so what lies beyond 16 bits stays as it is.
+  return JSON.stringify(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (each) =>
+    each.length > 1 ? each : `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
 

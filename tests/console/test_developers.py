@@ -1,0 +1,69 @@
+"""The developers page: where programs find what they need."""
+
+import json
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from tests.console.visits import Console
+from tests.service.running import Service
+
+
+def test_first_calls_run_as_they_are_shown(console: Console, service: Service) -> None:
+    """The commands turn a key into a token and list the queries."""
+    page = console.sign_in("viewer@plant-a.example").open("developers", "Developers").page
+    console.looks_right("developers")
+    exchange = page.get_by_role("region", name="Exchange of a key for a token with curl").inner_text()
+    first = page.get_by_role("region", name="A first call with curl").inner_text()
+    # The key comes from a terminal there, from the standard input here.
+    script = exchange.replace("read -rs KEY", "read -r KEY") + "\n" + first
+    environment = {**os.environ, "NO_PROXY": "127.0.0.1"}
+    key = service.key("viewer@plant-a.example")
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script],
+        env=environment,
+        input=f"{key}\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "pressure-5m" in [query["lookup"] for query in json.loads(done.stdout)["warmQueries"]]
+
+
+def test_clients_of_assistants_are_told_the_address(console: Console) -> None:
+    """Each client's text names the address and a placeholder for the token, and is what its file takes."""
+    page = console.sign_in("viewer@plant-a.example").open("developers", "Developers").page
+    url = f"{console.service.url}/oi-api/mcp"
+    command = shlex.split(page.get_by_role("region", name="Configuration of Claude Code").inner_text())
+    assert command[:5] == ["claude", "mcp", "add", "--transport", "http"]
+    assert command[6:] == [url, "--header", "Authorization: Bearer TOKEN"]
+    for title, member in (("Claude Desktop", "mcpServers"), ("VS Code", "servers"), ("Cursor", "mcpServers")):
+        page.get_by_role("tab", name=title).click()
+        text = page.get_by_role("region", name=f"Configuration of {title}").inner_text()
+        assert url in json.dumps(json.loads(text)[member]["plant-a"])
+        assert "eyJ" not in text
+    page.get_by_role("tab", name="Other").click()
+    entry = json.loads(page.get_by_role("region", name="Configuration of Other").inner_text())["mcpServers"]["plant-a"]
+    assert entry == {"type": "http", "url": url, "headers": {"Authorization": "Bearer TOKEN"}}
+
+
+def test_descriptions_and_keys_are_a_click_away(console: Console, tmp_path: Path) -> None:
+    """The OpenAPI document is saved with the caller's own operations; each link leads to something."""
+    page = console.sign_in("viewer@plant-a.example").open("developers", "Developers").page
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save the OpenAPI document").click()
+    saved.value.save_as(tmp_path / "openapi.json")
+    described = json.loads((tmp_path / "openapi.json").read_text())
+    assert described["openapi"].startswith("3.1")
+    assert "/oi-api/warm-queries/pressure-5m" in described["paths"]
+    links = page.get_by_role("main").get_by_role("link")
+    addresses = {link.get_attribute("href") or "" for link in links.all()}
+    client = console.service.anonymous()
+    for address in sorted(each for each in addresses if not each.startswith("#")):
+        assert client.get(address).status_code == 200, address
+    expect(page.get_by_role("link", name="GraphiQL")).to_have_attribute("href", "/v1/plant-a/graphiql")

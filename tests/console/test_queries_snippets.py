@@ -1,0 +1,100 @@
+"""What the console copies for other programs: each runs, and hands over what was entered, whatever that is."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.console.visits import Console
+from tests.node import node
+from tests.service.running import ROOT, Service
+
+HOSTILE = 'it\'s "$HOME" `id` $(id) ${x} \\ \\n #(lf) ## @f %41 a=b&c;d + ü ☃ 😀\ttab\nline'
+BODY = {
+    "name": "Echo",
+    "surface": "cooling",
+    "kql": "print echoed = text",
+    "parameters": [{"name": "text", "type": "string"}],
+}
+
+
+@pytest.fixture
+def echo(service: Service) -> Iterator[str]:
+    """Return the lookup of a query that gives back what it is given."""
+    admin = service.caller("admin@plant-a.example")
+    assert service.caller("editor@plant-a.example").put("/oi-api/warm-queries/echo", json=BODY).status_code == 201
+    assert admin.post("/oi-api/warm-queries/echo/approve").status_code == 200
+    yield "echo"
+    assert admin.delete("/oi-api/warm-queries/echo").status_code == 204
+
+
+def copied(page: Page, program: str) -> str:
+    """Return the text for a program."""
+    page.get_by_role("tab", name=program).click()
+    block = page.get_by_role("region", name=re.compile("The call for"))
+    text = block.inner_text()
+    assert "eyJ" not in text
+    return text
+
+
+def answer(command: list[str], token: str, **more: str) -> str:
+    """Return what a program prints that has a token in its environment."""
+    environment = {**os.environ, **more, "TOKEN": token, "NO_PROXY": "127.0.0.1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_copied_calls_run(console: Console, service: Service, echo: str, tmp_path: Path) -> None:
+    """The texts for curl, Python and TypeScript run as they are, and a hostile value comes back from each."""
+    token = service.caller("viewer@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
+    page = console.sign_in().open(f"queries/{echo}?p.text={quote(HOSTILE)}&limit=5", "Echo").page
+    page.get_by_role("button", name="Copy as…").click()
+    console.looks_right("copy-as")
+    curl, python, typescript = (copied(page, each) for each in ("curl", "Python", "TypeScript"))
+    assert shutil.which("curl")
+    assert json.loads(answer(["sh", "-c", curl], token))["results"] == [{"echoed": HOSTILE}]
+    compile(python, "copied", "exec")
+    assert answer([sys.executable, "-c", python], token).strip() == repr({"echoed": HOSTILE})
+    program = node()
+    assert program
+    source = tmp_path / "copied.mts"
+    source.write_text(f"declare const process: {{ env: Record<string, string> }};\n{typescript}", encoding="utf-8")
+    check = [program, str(ROOT / "console/node_modules/typescript/bin/tsc"), "--strict", "--target", "es2022"]
+    answer([*check, "--lib", "es2022,dom,dom.iterable", "--module", "nodenext", "--types", "", str(source)], token)
+    printed = answer([program, str(source.with_suffix(".mjs"))], token)
+    assert "echoed:" in printed
+    assert "☃" in printed
+
+
+def test_copied_texts_of_dashboards_are_well_formed(console: Console, echo: str) -> None:
+    """Grafana's text is JSON with the whole address; Power BI's keeps the value inside its quotes."""
+    page = console.sign_in().open(f"queries/{echo}?p.text={quote(HOSTILE)}", "Echo").page
+    page.get_by_role("button", name="Copy as…").click()
+    query = json.loads(copied(page, "Grafana"))
+    assert query["url"].startswith(f"{console.service.url}/oi-api/warm-queries/echo?p.text=it%27s")
+    text = copied(page, "Power BI")
+    assert 'Token = "TOKEN"' in text
+    outside = re.sub(r'"(?:[^"]|"")*"', "", text)
+    assert re.findall(r"#\(|`|\\|@|☃", outside) == []
+    expect(page.get_by_role("dialog")).to_contain_text("Advanced editor")
+
+
+def test_copied_ad_hoc_call_runs(console: Console, service: Service) -> None:
+    """A question of one's own is copied with its text, quotes and lines and all."""
+    token = service.caller("editor@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
+    page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
+    page.get_by_label("KQL", exact=True).fill("print a = \"it's\",\n  b = 'x\"y'")
+    page.get_by_role("button", name="Copy as…").click()
+    curl, python = copied(page, "curl"), copied(page, "Python")
+    rows = [{"a": "it's", "b": 'x"y'}]
+    assert json.loads(answer(["sh", "-c", curl], token))["results"] == rows
+    assert answer([sys.executable, "-c", python], token).strip() == repr(rows[0])

@@ -6,6 +6,7 @@ import { declared } from "../src/pages/queries/detail/declared.ts";
 import { bodyOf, draftOf } from "../src/pages/queries/edit/draft.ts";
 import { kqlErrorOf, offsetOf, widthBefore, wordAt } from "../src/pages/queries/kqlErrors.ts";
 import { linesOf, rolesOf } from "../src/pages/queries/run/chartData.ts";
+import { exactly } from "../src/pages/queries/run/exact.ts";
 import { pairsOf } from "../src/pages/queries/run/pairs.ts";
 import { argumentsOf } from "../src/pages/queries/run/parameters.ts";
 
@@ -112,6 +113,17 @@ const TIMED = [
   { name: "value", type: "real" },
   { name: "n", type: "long" },
 ];
+
+test("whole numbers of 64 bits keep their digits where the browser tells them, others stay numbers", () => {
+  const tells = "rawJSON" in JSON;
+  const read = exactly<unknown>('{"long": 9007199254740993, "small": 1, "real": 1234567890123456.5, "text": "1e300"}');
+  expect(read).toEqual({
+    long: tells ? "9007199254740993" : 9007199254740992,
+    small: 1,
+    real: 1234567890123456.5,
+    text: "1e300",
+  });
+});
 
 test("a time, numbers and names make lines; measurements are drawn before counts", () => {
   const rows = [

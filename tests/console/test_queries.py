@@ -6,9 +6,8 @@ from playwright.sync_api import Page, expect
 
 from tests.console.visits import Console
 
-TEN_THOUSAND = (
-    "range i from 1 to 10000 step 1 | extend square = i * i, half = i / 2.0, text = strcat('row ', tostring(i))"
-)
+TEN_THOUSAND = """range i from 1 to 10000 step 1
+| extend square = i * i, half = i / 2.0, text = strcat('row ', tostring(i)), big = 9007199254740993"""
 
 
 def run(page: Page) -> None:
@@ -102,6 +101,7 @@ def test_ten_thousand_rows_scroll(console: Console) -> None:
     run(page)
     table = page.get_by_role("region", name="Rows of the result")
     expect(table).to_contain_text("row 1")
+    expect(table).to_contain_text("9007199254740993")
     assert page.locator("tbody tr").count() < 60
     table.evaluate("box => { box.scrollTop = box.scrollHeight; }")
     expect(table).to_contain_text("row 10000")

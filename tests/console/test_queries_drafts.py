@@ -5,6 +5,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.console.visits import Console
+from tests.service.running import Service
 
 KQL = "Telemetry\n| summarize readings = count() by ConnectionLookup"
 
@@ -87,3 +88,36 @@ def test_a_query_is_edited_and_removed(console: Console) -> None:
     console.looks_right("query-delete")
     page.get_by_role("button", name="Delete the query").click()
     expect(page.get_by_role("grid", name="Queries")).not_to_contain_text("short-lived")
+
+
+def test_what_changed_meanwhile_is_not_approved(console: Console, service: Service) -> None:
+    """An approver who looks at an old text is told so; one who edited it in the meantime is told that it takes two."""
+    console.expected.append("403")
+    body = {"name": "Moving", "surface": "cooling", "kql": KQL}
+    path = "/oi-api/warm-queries/moving"
+    editor, admin = service.caller("editor@plant-a.example"), service.caller("admin@plant-a.example")
+    assert editor.put(path, json=body).status_code == 201
+    page = console.sign_in().open("queries/moving", "Moving").page
+    assert editor.put(path, json={**body, "description": "other"}).status_code == 200
+    approve(page)
+    expect(page.get_by_role("alert")).to_contain_text("CHANGED_MEANWHILE")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("main")).to_contain_text("other")
+    page.get_by_role("button", name="Approve").click()
+    # The list is answered as it stood, so that the edit comes between the look and the approval.
+    stale = admin.get("/oi-api/warm-queries").text
+    assert admin.put(path, json=body).status_code == 200
+    page.route("**/oi-api/warm-queries", lambda route: route.fulfill(body=stale, content_type="application/json"))
+    page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("dialog")).to_contain_text("MAKER_CHECKER_VIOLATION")
+    expect(page.get_by_role("dialog")).to_contain_text("Two people are needed")
+    console.looks_right("query-approve-refused")
+    assert [address.rsplit("/", 1)[1] for address in console.forbidden] == ["approve"]
+    console.forbidden.clear()
+    assert admin.delete(path).status_code == 204
+
+
+def approve(page: Page) -> None:
+    """Press the button, and that of the dialog."""
+    page.get_by_role("button", name="Approve").click()
+    page.get_by_role("dialog").get_by_role("button", name="Approve").click()

@@ -7,15 +7,16 @@ import { Dialog } from "@/components/Dialog.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { toast } from "@/components/toasts.ts";
 import { useCan, useWho } from "@/session/hooks.ts";
+import { warmQuery } from "../catalogQueries.ts";
 import css from "./Facts.module.css";
 
 interface Props {
   query: WarmQuery;
-  onApproved: () => void;
+  onChanged: () => void;
 }
 
 /** Releases somebody else's draft. Where that cannot be, the reason stands beside the button. */
-export function Approve({ query, onApproved }: Props) {
+export function Approve({ query, onChanged }: Props) {
   const approves = useCan("Workspace.WarmQuery.Approve");
   const reason = useReason(query);
   const [asking, setAsking] = useState(false);
@@ -33,7 +34,7 @@ export function Approve({ query, onApproved }: Props) {
           {reason}
         </p>
       )}
-      {asking && <Confirm query={query} onClose={() => setAsking(false)} onApproved={onApproved} />}
+      {asking && <Confirm query={query} onClose={() => setAsking(false)} onChanged={onChanged} />}
     </>
   );
 }
@@ -49,15 +50,25 @@ function useReason(query: WarmQuery): string | undefined {
     : undefined;
 }
 
-function Confirm({ query, onClose, onApproved }: Props & { onClose: () => void }) {
+function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void }) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
+  const close = () => {
+    onClose();
+    if (error !== undefined) {
+      onChanged();
+    }
+  };
   const approve = async () => {
     setBusy(true);
     try {
+      const now = await warmQuery(query.lookup);
+      if (now?.updatedAt !== query.updatedAt) {
+        throw changed();
+      }
       await api.post(at`/oi-api/warm-queries/${query.lookup}/approve`);
       toast(`“${query.name}” is approved`);
-      onApproved();
+      onChanged();
       onClose();
     } catch (failure) {
       setError(failure);
@@ -68,10 +79,10 @@ function Confirm({ query, onClose, onApproved }: Props & { onClose: () => void }
     <Dialog
       title={`Approve “${query.name}”?`}
       wide
-      onClose={onClose}
+      onClose={close}
       actions={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={close}>Cancel</Button>
           <Button kind="primary" icon="check" busy={busy} onClick={() => void approve()}>
             Approve
           </Button>
@@ -88,6 +99,12 @@ function Confirm({ query, onClose, onApproved }: Props & { onClose: () => void }
       </div>
     </Dialog>
   );
+}
+
+/** Nobody approves a text that they have not seen. */
+function changed(): ApiError {
+  const detail = "The query was changed while you looked at it. Close this, read it again, then decide.";
+  return new ApiError({ status: 0, code: "CHANGED_MEANWHILE", detail });
 }
 
 function Refusal({ error }: { error: unknown }) {

@@ -56,7 +56,7 @@ function Actions({ query, onChanged }: { query: WarmQuery; onChanged: () => void
           Edit
         </Button>
       )}
-      <Approve query={query} onApproved={onChanged} />
+      <Approve query={query} onChanged={onChanged} />
     </>
   );
 }

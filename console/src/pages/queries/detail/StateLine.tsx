@@ -28,7 +28,7 @@ export function StateLine({ query }: { query: WarmQuery }) {
         <Fact term="Address">
           <code>/oi-api/warm-queries/{query.apiPath ?? query.lookup}</code>
         </Fact>
-        <Fact term="Answers are kept for">{query.cacheSeconds === 0 ? "no time" : `${query.cacheSeconds} s`}</Fact>
+        {query.cacheSeconds > 0 && <Fact term="Answers are kept for">{query.cacheSeconds} s</Fact>}
       </dl>
     </Panel>
   );

@@ -1,6 +1,7 @@
 import { api } from "@/api/index.ts";
 import type { QueryAnswer } from "@/api/queries.ts";
 import { saveFile } from "@/components/saveFile.ts";
+import { exactly } from "./exact.ts";
 
 /** How much of an answer is wanted, as it stands in the inputs. */
 export interface Extent {
@@ -61,7 +62,8 @@ export function addressOf(ask: Ask): string {
 /** Runs a query. */
 export async function rowsOf(ask: Ask, signal?: AbortSignal): Promise<QueryAnswer> {
   const options = { headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) };
-  return (await api.request<QueryAnswer>(ask.method, addressOf(ask), ask.body, options)).data;
+  const reply = await api.fetch(ask.method, addressOf(ask), ask.body, options);
+  return exactly<QueryAnswer>(await reply.text());
 }
 
 /** Runs a query and saves its rows as a file. */

@@ -23,7 +23,7 @@ from shared.settings import settings
 
 ALWAYS_ANSWERED: Final = frozenset({"/healthz", "/oi-api/live-stream/events"})
 """Paths that take no turn: whether the process is alive, and what the message service asks for those whom it serves."""
-TOLERATED: Final = 48
+TOLERATED: Final = 96
 """How many may wait, however long it takes: not a crowd, but callers who each have their one request under way."""
 PATIENCE_SECONDS: Final = 0.4
 STANDING_PATIENCE_SECONDS: Final = 0.2

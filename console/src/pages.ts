@@ -29,7 +29,8 @@ export const PAGES: readonly PageEntry[] = [
     title: "Overview",
     group: "Plant",
     icon: "pulse",
-    rights: ["Workspace.Catalog.Read"],
+    rights: [],
+    anyRight: ["Workspace.Catalog.Read", "Workspace.LiveStream.Read"],
     load: () => import("@/pages/overview/Overview.tsx"),
   },
   {
@@ -53,6 +54,15 @@ export const PAGES: readonly PageEntry[] = [
     icon: "download",
     rights: ["Workspace.ColdData.Export"],
     load: () => import("@/pages/downloads/Downloads.tsx"),
+  },
+  {
+    path: "data",
+    title: "Data",
+    group: "Plant",
+    icon: "database",
+    rights: [],
+    anyRight: ["Workspace.DataStore.Read", "Workspace.Document.Read", "Workspace.Document.Write"],
+    load: () => import("@/pages/data/Data.tsx"),
   },
   {
     path: "audit",

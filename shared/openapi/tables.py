@@ -18,6 +18,9 @@ OPERATIONS: Final[Mapping[Verb, str]] = {
 }
 """The operations that those of tables are instances of."""
 
+KEY_PATH: Final = "x-partition-key-path"
+"""Tells programs where in a document its partition key stands."""
+
 _PLACES: Final = frozenset({"store", "database", "table"})
 _KEY: Final = "partitionKey"
 _EXAMPLE_ID: Final = "wo-1042"
@@ -74,6 +77,7 @@ def _operation(operation: Operation, names: Mapping[str, str], container: Contai
         for parameter in made["parameters"]
         if parameter["name"] not in _PLACES
     ]
+    made[KEY_PATH] = container.partition_key_path
     _show(made, container)
     return made
 

@@ -134,3 +134,16 @@ def test_token_without_the_live_stream(service: Service) -> None:
         expect(page.get_by_role("main")).to_contain_text("Workspace.LiveStream.Read")
         console.looks_right("overview-catalog-only")
         console.stayed_clean()
+
+
+def test_token_with_the_live_stream_alone(service: Service) -> None:
+    """Who may listen and nothing else sees the charts."""
+    token = service.caller("viewer@plant-a.example", "Workspace.LiveStream.Read").headers["Authorization"]
+    with visiting(service) as console:
+        page = console.page
+        page.goto(f"{service.url}/console/")
+        page.get_by_label("API key or token").fill(token.removeprefix("Bearer "))
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.locator("canvas")).to_have_count(3, timeout=STREAM_MS)
+        expect(page.get_by_role("grid")).to_have_count(0)
+        console.stayed_clean()

@@ -77,6 +77,8 @@ def test_exposed_tables_are_operations_of_their_own(service: Service) -> None:
     assert required["GET", f"{orders}/workorders/{{documentId}}"] == ["documentId", "partitionKey"]
     assert required["PUT", f"{orders}/workorders/{{documentId}}"] == ["documentId"]
     assert required["DELETE", f"{orders}/notes/{{documentId}}"] == ["documentId"]
+    paths = {path.split("/")[7]: made["x-partition-key-path"] for (_, path), made in mine.items()}
+    assert (paths["workorders"], paths["recipes"]) == ("/line", "/id")
     reader = service.caller("admin@t", scopes="Workspace.Document.Read")
     assert {method for method, path in operations(described(reader)) if "/tables/" in path} == {"GET"}
 

@@ -8,12 +8,13 @@ import { LivePanel } from "./LivePanel.tsx";
 
 export default function Overview({ route }: PageProps) {
   const listens = useCan("Workspace.LiveStream.Read");
+  const reads = useCan("Workspace.Catalog.Read");
   const query = Object.fromEntries(route.query);
   const show = (connection: string) =>
     go(href("overview", [], { ...query, connection, surface: undefined, fields: undefined }), "replace");
   return (
     <Page title="Overview" description="What the plant sends, as it comes in.">
-      <Connections selected={route.query.get("connection") ?? ""} onOpen={listens ? show : undefined} />
+      {reads && <Connections selected={route.query.get("connection") ?? ""} onOpen={listens ? show : undefined} />}
       {listens ? (
         <LivePanel query={route.query} />
       ) : (

@@ -1,0 +1,79 @@
+import type { Client } from "./client.ts";
+
+/** What may be done with a table's documents. */
+export type Verb = "list" | "read" | "create" | "replace" | "delete";
+
+/** A container whose documents are published, with the verbs that it publishes and the caller may use. */
+export interface Table {
+  store: string;
+  database: string;
+  name: string;
+  /** `/line`, or `/a/b` for a member of a member. */
+  partitionKeyPath: string;
+  verbs: ReadonlySet<Verb>;
+}
+
+/** A container of a database, as `GET /oi-api/data-stores/{database}/containers` lists it. */
+export interface Container {
+  name: string;
+  partitionKeyPath: string;
+  dataClass: "operational" | "reference" | null;
+  Declared: boolean;
+  provisioned: boolean;
+}
+
+/** A document of a table. */
+export type Document = Record<string, unknown>;
+
+/** Some documents of a list. */
+export interface DocumentPage {
+  documents: Document[];
+  count: number;
+  continuationToken: string | null;
+}
+
+type Operation = { "x-partition-key-path"?: string };
+type Paths = Record<string, Record<string, Operation>>;
+
+const PATH =
+  /^\/oi-api\/data-stores\/(?<store>[^/{}]+)\/databases\/(?<database>[^/{}]+)\/tables\/(?<name>[^/{}]+)(?<one>\/\{documentId\})?$/;
+const VERBS: readonly Verb[] = ["list", "read", "create", "replace", "delete"];
+const OF_ALL: Record<string, Verb> = { get: "list", post: "create" };
+const OF_ONE: Record<string, Verb> = { get: "read", put: "replace", delete: "delete" };
+
+/** Gives the tables that the caller may use, which the API's own description names. */
+export async function tables(api: Client, signal?: AbortSignal): Promise<Table[]> {
+  return tablesOf((await api.get<{ paths: Paths }>("/oi-api/openapi", signal ? { signal } : {})).paths);
+}
+
+/** Reads tables out of the paths of an OpenAPI document. */
+export function tablesOf(paths: Paths): Table[] {
+  const found = new Map<string, Made>();
+  for (const [path, operations] of Object.entries(paths)) {
+    const place = PATH.exec(path)?.groups as Place | undefined;
+    if (place) {
+      const { store, database, name, one } = place;
+      const key = `${store}/${database}/${name}`;
+      const table = found.get(key) ?? { store, database, name, partitionKeyPath: "", verbs: new Set<Verb>() };
+      found.set(key, table);
+      note(table, one ? OF_ONE : OF_ALL, operations);
+    }
+  }
+  for (const table of found.values()) {
+    table.verbs = new Set(VERBS.filter((verb) => table.verbs.has(verb)));
+  }
+  return [...found.values()];
+}
+
+type Made = Table & { verbs: Set<Verb> };
+type Place = { store: string; database: string; name: string; one?: string };
+
+function note(table: Made, known: Record<string, Verb>, operations: Record<string, Operation>): void {
+  for (const [method, operation] of Object.entries(operations)) {
+    const verb = known[method];
+    if (verb) {
+      table.verbs.add(verb);
+      table.partitionKeyPath = operation["x-partition-key-path"] ?? table.partitionKeyPath;
+    }
+  }
+}

@@ -1,0 +1,157 @@
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, isAbort } from "@/api/index.ts";
+import type { Document, Table } from "@/api/tables.ts";
+import { Button } from "@/components/Button.tsx";
+import { CodeBlock } from "@/components/CodeBlock.tsx";
+import { Dialog } from "@/components/Dialog.tsx";
+import { TextArea } from "@/components/Field.tsx";
+import { Loading } from "@/components/Loading.tsx";
+import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import { toast } from "@/components/toasts.ts";
+import { readObject, writeObject } from "@/proof/jsonText.ts";
+import { type Read, read, remove, replace } from "./calls.ts";
+import css from "./Data.module.css";
+import { asQuery, type PartitionQuery, partitionOf } from "./partition.ts";
+import { useWork } from "./useWork.ts";
+
+interface Props {
+  table: Table;
+  /** As the list has it. */
+  listed: Document;
+  onClose: () => void;
+  onDone: () => void;
+}
+
+/** A document as JSON: seen, and changed or deleted where the table publishes that. */
+export function DocumentDialog({ table, listed, onClose, onDone }: Props) {
+  const query = asQuery(partitionOf(listed, table.partitionKeyPath));
+  const id = String(listed.id);
+  if (query === undefined) {
+    return (
+      <Dialog title={id} onClose={onClose} wide>
+        <Notice title="This document has no partition key, so that no request can name it." />
+        <CodeBlock code={writeObject(listed)} label={`Document ${id}`} />
+      </Dialog>
+    );
+  }
+  return <Opened table={table} id={id} query={query} listed={listed} onClose={onClose} onDone={onDone} />;
+}
+
+interface OpenedProps extends Props {
+  id: string;
+  query: PartitionQuery;
+}
+
+function Opened({ table, id, query, listed, onClose, onDone }: OpenedProps) {
+  const { found, text, setText, reload, error: unread } = useDocument(table, id, query, listed);
+  const [deleting, setDeleting] = useState(false);
+  const { busy, error, run, clear } = useWork();
+  const { value, problem } = readObject(text);
+  const [edits, deletes] = [table.verbs.has("replace"), table.verbs.has("delete")];
+  const changed = found !== undefined && text !== writeObject(found.document);
+  const save = () =>
+    run(async () => {
+      await replace(table, id, query, { ...value }, found?.etag ?? "");
+      toast(`The document ${id} was saved`);
+      onDone();
+    });
+  const drop = () =>
+    run(async () => {
+      await remove(table, id, query, found?.etag ?? "");
+      toast(`The document ${id} was deleted`);
+      onDone();
+    });
+  const actions = (
+    <>
+      {deletes && found && (
+        <span class={css.left}>
+          <Button kind="danger" busy={busy && deleting} onClick={() => (deleting ? void drop() : setDeleting(true))}>
+            {deleting ? `Delete ${id} for good` : "Delete"}
+          </Button>
+        </span>
+      )}
+      <Button onClick={onClose}>Close</Button>
+      {edits && (
+        <Button
+          kind="primary"
+          busy={busy && !deleting}
+          disabled={!changed || problem !== undefined}
+          onClick={() => void save()}
+        >
+          Save
+        </Button>
+      )}
+    </>
+  );
+  return (
+    <Dialog title={id} onClose={onClose} wide actions={actions}>
+      {found === undefined && unread === undefined && <Loading rows={8} />}
+      {unread !== undefined && <ErrorNotice error={unread} onRetry={() => reload(true)} />}
+      {found && edits && (
+        <TextArea label="JSON" value={text} rows={16} mono error={problem} hint={hint(table)} onInput={setText} />
+      )}
+      {found && !edits && <CodeBlock code={text} label={`Document ${id}`} />}
+      <Refused
+        error={error}
+        reload={(theirs) => {
+          clear();
+          reload(theirs);
+        }}
+      />
+    </Dialog>
+  );
+}
+
+/** What a write was refused with; a document that somebody else changed leaves the choice whose text stays. */
+function Refused({ error, reload }: { error: unknown; reload: (theirs: boolean) => void }) {
+  if (!(error instanceof ApiError && error.code === "PRECONDITION_FAILED")) {
+    return error === undefined ? null : <ErrorNotice error={error} />;
+  }
+  return (
+    <Notice kind="warn" title="The document was changed meanwhile, so that nothing was written.">
+      <p>
+        <code>{error.code}</code> · request <code>{error.requestId}</code>
+      </p>
+      <div class={css.choices}>
+        <Button onClick={() => reload(true)}>Show what stands there now</Button>
+        <Button onClick={() => reload(false)}>Keep my text, to save it over that</Button>
+      </div>
+    </Notice>
+  );
+}
+
+function hint(table: Table): string {
+  return table.verbs.has("read")
+    ? `id and ${table.partitionKeyPath} cannot change`
+    : "This table publishes no reading of single documents: what others change meanwhile is not noticed";
+}
+
+/** A document with its tag, where the table publishes reading, and the text that is edited. */
+function useDocument(table: Table, id: string, query: PartitionQuery, listed: Document) {
+  const reads = table.verbs.has("read");
+  const [found, setFound] = useState<Read | undefined>(reads ? undefined : { document: listed, etag: "" });
+  const [text, setText] = useState(() => writeObject(listed));
+  const [error, setError] = useState<unknown>();
+  const load = async (theirs: boolean, signal?: AbortSignal) => {
+    try {
+      const now = await read(table, id, query, signal);
+      setFound(now);
+      setError(undefined);
+      if (theirs) {
+        setText(writeObject(now.document));
+      }
+    } catch (failure) {
+      if (!isAbort(failure)) {
+        setError(failure);
+      }
+    }
+  };
+  useEffect(() => {
+    const abort = new AbortController();
+    if (reads) {
+      void load(true, abort.signal);
+    }
+    return () => abort.abort();
+  }, []);
+  return { found, text, setText, error, reload: (theirs: boolean) => void load(theirs) };
+}

@@ -1,0 +1,142 @@
+import { useMemo, useState } from "preact/hooks";
+import type { Document, Table } from "@/api/tables.ts";
+import { Button } from "@/components/Button.tsx";
+import type { Column } from "@/components/columns.ts";
+import { DataTable } from "@/components/DataTable.tsx";
+import { Empty } from "@/components/Empty.tsx";
+import { Field, Select } from "@/components/Field.tsx";
+import { Loaded } from "@/components/Loaded.tsx";
+import { Pager } from "@/components/Pager.tsx";
+import { useResource } from "@/components/useResource.ts";
+import { plain } from "@/format.ts";
+import { href } from "@/router/route.ts";
+import { Panel } from "@/shell/Page.tsx";
+import { list } from "./calls.ts";
+import css from "./Data.module.css";
+import { DocumentDialog } from "./DocumentDialog.tsx";
+import { NewDocument } from "./NewDocument.tsx";
+import { type PartitionQuery, partitionOf } from "./partition.ts";
+
+const KINDS = [
+  { value: "string", label: "Text" },
+  { value: "json", label: "JSON: 42, true, null" },
+] as const;
+
+interface Filter {
+  text: string;
+  kind: "string" | "json";
+}
+
+/** The documents of a table, page by page. */
+export function Documents({ table }: { table: Table }) {
+  const [typed, setTyped] = useState<Filter>({ text: "", kind: "string" });
+  const [filter, setFilter] = useState(typed);
+  // The tokens of the pages up to the one that is shown; the first page has none.
+  const [tokens, setTokens] = useState<readonly (string | null)[]>([null]);
+  const [open, setOpen] = useState<Document>();
+  const [making, setMaking] = useState(false);
+  const lists = table.verbs.has("list");
+  const token = tokens.at(-1) ?? null;
+  const page = useResource(
+    async (signal) => (lists ? await list(table, asked(filter), token, signal) : undefined),
+    [lists, filter, token],
+  );
+  const columns = useMemo(() => columnsOf(table), [table]);
+  const apply = (event: Event) => {
+    event.preventDefault();
+    setTokens([null]);
+    setFilter(typed);
+  };
+  const done = () => {
+    setOpen(undefined);
+    setMaking(false);
+    page.reload();
+  };
+  return (
+    <Panel
+      title={`Documents of ${table.name}`}
+      actions={
+        table.verbs.has("create") && (
+          <Button icon="plus" onClick={() => setMaking(true)}>
+            New document
+          </Button>
+        )
+      }
+    >
+      <p class={css.note}>
+        <a href={href("data", [table.database])}>{table.database}</a> in {table.store}, partitioned on{" "}
+        <code>{table.partitionKeyPath}</code>; published: {[...table.verbs].join(", ")}
+      </p>
+      {lists ? (
+        <>
+          <form class={css.filter} onSubmit={apply}>
+            <Field
+              label={`Partition key ${table.partitionKeyPath}`}
+              hideLabel
+              placeholder={`Partition key ${table.partitionKeyPath}: all`}
+              value={typed.text}
+              mono
+              onInput={(text) => setTyped({ ...typed, text })}
+            />
+            <Select
+              label="Type of the key"
+              hideLabel
+              value={typed.kind}
+              options={KINDS}
+              onChange={(kind) => setTyped({ ...typed, kind })}
+            />
+            <Button type="submit" icon="search">
+              Show
+            </Button>
+          </form>
+          <Loaded resource={page} rows={8}>
+            {(data) => (
+              <>
+                <DataTable
+                  label={`Documents of ${table.name}`}
+                  columns={columns}
+                  rows={data?.documents ?? []}
+                  rowKey={(row) => `${plain(row.id)} ${plain(partitionOf(row, table.partitionKeyPath))}`}
+                  onOpen={setOpen}
+                  empty={
+                    <Empty title="No documents">
+                      {table.verbs.has("create") ? "Make one with New document" : "None were stored"}
+                      {filter.text === "" ? "." : ", or look under another partition key."}
+                    </Empty>
+                  }
+                />
+                <Pager
+                  text={`Page ${tokens.length}, ${data?.count ?? 0} documents`}
+                  onPrevious={tokens.length > 1 ? () => setTokens(tokens.slice(0, -1)) : undefined}
+                  onNext={data?.continuationToken ? () => setTokens([...tokens, data.continuationToken]) : undefined}
+                />
+              </>
+            )}
+          </Loaded>
+        </>
+      ) : (
+        <Empty title="This table publishes no list">Documents can be made here, and read by their id elsewhere.</Empty>
+      )}
+      {open && <DocumentDialog table={table} listed={open} onClose={() => setOpen(undefined)} onDone={done} />}
+      {making && <NewDocument table={table} onClose={() => setMaking(false)} onDone={done} />}
+    </Panel>
+  );
+}
+
+function asked({ text, kind }: Filter): PartitionQuery {
+  return text === "" ? {} : { partitionKey: text, ...(kind === "json" ? { partitionKeyType: kind } : {}) };
+}
+
+function columnsOf({ partitionKeyPath }: Table): readonly Column<Document>[] {
+  const key: Column<Document> = {
+    key: "partition",
+    title: partitionKeyPath,
+    width: 160,
+    value: (row) => partitionOf(row, partitionKeyPath),
+  };
+  return [
+    { key: "id", title: "id", type: "code", width: 220, value: (row) => row.id },
+    ...(partitionKeyPath === "/id" ? [] : [key]),
+    { key: "rest", title: "Document", type: "json", sortable: false, value: ({ id: _, ...rest }) => rest },
+  ];
+}

@@ -1,0 +1,62 @@
+import { useState } from "preact/hooks";
+import type { Table } from "@/api/tables.ts";
+import { Button } from "@/components/Button.tsx";
+import { Dialog } from "@/components/Dialog.tsx";
+import { TextArea } from "@/components/Field.tsx";
+import { ErrorNotice } from "@/components/Notice.tsx";
+import { toast } from "@/components/toasts.ts";
+import { readObject, writeObject } from "@/proof/jsonText.ts";
+import { create } from "./calls.ts";
+import { useWork } from "./useWork.ts";
+
+interface Props {
+  table: Table;
+  onClose: () => void;
+  onDone: () => void;
+}
+
+/** Makes a document from JSON. */
+export function NewDocument({ table, onClose, onDone }: Props) {
+  const [text, setText] = useState(() => writeObject(outline(table.partitionKeyPath)));
+  const { value, problem } = readObject(text);
+  const { busy, error, run } = useWork();
+  const save = () =>
+    run(async () => {
+      const made = await create(table, { ...value });
+      toast(`The document ${String(made.id)} was made`);
+      onDone();
+    });
+  return (
+    <Dialog
+      title={`New document in ${table.name}`}
+      onClose={onClose}
+      wide
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" busy={busy} disabled={problem !== undefined} onClick={() => void save()}>
+            Create
+          </Button>
+        </>
+      }
+    >
+      <TextArea
+        label="JSON"
+        value={text}
+        rows={14}
+        mono
+        error={problem}
+        hint={`${table.partitionKeyPath} decides where it lies; without an id it gets one`}
+        onInput={setText}
+      />
+      {error !== undefined && <ErrorNotice error={error} />}
+    </Dialog>
+  );
+}
+
+/** A document with an empty partition key to fill in. */
+function outline(path: string): Record<string, unknown> {
+  const names = path.split("/").slice(1);
+  const nested = names.reduceRight<unknown>((inner, name) => ({ [name]: inner }), "");
+  return { id: "", ...(nested as Record<string, unknown>) };
+}

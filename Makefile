@@ -40,7 +40,7 @@ check-infra: .venv-infra/installed $(VENV)/dev.installed ## Scan the Bicep templ
 check-console: console/node_modules/installed ## Types, lint and format of the web console, where npm is
 	@if command -v npm >/dev/null; then npm run --silent --prefix console check; else echo "npm is not here: the console is not checked"; fi
 
-bench: $(VENV)/dev.installed .venv-bench/installed ## Run the benchmarks, one JSON object a line; ONLY=name runs one
+bench: $(VENV)/dev.installed .venv-bench/installed bench/lighthouse/node_modules/installed assets ## Run the benchmarks, one JSON object a line; ONLY=name runs one
 	@$(PYTHON) -m bench $(ONLY)
 
 services: $(VENV)/local.installed ## Start what the local host otherwise carries, for Core Tools (embedded Kusto on 8088, Web PubSub on 8089)
@@ -88,6 +88,12 @@ $(VENV)/local.installed: requirements.txt requirements-local.txt constraints.txt
 tests/%/node_modules/installed: tests/%/package.json tests/%/package-lock.json
 	@if command -v npm >/dev/null; then npm ci --prefix tests/$* --no-audit --no-fund --ignore-scripts --silent; \
 	else echo "npm is not there: what tests/$* is for is left out"; mkdir -p $(@D); fi
+	@touch $@
+
+# Lighthouse, which measures the web console.
+bench/lighthouse/node_modules/installed: bench/lighthouse/package.json bench/lighthouse/package-lock.json
+	@if command -v npm >/dev/null; then npm ci --prefix $(@D)/.. --no-audit --no-fund --ignore-scripts --silent; \
+	else echo "npm is not there: the web console is not measured"; mkdir -p $(@D); fi
 	@touch $@
 
 .venv-infra/installed: requirements-infra.txt requirements-infra-types.txt

@@ -6,6 +6,7 @@ import sys
 from bench.archive import ingest_with_archive
 from bench.chain import chain
 from bench.cold_start import cold_start
+from bench.console import console
 from bench.cosmos import cosmos
 from bench.documents import documents
 from bench.downloads import downloads
@@ -39,6 +40,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     documents,
     ingest_with_live,
     live_stream,
+    console,
 )
 
 

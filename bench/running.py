@@ -28,11 +28,13 @@ class Running:
         url: its address.
         token: of a member that may query and send telemetry.
         pid: of the host's process.
+        folder: its data directory.
     """
 
     url: str
     token: str
     pid: int
+    folder: Path
 
     @property
     def headers(self) -> dict[str, str]:
@@ -58,7 +60,7 @@ def service(settings: Mapping[str, str] | None = None, folder: Path | None = Non
             try:
                 assert process.stdout is not None  # noqa: S101  it is a pipe
                 url = process.stdout.readline().removeprefix("ready ").strip()
-                yield Running(url, _token(url, Path(directory)), process.pid)
+                yield Running(url, _token(url, Path(directory)), process.pid, Path(directory))
             finally:
                 process.terminate()
 

@@ -3,7 +3,9 @@ import type { ApiError } from "@/api/problem.ts";
 import { Button } from "@/components/Button.tsx";
 import { Field } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
+import { useResource } from "@/components/useResource.ts";
 import { EntraButton } from "./EntraButton.tsx";
+import { entraConfig } from "./entra.ts";
 import { session } from "./index.ts";
 import css from "./SignIn.module.css";
 
@@ -17,6 +19,7 @@ interface Props {
 /** Asks for an API key or a token. */
 export function SignIn({ busy, reason }: Props) {
   const [text, setText] = useState("");
+  const entra = useResource(entraConfig, []).data;
   const [missing, setMissing] = useState<string>();
   const submit = (event: Event) => {
     event.preventDefault();
@@ -31,9 +34,11 @@ export function SignIn({ busy, reason }: Props) {
     <main class={css.page}>
       <form class={css.card} onSubmit={submit} noValidate>
         <h1>Workspace console</h1>
-        <p class={css.lead}>Sign in with an API key, or with a token that somebody made for you.</p>
+        <p class={css.lead}>
+          Sign in with {entra && "your organisation's account, "}an API key, or a token that somebody made for you.
+        </p>
         {reason && <ErrorNotice error={reason} />}
-        <EntraButton />
+        {entra && <EntraButton config={entra} />}
         <Field
           label="API key or token"
           type="password"
@@ -44,7 +49,7 @@ export function SignIn({ busy, reason }: Props) {
           autoComplete="off"
           mono
         />
-        <Button kind="primary" type="submit" busy={busy} wide>
+        <Button kind={entra ? "plain" : "primary"} type="submit" busy={busy} wide>
           Sign in
         </Button>
         <p class={css.help}>

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Minted } from "@/api/keys.ts";
 import { ApiError } from "@/api/problem.ts";
 import { Button } from "@/components/Button.tsx";
@@ -16,17 +16,25 @@ import { fits, minutesOf } from "./lifetimes.ts";
 import { ScopeTree } from "./ScopeTree.tsx";
 import { Secret } from "./Secret.tsx";
 
+const USUAL = "60";
+const SHORTEST = "15";
+
 /** Makes a token of some of the caller's rights, for some time. */
 export function MakeToken() {
   const held = useWho().accessRights;
   const longest = useResource(() => session.longest(), []);
-  const [lifetime, setLifetime] = useState("60");
+  const [lifetime, setLifetime] = useState(USUAL);
   const [chosen, setChosen] = useState<ReadonlySet<Right>>(new Set(held));
   const [tried, setTried] = useState(false);
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>();
   const [made, setMade] = useState<Minted>();
   const until = longest.data ?? null;
+  useEffect(() => {
+    if (!fits(Number(USUAL), until, new Date())) {
+      setLifetime(SHORTEST);
+    }
+  }, [until]);
   const minutes = minutesOf(lifetime);
   const wrong = lifetimeError(minutes, until);
   const submit = async (event: Event) => {

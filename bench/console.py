@@ -1,0 +1,127 @@
+"""The web console in a browser: Lighthouse on its pages, its size, and a long table that is scrolled."""
+
+import gzip
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, Route, sync_playwright
+
+from bench.figures import Figure
+from bench.running import MEMBER, ROOT, Running, service
+from tests.node import node
+from tests.pages.browser import CHROMIUM
+
+BUILT = ROOT / "static" / "console"
+LIGHTHOUSE = Path(__file__).with_name("lighthouse")
+RUNS = 3
+ROWS = 10_000
+FRAMES = 240
+
+_SCROLL = """frames => new Promise((done) => {
+  const box = document.querySelector("[role=grid]");
+  const times = [];
+  let before = performance.now();
+  const frame = (now) => {
+    times.push(now - before);
+    before = now;
+    box.scrollTop += 640;
+    times.length > frames ? done(times.slice(1)) : requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+})"""
+
+
+def console() -> Iterator[Figure]:
+    """Measure the built console; needs npm, and for all but its size Chromium."""
+    if not (BUILT / "index.html").is_file():
+        print("the console is not built: make assets needs npm", file=sys.stderr)
+        return
+    sizes = {path.name: len(gzip.compress(path.read_bytes(), mtime=0)) for path in BUILT.rglob("*") if path.is_file()}
+    yield Figure("console_size", sum(sizes.values()), "bytes", at_most=250_000, detail={"files": len(sizes)})
+    if CHROMIUM is None or not (LIGHTHOUSE / "node_modules" / "lighthouse").is_dir():
+        print("Chromium or Lighthouse is not here: only the size is told", file=sys.stderr)
+        return
+    with service() as running:
+        yield from _lighthouse(running)
+        yield _table(running)
+
+
+def _lighthouse(running: Running) -> Iterator[Figure]:
+    """Yield the worse of the sign-in page and the first page behind it, each the median of some runs."""
+    runs = {
+        "signIn": [_measured(f"{running.url}/console/") for _ in range(RUNS)],
+        "overview": [_measured(_link(running)) for _ in range(RUNS)],
+    }
+
+    def medians(figure: str) -> dict[str, float]:
+        return {name: statistics.median(run[figure] for run in each) for name, each in runs.items()}
+
+    failing = {name: each[-1]["failing"] for name, each in runs.items()}
+    for name in ("performance", "accessibility"):
+        detail = {**medians(name), "failing": failing, "runs": RUNS}
+        yield Figure(f"console_{name}", min(medians(name).values()), "points", at_least=95, detail=detail)
+    paint = medians("firstPaintSeconds")
+    more = {"largestPaintSeconds": medians("largestPaintSeconds"), "blockedMs": medians("blockedMs")}
+    yield Figure("console_first_paint", max(paint.values()), "s", at_most=1, detail={**paint, **more})
+
+
+def _measured(address: str) -> dict[str, Any]:
+    environment = {**os.environ, "CHROMIUM": str(CHROMIUM)}
+    command = [str(node()), "measure.mjs", address]
+    done = subprocess.run(command, cwd=LIGHTHOUSE, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"Lighthouse says: {done.stderr[-2000:]}")
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
+def _link(running: Running) -> str:
+    """Return a one-time link that signs in."""
+    command = [sys.executable, "-m", "local.sign_in", "--data-dir", str(running.folder), "--as", MEMBER]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _table(running: Running) -> Figure:
+    """Return how long frames take while a table of many rows, from a stand-in of the reply, is scrolled."""
+    with sync_playwright() as playwright:
+        # The sandbox of Chromium needs rights that a container does not have.
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            page = browser.new_page(viewport={"width": 1400, "height": 900})
+            page.route("**/workspace/api/keys", _many_keys)
+            times = sorted(_scrolled(page, running))
+        finally:
+            browser.close()
+    detail = {"rows": ROWS, "medianMs": round(statistics.median(times), 2), "longestMs": round(times[-1], 2)}
+    return Figure("console_table_frame_p95", times[int(len(times) * 0.95)], "ms", at_most=34, detail=detail)
+
+
+def _scrolled(page: Page, running: Running) -> list[float]:
+    page.goto(_link(running))
+    page.get_by_role("button", name="Sign out").wait_for()
+    page.goto(f"{running.url}/console/#/keys/keys")
+    page.get_by_role("grid").wait_for()
+    times: list[float] = page.evaluate(_SCROLL, FRAMES)
+    return times
+
+
+def _many_keys(route: Route) -> None:
+    at = "2026-01-05T08:00:00.000000Z"
+    key: dict[str, Any] = {
+        "principal": MEMBER,
+        "accessRights": [],
+        "createdAt": at,
+        "expiresAt": None,
+        "revokedAt": None,
+    }
+    keys = [
+        {**key, "keyId": f"K{number:07}", "name": f"dashboard {number}", "lastUsedAt": at if number % 2 else None}
+        for number in range(ROWS)
+    ]
+    route.fulfill(json={"keys": keys})

@@ -1,0 +1,230 @@
+"""Signing in with Entra ID, against a stand-in of its OpenID endpoints that the test runs on a real socket."""
+
+import base64
+import hashlib
+import json
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from playwright.sync_api import Page, expect
+
+from tests.console.visits import Console, visiting
+from tests.service.running import Service
+
+TENANT = "11111111-2222-3333-4444-555555555555"
+AUDIENCE = "99999999-8888-7777-6666-555555555555"
+CLIENT = "22222222-3333-4444-5555-666666666666"
+MEMBER = "aaaaaaaa-0000-0000-0000-000000000001"
+
+
+class StandInEntra:
+    """A stand-in of Entra ID: who comes is signed in as one account; codes are good once, with PKCE's verifier.
+
+    Attributes:
+        asked: parameters of the requests for a code.
+        changed: claims and parameters to answer with instead of the right ones.
+    """
+
+    def __init__(self) -> None:
+        self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self.asked: list[dict[str, str]] = []
+        self.changed: dict[str, Any] = {}
+        self.codes: dict[str, dict[str, str]] = {}
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def document(self, path: str) -> dict[str, Any]:
+        """Return the document of OpenID discovery, or the keys."""
+        if path.endswith("/.well-known/openid-configuration"):
+            return {"issuer": f"{self.url}/{TENANT}/v2.0", "jwks_uri": f"{self.url}/keys"}
+        jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
+        return {"keys": [{**jwk, "kid": "first", "use": "sig"}]}
+
+    def way_back(self, query: str) -> str:
+        """Return where a request for a code leads: back, with the code behind the #."""
+        asked = dict(parse_qsl(query))
+        self.asked.append(asked)
+        assert (asked["client_id"], asked["response_type"], asked["code_challenge_method"]) == (CLIENT, "code", "S256")
+        code = secrets.token_urlsafe(32)
+        self.codes[code] = asked
+        answer = {"code": code, "state": asked["state"], "session_state": "s"} | self.changed.get("answer", {})
+        return f"{asked['redirect_uri']}#{urlencode(answer)}"
+
+    def exchange(self, body: str) -> tuple[int, dict[str, Any]]:
+        """Return the tokens of a code."""
+        given = {name: values[0] for name, values in parse_qs(body).items()}
+        asked = self.codes.pop(given["code"], {})
+        digest = hashlib.sha256(given["code_verifier"].encode()).digest()
+        challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        if asked.get("code_challenge") != challenge or asked["redirect_uri"] != given["redirect_uri"]:
+            return 400, {"error": "invalid_grant", "error_description": "the code is not good"}
+        access = self._signed({"aud": AUDIENCE, "oid": self.changed.get("oid", MEMBER)})
+        identity = self._signed({"aud": CLIENT, "nonce": self.changed.get("nonce", asked["nonce"])})
+        return 200, {"token_type": "Bearer", "expires_in": 3600, "access_token": access, "id_token": identity}
+
+    def close(self) -> None:
+        """Stop serving."""
+        self.server.shutdown()
+        self.server.server_close()
+
+    def _signed(self, claims: dict[str, Any]) -> str:
+        now = int(time.time())
+        usual = {"iss": f"{self.url}/{TENANT}/v2.0", "tid": TENANT, "iat": now, "nbf": now, "exp": now + 3600}
+        return jwt.encode({**usual, **claims}, self.key, "RS256", headers={"kid": "first"})
+
+
+def _handler(entra: StandInEntra) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path, _, query = self.path.partition("?")
+            if path == f"/{TENANT}/oauth2/v2.0/authorize":
+                self.send_response(302)
+                self.send_header("Location", entra.way_back(query))
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+            else:
+                self._answer(200, entra.document(path))
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            self._answer(*entra.exchange(body))
+
+        def _answer(self, status: int, document: dict[str, Any]) -> None:
+            body = json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            # As Entra ID does for the redirect addresses of single-page applications.
+            self.send_header("Access-Control-Allow-Origin", self.headers.get("Origin", "null"))
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Handler
+
+
+@pytest.fixture(scope="module")
+def entra() -> Iterator[StandInEntra]:
+    """Return the stand-in, running."""
+    running = StandInEntra()
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def entra_service(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service whose console signs in there."""
+    folder = tmp_path_factory.mktemp("console-entra")
+    ann = {"id": "ann@plant.example", "name": "Ann", "role": "Viewer", "oid": MEMBER}
+    document = {"workspace": {"id": "plant-e", "name": "Plant E"}, "team": [ann]}
+    (folder / "workspace.yaml").write_text(json.dumps(document))
+    environment = {
+        "ENTRA_TENANT_ID": TENANT,
+        "ENTRA_AUDIENCE": AUDIENCE,
+        "ENTRA_AUTHORITY": entra.url,
+        "ENTRA_CONSOLE_CLIENT_ID": CLIENT,
+    }
+    running = Service(folder / "data", folder / "workspace.yaml", environment).start()
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture
+def visit(entra_service: Service, entra: StandInEntra) -> Iterator[Console]:
+    """Return a browser that may go to the service and to the stand-in."""
+    entra.changed = {}
+    with visiting(entra_service) as console:
+        yield console
+        assert console.origins <= {urlsplit(entra_service.url).netloc, urlsplit(entra.url).netloc, ""}
+        assert [each for each in console.complaints if not any(text in each for text in console.expected)] == []
+
+
+def at_sign_in(console: Console, hash_part: str = "") -> Page:
+    """Open the sign-in page at an address behind the #."""
+    console.page.goto(f"{console.service.url}/console/{hash_part}")
+    console.page.get_by_role("button", name="Sign in with Entra ID").wait_for()
+    return console.page
+
+
+def test_account_signs_in(visit: Console, entra: StandInEntra) -> None:
+    """The account's owner comes back to where it began, signed in for hours; neither code nor Entra's token stays."""
+    page = at_sign_in(visit, "#/keys")
+    visit.looks_right("sign-in-entra")
+    page.get_by_role("button", name="Sign in with Entra ID").click()
+    page.get_by_role("button", name="Sign out").wait_for()
+    assert page.url == f"{visit.service.url}/console/#/keys"
+    expect(page.get_by_role("banner")).to_contain_text("Ann")
+    assert entra.asked[-1]["scope"] == f"openid {AUDIENCE}/.default"
+    assert "fragment" in entra.asked[-1]["response_mode"]
+    # Entra's token makes tokens that outlive the session, as long as the page is open.
+    expect(page.get_by_role("radio", name="30 days")).to_be_enabled()
+    kept: dict[str, str] = page.evaluate("({...sessionStorage, ...localStorage})")
+    assert set(kept) == {"workspace-console"}
+    token = json.loads(kept["workspace-console"])["token"]
+    claims = jwt.decode(token, options={"verify_signature": False})
+    assert claims["iss"] == "oi-workspace"
+    assert 7.9 < (claims["exp"] - time.time()) / 3600 <= 8
+    page.go_back()
+    assert "code=" not in page.url
+    page.go_forward()
+    page.reload()
+    expect(page.get_by_role("radio", name="30 days")).to_be_disabled()
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"answer": {"state": "another"}}, "no answer to a sign-in"),
+        ({"nonce": "another"}, "belongs to another sign-in"),
+        ({"answer": {"code": "", "error": "access_denied", "error_description": "You said no."}}, "You said no."),
+        ({"answer": {"code": "another"}}, "the code is not good"),
+        ({"oid": "nobody"}, "UNAUTHENTICATED"),
+    ],
+    ids=str,
+)
+def test_refusals_are_told(visit: Console, entra: StandInEntra, changed: dict[str, Any], told: str) -> None:
+    """An answer that is not to what was asked signs nobody in, and what Entra ID or the service refuses is said."""
+    visit.expected += ["400", "401"]
+    entra.changed = changed
+    page = at_sign_in(visit)
+    page.get_by_role("button", name="Sign in with Entra ID").click()
+    expect(page.get_by_role("alert")).to_contain_text(told)
+    assert "state=" not in page.url
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_answer_to_nothing_signs_nobody_in(visit: Console) -> None:
+    """An address with a code that somebody else made is taken out of the address and refused."""
+    page = visit.page
+    page.goto(f"{visit.service.url}/console/#code=stolen&state=guessed")
+    expect(page.get_by_role("alert")).to_contain_text("no answer to a sign-in")
+    assert "stolen" not in page.url
+
+
+def test_policy_opens_the_login_host_alone(entra_service: Service, entra: StandInEntra) -> None:
+    """Where Entra ID is configured the page may call its origin, and is told what is public and nothing else."""
+    caller = entra_service.anonymous()
+    policy = caller.get("/console/").headers["content-security-policy"]
+    [connect] = [part.split()[1:] for part in policy.split(";") if part.strip().startswith("connect-src")]
+    assert connect[0] == "'self'"
+    assert connect[-1] == entra.url
+    assert len(connect) == 3
+    assert caller.get("/console/config.json").json() == {
+        "entra": {
+            "authorizeUrl": f"{entra.url}/{TENANT}/oauth2/v2.0/authorize",
+            "tokenUrl": f"{entra.url}/{TENANT}/oauth2/v2.0/token",
+            "clientId": CLIENT,
+            "scope": f"openid {AUDIENCE}/.default",
+        }
+    }

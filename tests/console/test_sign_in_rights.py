@@ -1,0 +1,47 @@
+"""Each access right alone: a token of one right walks through every page that it is shown."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from shared.auth.rights import AccessRight
+from tests.console.visits import Console, visiting
+from tests.service.running import Service
+
+ADMIN = "admin@plant-a.example"
+OPEN_TO_ALL = ["Keys and tokens", "Developers"]
+
+
+@pytest.fixture(scope="module")
+def browser(service: Service) -> Iterator[Console]:
+    """Return one browser for all of them."""
+    with visiting(service) as made:
+        yield made
+
+
+@pytest.mark.parametrize("right", AccessRight, ids=str)
+def test_one_right_opens_whole_pages(browser: Console, service: Service, right: AccessRight) -> None:
+    """Every page of the navigation shows something, fails nowhere, and asks for nothing that answers 403."""
+    browser.forbidden.clear()
+    browser.complaints.clear()
+    page = browser.page
+    token = service.caller(ADMIN, right).headers["authorization"].removeprefix("Bearer ")
+    page.goto(f"{service.url}/console/")
+    page.get_by_label("API key or token").fill(token)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    page.get_by_role("button", name="Sign out").wait_for()
+    entries = page.get_by_role("navigation", name="Pages of the console").get_by_role("link")
+    titles = entries.all_inner_texts()
+    assert titles[-2:] == OPEN_TO_ALL
+    for title in titles:
+        entries.get_by_text(title, exact=True).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+        main = page.get_by_role("main")
+        expect(main.get_by_role("status", name=re.compile("^Loading"))).to_have_count(0, timeout=20_000)
+        expect(main.get_by_role("alert"), title).to_have_count(0)
+        assert len(main.inner_text()) > len(title) + 40, title
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("API key or token").wait_for()
+    browser.stayed_clean()

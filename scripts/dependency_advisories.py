@@ -17,7 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PINS = ROOT / "constraints.txt"
-LOCKS = ("web", "console", "tests/azurite", "tests/node_suites")
+LOCKS = ("web", "console", "tests/azurite", "tests/node_suites", "bench/lighthouse")
 KNOWN_BAD = "requests==2.32.3"
 """A version that has an advisory; a source that does not know it is none, however friendly its answer."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, Route, sync_playwright
+from playwright.sync_api import CDPSession, Page, Route, sync_playwright
 
 from bench.figures import Figure
 from bench.running import MEMBER, ROOT, Running, service
@@ -49,7 +49,7 @@ def console() -> Iterator[Figure]:
         return
     with service() as running:
         yield from _lighthouse(running)
-        yield _table(running)
+        yield from _table(running)
 
 
 def _lighthouse(running: Running) -> Iterator[Figure]:
@@ -87,28 +87,43 @@ def _link(running: Running) -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _table(running: Running) -> Figure:
-    """Return how long frames take while a table of many rows, from a stand-in of the reply, is scrolled."""
+def _table(running: Running) -> Iterator[Figure]:
+    """Yield how long frames take while a table of many rows, from a stand-in of the reply, is scrolled.
+
+    The time between frames is that of the machine, busy or not, and told without a bound; the work for each is CPU
+    time of the page's thread, which must fit into a frame at 60 Hz.
+    """
     with sync_playwright() as playwright:
         # The sandbox of Chromium needs rights that a container does not have.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
             page = browser.new_page(viewport={"width": 1400, "height": 900})
             page.route("**/workspace/api/keys", _many_keys)
-            times = sorted(_scrolled(page, running))
+            times, work = _scrolled(page, running)
         finally:
             browser.close()
     detail = {"rows": ROWS, "medianMs": round(statistics.median(times), 2), "longestMs": round(times[-1], 2)}
-    return Figure("console_table_frame_p95", times[int(len(times) * 0.95)], "ms", at_most=34, detail=detail)
+    yield Figure("console_table_frame_p95", times[int(len(times) * 0.95)], "ms", detail=detail)
+    yield Figure("console_table_frame_work", work, "ms", at_most=16.7, detail={"rows": ROWS, "frames": FRAMES})
 
 
-def _scrolled(page: Page, running: Running) -> list[float]:
+def _scrolled(page: Page, running: Running) -> tuple[list[float], float]:
+    """Return the milliseconds between frames, sorted, and those of CPU time for each."""
     page.goto(_link(running))
     page.get_by_role("button", name="Sign out").wait_for()
     page.goto(f"{running.url}/console/#/keys/keys")
     page.get_by_role("grid").wait_for()
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    before = _busy(session)
     times: list[float] = page.evaluate(_SCROLL, FRAMES)
-    return times
+    return sorted(times), 1000 * (_busy(session) - before) / FRAMES
+
+
+def _busy(session: CDPSession) -> float:
+    """Return the seconds that tasks of the page's thread took."""
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    return next(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")
 
 
 def _many_keys(route: Route) -> None:

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { takeEntraReply } from "../src/session/entra.ts";
 import { takeCode } from "../src/session/link.ts";
 import { Session } from "../src/session/session.ts";
 
@@ -113,4 +114,52 @@ test("a code is exchanged once and leaves the address and the history", async ()
   await session.withCode(code ?? "");
   expect(calls[0]).toEqual({ path: "/local/sign-in", bearer: null });
   expect(session.state.state).toBe("in");
+});
+
+test("with the key at hand further tokens are made with it, so that they may outlive the session", async () => {
+  const session = new Session();
+  await session.withCredential(KEY);
+  calls = [];
+  await session.mint(43_200, ["Workspace.Catalog.Read"]);
+  expect(calls).toEqual([
+    { path: "/workspace/api/keys/jwt?minutes=43200&scopes=Workspace.Catalog.Read", bearer: `Bearer ${KEY}` },
+  ]);
+  expect(await session.longest()).toBe(WHO.expiresAt);
+});
+
+test("with a token alone further tokens are made with it, and end with it", async () => {
+  const session = new Session();
+  await session.withCode("code");
+  const state = session.state;
+  calls = [];
+  await session.mint(5);
+  expect(calls).toEqual([{ path: "/workspace/api/keys/jwt?minutes=5", bearer: "Bearer by-code" }]);
+  expect(await session.longest()).toBe(state.state === "in" && state.expiresAt.toISOString());
+});
+
+test("addresses of pages, sign-in links and half an answer are no answer of Entra ID", () => {
+  for (const hash of ["", "#/keys?code=1&state=2", "#sign-in=abc", "#code=1", "#state=2"]) {
+    window.location.hash = hash;
+    expect(takeEntraReply()).toBeUndefined();
+    expect(window.location.hash).toBe(hash);
+  }
+});
+
+test("an answer of Entra ID leaves the address, and is refused where nobody asked for it", async () => {
+  window.location.hash = "#code=1&state=2&session_state=3";
+  const reply = takeEntraReply();
+  expect(window.location.hash).toBe("#/");
+  const session = new Session();
+  await session.withEntra(reply ?? { given: new URLSearchParams(), pending: undefined });
+  expect(session.state).toMatchObject({ state: "out", reason: { code: "ENTRA_SIGN_IN_FAILED" } });
+  expect(calls).toEqual([]);
+});
+
+test("a reload that is cut short, or meets no service, keeps the session for the next one", async () => {
+  await new Session().withCode("code");
+  vi.stubGlobal("fetch", () => Promise.reject(new TypeError("gone")));
+  const cut = new Session();
+  await cut.restore();
+  expect(cut.state).toMatchObject({ state: "out", reason: { code: "UNREACHABLE" } });
+  expect(JSON.stringify(sessionStorage)).toContain("by-code");
 });

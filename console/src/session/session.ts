@@ -61,13 +61,22 @@ export class Session {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Takes up what the tab kept over a reload. */
+  /** Takes up what the tab kept over a reload; where the service does not answer, the next reload tries again. */
   async restore(): Promise<void> {
     const found = kept(new Date());
-    if (found) {
-      await this.#attempt(() => this.#begin(found.token, found.expiresAt));
-    } else {
+    if (!found) {
       this.#change({ state: "out", reason: undefined });
+      return;
+    }
+    try {
+      await this.#begin(found.token, found.expiresAt);
+    } catch (error) {
+      const reason = error instanceof ApiError ? error : unexpected(error);
+      if (reason.status === 401) {
+        this.#end(reason);
+      } else {
+        this.#change({ state: "out", reason });
+      }
     }
   }
 

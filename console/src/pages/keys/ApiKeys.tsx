@@ -28,15 +28,15 @@ const COLUMNS: readonly Column<ApiKey>[] = [
     render: (key) => <KeyStatus of={key} />,
     width: 104,
   },
-  { key: "rights", title: "Rights", type: "number", value: (key) => key.accessRights.length, width: 84 },
-  { key: "created", title: "Made", type: "time", value: (key) => key.createdAt, width: 168 },
+  { key: "rights", title: "Rights", type: "number", value: (key) => key.accessRights.length, width: 76 },
   { key: "used", title: "Last used", type: "time", value: (key) => key.lastUsedAt, width: 168 },
   { key: "expires", title: "Ends", type: "time", value: (key) => key.expiresAt, width: 168 },
 ];
 
 /** The caller's API keys, with the right to manage keys everybody's; each opens to be looked at and revoked. */
 export function ApiKeys() {
-  const keys = useResource((signal) => listKeys(api, signal), []);
+  // Newest first: what was just made, or is still in use, is what somebody looks for.
+  const keys = useResource(async (signal) => (await listKeys(api, signal)).reverse(), []);
   const everybody = useCan("Workspace.Keys.Manage");
   const [making, setMaking] = useState(false);
   const [made, setMade] = useState<MadeKey>();

@@ -48,7 +48,7 @@ def raw_request(method: str, path: str, token: str = "", body: bytes = b"") -> b
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-def offer(url: str, requests: Sequence[bytes], rate: float, seconds: float, *, connections: int = 400) -> list[Outcome]:
+def offer(url: str, requests: Sequence[bytes], rate: float, seconds: float, *, connections: int = 900) -> list[Outcome]:
     """Send requests in turn at a rate, and return their outcomes in the order of the answers.
 
     Args:

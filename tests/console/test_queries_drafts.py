@@ -41,6 +41,7 @@ def test_a_draft_is_written_by_one_and_approved_by_another(console: Console) -> 
         page.get_by_role("button", name="Approve").click()
         dialog = page.get_by_role("dialog", name=re.compile("Approve"))
         expect(dialog).to_contain_text("where readings > least")
+        expect(dialog).to_contain_text("never approved before")
         other.looks_right("query-approve")
         dialog.get_by_role("button", name="Approve").click()
         expect(page.get_by_role("main")).to_contain_text("approver@plant-a.example")
@@ -88,6 +89,23 @@ def test_a_query_is_edited_and_removed(console: Console) -> None:
     console.looks_right("query-delete")
     page.get_by_role("button", name="Delete the query").click()
     expect(page.get_by_role("grid", name="Queries")).not_to_contain_text("short-lived")
+
+
+def test_an_approver_sees_what_an_edit_changed(console: Console, service: Service) -> None:
+    """The question before an approval shows what differs from the text that was approved last."""
+    editor, admin = service.caller("editor@plant-a.example"), service.caller("admin@plant-a.example")
+    path, body = "/oi-api/warm-queries/edited", {"name": "Edited", "surface": "cooling", "kql": KQL}
+    assert editor.put(path, json=body).status_code == 201
+    assert admin.post(f"{path}/approve").status_code == 200
+    assert editor.put(path, json={**body, "kql": f"{KQL} | where readings > 7"}).status_code == 200
+    page = console.sign_in("approver@plant-a.example").open("queries/edited", "Edited").page
+    page.get_by_role("button", name="Approve").click()
+    changes = page.get_by_role("region", name="Changes since the last approval")
+    expect(changes).to_contain_text("Changed since admin@plant-a.example approved it")
+    expect(changes.get_by_role("row")).to_have_count(2)
+    expect(changes).to_contain_text("readings > 7")
+    console.looks_right("query-approve-changes")
+    assert admin.delete(path).status_code == 204
 
 
 def test_what_changed_meanwhile_is_not_approved(console: Console, service: Service) -> None:

@@ -8,6 +8,7 @@ import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { toast } from "@/components/toasts.ts";
 import { useCan, useWho } from "@/session/hooks.ts";
 import { warmQuery } from "../catalogQueries.ts";
+import { Changes } from "./Changes.tsx";
 import css from "./Facts.module.css";
 
 interface Props {
@@ -51,6 +52,7 @@ function useReason(query: WarmQuery): string | undefined {
 }
 
 function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void }) {
+  const proves = useCan("Workspace.Provenance.Read");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const close = () => {
@@ -95,6 +97,7 @@ function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void })
           audit log records that.
         </p>
         <CodeBlock code={query.kql.trimEnd()} label={`KQL of ${query.name}`} />
+        {proves && <Changes query={query} />}
         {error !== undefined && <Refusal error={error} />}
       </div>
     </Dialog>

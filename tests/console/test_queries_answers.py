@@ -44,6 +44,7 @@ def test_lines_are_told_apart_and_chosen(console: Console) -> None:
     legend = page.locator(".u-legend .u-series")
     expect(legend).to_have_count(1 + 8)
     page.get_by_role("tablist", name="Form of the result").scroll_into_view_if_needed()
+    page.locator(".u-over").hover()
     page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
     console.looks_right("chart")
     page.get_by_role("checkbox", name="flow").check()

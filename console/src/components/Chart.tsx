@@ -2,6 +2,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type uPlot from "uplot";
 import { onTheme } from "@/shell/theme.ts";
 import css from "./Chart.module.css";
+import { legendTime, tickTexts } from "./chartTimes.ts";
 
 /** A line of a chart. */
 export interface Series {
@@ -80,12 +81,13 @@ function options(box: HTMLElement, names: string, unit: string, height: number):
     width: box.clientWidth,
     height,
     cursor: { points: { size: 6 } },
+    legend: { markers: { dash: (_, index) => (index > COLOURS ? "dashed" : "solid") } },
     axes: [
-      { ...axis, font },
+      { ...axis, font, space: 72, values: (_, ticks, __, ___, step) => tickTexts(ticks, step) },
       { ...axis, font, size: 64, values: (_, ticks) => ticks.map((tick) => `${tick}${unit && ` ${unit}`}`) },
     ],
     series: [
-      {},
+      { label: "Time", value: (_, at) => legendTime(at) },
       ...names.split("\n").map((label, index) => ({
         label,
         stroke: color(`--series-${(index % COLOURS) + 1}`),

@@ -60,6 +60,10 @@ export function JsonDiff({ before, after, all = false }: Props) {
   );
 }
 
+/** A value as JSON; a text of several lines as it is, for people to compare. */
 function text(value: unknown): string {
-  return value === undefined ? "" : JSON.stringify(value, null, 1);
+  if (value === undefined) {
+    return "";
+  }
+  return typeof value === "string" && value.includes("\n") ? value : JSON.stringify(value, null, 1);
 }

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.console.visits import Console
+from tests.console.visits import Console, visiting
 from tests.service.running import Service, eventually
 
 ADMIN, EDITOR, VIEWER = "admin@plant-a.example", "editor@plant-a.example", "viewer@plant-a.example"
@@ -184,3 +184,15 @@ def test_usage_follows_each_reply(console: Console) -> None:
 
 def _used(meter: Any) -> int:
     return int(meter.get_attribute("aria-valuenow"))
+
+
+def test_narrow_screen(service: Service) -> None:
+    """On a narrow screen nothing of it is cut off sideways."""
+    with visiting(service, width=390) as console:
+        console.sign_in()
+        for view in ("token", "keys", "revoke"):
+            console.open(f"keys/{view}", "Keys and tokens")
+            console.page.get_by_role("tab", selected=True).wait_for()
+            console.looks_right(f"keys-narrow-{view}")
+            assert console.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), view
+        console.stayed_clean()

@@ -108,3 +108,15 @@ def test_theme_is_chosen(console: Console) -> None:
     console.page.locator("html[data-theme=dark]").wait_for()
     console.page.get_by_role("button", name="Light theme").click()
     console.page.locator("html[data-theme=light]").wait_for()
+
+
+def test_colours_change_at_once_without_motion(console: Console) -> None:
+    """Where the machine asks for no motion, a change of the theme starts no transition of any colour."""
+    page = console.sign_in().page
+    console.theme("light")
+    running = """() => {
+      document.documentElement.dataset.theme = "dark";
+      getComputedStyle(document.body).color;
+      return document.getAnimations().filter((each) => each instanceof CSSTransition).length;
+    }"""
+    assert page.evaluate(running) == 0

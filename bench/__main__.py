@@ -7,6 +7,7 @@ from bench.archive import ingest_with_archive
 from bench.chain import chain
 from bench.cold_start import cold_start
 from bench.console import console
+from bench.console_live import console_live
 from bench.cosmos import cosmos
 from bench.documents import documents
 from bench.downloads import downloads
@@ -41,6 +42,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     ingest_with_live,
     live_stream,
     console,
+    console_live,
 )
 
 

@@ -36,6 +36,7 @@ def test_connections_and_their_newest_values(console: Console) -> None:
     chiller = table.get_by_role("row").filter(has_text="chiller-sim")
     expect(chiller).to_contain_text(re.compile(r"connected.*\d\.\d", re.DOTALL), timeout=STREAM_MS)
     expect(page.locator("canvas")).to_have_count(3, timeout=STREAM_MS)
+    page.get_by_role("heading", name="Live").scroll_into_view_if_needed()
     expect(page.get_by_role("status").filter(has_text="live")).to_be_visible(timeout=STREAM_MS)
     console.looks_right("overview")
 

@@ -122,7 +122,7 @@ function columnsOf(counts: readonly Count[]): readonly Column<Connection>[] {
     {
       key: "status",
       title: "Status",
-      width: 124,
+      width: 132,
       value: ({ status }) => status,
       render: ({ status }) => <Status tone={TONES[status]}>{status.toLowerCase()}</Status>,
     },

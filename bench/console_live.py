@@ -1,0 +1,92 @@
+"""Whether the console's live chart keeps up, and how busy it keeps its browser."""
+
+import asyncio
+import re
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+from playwright.sync_api import Page, sync_playwright
+
+from bench.figures import Figure
+from bench.running import Running, service
+
+EVENTS_PER_SECOND = 1_000
+POSTS_PER_SECOND = 10
+SECONDS = 10
+DEVICES = 4
+_CONNECTION = "line"
+_CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+_BUILT = Path(__file__).parents[1] / "static" / "console" / "index.html"
+_PATIENCE_MS = 120_000
+
+
+def console_live() -> Iterator[Figure]:
+    """Show telemetry at an even pace in a real browser, twelve series of it drawn."""
+    if _CHROMIUM is None or not _BUILT.is_file():
+        print("console_live needs Chromium and the built console (make assets)", file=sys.stderr)
+        return
+    with service() as running, sync_playwright() as playwright:
+        # The sandbox of Chromium needs rights that a container does not have.
+        browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
+        try:
+            page = browser.new_page(viewport={"width": 1400, "height": 1400})
+            yield from _measured(page, running)
+        finally:
+            browser.close()
+
+
+def _measured(page: Page, running: Running) -> Iterator[Figure]:
+    _open(page, running)
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+
+    def busy() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return next(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")
+
+    before, started = busy(), time.perf_counter()
+    sending = threading.Thread(target=asyncio.run, args=(_send(running),))
+    sending.start()
+    page.get_by_text("123,456").first.wait_for(timeout=_PATIENCE_MS)
+    took = time.perf_counter() - started
+    share = (busy() - before) / took
+    sending.join()
+    taken = int(re.sub(r"\D", "", page.get_by_text(re.compile(r"^[\d,]+ messages$")).inner_text()))
+    detail = {"eventsPerSecond": EVENTS_PER_SECOND, "series": DEVICES * 3, "seconds": round(took, 1)}
+    sent = EVENTS_PER_SECOND * SECONDS + 1
+    yield Figure("console_live_taken", taken / sent, "ratio", at_least=1.0, detail=detail)
+    yield Figure("console_live_busy", share, "ratio", at_most=0.5, detail=detail)
+
+
+def _open(page: Page, running: Running) -> None:
+    """Open the chart with all series chosen, and wait until it listens."""
+    names = [f"{_CONNECTION}/d{device}/{field}" for device in range(DEVICES) for field in ("pressure", "flow", "rpm")]
+    fields = ",".join(name.replace("/", "%2F") for name in names)
+    page.goto(f"{running.url}/console/#/overview?connection={_CONNECTION}&window=60&fields={fields}")
+    page.get_by_label("API key or token").fill(running.token)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("status").filter(has_text="live").wait_for(timeout=_PATIENCE_MS)
+
+
+async def _send(running: Running) -> None:
+    """Send events at an even pace, and one more that marks the end."""
+    size = EVENTS_PER_SECOND // POSTS_PER_SECOND
+    url = f"{running.url}/oi-api/telemetry/{_CONNECTION}"
+    async with aiohttp.ClientSession(headers=running.headers) as session:
+        started = asyncio.get_running_loop().time()
+        for post in range(SECONDS * POSTS_PER_SECOND):
+            await asyncio.sleep(started + post / POSTS_PER_SECOND - asyncio.get_running_loop().time())
+            async with session.post(url, json=[_message(post * size + number) for number in range(size)]) as reply:
+                reply.raise_for_status()
+        async with session.post(url, json={**_message(0), "pressure": 123_456}) as reply:
+            reply.raise_for_status()
+
+
+def _message(number: int) -> dict[str, object]:
+    device = f"d{number % DEVICES}"
+    return {"deviceId": device, "pressure": number % 97, "flow": number % 31 / 4, "rpm": 1_400 + number % 211}

@@ -1,4 +1,4 @@
-import { useId, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { ApiError, api, at } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 import { Button } from "@/components/Button.tsx";
@@ -21,7 +21,6 @@ export function Approve({ query, onChanged }: Props) {
   const approves = useCan("Workspace.WarmQuery.Approve");
   const reason = useReason(query);
   const [asking, setAsking] = useState(false);
-  const id = useId();
   if (!approves || query.approval) {
     return null;
   }
@@ -30,11 +29,7 @@ export function Approve({ query, onChanged }: Props) {
       <Button kind="primary" icon="check" disabled={reason !== undefined} onClick={() => setAsking(true)}>
         Approve
       </Button>
-      {reason && (
-        <p id={id} class={css.why}>
-          {reason}
-        </p>
-      )}
+      {reason && <p class={css.why}>{reason}</p>}
       {asking && <Confirm query={query} onClose={() => setAsking(false)} onChanged={onChanged} />}
     </>
   );

@@ -94,13 +94,13 @@ function columnsOf(reads: boolean, onRemove: ((name: string) => void) | undefine
       key: "path",
       title: "Partition key",
       type: "code",
-      width: 100,
+      width: 112,
       value: ({ partitionKeyPath }) => partitionKeyPath,
     },
     {
       key: "verbs",
       title: "Documents",
-      width: 215,
+      width: 240,
       value: ({ table }) => [...(table?.verbs ?? [])].join(", "),
       render: ({ table }) => (table ? [...table.verbs].join(", ") : <Badge>not published</Badge>),
     },
@@ -113,13 +113,13 @@ const RECORD: readonly Column<Row>[] = [
   {
     key: "declared",
     title: "On record",
-    width: 96,
+    width: 92,
     value: ({ Declared }) => Declared,
-    render: ({ Declared }) => <Status tone={Declared ? "good" : "neutral"}>{Declared ? "declared" : "not"}</Status>,
+    render: ({ Declared }) => <Status tone={Declared ? "good" : "neutral"}>{Declared ? "yes" : "no"}</Status>,
   },
   {
     key: "provisioned",
-    title: "In the account",
+    title: "Exists",
     width: 118,
     value: ({ provisioned }) => provisioned,
     render: ({ provisioned }) => (

@@ -1,17 +1,22 @@
 """Head items, compared with the records that they stand for: who can write to the store can change them, too."""
 
+from typing import Final
+
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.canonical import parsed_if_canonical
-from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
+from shared.provenance.hash_rule import LAST_SEQUENCE, digest, record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Strays, Target, Tip
 from shared.provenance.walk import Fault, forked, time_of
+
+MOST_STRAYS: Final = 100
 
 
 async def refuse_forged(store: ChainStore, chain: ChainKey, tip: Tip, instant: str) -> None:
     """Refuse to append from a head item that no append left.
 
-    Its time is the earliest one of the next record, and goes into what is sealed. One that lies ahead of the clock is
-    therefore believed only if the last record has it: the clock of another host may be ahead.
+    Its hash goes into what is sealed, and must be that of the last record. So does its time, as the earliest one of the
+    next record: one that lies ahead of the clock is believed only if the last record has it, since the clock of another
+    host may be ahead.
 
     Args:
         store: keeps the chain.
@@ -22,10 +27,18 @@ async def refuse_forged(store: ChainStore, chain: ChainKey, tip: Tip, instant: s
     Raises:
         WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE``; the head item is forged; the store's UNAVAILABLE.
     """
-    ahead = tip.timestamp > instant
-    if not 0 <= tip.sequence < LAST_SEQUENCE or (ahead and await last_time(store, chain, tip) != tip.timestamp):
+    if not await _is_of_last(store, chain, tip, instant):
         detail = "The chain's head item is not the one of its last record; verify the chain."
         raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail)
+
+
+async def _is_of_last(store: ChainStore, chain: ChainKey, tip: Tip, instant: str) -> bool:
+    if not 0 <= tip.sequence < LAST_SEQUENCE:
+        return False
+    last = await _last(store, chain, tip)
+    if tip.hash != (last.hash if last else "") or (last is None and tip.sequence):
+        return False
+    return tip.timestamp <= instant or tip.timestamp == (time_of(last) if last else "")
 
 
 async def time_fault(store: ChainStore, chain: ChainKey, tip: Tip) -> Fault | None:
@@ -47,10 +60,22 @@ async def stray_fault(store: ChainStore, chain: ChainKey, genesis: str, tip: Tip
                 return Fault(record.hash, forked(1))
             return Fault(here, f"{here} is there without the head item of this chain")
     for record in strays:
-        if not tip.sequence and record.sequence > 1 and _may_be_of(chain, record):
+        if not tip.sequence and not _begins(record) and _may_be_of(chain, record):
             here = record_id(record.sequence)
             return Fault(here, f"{here} is there without a head item and a first record, and may be of this chain")
     return None
+
+
+def may_be_earliest(record: ChainRecord, genesis: str) -> bool:
+    """Tell whether a record may be the earliest of a chain: it has its genesis hash, or is no chain's first record."""
+    return genesis.encode() in record.canonical or not _begins(record)
+
+
+def _begins(record: ChainRecord) -> bool:
+    """Tell whether a record is sound in itself and the first of some chain."""
+    value = parsed_if_canonical(record.canonical)
+    first = type(value) is dict and record.sequence == 1 and value.get("RecordID") == record_id(1)
+    return first and digest(record.canonical) == record.hash
 
 
 def _may_be_of(chain: ChainKey, record: ChainRecord) -> bool:
@@ -63,5 +88,13 @@ def _may_be_of(chain: ChainKey, record: ChainRecord) -> bool:
 
 async def last_time(store: ChainStore, chain: ChainKey, tip: Tip) -> str:
     """Return the time in the content of the record that a head item names, empty without."""
+    last = await _last(store, chain, tip)
+    return time_of(last) if last else ""
+
+
+async def _last(store: ChainStore, chain: ChainKey, tip: Tip) -> ChainRecord | None:
+    """Return the record that a head item names, None without."""
+    if not tip.sequence:
+        return None
     page = await store.read(chain, tip.sequence - 1, limit=1, max_bytes=1)
-    return time_of(page.records[0]) if page.records and page.records[0].sequence == tip.sequence else ""
+    return page.records[0] if page.records and page.records[0].sequence == tip.sequence else None

@@ -38,13 +38,13 @@ class _Seen:
         sequence: records seen.
         last_hash: Hash of the last one, the genesis hash at first.
         time: its own time.
-        claimed: which record claims each predecessor.
+        claimed: which record claims each predecessor, and its Hash.
     """
 
     last_hash: str
     sequence: int = 0
     time: str = ""
-    claimed: dict[str, str] = field(default_factory=dict)
+    claimed: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def load(text: str) -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ def _walked(records: Iterable[Mapping[str, Any]], seen: _Seen) -> Iterator[str]:
         if not isinstance(stored, str) or _recomputed(record, here) != stored:
             raise BrokenError(here, f"the content of {here} does not have the digest that stands as its Hash")
         _check_link(record, here, stored, seen)
-        seen.claimed[seen.last_hash] = here
+        seen.claimed[seen.last_hash] = (here, stored)
         seen.sequence += 1
         seen.last_hash = stored
         seen.time = own_time(record)
@@ -116,14 +116,13 @@ def _recomputed(record: Mapping[str, Any], here: str) -> str:
 def _check_link(record: Mapping[str, Any], here: str, stored: str, seen: _Seen) -> None:
     expected = record_id(seen.sequence + 1)
     claimed = str(record.get("PreviousHash"))
-    if claimed in seen.claimed and stored != seen.last_hash and sequence_of(here) is not None:
-        other = seen.claimed[claimed]
-        if here in (other, expected):
-            raise BrokenError(stored, f"fork: a second record claims the predecessor of {other}")
+    other, its_hash = seen.claimed.get(claimed, ("", stored))
+    if stored != its_hash:
+        raise BrokenError(stored, f"fork: a second record claims the predecessor of {other}")
     if here != expected:
         number = sequence_of(here)
         if number is not None and number <= seen.sequence:
-            raise BrokenError(here, f"{here} stands where {expected} belongs, a second time")
+            raise BrokenError(expected, f"{here} stands where {expected} belongs, a second time")
         raise BrokenError(here, f"{here} stands where {expected} belongs")
     if claimed != seen.last_hash:
         before = record_id(seen.sequence) if seen.sequence else "the genesis hash of this workspace, target and scope"

@@ -291,14 +291,36 @@ class RowStreams(Protocol):
 
 
 @runtime_checkable
+class OddPlaces(Protocol):
+    """What a chain store has besides where a forger can put records in no place: at fractions, zero, below, at text.
+
+    No other method gives them. An append is refused while one stands past the end, or before the first place.
+    """
+
+    async def misplaced(self, chain: ChainKey) -> int | None:
+        """Return the sequence that comes behind the first of them, None without any.
+
+        Args:
+            chain: which chain; one never written has none.
+
+        Returns:
+            From 1; beyond the last that there can be for one that stands behind all.
+
+        Raises:
+            WorkspaceError: as the methods of :class:`ChainStore`.
+        """
+        ...
+
+
+@runtime_checkable
 class Strays(Protocol):
     """What a chain store has besides whose records are found by way of the head item alone."""
 
     async def strays(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
         """Return records that may be the earliest of this chain and are not to be reached as such, up to 100.
 
-        Those that hold its genesis hash; and for a chain without a head those, too, that stand in a later place than
-        the first and belong to no head: whose they are only their content may tell.
+        Those that hold its genesis hash; and for a chain without a head those, too, that belong to no head and are not
+        the first record of any chain: whose they are only their content may tell.
 
         Args:
             chain: which chain. When it has a head, only records without any are given, else those of other heads, too.

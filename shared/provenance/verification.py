@@ -13,7 +13,7 @@ from shared.provenance.far_end import BOTH_ENDS, Apart, walk_to
 from shared.provenance.hash_rule import digest, genesis_hash, record_id
 from shared.provenance.heads import stray_fault, time_fault
 from shared.provenance.notes import Checkpoint, NoteError
-from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, StoredCheckpoint, Tip
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, OddPlaces, StoredCheckpoint, Tip
 from shared.provenance.records import opened
 from shared.provenance.walk import Fault, Walk, claims_of, fork_at
 
@@ -121,8 +121,10 @@ class Verifier:
         tip = await self._store.tip(chain)
         walk = Walk(genesis_hash(await self._workspace(), chain.target, chain.scope_key), signed.size if signed else 0)
         # What is appended meanwhile is left out.
-        await walk_to(self._store, chain, walk, tip.sequence, self._apart)
-        fault = await self._as_fork(chain, walk, walk.fault) or await self._end_fault(chain, walk, tip)
+        odd = await self._store.misplaced(chain) if isinstance(self._store, OddPlaces) else None
+        end = tip.sequence if odd is None else min(tip.sequence, odd - 1)
+        await walk_to(self._store, chain, walk, end, self._apart)
+        fault = await self._as_fork(chain, walk, walk.fault) or await self._end_fault(chain, walk, tip, odd)
         forked = walk.fork is not None or (fault is not None and fault.reason.startswith("fork"))
         fault = fault or walk.fork or _checkpoint_fault(walk, newest, signed, distrust)
         fault = fault or await time_fault(self._store, chain, tip)
@@ -151,21 +153,26 @@ class Verifier:
         after = 0
         while after < walk.sequence:
             page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
-            other = await asyncio.to_thread(claims_of, page.records, fault.claims)
+            other = await asyncio.to_thread(claims_of, page.records, fault)
             if not page.records or (other is not None and other <= walk.sequence):
                 return fork_at(fault, other) if other is not None else fault
             after = page.records[-1].sequence
         return fault
 
-    async def _end_fault(self, chain: ChainKey, walk: Walk, tip: Tip) -> Fault | None:
-        """Return how records and head item disagree."""
+    async def _end_fault(self, chain: ChainKey, walk: Walk, tip: Tip, odd: int | None) -> Fault | None:
+        """Return how records and head item disagree, or what stands in no place behind the end of the walk."""
+        if odd is not None and walk.sequence + 1 == odd <= tip.sequence:
+            return _in_no_place(odd)
         if walk.sequence < tip.sequence:
             missing = record_id(walk.sequence + 1)
             return Fault(missing, f"{missing} is missing: the head item counts {tip.sequence} records")
         if tip.sequence and tip.hash != walk.last_hash:
             last = record_id(tip.sequence)
             return Fault(last, f"{last} does not have the Hash that the head item names")
-        return await self._beyond(chain, walk) or await stray_fault(self._store, chain, walk.genesis, tip)
+        beyond = await self._beyond(chain, walk)
+        if beyond is None and odd is not None:
+            return _in_no_place(tip.sequence + 1)
+        return beyond or await stray_fault(self._store, chain, walk.genesis, tip)
 
     async def _beyond(self, chain: ChainKey, walk: Walk) -> Fault | None:
         """Return the fault of a record that no head counts; who appends meanwhile moves the head along."""
@@ -181,6 +188,11 @@ class Verifier:
         if not uncounted or (walk.fork is not None and walk.fork.broken_at == uncounted[0].hash):
             return walk.fork
         return _beyond_the_head(uncounted[0], walk.last_hash)
+
+
+def _in_no_place(following: int) -> Fault:
+    here = record_id(following)
+    return Fault(here, f"a record that stands in no place of the chain stands before {here}")
 
 
 def _beyond_the_head(record: ChainRecord, last_hash: str) -> Fault:

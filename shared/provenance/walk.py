@@ -21,7 +21,7 @@ class Fault:
     Attributes:
         broken_at: RecordID of the first bad record; the second record's Hash on a fork; the name of a checkpoint.
         reason: in words.
-        claims: the PreviousHash of a record that does not link; another record may claim it too.
+        claims: the PreviousHash of a record, when it is not the last sound record's Hash; another may claim it too.
         hash: the Hash of that record.
     """
 
@@ -122,24 +122,36 @@ class Walk:
             return Fault(here, f"the content of {here} does not have the digest that is stored as its Hash")
         if type(value) is not dict or "Hash" in value:
             return Fault(here, f"{here} is not stored in its canonical form")
-        if value.get("RecordID") != here:
-            return Fault(here, f"{value.get('RecordID')} stands where {here} belongs")
-        if record.sequence == self.sequence:
-            return Fault(here, f"{here} stands there twice")
-        return self._broken_link(record, value, here)
+        if value.get("PreviousHash") == self.last_hash and record.sequence == self.sequence + 1:
+            return self._misstated(record, value, here)
+        return Fault(here, self._misplaced(record, value, here), str(value.get("PreviousHash")), record.hash)
 
-    def _broken_link(self, record: ChainRecord, value: dict[str, Any], here: str) -> Fault:
-        expected = record_id(self.sequence + 1)
+    def _misplaced(self, record: ChainRecord, value: dict[str, Any], here: str) -> str:
+        """Return the reason of a record that does not follow the last sound one."""
+        if value.get("RecordID") != here:
+            return stands_for(value.get("RecordID"), here)
+        if record.sequence == self.sequence:
+            return f"{here} stands there twice"
         if record.sequence != self.sequence + 1:
-            return Fault(here, f"{here} stands where {expected} is missing")
-        if value.get("PreviousHash") != self.last_hash:
-            before = f"to {record_id(self.sequence)}" if self.sequence else "to the genesis hash of this chain"
-            return Fault(here, f"{here} does not link {before}", str(value.get("PreviousHash")), record.hash)
+            return f"{here} stands where {record_id(self.sequence + 1)} is missing"
+        return (
+            f"{here} does not link to {record_id(self.sequence) if self.sequence else 'the genesis hash of this chain'}"
+        )
+
+    def _misstated(self, record: ChainRecord, value: dict[str, Any], here: str) -> Fault:
+        """Return the fault of a record that links, and is not what it should be nonetheless."""
+        if value.get("RecordID") != here:
+            return Fault(here, stands_for(value.get("RecordID"), here))
         stored, said = record.projection, projection(value)
         differing = sorted(name for name in stored.keys() | said.keys() if stored.get(name) != said.get(name))
         if not differing:
             return Fault(here, earlier(here, self.sequence))
         return Fault(here, f"the filter fields of {here} differ from its content: {', '.join(differing)}")
+
+
+def stands_for(said: object, here: str) -> str:
+    """Return the reason of a record that says another RecordID than that of its place."""
+    return f"{said} stands where {here} belongs"
 
 
 def time_of(record: ChainRecord) -> str:
@@ -155,10 +167,11 @@ def rows_of(records: Iterable[ChainRecord]) -> Iterable[Row]:
         yield (record.sequence, record.canonical, record.hash, fields)
 
 
-def claims_of(records: Sequence[ChainRecord], claimed: str) -> int | None:
-    """Return the sequence of the first record whose PreviousHash is the claimed one, None without."""
+def claims_of(records: Sequence[ChainRecord], fault: Fault) -> int | None:
+    """Return the sequence of the first other record with the PreviousHash of a faulty one; a copy is no other."""
+    claimed = fault.claims
     for record in records:
-        if claimed.encode() in record.canonical:
+        if claimed.encode() in record.canonical and record.hash != fault.hash:
             value = parsed_if_canonical(record.canonical)
             if type(value) is dict and value.get("PreviousHash") == claimed:
                 return record.sequence

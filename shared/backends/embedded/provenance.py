@@ -1,6 +1,7 @@
 """The chain store in SQLite: create-only rows, a head row each chain, several processes."""
 
 import asyncio
+import itertools
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
@@ -12,13 +13,16 @@ from typing import Any
 from shared.backends.embedded.faults import answering
 from shared.backends.embedded.provenance_scan import count, matching, page_of
 from shared.backends.embedded.provenance_schema import (
+    IN_PLACE,
     RECORD_COLUMNS,
     ROW_COLUMNS,
     SCHEMA,
     STRAYS,
+    BarredError,
     chain_number,
     forgiving,
     insert,
+    misplaced,
     read_tip,
     record_of,
     tip_of,
@@ -28,6 +32,7 @@ from shared.backends.embedded.sqlite import Database
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.event_log import EventLog
+from shared.provenance.heads import MOST_STRAYS, may_be_earliest
 from shared.provenance.ports import (
     ChainKey,
     ChainRecord,
@@ -96,9 +101,11 @@ class SqliteChainStore:
             try:
                 tip = insert(connection, chain, records)
             except sqlite3.IntegrityError as error:
-                if "sequence" not in str(error):
+                if misplaced(connection, chain) is None:
                     raise TipMovedError from error
-                # The head is as expected, and a record stands in the place: it does not go away by trying again.
+                # It may be the one in the way, and is nowhere to be found.
+                raise _unavailable("a record stands in no place of this chain; verify the chain") from error
+            except BarredError as error:
                 raise _unavailable("a record stands past the end of this chain; verify the chain") from error
             committing = True
             return tip
@@ -112,17 +119,19 @@ class SqliteChainStore:
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> Page:
         """Return records by ascending sequence."""
-        sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence > ? ORDER BY sequence"  # noqa: S608  column names
+        sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence > ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608  column names
 
         def work(connection: sqlite3.Connection) -> Page:
-            rows = connection.execute(sql, (chain_number(connection, chain), after))
+            rows = connection.execute(sql, (chain_number(connection, chain), max(after, 0)))
             return page_of(rows, limit, max_bytes, whole_sequences=True)
 
         return await self._read(work)
 
     async def stream(self, chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
         """Hand the rows of a window to a function."""
-        sql = f"SELECT {ROW_COLUMNS} FROM records WHERE chain = ? AND sequence BETWEEN ? AND ? ORDER BY sequence"  # noqa: S608  column names
+        where = f"chain = ? AND sequence BETWEEN ? AND ? AND {IN_PLACE}"
+        where = f"chain = ? AND sequence BETWEEN ? AND ? AND {IN_PLACE}"
+        sql = f"SELECT {ROW_COLUMNS} FROM records WHERE {where} ORDER BY sequence"  # noqa: S608  column names
 
         def read(connection: sqlite3.Connection) -> None:
             with closing(connection.execute(sql, (chain_number(connection, chain), first, last))) as rows:
@@ -145,10 +154,10 @@ class SqliteChainStore:
 
     async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         """Return the stored hashes alone."""
-        sql = "SELECT hash FROM records WHERE chain = ? AND sequence > ? ORDER BY sequence LIMIT ?"
+        sql = f"SELECT hash FROM records WHERE chain = ? AND sequence > ? AND {IN_PLACE} ORDER BY sequence LIMIT ?"  # noqa: S608  column names
 
         def work(connection: sqlite3.Connection) -> list[str]:
-            rows = connection.execute(sql, (chain_number(connection, chain), after, limit))
+            rows = connection.execute(sql, (chain_number(connection, chain), max(after, 0), limit))
             return [str(row[0]) for row in rows]
 
         return await self._read(work)
@@ -178,7 +187,8 @@ class SqliteChainStore:
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
         """Return the records with one of these append ids, or amendment ids."""
         marks = ", ".join("?" * len(values))
-        sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND {_RECORDS_BY[by]} IN ({marks})"  # noqa: S608  column names
+        where = f"chain = ? AND {_RECORDS_BY[by]} IN ({marks}) AND +sequence > 0 AND {IN_PLACE}"
+        sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE {where}"  # noqa: S608  column names
 
         def work(connection: sqlite3.Connection) -> list[ChainRecord]:
             rows = connection.execute(sql, (chain_number(connection, chain), *values))
@@ -186,13 +196,18 @@ class SqliteChainStore:
 
         return await self._read(work) if values else []
 
+    async def misplaced(self, chain: ChainKey) -> int | None:
+        """Return the place behind the first record that stands in none; one look at an index of the chain."""
+        with answering(CODE, "the audit log"):
+            return await self._walking.read(lambda connection: misplaced(connection, chain))
+
     async def strays(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
         """Return earliest records that a missing or renamed head no longer leads to."""
 
         def work(connection: sqlite3.Connection) -> list[ChainRecord]:
             names = {"genesis": genesis.encode(), "chain": chain_number(connection, chain)}
-            rows = connection.execute(STRAYS, names)
-            return [record_of(row) for row in rows]
+            records = map(record_of, connection.execute(STRAYS, names))
+            return list(itertools.islice((one for one in records if may_be_earliest(one, genesis)), MOST_STRAYS))
 
         return await self._read(work)
 

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from shared.backends.embedded.provenance_schema import COLUMNS, RECORD_COLUMNS, record_of
+from shared.backends.embedded.provenance_schema import COLUMNS, IN_PLACE, RECORD_COLUMNS, record_of
 from shared.provenance.ports import ChainRecord, Filters, Page
 
 _LAST = 2**62
@@ -52,7 +52,7 @@ def count(connection: sqlite3.Connection, chain: int, filters: Filters, most: in
 
 def _where(connection: sqlite3.Connection, chain: int, filters: Filters) -> tuple[str, list[Any]]:
     first, last = _window(connection, chain, filters)
-    conditions = ["chain = ?", "sequence BETWEEN ? AND ?"]
+    conditions = ["chain = ?", "sequence BETWEEN ? AND ?", IN_PLACE]
     values: list[Any] = [chain, first, last]
     for name, value in filters.equal.items():
         # Told that it is rare, SQLite takes the index; by itself it walks the chain, since a window is asked for too.
@@ -84,11 +84,15 @@ def _window(connection: sqlite3.Connection, chain: int, filters: Filters) -> tup
 def _first_from(connection: sqlite3.Connection, chain: int, instant: str, *, strict: bool) -> int:
     """Return the lowest sequence whose timestamp is an instant (strict: after it) or later; else one past the end."""
     low = 1
-    high = (connection.execute("SELECT max(sequence) FROM records WHERE chain = ?", (chain,)).fetchone()[0] or 0) + 1
+    newest = f"SELECT sequence FROM records WHERE chain = ? AND {IN_PLACE} ORDER BY sequence DESC LIMIT 1"  # noqa: S608
+    row = connection.execute(newest, (chain,)).fetchone()
+    high = max(0, row[0] if row else 0) + 1
     while low < high:
         middle = (low + high) // 2
         # The nearest record at or above: a chain that somebody cut has gaps.
-        sql = "SELECT timestamp FROM records WHERE chain = ? AND sequence >= ? ORDER BY sequence LIMIT 1"
+        sql = (
+            f"SELECT timestamp FROM records WHERE chain = ? AND sequence >= ? AND {IN_PLACE} ORDER BY sequence LIMIT 1"  # noqa: S608
+        )
         (stored,) = connection.execute(sql, (chain, middle)).fetchone()
         found = stored if isinstance(stored, str) else ""
         if found > instant or (found == instant and not strict):

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from shared.provenance.hash_rule import LAST_SEQUENCE
 from shared.provenance.ports import PROJECTED, ChainKey, ChainRecord, Tip
 
 COLUMNS: Final = {
@@ -28,8 +29,8 @@ CREATE TABLE IF NOT EXISTS chains (
   timestamp TEXT NOT NULL, UNIQUE (target, scope)
 );
 CREATE TABLE IF NOT EXISTS records (
-  chain INTEGER NOT NULL, sequence INTEGER NOT NULL CHECK (sequence > 0), append_id TEXT NOT NULL,
-  canonical BLOB NOT NULL, hash TEXT NOT NULL,
+  chain INTEGER NOT NULL, sequence INTEGER NOT NULL CHECK (typeof(sequence) = 'integer' AND sequence > 0),
+  append_id TEXT NOT NULL, canonical BLOB NOT NULL, hash TEXT NOT NULL,
   timestamp TEXT, user_id TEXT, action_type TEXT, entity_type TEXT, entity_id TEXT,
   reason_category TEXT, status TEXT, amendment_id TEXT,
   PRIMARY KEY (chain, sequence)
@@ -63,24 +64,46 @@ _AT_ONCE: Final = 16
 """Rows of one statement: Python's lock is let go once for all of them, while requests are worked on."""
 _INSERT_ONE: Final = _INSERT + _MARKS
 _INSERT_MANY: Final = _INSERT + ", ".join([_MARKS] * _AT_ONCE)
+IN_PLACE: Final = f"typeof(sequence) = 'integer' AND +sequence <= {LAST_SEQUENCE}"
+"""A record stands in a place that records have; the caller bounds it from below. Older files take others, too.
+
+The sign keeps SQLite from taking this bound, that all records keep, for the one to search by.
+"""
+_PLACE: Final = (
+    f"CASE WHEN sequence IS NULL OR sequence < 1 THEN 1 WHEN {IN_PLACE} THEN sequence "
+    f"WHEN sequence < {LAST_SEQUENCE} THEN CAST(sequence AS INTEGER) + 1 ELSE {LAST_SEQUENCE + 1} END"
+)
+"""The place of a record; of one that stands in none, the place behind it."""
+MISPLACED: Final = f"""
+SELECT {_PLACE} FROM records WHERE chain = ? AND (sequence IS NULL OR +sequence < 1 OR NOT ({IN_PLACE}))
+ORDER BY sequence LIMIT 1
+"""  # noqa: S608  column names
+"""The place behind the first record of a chain that stands in none."""
+_BARRED: Final = (
+    "SELECT EXISTS (SELECT 1 FROM records WHERE chain = :chain AND sequence > :last) "
+    "OR EXISTS (SELECT 1 FROM records WHERE chain = :chain AND sequence < 1)"
+)
 STRAYS: Final = f"""
 WITH RECURSIVE kept (number) AS (
   SELECT min(chain) FROM records
   UNION ALL SELECT (SELECT min(chain) FROM records WHERE chain > number) FROM kept WHERE number IS NOT NULL
 )
-SELECT {RECORD_COLUMNS} FROM kept JOIN records
+SELECT {_PLACE}, {RECORD_COLUMNS.partition(", ")[2]} FROM kept JOIN records
   ON chain = number AND sequence = (SELECT min(sequence) FROM records WHERE chain = number)
 WHERE instr(CAST(canonical AS BLOB), :genesis) AND number <> :chain
     AND (:chain = 0 OR number NOT IN (SELECT chain FROM chains))
-  OR :chain = 0 AND sequence > 1 AND number NOT IN (SELECT chain FROM chains)
+  OR :chain = 0 AND number NOT IN (SELECT chain FROM chains)
 ORDER BY sequence
-LIMIT 100
 """  # noqa: S608  column names
 """The earliest records of chains, found by a step for each chain, that may be those of a chain.
 
-They hold its genesis hash and belong to no head, or to another one; where it has no head, those also that begin with a
-later place and belong to none.
+They hold its genesis hash and belong to no head, or to another one; where it has no head, all those also that belong
+to none.
 """
+
+
+class BarredError(Exception):
+    """A record stands where the chain would grow past it; it does not go away by trying again."""
 
 
 def record_of(row: Sequence[Any]) -> ChainRecord:
@@ -97,6 +120,12 @@ def chain_number(connection: sqlite3.Connection, key: ChainKey) -> int:
     return 0 if row is None else int(row[0])
 
 
+def misplaced(connection: sqlite3.Connection, key: ChainKey) -> int | None:
+    """Return the place behind the first record that stands in no place, None without one."""
+    row = connection.execute(MISPLACED, (chain_number(connection, key),)).fetchone()
+    return None if row is None else int(row[0])
+
+
 def read_tip(connection: sqlite3.Connection, key: ChainKey) -> Tip:
     """Return what the head row says."""
     sql = "SELECT sequence, hash, timestamp FROM chains WHERE target = ? AND scope = ?"
@@ -106,7 +135,7 @@ def read_tip(connection: sqlite3.Connection, key: ChainKey) -> Tip:
 
 def tip_of(row: Sequence[Any]) -> Tip:
     """Return the tip that a head's sequence, hash and timestamp say; what a forger spoilt counts as missing."""
-    sequence = row[0] if type(row[0]) is int else 0
+    sequence = row[0] if type(row[0]) is int and row[0] > 0 else 0
     return Tip(sequence, _text(row[1]), _text(row[2]), str(row[0]))
 
 
@@ -139,7 +168,8 @@ def insert(connection: sqlite3.Connection, key: ChainKey, records: Sequence[Chai
     """Write records and the head within the caller's transaction.
 
     Raises:
-        sqlite3.IntegrityError: a sequence, an append id or a decision exists.
+        sqlite3.IntegrityError: an append id or a decision exists.
+        BarredError: a record stands past the end of the chain, or before its first place.
     """
     last = records[-1]
     tip = Tip(last.sequence, last.hash, last.projection["Timestamp"], str(last.sequence))
@@ -150,6 +180,8 @@ def insert(connection: sqlite3.Connection, key: ChainKey, records: Sequence[Chai
     )
     values = (key.target, key.scope_key, tip.sequence, tip.hash, tip.timestamp)
     chain = connection.execute(sql, values).fetchone()[0]
+    if connection.execute(_BARRED, {"chain": chain, "last": records[0].sequence - 1}).fetchone()[0]:
+        raise BarredError
     rows = [_row(chain, record) for record in records]
     for some in itertools.batched(rows, _AT_ONCE, strict=False):
         if len(some) == _AT_ONCE:

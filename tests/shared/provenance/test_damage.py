@@ -49,7 +49,11 @@ def _unbound(connection: sqlite3.Connection) -> None:
     """Make the table anew without its constraints, columns keep their types."""
     (text,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'records'").fetchone()
     connection.execute("ALTER TABLE records RENAME TO kept")
-    free = text.replace("NOT NULL", "").replace("CHECK (sequence > 0)", "").replace("WITHOUT ROWID", "")
+    free = (
+        text.replace("NOT NULL", "")
+        .replace("CHECK (typeof(sequence) = 'integer' AND sequence > 0)", "")
+        .replace("WITHOUT ROWID", "")
+    )
     connection.execute(free.replace(",\n  PRIMARY KEY (chain, sequence)", ""))
     connection.execute("INSERT INTO records SELECT * FROM kept")
     connection.execute("DROP TABLE kept")

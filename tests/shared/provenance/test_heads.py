@@ -56,7 +56,7 @@ async def test_no_record_is_sealed_with_a_forged_time(plant: Ledger, time: str) 
     assert len(await plant.records(PLATFORM)) == COUNT
 
 
-@pytest.mark.parametrize("sequence", [2**63 - 1, LAST_SEQUENCE, -(2**63)])
+@pytest.mark.parametrize("sequence", [2**63 - 1, LAST_SEQUENCE, -1, -(2**63)])
 async def test_a_head_beyond_all_record_ids_is_refused(plant: Ledger, sequence: int) -> None:
     """No record gets a RecordID of thirteen digits, and no number fails in the database."""
     change(plant, f"UPDATE chains SET sequence = {sequence}")
@@ -64,10 +64,40 @@ async def test_a_head_beyond_all_record_ids_is_refused(plant: Ledger, sequence: 
     assert not (await plant.verify(PLATFORM)).chain_valid
 
 
-@pytest.mark.parametrize("sequence", [COUNT - 1, 0])
-async def test_a_record_in_the_next_place_is_refused_at_once(plant: Ledger, sequence: int) -> None:
-    """What stands past the head does not go away by trying again."""
+@pytest.mark.parametrize("sequence", [-(2**63), -1, 0])
+async def test_a_head_before_the_first_record_has_no_record_id(plant: Ledger, sequence: int) -> None:
+    """Such a head counts nothing: the first record stands past it."""
     change(plant, f"UPDATE chains SET sequence = {sequence}")
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
+
+
+HASH_OF_FIRST = f"(SELECT hash FROM records WHERE sequence = 1 AND chain = (SELECT chain FROM chains {OF_PLATFORM}))"
+
+
+@pytest.mark.parametrize("said", ["'x'", "''", f"'{'0' * 64}'", HASH_OF_FIRST])
+async def test_no_record_is_sealed_with_a_forged_hash(plant: Ledger, said: str) -> None:
+    """A hash that the last record does not have keeps the chain from growing, and does no harm once it is mended."""
+    true = (await plant.records(PLATFORM))[-1].hash
+    change(plant, f"UPDATE chains SET hash = {said}")
+    assert "head item" in await refused(plant)
+    change(plant, f"UPDATE chains SET hash = '{true}'")
+    await plant.events.write(PLATFORM, "editor", event(9))
+    assert (await plant.verify(PLATFORM)).chain_valid
+
+
+async def test_a_forged_hash_is_met_by_who_appended_before(plant: Ledger) -> None:
+    """Who knows the tip reads the head anew when it is another one."""
+    await plant.events.write(PLATFORM, "editor", event(8))
+    change(plant, "UPDATE chains SET hash = 'x'")
+    assert "head item" in await refused(plant)
+    assert len(await plant.records(PLATFORM)) == COUNT + 1
+
+
+async def test_a_record_in_the_next_place_is_refused_at_once(plant: Ledger) -> None:
+    """What stands past the head does not go away by trying again."""
+    last = f"(SELECT hash FROM records WHERE chain = chains.chain AND sequence = {COUNT - 1})"
+    change(plant, f"UPDATE chains SET sequence = {COUNT - 1}, hash = {last}")
     assert "past the end" in await refused(plant)
 
 
@@ -93,6 +123,38 @@ async def test_records_without_head_and_first_record_are_found(plant: Ledger, go
         assert "without a head item and a first record" in verdict.reason
     assert (await plant.verify(BATCH)).chain_valid
     assert (await plant.verify(ChainKey(Target.DOMAIN_AMENDMENTS, "other"))).empty
+
+
+RENUMBERED = {
+    "two changed places": (
+        "UPDATE records SET sequence = 99 WHERE sequence = 1 AND chain = @",
+        "UPDATE records SET sequence = 1 WHERE sequence = 2 AND chain = @",
+        "UPDATE records SET sequence = 2 WHERE sequence = 99 AND chain = @",
+    ),
+    "one left, renumbered": (
+        "DELETE FROM records WHERE sequence <> 3 AND chain = @",
+        "UPDATE records SET sequence = 1 WHERE chain = @",
+    ),
+    "the first moved on": (
+        f"UPDATE records SET sequence = {COUNT + 1} WHERE sequence = 1 AND chain = @",
+        "UPDATE records SET sequence = 1 WHERE sequence = 2 AND chain = @",
+    ),
+    "the first edited": (
+        "DELETE FROM records WHERE sequence > 1 AND chain = @",
+        "UPDATE records SET canonical = CAST(replace(canonical, 'editor', 'nobody') AS BLOB) WHERE chain = @",
+        """UPDATE records SET canonical = CAST(replace(canonical, 'Hash":"', 'Hash":"0') AS BLOB) WHERE chain = @""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RENUMBERED)
+async def test_records_without_head_are_found_in_any_place(plant: Ledger, name: str) -> None:
+    """A chain whose head was taken away is not empty when its records changed places as well."""
+    statements = [one.replace("@", f"(SELECT chain FROM chains {OF_PLATFORM})") for one in RENUMBERED[name]]
+    plant.tamper(lambda file: file.executescript(";".join([*statements, f"DELETE FROM chains {OF_PLATFORM}"])))
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
+    assert (await plant.verify(BATCH)).chain_valid
 
 
 async def test_corrections_without_head_and_first_record_are_found_in_their_scope(plant: Ledger) -> None:

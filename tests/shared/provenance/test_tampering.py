@@ -208,6 +208,49 @@ async def test_a_fork_is_found(plant: Ledger, tampering: Tampering) -> None:
     assert "predecessor of 000000000005" in verdict.reason
 
 
+def copied_past_the_end(connection: sqlite3.Connection) -> None:
+    """Put a copy of the third record past the last."""
+    names = [row[1] for row in connection.execute("PRAGMA table_info(records)")]
+    copied = ", ".join({"sequence": "10", "append_id": "'copy'"}.get(name, name) for name in names)
+    connection.execute(f"INSERT INTO records SELECT {copied} FROM records WHERE chain = {CHAIN} AND sequence = 3")
+
+
+def forked_past_the_end(connection: sqlite3.Connection) -> None:
+    """Put another story of the third record past the last."""
+    copied_past_the_end(connection)
+    (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 3").fetchone()
+    put(connection, 10, json.loads(text) | {"Description": "the other story"})
+
+
+def counted(connection: sqlite3.Connection) -> None:
+    """Have the head name the record past the end."""
+    row = f"FROM records WHERE chain = chains.chain AND sequence = 10) {OF_PLATFORM}"
+    connection.execute(f"UPDATE chains SET sequence = 10, hash = (SELECT hash {row}")
+
+
+OF_PLATFORM = "WHERE target = 'PlatformConfig'"
+
+
+@pytest.mark.parametrize("head", [lambda _: None, counted], ids=["head as it was", "head moved"])
+@pytest.mark.parametrize("tampering", [copied_past_the_end, forked_past_the_end], ids=["copy", "fork"])
+async def test_a_copy_is_no_fork_here_and_offline(
+    plant: Ledger, tampering: Tampering, head: Tampering, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A copied record is named by its place, a second story by its Hash, wherever the head ends, by both verifiers."""
+    await plant.checkpoints.make(PLATFORM)
+    plant.tamper(tampering)
+    plant.tamper(head)
+    last = (await plant.records(PLATFORM))[-1]
+    fork = tampering is forked_past_the_end
+    broken_at = last.hash if fork else record_id(10)
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, fork, broken_at)
+    assert await offline(plant) == 1
+    said = capsys.readouterr().out
+    assert f"broken at {broken_at}:" in said
+    assert ("fork" in said) == fork
+
+
 async def test_a_broken_record_goes_before_a_fork(plant: Ledger) -> None:
     """With a fork beside the chain and a record edited later, the record is named and the fork is told."""
     plant.tamper(fork_beside)
@@ -274,9 +317,7 @@ async def test_the_offline_verifier_finds_what_shows_in_an_export(
     await plant.checkpoints.make(PLATFORM)
     tampering, broken_at, _ = MATRIX[name]
     plant.tamper(tampering)
-    broken_at = {"last rewritten": "checkpoint", "swapped": record_id(5), "duplicated": record_id(5)}.get(
-        name, broken_at
-    )
+    broken_at = {"last rewritten": "checkpoint", "swapped": record_id(5)}.get(name, broken_at)
     assert (await offline(plant)) == 1
     assert f"broken at {broken_at}:" in capsys.readouterr().out
 

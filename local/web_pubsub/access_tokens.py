@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
 
 import jwt
 
@@ -61,10 +61,31 @@ def issue_token(
 
 
 def _is_for(audience: str, host: str, target: str) -> bool:
-    parts = urlsplit(audience)
-    path = target.partition("?")[0]
-    meant = f"{parts.path}?{parts.query}" if parts.query else parts.path
-    return parts.scheme in _SCHEMES and parts.netloc.lower() == host and meant in {target, path}
+    """Compare what two addresses mean, not how they are written.
+
+    Clients sign an address before their HTTP library writes it anew: an apostrophe or a comma is escaped in one and
+    plain in the other (RFC 3986 section 6.2.2).
+    """
+    try:
+        parts = urlsplit(audience)
+    except ValueError:
+        return False
+    path, _, query = target.partition("?")
+    return (
+        parts.scheme in _SCHEMES
+        and parts.netloc.lower() == host
+        and _segments(parts.path) == _segments(path)
+        and (not parts.query or _parameters(parts.query) == _parameters(query))
+    )
+
+
+def _segments(path: str) -> list[bytes]:
+    return [unquote_to_bytes(segment) for segment in path.split("/")]
+
+
+def _parameters(query: str) -> list[tuple[str, str]]:
+    # Bytes that are not UTF-8 must stay what they are, or two addresses could look like one.
+    return parse_qsl(query, keep_blank_values=True, errors="surrogateescape")
 
 
 def _refused(detail: str) -> WorkspaceError:

@@ -144,7 +144,7 @@ class _Reading:
         wanted = sorted(hour for hour in known if first <= hour < self._end)
         copies = await asyncio.to_thread(Copies, self._engine)
         while wanted:
-            block = [hour for hour in wanted if hour < wanted[0] + BLOCK_HOURS * HOUR]
+            block = [hour for hour in wanted if hour - wanted[0] < BLOCK_HOURS * HOUR]
             wanted = wanted[len(block) :]
             await self._fetch_around(block, known)
             files = [file for local in self._local.values() for file in local.files]
@@ -199,7 +199,7 @@ class _Reading:
     def _within(self, hour: datetime) -> str:
         """Return the condition that holds for rows of an hour that lie in the range; most hours lie in it whole."""
         since = f"timestamp >= {_instant(self._start)}" if self._start > hour else "true"
-        until = f"timestamp < {_instant(self._end)}" if self._end < _moved(hour, HOUR) else "true"
+        until = f"timestamp < {_instant(self._end)}" if self._end - hour < HOUR else "true"
         return f"{since} AND {until}"
 
 

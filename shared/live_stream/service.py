@@ -107,17 +107,27 @@ class LiveStream:
             How many were closed.
 
         Raises:
-            WorkspaceError: UNAVAILABLE: the service, or the store of credentials, does not answer.
+            WorkspaceError: what kept a stream from being judged or closed, after all others were; UNAVAILABLE: the
+                service does not say which streams there are.
         """
-        ended = 0
+        ended, failures = 0, list[WorkspaceError]()
         async for reader in self._service.readers(ALL_STREAMS):
-            reason = await self._lapsed(reader)
-            if reason:
-                await self._service.disconnect(reader.connection_id, reason)
-                ended += 1
+            try:
+                ended += await self._end_if_lapsed(reader)
+            except WorkspaceError as error:
+                failures.append(error)
         if ended:
             _LOGGER.info("streams whose token does not hold any more are closed", extra=fields(count=ended))
+        if failures:
+            _LOGGER.warning("streams could not be judged or closed", extra=fields(count=len(failures)))
+            raise failures[0]
         return ended
+
+    async def _end_if_lapsed(self, reader: Reader) -> bool:
+        reason = await self._lapsed(reader)
+        if reason:
+            await self._service.disconnect(reader.connection_id, reason)
+        return bool(reason)
 
     async def _lapsed(self, reader: Reader) -> str:
         try:

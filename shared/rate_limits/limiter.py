@@ -135,7 +135,9 @@ class RateLimiter:
             _LOG.warning("rate limits are not shared now: %s", error.detail)
             lease, seconds = Lease("", budget.requests, 0, 0, at + WINDOW_SECONDS), OUTAGE_SECONDS
             at = self._clock()
-        account.lease, account.used, account.ends = lease, 0, at + seconds
+        # Who waits as long as was told finds the budget asked for again, not an empty slice of the second before.
+        ends = at + seconds if lease.granted else min(at + seconds, lease.frees_at)
+        account.lease, account.used, account.ends = lease, 0, ends
         return lease
 
     def _standing(self, account: _Account, budget: Budget) -> Standing:
@@ -143,7 +145,7 @@ class RateLimiter:
         if lease is None:
             return Standing(budget, budget.requests, WINDOW_SECONDS)
         seconds = math.ceil(lease.frees_at - self._clock())
-        return Standing(budget, max(0, lease.left + account.unused()), min(max(1, seconds), WINDOW_SECONDS))
+        return Standing(budget, max(0, lease.left + account.unused()), max(1, seconds))
 
     def _account(self, principal: str) -> _Account:
         account = self._accounts.get(principal)

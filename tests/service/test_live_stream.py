@@ -1,6 +1,8 @@
 """The live stream over WebSocket."""
 
 import asyncio
+import os
+import sys
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -239,6 +241,27 @@ async def test_a_revoked_token_ends_its_streams(service: Service) -> None:
             with pytest.raises(ConnectionClosed):
                 await asyncio.wait_for(client.recv(), 15)
     assert (await refusal(link)).status_code == 401
+
+
+async def test_a_disabled_member_ends_no_later_than_others(own_service: Service, tmp_path: Path) -> None:
+    """Streams of a disabled member and of a revoked token end side by side, and each is told why."""
+    service = own_service.start()
+    bearer = token(service, "viewer@t")
+    link = service.caller("editor@t").get("/oi-api/live-stream/negotiate").json()["url"]
+    document = tmp_path / "disabled.yaml"
+    text = (Path(__file__).parent / "workspace.yaml").read_text(encoding="utf-8")
+    document.write_text(text.replace("role: Editor}", "role: Editor, enabled: false}"), encoding="utf-8")
+    async with listening(link) as one, listening(link) as two, listening(stream_url(service), bearer) as three:
+        command = ["-m", "shared.commands.workspace", "apply", str(document), "--as", "admin@t"]
+        environment = os.environ | {"DATA_DIR": str(service.data_dir)}
+        applied = await asyncio.create_subprocess_exec(sys.executable, *command, env=environment)
+        assert await applied.wait() == 0
+        assert service.caller("viewer@t").delete(f"/workspace/api/keys/jwt/{token_id(bearer)}").status_code == 204
+        for client in (one, two, three):
+            with pytest.raises(ConnectionClosed) as closed:
+                await asyncio.wait_for(client.recv(), 20)
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.reason
 
 
 async def test_a_listener_that_does_not_read_is_given_up(service: Service) -> None:

@@ -184,6 +184,7 @@ def _key_policy(access_key: str) -> Any:
     import jwt  # noqa: PLC0415  see _connect
     from azure.core.pipeline import PipelineRequest  # noqa: PLC0415  see _connect
     from azure.core.pipeline.policies import SansIOHTTPPolicy  # noqa: PLC0415  see _connect
+    from yarl import URL  # noqa: PLC0415  see _connect
 
     class KeyPolicy(SansIOHTTPPolicy[Any, Any]):
         """Adds ``Authorization`` with a token for the call's URL (HS256 over the key)."""
@@ -196,7 +197,9 @@ def _key_policy(access_key: str) -> Any:
             url, moment = request.http_request.url, time.monotonic()
             until, header = self._known.get(url, (0.0, ""))
             if moment >= until:
-                token = jwt.encode({"aud": url, "exp": time.time() + _TOKEN_SECONDS}, access_key, algorithm="HS256")
+                # The SDK escapes more than the transport sends; the audience is what the service will read.
+                claims = {"aud": str(URL(url)), "exp": time.time() + _TOKEN_SECONDS}
+                token = jwt.encode(claims, access_key, algorithm="HS256")
                 until, header = moment + _TOKEN_REUSED_SECONDS, f"Bearer {token}"
                 if len(self._known) >= _MOST_TOKENS:
                     self._known.clear()

@@ -140,6 +140,21 @@ async def test_the_server_closes_clients(
     assert not await plain.user_exists("anna")
 
 
+@pytest.mark.parametrize(
+    "reason", ["member's gone", "a+b & c=d; 100%", "läuft ab: 期限切れ 🔒", "%27 is no apostrophe", "a,b!(c)*~'", "?/#"]
+)
+async def test_any_reason_is_told(
+    running: Running, plain: WebPubSubServiceClient, join: Connect, *, reason: str
+) -> None:
+    """A client is closed with the reason as it was given, however the SDK and its transport escape it."""
+    client = await join()
+    await plain.close_connection(connection_id(running, client), reason=reason)
+    with pytest.raises(ConnectionClosed) as closed:
+        await client.recv()
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.reason == reason
+
+
 async def test_excluded_clients_stay_open(running: Running, plain: WebPubSubServiceClient, join: Connect) -> None:
     """Closing all clients but some leaves those connected."""
     stays, goes = await join(), await join()

@@ -1,7 +1,7 @@
 """Reading the archive: ranges, order, and messages that came more than once."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,18 @@ async def test_a_range_includes_its_start_and_not_its_end(tmp_path: Path) -> Non
     assert [row["timestamp"] for row in await rows(store)] == sorted(times)
     assert await rows(store, "rig", NOON + 3 * HOUR, NOON + DAY) == []
     assert await rows(store, "nobody") == []
+
+
+async def test_the_first_and_the_last_instants(tmp_path: Path) -> None:
+    """Rows are read at both ends of the calendar, and the end of a range is left out there, too."""
+    store = folder_store(tmp_path)
+    first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    micro = timedelta(microseconds=1)
+    times = [first, first + DAY, last - DAY, last - HOUR, last - micro, last]
+    await Archive(store).run([event(number, at=at) for number, at in enumerate(times, 1)])
+    assert [row["timestamp"] for row in await rows(store, "rig", first, last)] == times[:-1]
+    assert [row["timestamp"] for row in await rows(store, "rig", last - HOUR, last)] == times[3:5]
+    assert [row["timestamp"] for row in await rows(store, "rig", first, first + DAY)] == [first]
 
 
 async def test_stretches_tell_what_there_is(tmp_path: Path) -> None:

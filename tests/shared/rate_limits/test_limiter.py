@@ -62,6 +62,30 @@ async def test_budget_is_exact(store: SqliteLeaseStore) -> None:
     assert await call(limiter)
 
 
+@pytest.mark.parametrize("pause", [0.0, 0.3, 0.7, 60.4])
+@pytest.mark.parametrize("before", [0.0, 0.4, 59.9])
+async def test_who_waits_as_told_is_let_in(store: SqliteLeaseStore, before: float, pause: float) -> None:
+    """A client that comes again after exactly the seconds that it was told is let in, whoever asked meanwhile."""
+    clock = Clock()
+    first, second = RateLimiter(store, clock), RateLimiter(store, clock)
+    assert await call(first)
+    clock.now += before
+    while await call(first):
+        pass
+    clock.now += pause
+    for limiter in (first, second):
+        async with limiter.admission("p", FREE) as admission:
+            if admission.refusal is not None:
+                told = int(str(admission.refusal.members["retryAfter"]))
+                assert f";t={told}" in admission.headers["RateLimit"]
+                # Another request of the same caller, shortly before it is time.
+                comes_at = clock.now + told
+                clock.now = max(clock.now, comes_at - 1.01)
+                assert not await call(second)
+                clock.now = comes_at
+                assert await call(limiter)
+
+
 async def test_concurrency_is_bounded_across_instances(store: SqliteLeaseStore) -> None:
     """A principal has no more requests at work than allowed, also those at work elsewhere; one that ends makes room."""
     clock = Clock()

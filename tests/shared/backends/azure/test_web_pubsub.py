@@ -30,7 +30,7 @@ class Wire:
         """Answer one call."""
         token = request.headers["Authorization"].removeprefix("Bearer ")
         audience = jwt.decode(token, KEY, algorithms=["HS256"], options={"verify_aud": False})["aud"]
-        assert audience == str(request.url)
+        assert audience == f"http://{request.host}{request.raw_path}"
         self.asked.append((request.method, request.path, await request.read(), request.headers.get("Content-Type", "")))
         if self.pages:
             return web.json_response(self.pages.pop(0))
@@ -124,6 +124,14 @@ async def test_closing_what_is_gone(service: WebPubSub, wire: Wire) -> None:
     wire.status = 404
     await service.disconnect("c", "why")
     assert wire.asked[0][:2] == ("DELETE", "/api/hubs/live/connections/c")
+
+
+@pytest.mark.parametrize("reason", ["member's gone", "läuft ab: 期限切れ 🔒", "a+b & c=d; 100% (x)*~!,"])
+async def test_closing_for_any_reason(service: WebPubSub, wire: Wire, reason: str) -> None:
+    """What a call is signed for is the address as it is sent."""
+    wire.status = 204
+    await service.disconnect("c", reason)
+    assert len(wire.asked) == 1
 
 
 async def test_links(service: WebPubSub) -> None:

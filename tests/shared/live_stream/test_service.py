@@ -1,0 +1,83 @@
+"""Ending streams whose listener may not listen any more."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+
+from shared.auth.principals import Principal
+from shared.catalog.snapshot import Catalog
+from shared.errors import Kind, WorkspaceError
+from shared.live_stream.audience import Audience
+from shared.live_stream.credentials import Listener
+from shared.live_stream.ports import Reader
+from shared.live_stream.service import LiveStream
+
+FOREVER = datetime(9000, 1, 1, tzinfo=UTC)
+
+
+class Streams:
+    """A message service that has streams, and does not close some of them."""
+
+    def __init__(self, members: list[str], stuck: set[str]) -> None:
+        self.open = members
+        self.stuck = stuck
+        self.closed: dict[str, str] = {}
+
+    async def readers(self, group: str) -> AsyncIterator[Reader]:
+        """Give the streams; each is of the member that it is named for."""
+        assert group == "_streams"
+        for member in self.open:
+            yield Reader(member, Listener(member, "token", FOREVER).name)
+
+    async def disconnect(self, connection_id: str, reason: str) -> None:
+        """Close a stream, or fail."""
+        if connection_id in self.stuck:
+            raise WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "The message service refuses this.")
+        self.closed[connection_id] = reason
+
+    async def publish(self, group: str, text: bytes) -> None:
+        """Take no messages."""
+        raise AssertionError(group, text)
+
+    async def has_readers(self, group: str) -> bool:
+        """Say that somebody listens."""
+        return bool(group)
+
+    async def link(self, user: str, expires_at: datetime) -> str:
+        """Make no links."""
+        raise AssertionError(user, expires_at)
+
+    async def close(self) -> None:
+        """Have nothing to close."""
+
+
+async def _resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:
+    """Refuse everybody, and do not know about some."""
+    if member_id.startswith("unknown"):
+        raise WorkspaceError(Kind.UNAVAILABLE, "STORE_UNAVAILABLE", "The store does not answer.")
+    raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", f"{member_id}'s access has ended ({token_id}).")
+
+
+async def _catalog() -> Catalog:
+    return Catalog()
+
+
+def _live(streams: Streams) -> LiveStream:
+    return LiveStream(_catalog, streams, Audience(streams), _resume)
+
+
+async def test_all_that_lapsed_end() -> None:
+    """Every stream of those who may not listen is closed, and each is told why."""
+    streams = Streams(["a", "b", "c"], set())
+    assert await _live(streams).end_lapsed() == 3
+    assert streams.closed["a"] == "a's access has ended (token)."
+
+
+@pytest.mark.parametrize("stuck", [{"a"}, {"a", "b"}, {"c"}])
+async def test_one_that_stays_open_keeps_no_other(stuck: set[str]) -> None:
+    """A stream that cannot be closed or judged keeps no other open, and the failure is told in the end."""
+    streams = Streams(["a", "unknown", "b", "c", "d"], stuck)
+    with pytest.raises(WorkspaceError):
+        await _live(streams).end_lapsed()
+    assert set(streams.closed) == {"a", "b", "c", "d"} - stuck

@@ -27,12 +27,14 @@ class Outcome:
         seconds: from then to the end of its answer.
         status: of the answer; 0 for none.
         retry_after: whether the answer says when to come again.
+        late: by how much this process itself was late to ask, which is in ``seconds``.
     """
 
     due: float
     seconds: float
     status: int
     retry_after: bool
+    late: float = 0.0
 
     @property
     def accepted(self) -> bool:
@@ -83,14 +85,14 @@ class Callers:
         self._free: list[_Connection] = []
         self._connections: set[_Connection] = set()
         self._opening: set[asyncio.Task[None]] = set()
-        self._waiting: deque[tuple[float, bytes]] = deque()
+        self._waiting: deque[tuple[float, float, bytes]] = deque()
         self.sent = 0
         self.outcomes: list[Outcome] = []
 
     def send(self, request: bytes, due: float) -> None:
         """Send a request as soon as there is a connection for it."""
         self.sent += 1
-        self._waiting.append((due, request))
+        self._waiting.append((due, time.perf_counter() - due, request))
         self._hand_out()
 
     async def answered(self) -> list[Outcome]:
@@ -99,7 +101,9 @@ class Callers:
         while len(self.outcomes) < self.sent and time.perf_counter() < deadline:  # noqa: ASYNC110  polled, not signalled
             await asyncio.sleep(TICK_SECONDS)
         await self._close()
-        self.outcomes += [Outcome(0.0, PATIENCE_SECONDS, 0, retry_after=False)] * (self.sent - len(self.outcomes))
+        self.outcomes += [Outcome(time.perf_counter(), PATIENCE_SECONDS, 0, retry_after=False)] * (
+            self.sent - len(self.outcomes)
+        )
         return self.outcomes
 
     def done(self, connection: "_Connection", outcome: Outcome, *, alive: bool) -> None:
@@ -133,8 +137,8 @@ class Callers:
         except OSError:
             self._open -= 1
             if self._waiting:
-                due, _ = self._waiting.popleft()
-                self.outcomes.append(Outcome(due, time.perf_counter() - due, 0, retry_after=False))
+                due, late, _ = self._waiting.popleft()
+                self.outcomes.append(Outcome(due, time.perf_counter() - due, 0, retry_after=False, late=late))
             return
         self._connections.add(made)
         self._free.append(made)
@@ -153,14 +157,15 @@ class _Connection(asyncio.Protocol):
     def __init__(self, callers: Callers) -> None:
         self._callers = callers
         self._due: float | None = None
+        self._late = 0.0
         self._read = bytearray()
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
-    def ask(self, due: float, request: bytes) -> None:
-        self._due = due
+    def ask(self, due: float, late: float, request: bytes) -> None:
+        self._due, self._late = due, late
         if self._transport is not None:
             self._transport.write(request)
 
@@ -190,7 +195,7 @@ class _Connection(asyncio.Protocol):
         due, self._due = self._due, None
         if not alive and self._transport is not None:
             self._transport.close()
-        self._callers.done(self, Outcome(due, time.perf_counter() - due, status, retry_after), alive=alive)
+        self._callers.done(self, Outcome(due, time.perf_counter() - due, status, retry_after, self._late), alive=alive)
 
 
 async def _offered(callers: Callers, requests: Sequence[bytes], rate: float, seconds: float) -> list[Outcome]:

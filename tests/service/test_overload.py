@@ -3,10 +3,12 @@
 ``OVERLOAD_SECONDS`` sets how long the soak runs.
 """
 
+import asyncio
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import httpx
 import pytest
@@ -14,7 +16,7 @@ import pytest
 from bench.offered_load import Outcome, offer, saturate
 from bench.overload import dishonest, mixed
 from bench.running import Running, call, service
-from tests.service.running import eventually
+from tests.service.running import ROOT, Service, eventually
 
 SUITE_SECONDS = 5.0
 SOAK_SECONDS = float(os.environ.get("OVERLOAD_SECONDS", "300"))
@@ -65,6 +67,46 @@ def test_a_crowd_gets_honest_answers_and_leaves_no_pile(small: Running) -> None:
     eventually(lambda: calm(small), bool, RECOVERY_SECONDS)
     verdict = call(small, "/oi-api/provenance/events/verify", {"ScopeKey": "line"})
     assert verdict["ChainValid"] is True
+
+
+BURST = 500
+EVENT = {"Target": "DomainEvents", "ScopeKey": "burst", "EntityType": "Pump", "EntityID": "p1", "ActionType": "Update"}
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+ANY_ANSWER = {"Accept": "application/json, text/event-stream"}
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Return a service over the sample workspace, which allows a principal 500 requests at once."""
+    folder = tmp_path_factory.mktemp("sample")
+    running = Service(folder / "data", ROOT / "samples" / "workspace.yaml").start()
+    yield running
+    assert running.stop() == 0
+
+
+async def at_once(headers: Mapping[str, str], url: str, path: str, body: Mapping[str, Any]) -> "Counter[int]":
+    """Post the same body ``BURST`` times at once, each over a connection of its own, and return the statuses."""
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(base_url=url, headers=headers, limits=limits, timeout=60, trust_env=False) as client:
+        replies = await asyncio.gather(*(client.post(path, json=body) for _ in range(BURST)))
+    return Counter(reply.status_code for reply in replies)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/oi-api/provenance/events", EVENT, 201),
+        ("/oi-api/warm-queries", {"query": "print x = 1"}, 200),
+        ("/oi-api/mcp", PING, 200),
+    ],
+)
+async def test_a_burst_within_the_budget_is_answered_whole(
+    sample: Service, path: str, body: Mapping[str, Any], status: int
+) -> None:
+    """As many requests at once as a principal may have are all done, however long the last ones wait."""
+    caller = sample.caller("editor@plant-a.example")
+    headers = {"Authorization": caller.headers["Authorization"], **ANY_ANSWER}
+    assert await at_once(headers, sample.url, path, body) == {status: BURST}
 
 
 @pytest.mark.soak

@@ -9,10 +9,15 @@ import pytest
 
 from shared.errors import Kind, WorkspaceError
 from shared.http.crowd import (
+    CALM_SECONDS,
     COUNTED_SECONDS,
+    FEW,
     PATIENCE_SECONDS,
-    STANDING_PATIENCE_SECONDS,
-    STANDING_SECONDS,
+    PRESS_SECONDS,
+    PRESSES,
+    PRESSES_AGAIN,
+    RECENT_SECONDS,
+    SHARES,
     TOLERATED,
     Crowd,
 )
@@ -35,23 +40,37 @@ class Clock:
 class Requests:
     """Requests that are asked one after the other and work until they are told to end."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: int = PLACES) -> None:
         self.clock = Clock()
-        self._crowd = Crowd(PLACES, self.clock)
+        self._crowd = Crowd(places, self.clock)
         self._tasks: list[asyncio.Task[str]] = []
         self.working: list[int] = []
         self._ends: list[asyncio.Event] = []
 
-    async def come(self, count: int) -> None:
-        """Let so many come."""
+    async def come(self, count: int, path: str = "") -> None:
+        """Let so many come, to a path of its own each unless there is one given."""
         for _ in range(count):
+            number = len(self._tasks)
             self._ends.append(asyncio.Event())
-            self._tasks.append(asyncio.create_task(self._work(len(self._tasks))))
+            self._tasks.append(asyncio.create_task(self._work(number, path or f"/{number}")))
         await self.settle()
 
-    async def _work(self, number: int) -> str:
+    async def press(self, spans: int) -> None:
+        """Let many wait, and more come for so many spans than are let in."""
+        await self.come(TOLERATED + PLACES + 1)
+        for _ in range(spans):
+            await self.come(40)
+            self.clock.now += PRESS_SECONDS * 1.01
+            await self.come(1)
+
+    async def end_all(self) -> None:
+        """Let everybody who works end, and who comes to work by that, until nobody waits."""
+        for number in range(len(self._ends)):
+            await self.end(number)
+
+    async def _work(self, number: int, path: str) -> str:
         try:
-            async with self._crowd.turn("/a"):
+            async with self._crowd.turn(path):
                 self.working.append(number)
                 await self._ends[number].wait()
                 return "done"
@@ -68,6 +87,11 @@ class Requests:
         """Let everything happen that can happen now."""
         for _ in range(5):
             await asyncio.sleep(0)
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._tasks) - len(self.working) - len(self.refused())
 
     def refused(self) -> list[int]:
         """Return which were refused."""
@@ -125,32 +149,81 @@ async def test_few_that_wait_are_never_refused(requests: Requests) -> None:
     assert requests.refused() == []
 
 
-async def test_a_crowd_is_refused_after_a_while(requests: Requests) -> None:
-    """Beyond that, those who waited for too long are refused, from the front, until few wait."""
-    await requests.come(PLACES + TOLERATED + 3)
-    requests.clock.now += min(PATIENCE_SECONDS, COUNTED_SECONDS) * 0.9
-    await requests.end(0)
-    assert (requests.working[-1], requests.refused()) == (PLACES, [])
+async def test_a_burst_is_worked_off(requests: Requests) -> None:
+    """However many come at once, and however long they wait, all are worked on when few come after them."""
+    await requests.come(500)
+    for number in range(500):
+        assert number in requests.working
+        requests.clock.now += 0.02
+        if number % 10 == 0:
+            await requests.come(1)
+        await requests.end(number)
+    assert requests.refused() == []
+
+
+async def test_a_crowd_that_stands_is_refused(requests: Requests) -> None:
+    """When as many keep coming as are let in, those who waited for long are refused, from the front, until few wait."""
+    await requests.press(PRESSES - 1)
+    assert requests.refused() == []
+    await requests.come(40)
+    requests.clock.now += PRESS_SECONDS * 1.01
+    await requests.come(1)
+    assert FEW - PLACES <= requests.waiting <= FEW
+    refused = len(requests.refused())
+    await requests.come(20)
+    assert len(requests.refused()) <= refused + FEW
     requests.clock.now += PATIENCE_SECONDS
     await requests.come(1)
-    assert requests.refused() == [PLACES + 1, PLACES + 2, PLACES + 3]
+    assert len(requests.refused()) >= refused + 20 - PLACES
 
 
-async def test_a_crowd_that_stays_is_refused_sooner(requests: Requests) -> None:
-    """After a second of crowd the patience is shorter, and long again once the crowd was gone."""
-    await requests.come(PLACES + TOLERATED + 1)
-    first = len(requests.working)
-    requests.clock.now += PATIENCE_SECONDS / 2
-    await requests.come(40)
-    requests.clock.now += STANDING_SECONDS
-    await requests.come(1)
-    refused = len(requests.refused())
+async def test_a_crowd_is_over_when_nobody_had_to_be_refused(requests: Requests) -> None:
+    """After a while of calm a burst is worked off again."""
+    await requests.press(PRESSES)
+    await requests.end_all()
+    requests.clock.now += CALM_SECONDS
+    refused = requests.refused()
     assert refused
-    await requests.come(40)
-    requests.clock.now += STANDING_PATIENCE_SECONDS
+    await requests.come(500)
+    requests.clock.now += 2 * PATIENCE_SECONDS
+    await requests.end_all()
+    assert requests.refused() == refused
+
+
+@pytest.mark.parametrize(("calm", "spans"), [(CALM_SECONDS, PRESSES_AGAIN), (RECENT_SECONDS, PRESSES)])
+async def test_a_crowd_that_comes_again_stands_sooner(requests: Requests, calm: float, spans: int) -> None:
+    """Shortly after a crowd the next one is known for what it is earlier than one that comes out of the blue."""
+    await requests.press(PRESSES)
+    await requests.end_all()
+    requests.clock.now += calm
     await requests.come(1)
-    assert len(requests.refused()) > refused
-    assert len(requests.working) > first
+    refused = requests.refused()
+    await requests.press(spans - 1)
+    assert requests.refused() == refused
+    await requests.press(1)
+    assert len(requests.refused()) > len(refused)
+
+
+async def test_while_a_crowd_stands_a_path_has_its_share() -> None:
+    """Slow requests to one address cannot pile up at work; other addresses go on, and so does it without a crowd."""
+    places = 2 * SHARES
+    asked = Requests(places)
+    await asked.come(places)
+    assert len(asked.working) == places
+    await asked.press(PRESSES)
+    await asked.end_all()
+    working, refused = len(asked.working), len(asked.refused())
+    await asked.come(places // SHARES + 3, "/a")
+    assert (len(asked.working), len(asked.refused())) == (working + places // SHARES, refused + 3)
+    asked.clock.now += COUNTED_SECONDS
+    await asked.come(1, "/a")
+    assert len(asked.refused()) == refused + 4
+    await asked.come(1, "/b")
+    assert len(asked.working) == working + places // SHARES + 1
+    asked.clock.now += CALM_SECONDS
+    await asked.come(1, "/a")
+    assert len(asked.refused()) == refused + 4
+    await asked.close()
 
 
 async def test_health_and_what_is_handed_on_take_no_turn() -> None:

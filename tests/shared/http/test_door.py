@@ -13,6 +13,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.http.door import Door
 from shared.http.messages import Reply, Request, json_reply
 from shared.http.operations import Access, Call, Group
+from shared.http.sizes import MAX_HEADER_BYTES, MAX_TARGET
 
 GROUP = Group("test")
 CALLER = Principal("ann", "ann", "Ann", frozenset({AccessRight.CATALOG_READ}), Via.JWT, "t", None)
@@ -114,9 +115,9 @@ async def test_public_operations_take_no_credential() -> None:
     [
         ("GET", "/nowhere", b"", "bad", 404, "ROUTE_NOT_FOUND"),
         ("PUT", "/admin", b"", "bad", 405, "METHOD_NOT_ALLOWED"),
-        ("GET", "/nowhere?" + "a" * 9_000, b"", "bad", 404, "ROUTE_NOT_FOUND"),
-        ("POST", "/admin?" + "a" * 9_000, b"", "bad", 414, "URI_TOO_LONG"),
-        ("POST", "/admin", b"", "b" * 40_000, 431, "HEADERS_TOO_LARGE"),
+        ("GET", "/nowhere?" + "a" * MAX_TARGET, b"", "bad", 404, "ROUTE_NOT_FOUND"),
+        ("POST", "/admin?" + "a" * MAX_TARGET, b"", "bad", 414, "URI_TOO_LONG"),
+        ("POST", "/admin", b"", "b" * MAX_HEADER_BYTES, 431, "HEADERS_TOO_LARGE"),
         ("POST", "/admin", b"x" * 2_000_000, "bad", 401, "UNAUTHENTICATED"),
         ("POST", "/admin", b"x" * 2_000_000, "good", 403, "ACCESS_RIGHT_MISSING"),
         ("POST", "/sign", b"", "service", 401, "UNAUTHENTICATED"),
@@ -140,7 +141,7 @@ async def test_checks_come_in_their_order(
 
 async def test_what_another_interface_asks_is_not_measured_again() -> None:
     """A known caller's request did not come over the wire as it stands, so wire sizes say nothing of it."""
-    request = Request("GET", "/public", "limit=7&" + "a" * 9_000, {}, b"")
+    request = Request("GET", "/public", "limit=7&" + "a" * MAX_TARGET, {}, b"")
     door = Door(GROUP.operations, authenticate, require_feature)
     assert (await door.serve(request)).status == 414
     assert (await door.serve(request, CALLER)).status == 200

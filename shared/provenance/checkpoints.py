@@ -1,7 +1,6 @@
 """Signed checkpoints of chains: made when a chain grew, opened with distrust."""
 
 import hashlib
-import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,9 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from shared import logs
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.growth import Trees, grown
+from shared.provenance.growth import Covered, Trees, grown
 from shared.provenance.hash_rule import RECORD_ID_DIGITS
-from shared.provenance.merkle import CompactRange
 from shared.provenance.notes import (
     Checkpoint,
     NoteError,
@@ -172,10 +170,11 @@ class Checkpoints:
             self._know(chain, tip.sequence)
             return None
         workspace = await self._workspace()
-        tree = await grown(self._store, chain, workspace, await self._tree(chain, last), tip)
+        covered = await grown(self._store, chain, workspace, await self._covered(chain, last), tip)
+        tree = covered.tree()
         checkpoint = Checkpoint(origin_of(workspace, chain.target, chain.scope_key), tree.size, tree.root())
         made = await self._sign_and_store(chain, checkpoint)
-        await self._notes.save_state(f"{prefix_of(chain)}tree", _state_of(tree))
+        await self._notes.save_state(f"{prefix_of(chain)}tree", covered.state())
         await self.trees.keep(chain, tree.size)
         self._know(chain, tree.size)
         return made
@@ -201,19 +200,18 @@ class Checkpoints:
         self._swept_from = rfc3339(started - CLOCK_SKEW)
         return made
 
-    async def _tree(self, chain: ChainKey, last: Checkpoint | None) -> CompactRange:
-        """Return the tree of the last checkpoint: from the working state when that has its root, else made anew."""
+    async def _covered(self, chain: ChainKey, last: Checkpoint | None) -> Covered:
+        """Return what the last checkpoint covers: from the working state when that has its root, else made anew."""
         if last is None:
-            return CompactRange()
+            return Covered()
         state = await self._notes.state(f"{prefix_of(chain)}tree")
-        tree = _tree_in(state) if state else None
-        if tree is not None and (tree.size, tree.root()) == (last.size, last.root):
-            return tree
-        tree = await Trees(self._store).of(chain, 0, last.size)
-        if (tree.size, tree.root()) != (last.size, last.root):
+        covered = Covered.of_state(state) if state else None
+        if covered is None or not _is_of(covered, last):
+            covered = await Trees(self._store).covered(chain, last.size)
+        if not _is_of(covered, last):
             detail = "The chain is not the one that its last checkpoint was signed for."
             raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)
-        return tree
+        return covered
 
     async def _sign_and_store(self, chain: ChainKey, checkpoint: Checkpoint) -> StoredCheckpoint | None:
         raw = await self._signer.sign(checkpoint.text.encode())
@@ -234,14 +232,6 @@ class Checkpoints:
             self._sizes.popitem(last=False)
 
 
-def _state_of(tree: CompactRange) -> bytes:
-    return json.dumps({"size": tree.size, "nodes": [node.hex() for node in tree.nodes]}).encode()
-
-
-def _tree_in(state: bytes) -> CompactRange | None:
-    try:
-        members = json.loads(state)
-        tree = CompactRange(int(members["size"]), [bytes.fromhex(node) for node in members["nodes"]])
-    except (ValueError, KeyError, TypeError):
-        return None
-    return tree if tree.sound() else None
+def _is_of(covered: Covered, checkpoint: Checkpoint) -> bool:
+    tree = covered.tree()
+    return (tree.size, tree.root()) == (checkpoint.size, checkpoint.root)

@@ -1,11 +1,13 @@
 """The Merkle tree of a chain: made from its hashes, and grown by records that are verified."""
 
 import asyncio
+import json
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from typing import Final
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.hash_rule import genesis_hash
+from shared.provenance.hash_rule import digest, genesis_hash, record_id
 from shared.provenance.merkle import CompactRange
 from shared.provenance.ports import ChainKey, ChainStore, Tip
 from shared.provenance.tiles import SUBTREE_LEAVES, TILE_LEAVES, TILE_ROOTS, Tiles
@@ -15,6 +17,41 @@ from shared.provenance.walking import walk_on
 HASHES_PAGE: Final = 10_000
 KNOWN_SUBTREES: Final = 50_000
 """Roots that a process keeps: 200 million records' worth, in about 10 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """The tree that a checkpoint was signed for, with its last leaf by itself: the root proves both.
+
+    Attributes:
+        before: the tree without the last leaf.
+        last_hash: ``Hash`` of the last record, hex; empty where nothing is covered.
+    """
+
+    before: CompactRange = field(default_factory=CompactRange)
+    last_hash: str = ""
+
+    def tree(self) -> CompactRange:
+        """Return the whole tree."""
+        tree = CompactRange(self.before.size, [*self.before.nodes])
+        tree.append([bytes.fromhex(self.last_hash)] if self.last_hash else [])
+        return tree
+
+    def state(self) -> bytes:
+        """Return working state that :meth:`of_state` makes this again from."""
+        nodes = [node.hex() for node in self.before.nodes]
+        return json.dumps({"size": self.before.size, "nodes": nodes, "last": self.last_hash}).encode()
+
+    @classmethod
+    def of_state(cls, state: bytes) -> "Covered | None":
+        """Return what working state says, None when it is damaged, or of a version that did not keep the last leaf."""
+        try:
+            members = json.loads(state)
+            before = CompactRange(int(members["size"]), [bytes.fromhex(node) for node in members["nodes"]])
+            last = bytes.fromhex(members["last"]).hex()
+        except (ValueError, KeyError, TypeError):
+            return None
+        return cls(before, last) if before.sound() else None
 
 
 class Trees:
@@ -50,6 +87,12 @@ class Trees:
             tree.append_subtree(root, SUBTREE_LEAVES)
         await self._grow(chain, first, last, tree)
         return tree
+
+    async def covered(self, chain: ChainKey, size: int) -> Covered:
+        """Return what covers a chain's first so many leaves, at least one; less when the chain has fewer."""
+        before = await self.of(chain, 0, size - 1)
+        last = await self._store.hashes(chain, size - 1, limit=1)
+        return Covered(before, _leaf(last[0]).hex() if last else "")
 
     async def keep(self, chain: ChainKey, size: int) -> None:
         """Put the roots of a chain's first leaves into tiles, those that are missing there.
@@ -96,32 +139,64 @@ class Trees:
             page = await self._store.hashes(chain, have, limit=min(HASHES_PAGE, last - have))
             if not page:
                 return
-            try:
-                leaves = list(map(bytes.fromhex, page))
-            except ValueError:
-                raise WorkspaceError(
-                    Kind.CONFLICT, "CHECKPOINT_REFUSED", "The chain is broken: a stored Hash is none."
-                ) from None
+            leaves = list(map(_leaf, page))
             await asyncio.to_thread(tree.append, leaves)
 
 
-async def grown(store: ChainStore, chain: ChainKey, workspace: str, tree: CompactRange, tip: Tip) -> CompactRange:
-    """Return a tree grown to the tip; every record that comes new into it is verified, and links to the one before.
+async def grown(store: ChainStore, chain: ChainKey, workspace: str, covered: Covered, tip: Tip) -> Covered:
+    """Return what covers a chain up to the tip; every record that comes new into it is verified, and links on.
+
+    Args:
+        store: keeps the chain.
+        chain: which chain.
+        workspace: the workspace's id.
+        covered: up to here the chain was signed; the stored record there must be the one that was.
+        tip: beyond it.
 
     Raises:
-        WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED``; the chain is broken.
+        WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED``; the chain is broken, or another one.
     """
+    tree = covered.tree()
     walk = Walk(genesis_hash(workspace, chain.target, chain.scope_key), tip.sequence, sequence=tree.size, tree=tree)
     if tree.size:
-        page = await store.read(chain, tree.size - 1, limit=1, max_bytes=1)
-        walk.last_hash, walk.time = (page.records[0].hash, time_of(page.records[0])) if page.records else ("", "")
-    while walk.fault is None and walk.sequence < tip.sequence:
-        before = walk.sequence
-        await walk_on(store, chain, walk, tip.sequence)
-        if walk.sequence == before:
-            break
+        walk.last_hash, walk.time = covered.last_hash, await _time_at(store, chain, covered)
+    await _walk_up_to(store, chain, walk, tip.sequence - 1)
+    before = CompactRange(walk.tree.size, [*walk.tree.nodes])
+    await _walk_up_to(store, chain, walk, tip.sequence)
     if walk.fault or walk.fork or walk.sequence != tip.sequence or walk.last_hash != tip.hash:
         fault = walk.fault or walk.fork
-        reason = fault.reason if fault else "records and head item disagree"
-        raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", f"The chain is broken and not signed: {reason}.")
-    return walk.tree
+        raise _refused(f"broken and not signed: {fault.reason if fault else 'records and head item disagree'}")
+    return Covered(before, walk.last_hash)
+
+
+async def _time_at(store: ChainStore, chain: ChainKey, covered: Covered) -> str:
+    """Return the time of the last record that was signed, when it is still the one in its place."""
+    place = covered.before.size + 1
+    page = await store.read(chain, place - 1, limit=1, max_bytes=1)
+    record = page.records[0] if page.records else None
+    if record is None or (record.sequence, record.hash, digest(record.canonical)) != (
+        place,
+        covered.last_hash,
+        covered.last_hash,
+    ):
+        raise _refused(f"not the one that its last checkpoint was signed for: {record_id(place)} is another one")
+    return time_of(record)
+
+
+async def _walk_up_to(store: ChainStore, chain: ChainKey, walk: Walk, last: int) -> None:
+    while walk.fault is None and walk.sequence < last:
+        before = walk.sequence
+        await walk_on(store, chain, walk, last)
+        if walk.sequence == before:
+            return
+
+
+def _leaf(hashed: str) -> bytes:
+    try:
+        return bytes.fromhex(hashed)
+    except ValueError:
+        raise _refused("broken: a stored Hash is none") from None
+
+
+def _refused(what: str) -> WorkspaceError:
+    return WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", f"The chain is {what}.")

@@ -20,7 +20,7 @@ from shared.provenance import growth
 from shared.provenance.canonical import fast_jcs
 from shared.provenance.checkpoints import Failures, name_of, prefix_of
 from shared.provenance.growth import Trees
-from shared.provenance.hash_rule import digest, record_id
+from shared.provenance.hash_rule import digest, genesis_hash, record_id
 from shared.provenance.merkle import CompactRange, consistent, included
 from shared.provenance.notes import NoteError, VerifierKey, opened_checkpoint, origin_of, verified
 from shared.provenance.ports import ChainKey, ChainStore, Target
@@ -100,8 +100,10 @@ async def test_working_state_is_not_trusted(plant: Ledger) -> None:
     """A state that was changed, cut or lost is made anew, and the next checkpoint is right."""
     await plant.checkpoints.make(PLATFORM)
     state = plant.folder / "checkpoints" / f"{prefix_of(PLATFORM)}tree.state"
-    nodes = json.loads(state.read_text())["nodes"]
-    for text in ("", "{}", '{"size":7,"nodes":[]}', json.dumps({"size": 7, "nodes": nodes[::-1]})):
+    said = json.loads(state.read_text())
+    spoilt: list[dict[str, Any]] = [{"nodes": said["nodes"][::-1]}, {"last": "ab"}, {"last": "x"}, {"last": 5}]
+    spoilt += [{"last": genesis_hash(WORKSPACE, "PlatformConfig")}]
+    for text in ("", "{}", '{"size":7,"nodes":[]}', *(json.dumps(said | change) for change in spoilt)):
         state.write_text(text)
         await plant.fill(PLATFORM, 1)
         made = await plant.checkpoints.make(PLATFORM)
@@ -109,6 +111,73 @@ async def test_working_state_is_not_trusted(plant: Ledger) -> None:
         tree = CompactRange()
         tree.append(await leaves(plant, PLATFORM))
         assert (await plant.checkpoints.opened(PLATFORM, made)).root == tree.root()
+
+
+@pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
+@pytest.mark.parametrize("appended", [1, 4, 7])
+async def test_a_chain_that_was_rolled_back_and_went_on_is_not_signed(plant: Ledger, state: str, appended: int) -> None:
+    """An older copy of the file that grew past the last checkpoint is another chain, with working state and without."""
+    older = await plant.records(PLATFORM)
+    await plant.fill(PLATFORM, 4)
+    await plant.checkpoints.make(PLATFORM)
+    last = older[-1]
+
+    def rolled_back(file: sqlite3.Connection) -> None:
+        file.execute("DELETE FROM records WHERE chain = 1 AND sequence > ?", (last.sequence,))
+        head = (last.sequence, last.hash, last.projection["Timestamp"])
+        file.execute("UPDATE chains SET (sequence, hash, timestamp) = (?, ?, ?) WHERE chain = 1", head)
+
+    plant.tamper(rolled_back)
+    spoil(plant, state)
+    await plant.fill(PLATFORM, 4 + appended)
+    await refused_to_sign(plant)
+
+
+@pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
+@pytest.mark.parametrize("mended", ["Hash and head", "Hash", "nothing"])
+async def test_a_last_record_that_was_edited_is_not_grown_from(plant: Ledger, state: str, mended: str) -> None:
+    """The record that a checkpoint ends with is compared with the leaf that was signed."""
+    await plant.checkpoints.make(PLATFORM)
+    last = (await plant.records(PLATFORM))[-1]
+    text = fast_jcs(json.loads(last.canonical) | {"Description": "edited"})
+
+    def edited(file: sqlite3.Connection) -> None:
+        row = "chain = 1 AND sequence = 7"
+        file.execute(f"UPDATE records SET canonical = ? WHERE {row}", (text,))
+        if mended != "nothing":
+            file.execute(f"UPDATE records SET hash = ? WHERE {row}", (digest(text),))
+        if mended == "Hash and head":
+            file.execute("UPDATE chains SET hash = ? WHERE chain = 1", (digest(text),))
+
+    if mended == "Hash and head":
+        plant.tamper(edited)
+        await plant.fill(PLATFORM, 2)
+    else:
+        await plant.fill(PLATFORM, 2)
+        plant.tamper(edited)
+    spoil(plant, state)
+    await refused_to_sign(plant)
+
+
+def spoil(plant: Ledger, how: str) -> None:
+    """Lose the working state, or bring it to the form that had no last leaf."""
+    file = plant.folder / "checkpoints" / f"{prefix_of(PLATFORM)}tree.state"
+    if how == "lost":
+        file.unlink()
+    elif how != "kept":
+        said = json.loads(file.read_text())
+        tree = CompactRange(said["size"], [bytes.fromhex(node) for node in said["nodes"]])
+        tree.append([bytes.fromhex(said["last"])])
+        file.write_text(json.dumps({"size": tree.size, "nodes": [node.hex() for node in tree.nodes]}))
+
+
+async def refused_to_sign(plant: Ledger) -> None:
+    """Check that no checkpoint is made, and that the newest stays as it is."""
+    before = await plant.checkpoints.newest_stored(PLATFORM)
+    with pytest.raises(WorkspaceError) as caught:
+        await plant.checkpoints.make(PLATFORM)
+    assert caught.value.code == "CHECKPOINT_REFUSED"
+    assert await plant.checkpoints.newest_stored(PLATFORM) == before
 
 
 async def test_a_time_that_goes_back_behind_a_checkpoint_is_not_signed(plant: Ledger) -> None:

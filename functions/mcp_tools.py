@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+from shared.errors import invalid
 from shared.http.messages import Reply, Request, json_bytes
 from shared.http.operations import NoBody, NoQuery, Operation
 from shared.mcp_server.offers import Outcome, Run, Schema, Tool
@@ -27,7 +28,7 @@ class RouteTool:
         title: for people.
         description: for the model.
         path: names of arguments that stand in the path.
-        body: whether the arguments that the body's model knows travel in the body.
+        renamed: arguments that the body has under another name, which is taken, too.
     """
 
     name: str
@@ -35,6 +36,7 @@ class RouteTool:
     title: str
     description: str
     path: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 ROUTE_TOOLS: Final = (
@@ -68,7 +70,9 @@ ROUTE_TOOLS: Final = (
         "verify_audit_chain",
         "verify_audit_chain",
         "Verify an audit chain",
-        "Recompute every digest and link of a chain and say whether it is unbroken. It reads the whole chain.",
+        "Recompute every digest and link of a chain and say whether it is unbroken. It reads the whole chain. "
+        "Without scopeKey: the workspace's configuration changes.",
+        renamed={"scopeKey": "ScopeKey", "recordId": "RecordID"},
     ),
     RouteTool(
         "list_amendments",
@@ -92,6 +96,7 @@ def _route_tool(spec: RouteTool, operation: Operation, ask: Ask) -> Tool:
         _takes(spec, operation),
         gives_of(operation),
         _runner(spec, operation, ask),
+        also_takes=tuple(spec.renamed.values()),
     )
 
 
@@ -103,8 +108,9 @@ def _takes(spec: RouteTool, operation: Operation) -> Schema:
     if operation.body is not NoBody:
         schema = inlined(operation.body, "validation")
         definitions = dict(schema.get("$defs", {}))
-        properties |= schema.get("properties", {})
-        required += schema.get("required", [])
+        shown = {theirs: ours for ours, theirs in spec.renamed.items()}
+        properties |= {shown.get(name, name): one for name, one in schema.get("properties", {}).items()}
+        required += [shown.get(name, name) for name in schema.get("required", [])]
     if operation.query is not NoQuery:
         for parameter in parameters_of(operation.query):
             properties[parameter["name"]] = {
@@ -137,7 +143,7 @@ def _runner(spec: RouteTool, operation: Operation, ask: Ask) -> Run:
     in_query = set() if operation.query is NoQuery else {one["name"] for one in parameters_of(operation.query)}
 
     async def run(arguments: Mapping[str, Any]) -> Outcome:
-        given = {name: value for name, value in arguments.items() if value is not None}
+        given = _given(spec, arguments)
         route = operation.route
         for name in spec.path:
             value = text_of(given.pop(name, ""))
@@ -149,6 +155,18 @@ def _runner(spec: RouteTool, operation: Operation, ask: Ask) -> Run:
         return await asked(ask, operation.method, route, query, body)
 
     return run
+
+
+def _given(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that are there, by the names of the route.
+
+    Raises:
+        WorkspaceError: INVALID; one is given by both of its names.
+    """
+    for ours, theirs in spec.renamed.items():
+        if ours in arguments and theirs in arguments:
+            raise invalid(theirs, f"is given as {ours}, too")
+    return {spec.renamed.get(name, name): value for name, value in arguments.items() if value is not None}
 
 
 async def asked(ask: Ask, method: str, route: str, query: Sequence[tuple[str, str]], body: bytes = b"") -> Outcome:

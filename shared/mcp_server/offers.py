@@ -1,6 +1,6 @@
 """What a caller is offered: tools, resources and prompts, free of the protocol's own types."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,10 +31,11 @@ class Tool:
         name: unique among the caller's tools.
         title: for people.
         description: for the model: what it does and when to use it.
-        takes: JSON schema of the arguments, an object.
+        takes: JSON schema of the arguments, an object; others are refused.
         gives: JSON schema of the structured content, an object.
         run: does it; arguments are checked there.
         read_only: whether it changes nothing.
+        also_takes: names of arguments that are taken, and not shown: earlier names of others.
     """
 
     name: str
@@ -44,6 +45,12 @@ class Tool:
     gives: Schema
     run: Run = field(repr=False)
     read_only: bool = True
+    also_takes: tuple[str, ...] = ()
+
+    def unknown(self, names: Iterable[str]) -> list[str]:
+        """Return those of some arguments' names that are none of the tool's."""
+        known = {*self.takes.get("properties", {}), *self.also_takes}
+        return [name for name in names if name not in known]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from shared import logs
-from shared.errors import Kind, WorkspaceError
-from shared.mcp_server.offers import Offers, Prompt, Tool
+from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
+from shared.mcp_server.offers import Offers, Outcome, Prompt, Tool
 from shared.mcp_server.prompts import DEFAULTS
 from shared.mcp_server.refusals import refused
 
@@ -64,7 +64,7 @@ class Exchange:
         if found is None:
             raise _invalid(f"There is no tool {params.name!r}, or this token may not use it.")
         started = time.perf_counter()
-        outcome = await found.run(params.arguments or {})
+        outcome = await _outcome(found, params.arguments or {})
         written = json.dumps(outcome.content, ensure_ascii=False)
         if len(written) > MAX_RESULT:
             detail = f"The answer is longer than {MAX_RESULT} characters; ask for fewer rows or a shorter time."
@@ -127,6 +127,17 @@ class Exchange:
         )
 
 
+async def _outcome(tool: Tool, arguments: Mapping[str, Any]) -> Outcome:
+    """Run a tool; an argument that it does not have is refused, since what is meant by it would not be done."""
+    unknown = tool.unknown(arguments)
+    if unknown:
+        return refused(invalid_fields([FieldError(name, "is no argument of this tool") for name in unknown]))
+    try:
+        return await tool.run(arguments)
+    except WorkspaceError as error:
+        return refused(error)
+
+
 def _tool(tool: Tool) -> types.Tool:
     hints = types.ToolAnnotations(
         title=tool.title, read_only_hint=tool.read_only, destructive_hint=False, open_world_hint=False
@@ -135,7 +146,7 @@ def _tool(tool: Tool) -> types.Tool:
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=dict(tool.takes),
+        input_schema={**tool.takes, "additionalProperties": False},
         output_schema=dict(tool.gives),
         annotations=hints,
     )

@@ -1,9 +1,11 @@
 """What clients send: events, corrections and rejections. Server-owned and unlisted members are dropped."""
 
+from functools import cache
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
 
+from shared.provenance.canonical import canonical_value
 from shared.provenance.selection import MAX_SCOPE_CHARACTERS
 
 SCOPE: Final = {"type": "string", "minLength": 1, "maxLength": MAX_SCOPE_CHARACTERS}
@@ -16,9 +18,22 @@ type Text = Annotated[str, StringConstraints(strict=True, min_length=1)]
 
 
 class Body(BaseModel):
-    """A body whose unlisted members are dropped."""
+    """A body whose unlisted members are dropped; they must have a canonical form nonetheless."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _all_canonical(cls, value: Any) -> Any:
+        if type(value) is dict and not value.keys() <= (known := _members(cls)):
+            for name in value.keys() - known:
+                canonical_value(value[name], name)
+        return value
+
+
+@cache
+def _members(model: type[Body]) -> frozenset[str]:
+    return frozenset(model.model_fields).union(field.alias or "" for field in model.model_fields.values())
 
 
 class EventBody(Body):

@@ -1,5 +1,6 @@
 """Audit records: what they are made of, how they are linked, and how they are read back."""
 
+import json
 import re
 import uuid
 from collections.abc import Iterable, Mapping
@@ -202,15 +203,35 @@ def presentable(record: ChainRecord) -> ChainRecord:
 
     The stand-in has ``Damaged`` true, the place, the stored Hash, and what stands there as text; no digest fits it.
     """
-    try:
-        whole = record.canonical.endswith(b"}") and type(orjson.loads(record.canonical)) is dict
-    except ValueError:
-        whole = False
-    if whole and not _BREAKS_JSON.search(record.hash):
+    if _is_object(record.canonical) and not _BREAKS_JSON.search(record.hash):
         return record
     content = record.canonical.decode("utf-8", "replace")
     stand_in = {"Content": content, "Damaged": True, "RecordID": record_id(record.sequence)}
     return record._replace(canonical=orjson.dumps(stand_in), hash=_BREAKS_JSON.sub("?", record.hash))
+
+
+def _is_object(text: bytes) -> bool:
+    """Tell whether text is a JSON object that stays one with a Hash put behind its members: no name is there twice."""
+    try:
+        value = orjson.loads(text)
+        if type(value) is not dict or "Hash" in value or not text.endswith(b"}"):
+            return False
+        # What orjson writes has each name once.
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS) == text or _names_once(text)
+    except (TypeError, ValueError, RecursionError):
+        # No JSON, or nested deeper than readers manage.
+        return False
+
+
+def _names_once(text: bytes) -> bool:
+    twice = False
+
+    def names(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal twice
+        twice = twice or len({name for name, _ in pairs}) < len(pairs)
+
+    json.loads(text, object_pairs_hook=names)
+    return not twice
 
 
 def first_fault(records: Iterable[Mapping[str, Any]], genesis: str) -> str | None:

@@ -155,6 +155,12 @@ async def test_tools_are_those_of_the_token(plant: Service, scopes: str, expecte
         ("list_amendments", {}, "SCOPE_KEY_REQUIRED"),
         ("warm_query_asked_by", {"n": "five"}, "INVALID_REQUEST"),
         ("warm_query_asked_by", {"n": 1, "m": 2}, "INVALID_REQUEST"),
+        ("verify_audit_chain", {"scope": "line-1"}, "INVALID_REQUEST"),
+        ("verify_audit_chain", {"scopekey": None}, "INVALID_REQUEST"),
+        ("verify_audit_chain", {"scopeKey": "line-1", "ScopeKey": "line-1"}, "INVALID_REQUEST"),
+        ("query_audit_events", {"ScopeKey": "line-1"}, "INVALID_REQUEST"),
+        ("list_surfaces", {"limit": 1}, "INVALID_REQUEST"),
+        ("tail_telemetry", {"connections": "line-1"}, "INVALID_REQUEST"),
     ],
 )
 async def test_refusals_are_tool_errors(plant: Service, name: str, arguments: dict[str, Any], code: str) -> None:
@@ -164,6 +170,28 @@ async def test_refusals_are_tool_errors(plant: Service, name: str, arguments: di
         assert result.is_error
         assert isinstance(result.content[0], types.TextContent)
         assert json.loads(result.content[0].text)["code"] == code
+
+
+async def test_a_chain_is_verified_by_its_scope(plant: Service) -> None:
+    """Scope and record are named as other tools name them, and by earlier names; another name is refused."""
+    event = {"ActionType": "a", "EntityType": "t", "EntityID": "e", "ScopeKey": "by an assistant"}
+    assert plant.caller("editor@t").post("/oi-api/provenance/events", json=event).status_code == 201
+    async with session(plant) as client:
+        for tool in (await tools(client)).values():
+            assert tool.input_schema["additionalProperties"] is False
+        assert set((await tools(client))["verify_audit_chain"].input_schema["properties"]) == {
+            "scopeKey",
+            "recordId",
+            "target",
+        }
+        for scope, record in (("scopeKey", "recordId"), ("ScopeKey", "RecordID")):
+            arguments = {scope: "by an assistant", record: "000000000001"}
+            verdict = structured(await client.call_tool("verify_audit_chain", arguments))
+            assert (verdict["Target"], verdict["Valid"], verdict["Empty"]) == ("DomainEvents", True, False)
+            assert verdict["Record"]["EntityID"] == "e"
+        refused = await client.call_tool("verify_audit_chain", {"scope_key": "by an assistant"})
+        assert isinstance(refused.content[0], types.TextContent)
+        assert json.loads(refused.content[0].text)["errors"][0]["field"] == "scope_key"
 
 
 async def test_resources_and_prompts_are_read(plant: Service) -> None:

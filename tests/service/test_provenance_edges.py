@@ -86,12 +86,19 @@ def test_numbers_at_the_edge_are_stored(service: Service, number: str, stored: f
 
 @pytest.mark.parametrize("text", ["9007199254740992", "-9007199254740992", "1e400"])
 def test_numbers_beyond_are_named(service: Service, text: str) -> None:
-    """In either state of an event or correction; in a member that is dropped they do no harm."""
+    """In either state of an event or correction, and in a member that is dropped."""
     editor = service.caller("editor@t")
     event = json.dumps({**EVENT, "ScopeKey": "beyond", "BeforeState": {"a": [0, {"n": "@"}]}}).replace('"@"', text)
     assert editor.post(EVENTS, content=event).status_code == 400
     correction = json.dumps({**BODY, "ScopeKey": "beyond", "OriginalRecord": {"n": "@"}}).replace('"@"', text)
     assert editor.post(AMENDMENTS, content=correction).status_code == 400
+    for path, body in ((EVENTS, EVENT), (AMENDMENTS, BODY)):
+        for member in ("Unlisted", "RecordID"):
+            for value in ("@", [{"n": "@"}]):
+                dropped = json.dumps({**body, "ScopeKey": "beyond", member: value}).replace('"@"', text)
+                reply = editor.post(path, content=dropped)
+                assert (reply.status_code, path) == (400, path)
+                assert "1e400" in text or failing_fields(reply)[0].startswith(member)
     assert query(editor, scopeKey="beyond") == []
 
 

@@ -121,6 +121,42 @@ async def test_a_damaged_record_is_named_and_hides_no_other(
     assert f"broken at {record_id(4)}:" in capsys.readouterr().out
 
 
+MENDED = {
+    "a name twice": b'{"RecordID":"000000000004","RecordID":"000000000004"}',
+    "a name twice, spelled otherwise": b'{"RecordID":"000000000004","Record\\u0049D":"000000000004"}',
+    "a name twice below": b'{"AfterState":[{"a":1,"a":2}],"RecordID":"000000000004"}',
+    "a Hash of its own": b'{"Hash":"x","RecordID":"000000000004"}',
+    "an integer of many digits": b'{"RecordID":"000000000004","n":%b}' % (b"9" * 5_000),
+    "lists in lists": b'{"RecordID":"000000000004","n":%b}' % (b"[" * 900 + b"]" * 900),
+}
+
+
+@pytest.mark.parametrize("name", MENDED)
+async def test_content_that_readers_see_differently_is_damaged(
+    plant: Ledger, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a name would stand twice in what is shown, a stand-in is, also with the digest mended."""
+    content = MENDED[name]
+    sound = records_of(await query(plant.store, PLATFORM, Filters()))
+    sql = f"UPDATE records SET canonical = ?, hash = ? WHERE chain = {CHAIN} AND sequence = 4"
+    plant.tamper(lambda file: file.execute(sql, (content, digest(content))))
+    verdict = await plant.verify(PLATFORM, 4)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(4))
+    answer = await export(plant.store, PLATFORM, Filters())
+    shown = json.loads(answer.json_array(), object_pairs_hook=_once)
+    assert [record for record in shown[::-1] if record["RecordID"] != record_id(4)] == [*sound[:2], *sound[3:]]
+    assert list(answer.damaged) == [record_id(4)]
+    file = plant.folder / "export.json"
+    file.write_bytes(answer.json_array())
+    assert main([str(file), "--workspace", WORKSPACE, "--target", "PlatformConfig"]) == 1
+    assert f"broken at {record_id(4)}:" in capsys.readouterr().out
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    assert len(dict(pairs)) == len(pairs)
+    return dict(pairs)
+
+
 async def test_content_stored_as_text_is_told_and_shown(plant: Ledger) -> None:
     """The same characters under another type are shown as ever, and verification tells that somebody was there."""
     sound = records_of(await query(plant.store, PLATFORM, Filters()))

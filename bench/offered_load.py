@@ -6,7 +6,7 @@ A caller that waits for its answer before it asks again slows down with the serv
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import cast
@@ -42,11 +42,14 @@ class Outcome:
         return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
 
-def raw_request(method: str, path: str, token: str = "", body: bytes = b"") -> bytes:
+def raw_request(
+    method: str, path: str, token: str = "", body: bytes = b"", headers: Mapping[str, str] | None = None
+) -> bytes:
     """Return a request as it stands on the wire."""
     lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1"]
     lines += [f"Authorization: Bearer {token}"] if token else []
     lines += [f"Content-Length: {len(body)}"] if body else []
+    lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 

@@ -9,8 +9,10 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_items import partition, record_item
+from shared.errors import WorkspaceError
+from shared.provenance.chain_log import ChainLog
 from shared.provenance.hash_rule import record_id
-from shared.provenance.ports import ChainRecord, Filters
+from shared.provenance.ports import ChainRecord, Filters, Lookup
 from shared.provenance.queries import query
 from shared.provenance.records import event_draft, sealed
 from shared.provenance.verification import Verifier
@@ -91,6 +93,43 @@ async def test_records_and_forks_past_the_head_are_found(store: CosmosChainStore
     await _forge(store, container, COUNT + 1, records[-1].hash)
     verdict = await Verifier(store, workspace).verify(CHAIN)
     assert (verdict.fork_detected, verdict.broken_at) == (True, record_id(COUNT + 1))
+
+
+ODD_IDS = ("000000000000", "0000000000025", "000000000002.5", "00000000000a", "-00000000003", "1000000000000", "zzz")
+
+
+@pytest.mark.parametrize("odd", ODD_IDS)
+async def test_an_item_under_another_id_is_no_record(
+    store: CosmosChainStore, container: ContainerProxy, odd: str
+) -> None:
+    """No read gives it, no correction is decided by it, and it is in nobody's way."""
+    records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
+    forged = record_item(KEY, records[1])
+    fields = {**forged["p"], "AmendmentID": record_id(1), "Status": "approved"}
+    await container.create_item({**forged, "id": odd, "append": "forged", "p": fields})
+    assert (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records == records
+    assert list(await store.hashes(CHAIN, 0, limit=9)) == [record.hash for record in records]
+    assert [one.sequence for one in (await query(store, CHAIN, Filters())).records] == list(range(COUNT, 0, -1))
+    assert await store.find(CHAIN, Lookup.AMENDMENT_ID, [record_id(1)]) == []
+    assert await store.find(CHAIN, Lookup.APPEND_ID, ["forged"]) == []
+    verdict = await Verifier(store, workspace).verify(CHAIN)
+    assert (verdict.chain_valid, verdict.reason) == (True, f"{COUNT} records, all sound")
+    await fill(store, 1)
+    assert (await store.tip(CHAIN)).sequence == COUNT + 1
+
+
+@pytest.mark.parametrize("said", [{"sequence": -1}, {"sequence": 2.5}, {"sequence": "many"}, {"hash": "x"}])
+async def test_a_forged_head_is_found_and_seals_nothing(
+    store: CosmosChainStore, container: ContainerProxy, said: dict[str, Any]
+) -> None:
+    """What is no sequence counts nothing, and a hash that the last record does not have goes into no record."""
+    head = await container.read_item("head", KEY)
+    await container.upsert_item({**head, "tip": head["tip"] | said})
+    verdict = await Verifier(store, workspace).verify(CHAIN)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(COUNT if "hash" in said else 1))
+    with pytest.raises(WorkspaceError) as refusal:
+        await ChainLog(store, workspace).append(CHAIN, event_draft("u", EVENT))
+    assert refusal.value.code == "PROVENANCE_UNAVAILABLE"
 
 
 async def test_an_item_without_partition_key_hides_no_head(store: CosmosChainStore, container: ContainerProxy) -> None:

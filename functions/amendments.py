@@ -11,15 +11,15 @@ from functions.provenance_events import created, listed
 from functions.provenance_queries import Lenient, SequenceQuery
 from functions.replies import amendments as replies
 from shared.auth.rights import AccessRight
-from shared.errors import invalid
+from shared.errors import Faults, invalid
 from shared.http.messages import JSON, Reply, json_reply
 from shared.http.negotiation import preferred
 from shared.http.operations import Call, Group
 from shared.provenance.amendment_queries import AmendmentFilters, entity_chain, query_amendments
-from shared.provenance.amendments import AmendmentPolicy, Status
+from shared.provenance.amendments import AmendmentPolicy, Status, check_reason
 from shared.provenance.models import AmendmentBody, RejectionBody, RequiredScopeKey
 from shared.provenance.queries import DEFAULT_LIMIT
-from shared.provenance.selection import amendments_chain
+from shared.provenance.selection import IN_BODY, amendments_chain, check_scope
 from shared.wiring import PROVENANCE, services
 
 GROUP = Group("amendments")
@@ -64,6 +64,33 @@ class AmendmentsQuery(SequenceQuery):
     status: Status | None = Field(None, description="pending, approved or rejected.")
 
 
+async def _sound_scope(call: Call[ScopeQuery | AmendmentsQuery], faults: Faults) -> None:
+    check_scope(faults, call.query.scope_key)
+
+
+async def _sound_entity(call: Call[ChainQuery], faults: Faults) -> None:
+    check_scope(faults, call.query.scope_key)
+    if faults.readable("entityId") and not call.query.entity_id:
+        faults.add(invalid("entityId", "is required"))
+
+
+async def _sound_correction(call: Call[Any, AmendmentBody], faults: Faults) -> None:
+    check_scope(faults, call.body.scope_key, IN_BODY)
+    if faults:
+        # One that is sound so far may be a repeat, which is answered as before even if the policy has changed.
+        check_reason(faults, call.body, await _policy())
+
+
+async def _sound_rejection(call: Call[RejectQuery, RejectionBody], faults: Faults) -> None:
+    in_body, in_query = call.body.scope_key, call.query.scope_key
+    if in_body and in_query and in_body != in_query:
+        faults.add(invalid(IN_BODY, "is not the scopeKey of the query string"))
+    elif in_body is not None:
+        check_scope(faults, in_body, IN_BODY)
+    elif faults.readable(IN_BODY):
+        check_scope(faults, in_query)
+
+
 @GROUP.endpoint(
     "POST",
     "oi-api/provenance/amendments",
@@ -71,6 +98,7 @@ class AmendmentsQuery(SequenceQuery):
     identity=True,
     feature=PROVENANCE,
     body=AmendmentBody,
+    check=_sound_correction,
     docs=replies.CREATED,
 )
 async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
@@ -90,6 +118,7 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     right=AccessRight.AMENDMENT_READ,
     feature=PROVENANCE,
     query=AmendmentsQuery,
+    check=_sound_scope,
     docs=replies.QUERIED,
 )
 async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
@@ -120,13 +149,12 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
     right=AccessRight.AMENDMENT_READ,
     feature=PROVENANCE,
     query=ChainQuery,
+    check=_sound_entity,
     docs=replies.CHAIN,
 )
 async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     """Return everything that was corrected about an entity, oldest first; as a printable page for who prefers HTML."""
-    chain, entity_id = amendments_chain(call.query.scope_key), call.query.entity_id
-    if not entity_id:
-        raise invalid("entityId", "is required")
+    chain, entity_id = amendments_chain(call.query.scope_key), call.query.entity_id or ""
     answer = await entity_chain(services().chain_store, chain, entity_id)
     reply = listed(chain, answer, Lenient())
     if preferred(call.request.headers.get("accept", ""), (JSON, HTML)) == HTML:
@@ -153,6 +181,7 @@ async def reason_categories(_: Call) -> Reply:
     identity=True,
     feature=PROVENANCE,
     query=ScopeQuery,
+    check=_sound_scope,
     docs=replies.APPROVED,
 )
 async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
@@ -173,13 +202,12 @@ async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
     feature=PROVENANCE,
     query=RejectQuery,
     body=RejectionBody,
+    check=_sound_rejection,
     docs=replies.REJECTED,
 )
 async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
     """Reject somebody else's correction."""
     in_body, in_query = call.body.scope_key, call.query.scope_key
-    if in_body and in_query and in_body != in_query:
-        raise invalid("ScopeKey", "is not the scopeKey of the query string")
     chain = amendments_chain(in_query if in_body is None else in_body)
     async with appended_once(call) as append_id:
         made = await services().amendments.reject(

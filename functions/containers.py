@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
 from functions.idempotency import answered_once
 from functions.replies import data_stores as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Container, DataClass
-from shared.data_stores.containers import ListedContainer, broken_name, broken_path
+from shared.data_stores.containers import ListedContainer, check_container
+from shared.errors import Faults
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group
 from shared.wiring import services
@@ -26,19 +27,9 @@ class ContainerBody(BaseModel):
     partition_key_path: StrictStr = Field(alias="partitionKeyPath")
     data_class: DataClass = Field(alias="dataClass")
 
-    @field_validator("name")
-    @classmethod
-    def _sound_name(cls, name: str) -> str:
-        if rule := broken_name(name):
-            raise ValueError(rule)
-        return name
 
-    @field_validator("partition_key_path")
-    @classmethod
-    def _sound_path(cls, path: str) -> str:
-        if rule := broken_path(path):
-            raise ValueError(rule)
-        return path
+async def _sound_container(call: Call[Any, ContainerBody], faults: Faults) -> None:
+    check_container(faults, call.body.name, call.body.partition_key_path, call.body.data_class)
 
 
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.DATA_STORE_READ, docs=replies.LISTED)
@@ -47,7 +38,14 @@ async def list_containers(call: Call) -> Reply:
     return json_reply([_shown(container) for container in await services().containers.list(call.path["lookup"])])
 
 
-@GROUP.endpoint("POST", _ROUTE, right=AccessRight.DATA_STORE_MANAGE, body=ContainerBody, docs=replies.CREATED)
+@GROUP.endpoint(
+    "POST",
+    _ROUTE,
+    right=AccessRight.DATA_STORE_MANAGE,
+    body=ContainerBody,
+    check=_sound_container,
+    docs=replies.CREATED,
+)
 @answered_once
 async def create_container(call: Call[Any, ContainerBody]) -> Reply:
     """Create a container in a database; its partition key path cannot change later."""

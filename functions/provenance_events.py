@@ -18,7 +18,7 @@ from functions.provenance_queries import Lenient, SequenceQuery, WindowQuery, pr
 from functions.provenance_queries import Sequence as SequenceNumber
 from functions.replies import provenance as replies
 from shared.auth.rights import AccessRight
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Faults, Kind, WorkspaceError, invalid
 from shared.http.messages import JSON, Reply, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.observability import measure
@@ -27,7 +27,7 @@ from shared.provenance.notes import NoteError
 from shared.provenance.ports import ChainKey, ChainRecord, Target
 from shared.provenance.queries import DEFAULT_EXPORT_LIMIT, DEFAULT_LIMIT, Answer, export, query
 from shared.provenance.records import event_draft, opened, record_json
-from shared.provenance.selection import chain_to_read, chain_to_write, named_record
+from shared.provenance.selection import IN_BODY, chain_to_read, chain_to_write, check_chain, named_record
 from shared.wiring import PROVENANCE, services
 
 GROUP = Group("provenance")
@@ -115,6 +115,33 @@ class ProofQuery(CheckpointQuery):
     size: SequenceNumber = Field(None, description="Size of the checkpoint; required.")
 
 
+async def _sound_event(call: Call[WriteQuery, EventBody], faults: Faults) -> None:
+    check_chain(faults, call.query.target, call.body.scope_key, IN_BODY)
+
+
+async def _sound_chain(call: Call[EventsQuery | ExportQuery | CheckpointQuery], faults: Faults) -> None:
+    check_chain(faults, call.query.target, call.query.scope_key)
+
+
+async def _sound_verification(call: Call[TargetQuery, VerifyBody], faults: Faults) -> None:
+    with faults.gathered():
+        _named(call.body)
+    check_chain(faults, call.query.target, call.body.scope_key, IN_BODY)
+
+
+async def _sound_proof(call: Call[ProofQuery], faults: Faults) -> None:
+    wanted = call.query
+    await _sound_chain(call, faults)
+    if faults.readable("size") and wanted.size is None:
+        faults.add(invalid("size", "is required: the size of the checkpoint"))
+    if faults.readable("sequence", "from") and (wanted.sequence is None) == (wanted.from_size is None):
+        faults.add(invalid("sequence", "give either sequence, for a record, or from, for an earlier size"))
+
+
+def _named(body: VerifyBody) -> int | None:
+    return named_record(body.model_dump(by_alias=True, exclude_unset=True))
+
+
 @GROUP.endpoint(
     "POST",
     "oi-api/provenance/events",
@@ -123,6 +150,7 @@ class ProofQuery(CheckpointQuery):
     feature=PROVENANCE,
     query=WriteQuery,
     body=EventBody,
+    check=_sound_event,
     docs=replies.WRITTEN,
 )
 async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
@@ -140,6 +168,7 @@ async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
     right=AccessRight.PROVENANCE_READ,
     feature=PROVENANCE,
     query=EventsQuery,
+    check=_sound_chain,
     docs=replies.QUERIED,
 )
 async def query_audit_events(call: Call[EventsQuery]) -> Reply:
@@ -164,11 +193,12 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
     feature=PROVENANCE,
     query=TargetQuery,
     body=VerifyBody,
+    check=_sound_verification,
     docs=replies.VERIFIED,
 )
 async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
     """Verify a chain from its first record to its last, and one record's digest when it is named."""
-    named = named_record(call.body.model_dump(by_alias=True, exclude_unset=True))
+    named = _named(call.body)
     chain = chain_to_read(call.query.target, call.body.scope_key)
     started = time.perf_counter()
     verdict = await services().verifier.verify(chain, named)
@@ -182,6 +212,7 @@ async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
     right=AccessRight.PROVENANCE_EXPORT,
     feature=PROVENANCE,
     query=ExportQuery,
+    check=_sound_chain,
     docs=replies.EXPORTED,
 )
 async def export_audit_events(call: Call[ExportQuery]) -> Reply:
@@ -208,6 +239,7 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
     right=AccessRight.PROVENANCE_READ,
     feature=PROVENANCE,
     query=CheckpointQuery,
+    check=_sound_chain,
     docs=replies.CHECKPOINT,
 )
 async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
@@ -236,20 +268,18 @@ async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
     right=AccessRight.PROVENANCE_READ,
     feature=PROVENANCE,
     query=ProofQuery,
+    check=_sound_proof,
     docs=replies.PROOF,
 )
 async def prove(call: Call[ProofQuery]) -> Reply:
     """Prove that a record is in a checkpoint, or that a checkpoint grew from an earlier one."""
     wanted = call.query
     chain = chain_to_read(wanted.target, wanted.scope_key)
-    if wanted.size is None:
-        raise invalid("size", "is required: the size of the checkpoint")
-    if (wanted.sequence is None) == (wanted.from_size is None):
-        raise invalid("sequence", "give either sequence, for a record, or from, for an earlier size")
+    size = wanted.size or 0
     if wanted.sequence is not None:
-        proof = await services().proofs.inclusion(chain, wanted.sequence, wanted.size)
+        proof = await services().proofs.inclusion(chain, wanted.sequence, size)
         return json_reply({"leafIndex": proof.leaf_index, "size": proof.size, "hashes": _base64(proof.hashes)})
-    growth = await services().proofs.consistency(chain, wanted.from_size or 0, wanted.size)
+    growth = await services().proofs.consistency(chain, wanted.from_size or 0, size)
     return json_reply({"from": growth.old, "size": growth.size, "hashes": _base64(growth.hashes)})
 
 

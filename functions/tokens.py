@@ -12,6 +12,7 @@ from functions.replies import keys as replies
 from shared.auth.ports import MAX_MINUTES, ApiKey
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
+from shared.errors import Faults
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.timestamps import rfc3339
@@ -68,7 +69,13 @@ class NewKeyBody(BaseModel):
     expires_in_days: StrictInt | None = Field(None, alias="expiresInDays", ge=1, le=3650)
 
 
-@GROUP.endpoint("GET", "workspace/api/keys/jwt", access=Access.KEYS, query=MintQuery, docs=replies.MINTED)
+async def _mintable(call: Call[MintQuery], faults: Faults) -> None:
+    services().token_issuer.check(faults, call.principal, call.query.minutes, call.query.scopes)
+
+
+@GROUP.endpoint(
+    "GET", "workspace/api/keys/jwt", access=Access.KEYS, query=MintQuery, check=_mintable, docs=replies.MINTED
+)
 async def mint_token(call: Call[MintQuery]) -> Reply:
     """Issue a token that carries the caller's access rights, or some of them."""
     minted = await services().token_issuer.mint(call.principal, call.query.minutes, call.query.scopes)

@@ -10,9 +10,10 @@ from functions.query_reply import query_reply
 from functions.replies import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.parameters import parse_duration
-from shared.errors import FieldError, invalid_fields
+from shared.errors import Faults, FieldError, invalid_fields
 from shared.http.messages import Reply, Request
 from shared.http.operations import Call, Group
+from shared.warm_queries.kql_text import check_read_only
 from shared.warm_queries.service import DEFAULT_LIMIT, MAX_LIMIT
 from shared.wiring import services
 
@@ -105,7 +106,20 @@ async def execute_warm_query_by_id(call: Call[ExecuteQuery]) -> Reply:
     return await _execute(call, call.path["queryId"])
 
 
-@GROUP.endpoint("POST", "oi-api/warm-queries", right=AccessRight.WARM_QUERY_AD_HOC, body=AdHocBody, docs=replies.AD_HOC)
+async def _sound_query(call: Call[Any, AdHocBody], faults: Faults) -> None:
+    if faults.readable("query", "Query"):
+        with faults.gathered():
+            check_read_only(call.body.query)
+
+
+@GROUP.endpoint(
+    "POST",
+    "oi-api/warm-queries",
+    right=AccessRight.WARM_QUERY_AD_HOC,
+    body=AdHocBody,
+    check=_sound_query,
+    docs=replies.AD_HOC,
+)
 async def execute_ad_hoc(call: Call[Any, AdHocBody]) -> Reply:
     """Run the caller's own query."""
     wanted = call.body

@@ -11,7 +11,7 @@ from functions.replies import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.models import LOOKUP_PATTERN, ApiPath, Kql, Lookup, QueryParameter, Text, WarmQuery
 from shared.catalog.snapshot import Stored
-from shared.errors import invalid
+from shared.errors import Faults, invalid
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group
 from shared.timestamps import rfc3339
@@ -48,25 +48,25 @@ async def list_warm_queries(_: Call) -> Reply:
     return json_reply({"warmQueries": sorted(shown, key=lambda query: str(query["lookup"]))})
 
 
+async def _sound_definition(call: Call[Any, QueryBody], faults: Faults) -> None:
+    if not re.fullmatch(LOOKUP_PATTERN, call.path["lookup"]):
+        faults.add(invalid("lookup", "up to 64 letters, digits, _ and -, the first a letter or digit, are expected"))
+    if faults:
+        # Of one that is sound so far the rest is found when it is stored.
+        await services().query_definitions.check(faults, _definition(call))
+
+
 @GROUP.endpoint(
-    "PUT", "oi-api/warm-queries/{lookup}", right=AccessRight.WARM_QUERY_MANAGE, body=QueryBody, docs=replies.PUT
+    "PUT",
+    "oi-api/warm-queries/{lookup}",
+    right=AccessRight.WARM_QUERY_MANAGE,
+    body=QueryBody,
+    check=_sound_definition,
+    docs=replies.PUT,
 )
 async def put_warm_query(call: Call[Any, QueryBody]) -> Reply:
     """Write a query; it is a draft until somebody else approves it."""
-    lookup, body = call.path["lookup"], call.body
-    if not re.fullmatch(LOOKUP_PATTERN, lookup):
-        raise invalid("lookup", "up to 64 letters, digits, _ and -, the first a letter or digit, are expected")
-    query = WarmQuery(
-        lookup=lookup,
-        api_path=body.api_path,
-        name=body.name,
-        description=body.description,
-        surface=body.surface,
-        kql=body.kql,
-        parameters=tuple(body.parameters),
-        cache_seconds=body.cache_seconds,
-    )
-    stored, created = await services().query_definitions.put(call.principal, query)
+    stored, created = await services().query_definitions.put(call.principal, _definition(call))
     return json_reply(await _shown(stored), 201 if created else 200)
 
 
@@ -89,6 +89,21 @@ async def approve_warm_query(call: Call) -> Reply:
     """Release somebody else's draft for use."""
     stored = await services().query_definitions.approve(call.principal.member_id, call.path["lookup"])
     return json_reply(await _shown(stored))
+
+
+def _definition(call: Call[Any, QueryBody]) -> WarmQuery:
+    """Return the query that is asked for, whether or not its parts are right."""
+    body = call.body
+    return WarmQuery.model_construct(
+        lookup=call.path["lookup"],
+        api_path=body.api_path,
+        name=body.name,
+        description=body.description,
+        surface=body.surface,
+        kql=body.kql,
+        parameters=tuple(body.parameters),
+        cache_seconds=body.cache_seconds,
+    )
 
 
 async def _shown(stored: Stored[WarmQuery]) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """The one error that domains raise: a kind and a stable code, never an HTTP status."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -63,3 +65,69 @@ def invalid_fields(errors: Sequence[FieldError], *, code: str = "INVALID_REQUEST
     detail = "; ".join(f"{error.field}: {error.message}" for error in errors)
     listed = [{"field": error.field, "message": error.message} for error in errors]
     return WorkspaceError(Kind.INVALID, code, detail, errors=listed)
+
+
+class Faults:
+    """All that is wrong with one request, gathered so that a caller is told of every failing field at once."""
+
+    def __init__(self) -> None:
+        self._found: list[WorkspaceError] = []
+        self._failing: set[str] = set()
+
+    def __bool__(self) -> bool:
+        """Return whether anything was found."""
+        return bool(self._found)
+
+    def add(self, error: WorkspaceError) -> None:
+        """Keep an INVALID error; the first one's code becomes that of all."""
+        self._found.append(error)
+        self.unreadable(_top(listed["field"]) for listed in _listed(error))
+
+    def unreadable(self, fields: Iterable[str]) -> None:
+        """Note fields that hold nothing a rule could look at."""
+        self._failing.update(fields)
+
+    def readable(self, *fields: str) -> bool:
+        """Return whether all of these fields are right as far as is known, so that a rule may look at them."""
+        return self._failing.isdisjoint(fields)
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Keep what the block refuses as INVALID.
+
+        Raises:
+            WorkspaceError: of another kind, as it came; where something was found before, that instead.
+        """
+        try:
+            yield
+        except WorkspaceError as error:
+            if error.kind is not Kind.INVALID:
+                self.raise_all()
+                raise
+            self.add(error)
+
+    def raise_all(self) -> None:
+        """Return where nothing was found.
+
+        Raises:
+            WorkspaceError: INVALID with the first code, the members of all, and every failing field under ``errors``.
+        """
+        if len(self._found) == 1:
+            raise self._found[0]
+        if not self._found:
+            return
+        members = {name: value for error in reversed(self._found) for name, value in error.members.items()}
+        members["errors"] = [listed for error in self._found for listed in _listed(error)]
+        raise WorkspaceError(
+            Kind.INVALID, self._found[0].code, "; ".join(error.detail for error in self._found), **members
+        )
+
+
+def _listed(error: WorkspaceError) -> list[dict[str, str]]:
+    listed = error.members.get("errors")
+    return listed if isinstance(listed, list) else []
+
+
+def _top(field: str) -> str:
+    """Return the parameter or member that a path such as ``parameters[0].name`` begins with."""
+    return re.split(r"[.\[]", field, maxsplit=1)[0]

@@ -11,7 +11,7 @@ from shared.auth.ports import Credentials, CredentialStore, Directory, IssuedTok
 from shared.auth.principals import Principal, Via
 from shared.auth.rights import AccessRight
 from shared.auth.tokens import Claims, TokenCodec
-from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
+from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.snapshots import Snapshot
 from shared.timestamps import now, rfc3339
 
@@ -56,6 +56,9 @@ class TokenIssuer:
             WorkspaceError: INVALID naming ``minutes`` or ``scopes``.
         """
         issued_at = now()
+        faults = Faults()
+        self.check(faults, caller, minutes, scopes)
+        faults.raise_all()
         expires_at = _expiry(caller, minutes, issued_at)
         rights = caller.rights if scopes is None else _chosen(caller, scopes)
         team = await self._directory.team()
@@ -72,6 +75,15 @@ class TokenIssuer:
             after=details,
         )
         return Minted(token, expires_at, tuple(sorted(rights)))
+
+    def check(self, faults: Faults, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None) -> None:
+        """Add what keeps :meth:`mint` from issuing such a token."""
+        if faults.readable("minutes"):
+            with faults.gathered():
+                _expiry(caller, minutes, now())
+        if faults.readable("scopes") and scopes is not None:
+            with faults.gathered():
+                _chosen(caller, scopes)
 
     async def revoke(self, caller: Principal, token_id: str) -> None:
         """Make a token useless from now on; another member's needs the right to manage keys.

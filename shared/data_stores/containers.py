@@ -17,7 +17,7 @@ from shared.data_stores.failures import container_exists
 from shared.data_stores.models import AccountContainer, DatabasePlace
 from shared.data_stores.ports import ContainerStore
 from shared.data_stores.tables import database_not_found
-from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
+from shared.errors import Faults, Kind, WorkspaceError, invalid
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,254}")
 PATH: Final = re.compile(PARTITION_KEY_PATH)
@@ -83,7 +83,9 @@ class Containers:
             WorkspaceError: INVALID naming fields, or ``DATA_CLASS_REFUSED``; NOT_FOUND ``DATABASE_NOT_FOUND``; CONFLICT
                 ``CONTAINER_EXISTS``.
         """
-        _check(container)
+        faults = Faults()
+        check_container(faults, container.name, container.partition_key_path, container.data_class)
+        faults.raise_all()
         owned = await self._database(database)
         place = _place(owned)
         if container.name in owned.containers or await self._account.find(place, container.name) is not None:
@@ -150,34 +152,23 @@ def _listed(name: str, found: AccountContainer | None, record: Container | None)
     return ListedContainer(name, known, data_class, declared=record is not None, provisioned=found is not None)
 
 
-def broken_name(name: str) -> str | None:
-    """Return the rule that a container's name breaks, None for a sound one."""
-    if NAME.fullmatch(name):
-        return None
-    return "2 to 255 letters, digits, _ and -, the first a letter or digit, are expected"
-
-
-def broken_path(path: str) -> str | None:
-    """Return the rule that a partition key path breaks, None for a sound one."""
-    return (
-        None
-        if PATH.fullmatch(path)
-        else "a path such as /line or /plant/line, of letters, digits, _, . and -, is expected"
-    )
-
-
-def _check(container: Container) -> None:
-    rules = {"name": broken_name(container.name), "partitionKeyPath": broken_path(container.partition_key_path)}
-    if errors := [FieldError(field, rule) for field, rule in rules.items() if rule]:
-        raise invalid_fields(errors)
-    if container.data_class is DataClass.EVIDENCE:
-        raise WorkspaceError(
+def check_container(faults: Faults, name: str, partition_key_path: str, data_class: DataClass) -> None:
+    """Add what keeps a container from being made; evidence is refused with ``DATA_CLASS_REFUSED`` and ``reason``."""
+    if faults.readable("name") and not NAME.fullmatch(name):
+        rule = "2 to 255 letters, digits, _ and -, the first a letter or digit, are expected"
+        faults.add(invalid("name", rule))
+    if faults.readable("partitionKeyPath") and not PATH.fullmatch(partition_key_path):
+        rule = "a path such as /line or /plant/line, of letters, digits, _, . and -, is expected"
+        faults.add(invalid("partitionKeyPath", rule))
+    if faults.readable("dataClass") and data_class is DataClass.EVIDENCE:
+        refused = WorkspaceError(
             Kind.INVALID,
             "DATA_CLASS_REFUSED",
             EVIDENCE_REASON,
             errors=[{"field": "dataClass", "message": EVIDENCE_REASON}],
             reason=EVIDENCE_REASON,
         )
+        faults.add(refused)
 
 
 def _provisioned(owned: OwnedDatabase, name: str) -> WorkspaceError:

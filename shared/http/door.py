@@ -15,7 +15,7 @@ from shared.http import sizes
 from shared.http.cors import Cors
 from shared.http.crowd import Crowd
 from shared.http.messages import Reply, Request
-from shared.http.operations import Access, Call, Endpoint, Operation, Problems
+from shared.http.operations import Access, Endpoint, Operation, Problems
 from shared.http.problems import problem_document
 from shared.http.router import Match, Router
 from shared.http.validation import read
@@ -166,9 +166,9 @@ class Door:
             caller.require(operation.right)
         if operation.feature:
             await self._require_feature(operation.feature)
-        query, body = read(operation, request)
+        call = await read(operation, caller, match.path, request)
         with span(operation.name):
-            return await operation.handler(Call(caller, match.path, query, body, request))
+            return await operation.handler(call)
 
     async def _caller(self, operation: Operation, request: Request, known: Principal | None) -> Principal:
         if operation.access is Access.PUBLIC:

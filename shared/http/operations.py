@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from shared.auth.principals import Principal, Via
 from shared.auth.rights import AccessRight
-from shared.errors import WorkspaceError
+from shared.errors import Faults, WorkspaceError
 from shared.http.answers import UNDOCUMENTED, Docs
 from shared.http.messages import Reply, Request
 from shared.http.problems import problem_document
@@ -69,6 +69,9 @@ type Problems = Callable[[WorkspaceError, str, Request], Reply]
 
 type Handler = Callable[[Call[Any, Any]], Awaitable[Reply]]
 
+type Check[Q, B] = Callable[[Call[Q, B], Faults], Awaitable[None]]
+"""Adds what breaks rules that no model states; fields that are not readable hold None or their default."""
+
 
 @dataclass(frozen=True)
 class Operation:
@@ -90,6 +93,7 @@ class Operation:
         summary: one line, from the handler's docstring.
         docs: what the OpenAPI document says beyond that.
         problems: makes the replies that tell of errors.
+        check: finds what the models do not; None where they say everything.
     """
 
     group: str
@@ -108,6 +112,7 @@ class Operation:
     docs: Docs
     problems: Problems
     handler: Handler = field(repr=False, compare=False)
+    check: Check[Any, Any] | None = field(default=None, repr=False, compare=False)
 
     def loaded(self) -> Self:
         """Return the operation itself: it is an endpoint that is there."""
@@ -159,6 +164,7 @@ class Group:
         body_limit: int = MIB,
         docs: Docs = UNDOCUMENTED,
         credential: Callable[[Request], str] = authorization_header,
+        check: Check[Q, B] | None = None,
     ) -> Callable[[Callable[[Call[Q, B]], Awaitable[Reply]]], Callable[[Call[Q, B]], Awaitable[Reply]]]:
         """Record the decorated handler as the operation at a method and route."""
 
@@ -181,6 +187,7 @@ class Group:
                     docs=docs,
                     problems=self._problems,
                     handler=handler,
+                    check=check,
                 )
             )
             return handler

@@ -1,51 +1,58 @@
 """Turns the parts of a request into models, or into one error that lists every failing field."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from copy import copy
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
-from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
+from shared.auth.principals import Principal
+from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.http.messages import Request
-from shared.http.operations import NoBody, NoQuery, Operation
+from shared.http.operations import Call, NoBody, NoQuery, Operation
 from shared.strict_json import parse
 
+_UNREAD = object()
+"""Stands for what could not be read at all, of which the caller is told already."""
 
-def read(operation: Operation, request: Request) -> tuple[Any, Any]:
-    """Return the query model and the body model of a request.
+
+async def read(operation: Operation, principal: Principal, path: Mapping[str, str], request: Request) -> Call[Any, Any]:
+    """Return a request as the operation's handler receives it.
 
     Parameters and members that the models do not name are ignored; an empty body stands for an empty object.
 
     Raises:
-        WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``; INVALID ``BODY_NOT_JSON``; INVALID ``INVALID_REQUEST`` listing
-            every failing parameter and member.
+        WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``; INVALID listing every failing parameter and member. Its code is
+            ``BODY_NOT_JSON``, else ``INVALID_REQUEST`` where a model refuses, else that of the operation's own check.
     """
     if len(request.body) > operation.body_limit:
         raise WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body is larger than {operation.body_limit} bytes.")
-    errors: list[FieldError] = []
-    query = _read_query(operation, request, errors)
-    body = _read_body(operation, request, errors)
-    if errors:
-        raise invalid_fields(errors)
-    return query, body
+    faults = Faults()
+    sent = _parsed(operation, request, faults)
+    query = _read_query(operation, request, faults)
+    body = NoBody() if operation.body is NoBody else _validate(operation.body, sent, faults)
+    call = Call(principal, path, query, body, request)
+    if operation.check is not None:
+        await operation.check(call, faults)
+    faults.raise_all()
+    return call
 
 
-def _read_query(operation: Operation, request: Request, errors: list[FieldError]) -> Any:
+def _parsed(operation: Operation, request: Request, faults: Faults) -> Any:
+    if operation.body is NoBody or (_is_object(operation.body) and not request.body.strip()):
+        return {}
+    try:
+        return parse(request.body)
+    except ValueError as error:
+        faults.add(invalid("body", str(error), code="BODY_NOT_JSON"))
+        return _UNREAD
+
+
+def _read_query(operation: Operation, request: Request, faults: Faults) -> Any:
     if operation.query is NoQuery:
         return NoQuery()
-    values = _query_values(operation.query, request, errors)
-    return _validate(operation.query.model_validate, values, errors)
-
-
-def _read_body(operation: Operation, request: Request, errors: list[FieldError]) -> Any:
-    if operation.body is NoBody:
-        return NoBody()
-    try:
-        value = {} if _is_object(operation.body) and not request.body.strip() else parse(request.body)
-    except ValueError as error:
-        raise invalid("body", str(error), code="BODY_NOT_JSON") from None
-    return _validate(_adapter(operation.body).validate_python, value, errors)
+    return _validate(operation.query, _query_values(operation.query, request, faults), faults)
 
 
 def _is_object(model: Any) -> bool:
@@ -57,27 +64,57 @@ def _adapter(model: Any) -> TypeAdapter[Any]:
     return TypeAdapter(model)
 
 
-def _query_values(model: type[BaseModel], request: Request, errors: list[FieldError]) -> dict[str, str]:
-    names = {field.alias or name for name, field in model.model_fields.items()}
+def _query_values(model: type[BaseModel], request: Request, faults: Faults) -> Any:
+    names = _names(model)
     values: dict[str, str] = {}
     try:
         pairs = request.query_pairs()
     except ValueError as error:
-        raise invalid("query", f"the query string cannot be read: {error}") from None
+        faults.add(invalid("query", f"the query string cannot be read: {error}"))
+        return _UNREAD
     for name, value in pairs:
         if name in values:
-            errors.append(FieldError(name, "is given more than once"))
+            faults.add(invalid(name, "is given more than once"))
         elif name in names:
             values[name] = value
     return values
 
 
-def _validate(validator: Callable[[Any], Any], value: Any, errors: list[FieldError]) -> Any:
+def _validate(model: Any, value: Any, faults: Faults) -> Any:
+    if value is not _UNREAD:
+        try:
+            return model.model_validate(value) if _is_object(model) else _adapter(model).validate_python(value)
+        except ValidationError as failure:
+            found = failure.errors(include_url=False, include_context=False, include_input=False)
+            errors = [FieldError(_path(error["loc"]), _message(error["type"], error["msg"])) for error in found]
+            faults.add(invalid_fields(errors))
+    return _right_part(model, value, faults) if _is_object(model) else None
+
+
+def _right_part(model: type[BaseModel], value: Any, faults: Faults) -> BaseModel:
+    """Return a model of those fields alone that are right, so that rules can still be held against them."""
+    part = _without_required(model)
     try:
-        return validator(value)
-    except ValidationError as failure:
-        found = failure.errors(include_url=False, include_context=False, include_input=False)
-        errors.extend(FieldError(_path(error["loc"]), _message(error["type"], error["msg"])) for error in found)
+        return part.model_validate({name: one for name, one in value.items() if faults.readable(name)})
+    except (AttributeError, ValidationError):
+        # It is no object, or one whose fields do not go together.
+        faults.unreadable(_names(model))
+        return part.model_construct()
+
+
+@cache
+def _without_required(model: type[BaseModel]) -> type[BaseModel]:
+    fields: dict[str, Any] = {}
+    for name, info in model.model_fields.items():
+        if info.is_required():
+            optional = copy(info)
+            optional.default = None
+            fields[name] = (info.annotation, optional)
+    return create_model(model.__name__, __base__=model, **fields)
+
+
+def _names(model: type[BaseModel]) -> set[str]:
+    return {field.alias or name for name, field in model.model_fields.items()}
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from shared.errors import FieldError, Kind, WorkspaceError, invalid
+from shared.errors import Faults, Kind, WorkspaceError, invalid
 from shared.provenance.appender import Appended
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.hash_rule import digest, record_id, sequence_of
@@ -73,7 +73,9 @@ class Amendments:
             WorkspaceError: INVALID: ``REASON_CATEGORY_UNKNOWN`` with ``sent`` and ``allowed``, an empty ReasonText that
                 is required, or a state without canonical form; and what the engine raises.
         """
-        _check_reason(body, policy)
+        faults = Faults()
+        check_reason(faults, body, policy)
+        faults.raise_all()
         status = Status.PENDING if policy.approval_required else Status.APPROVED
         members = {
             **body.model_dump(by_alias=True),
@@ -182,18 +184,12 @@ def _correction(record: ChainRecord) -> dict[str, Any]:
     return original
 
 
-def _check_reason(body: AmendmentBody, policy: AmendmentPolicy) -> None:
-    category = body.reason_category
-    if not isinstance(category, str) or category not in policy.reason_categories:
+def check_reason(faults: Faults, body: AmendmentBody, policy: AmendmentPolicy) -> None:
+    """Add that the workspace does not take the reason of a correction."""
+    if faults.readable("ReasonCategory") and body.reason_category not in policy.reason_categories:
         allowed = list(policy.reason_categories)
-        message = f"must be one of {', '.join(allowed)}"
-        raise WorkspaceError(
-            Kind.INVALID,
-            "REASON_CATEGORY_UNKNOWN",
-            f"ReasonCategory: {message}",
-            sent=category,
-            allowed=allowed,
-            errors=[{"field": FieldError("ReasonCategory", message).field, "message": message}],
-        )
-    if policy.reason_text_required and not body.reason_text.strip():
-        raise invalid("ReasonText", "must not be empty in this workspace")
+        unknown = invalid("ReasonCategory", f"must be one of {', '.join(allowed)}", code="REASON_CATEGORY_UNKNOWN")
+        unknown.members.update(sent=body.reason_category, allowed=allowed)
+        faults.add(unknown)
+    if faults.readable("ReasonText") and policy.reason_text_required and not body.reason_text.strip():
+        faults.add(invalid("ReasonText", "must not be empty in this workspace"))

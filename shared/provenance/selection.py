@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Faults, Kind, WorkspaceError, invalid
 from shared.provenance.hash_rule import sequence_of
 from shared.provenance.ports import ChainKey, Target
 
 MAX_SCOPE_CHARACTERS: Final = 1_024
+IN_QUERY: Final = "scopeKey"
+IN_BODY: Final = "ScopeKey"
 WORKSPACE_TARGETS: Final = frozenset({Target.PLATFORM_CONFIG, Target.ACCESS_CONTROL})
 
 
@@ -21,17 +23,12 @@ def chain_to_read(target: str | None, scope_key: str | None) -> ChainKey:
     Raises:
         WorkspaceError: INVALID ``TARGET_UNKNOWN``, ``SCOPE_KEY_REQUIRED`` (it is empty) or ``TARGET_SCOPE_MISMATCH``.
     """
-    if scope_key is not None:
-        _refuse_empty(scope_key)
+    faults = Faults()
+    check_chain(faults, target, scope_key)
+    faults.raise_all()
     if target is None:
         return ChainKey(Target.PLATFORM_CONFIG) if scope_key is None else ChainKey(Target.DOMAIN_EVENTS, scope_key)
-    if target not in set(Target):
-        raise invalid("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN")
-    chosen = Target(target)
-    if (chosen in WORKSPACE_TARGETS) != (scope_key is None):
-        rule = "takes no scope" if chosen in WORKSPACE_TARGETS else "needs a scope"
-        raise invalid("target", f"{chosen} {rule}", code="TARGET_SCOPE_MISMATCH")
-    return ChainKey(chosen, scope_key or "")
+    return ChainKey(Target(target), scope_key or "")
 
 
 def chain_to_write(target: str | None, scope_key: str | None) -> ChainKey:
@@ -52,8 +49,37 @@ def amendments_chain(scope_key: str | None) -> ChainKey:
     Raises:
         WorkspaceError: INVALID ``SCOPE_KEY_REQUIRED``; it is absent or empty.
     """
-    _refuse_empty(scope_key or "")
+    _refuse_empty(scope_key or "", IN_QUERY)
     return ChainKey(Target.DOMAIN_AMENDMENTS, scope_key or "")
+
+
+def check_chain(faults: Faults, target: str | None, scope_key: str | None, scope_field: str = IN_QUERY) -> None:
+    """Add what keeps :func:`chain_to_read` from naming a chain.
+
+    Args:
+        faults: what is known to be wrong with the request.
+        target: as the request gives it.
+        scope_key: as the request gives it.
+        scope_field: what the request calls the scope.
+    """
+    if scope_key is not None:
+        check_scope(faults, scope_key, scope_field)
+    if target is None or not faults.readable("target"):
+        return
+    with faults.gathered():
+        if target not in set(Target):
+            raise invalid("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN")
+        takes_none = Target(target) in WORKSPACE_TARGETS
+        if faults.readable(scope_field) and takes_none != (scope_key is None):
+            rule = "takes no scope" if takes_none else "needs a scope"
+            raise invalid("target", f"{target} {rule}", code="TARGET_SCOPE_MISMATCH")
+
+
+def check_scope(faults: Faults, scope_key: str | None, scope_field: str = IN_QUERY) -> None:
+    """Add that a scope is missing, empty or too long."""
+    if faults.readable(scope_field):
+        with faults.gathered():
+            _refuse_empty(scope_key or "", scope_field)
 
 
 def not_provisioned() -> WorkspaceError:
@@ -63,12 +89,12 @@ def not_provisioned() -> WorkspaceError:
     return WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_NOT_PROVISIONED", detail, retryAfter=None)
 
 
-def _refuse_empty(scope_key: str) -> None:
+def _refuse_empty(scope_key: str, field: str) -> None:
     if not scope_key:
-        raise invalid("scopeKey", "must be given and not be empty", code="SCOPE_KEY_REQUIRED")
+        raise invalid(field, "must be given and not be empty", code="SCOPE_KEY_REQUIRED")
     if len(scope_key) > MAX_SCOPE_CHARACTERS:
         # A longer one could be written but fit no query string.
-        raise invalid("scopeKey", f"must have at most {MAX_SCOPE_CHARACTERS} characters")
+        raise invalid(field, f"must have at most {MAX_SCOPE_CHARACTERS} characters")
 
 
 def named_record(body: Mapping[str, Any]) -> int | None:

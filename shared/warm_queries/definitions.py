@@ -1,6 +1,7 @@
 """Makes, changes, approves and removes warm queries; each is an audit event of the workspace's configuration."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from shared.catalog.models import Approval, WarmQuery
 from shared.catalog.ports import Item, StoredCatalog
 from shared.catalog.query_checks import api_path_rule, parameter_findings
 from shared.catalog.snapshot import Stored
-from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
+from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.timestamps import now
 from shared.warm_queries import kql_text
 from shared.warm_queries.columns import QueryColumns
@@ -36,8 +37,9 @@ class QueryDefinitions:
                 ``WARM_QUERY_PATH_TAKEN``; UNAVAILABLE while the engine does not answer.
         """
         draft = query.model_copy(update={"approval": None})
-        _check(draft)
-        await self._columns.of(draft)
+        faults = Faults()
+        await self.check(faults, draft)
+        faults.raise_all()
 
         def decide(stored: StoredCatalog) -> Sequence[Change]:
             _check_place(draft, stored)
@@ -47,6 +49,19 @@ class QueryDefinitions:
 
         [change] = await self._catalog.change(decide, caller.member_id)
         return await self._stored(draft.lookup), change.before is None
+
+    async def check(self, faults: Faults, query: WarmQuery) -> None:
+        """Add what keeps a query from being stored; the engine binds it where nothing else is wrong with its text."""
+        if faults.readable("kql"):
+            with faults.gathered(), _named_kql():
+                kql_text.check_read_only(query.kql)
+        _check_form(faults, query)
+        if faults.readable("kql", "parameters"):
+            with faults.gathered(), _named_kql():
+                await self._columns.of(query)
+        if faults.readable("surface"):
+            with faults.gathered():
+                _check_surface(query, await self._catalog.stored())
 
     async def approve(self, approver: str, lookup: str) -> Stored[WarmQuery]:
         """Release a draft for use; one already released stays as it is.
@@ -91,18 +106,34 @@ class QueryDefinitions:
         return Stored(query, item.created_at, item.updated_at, item.edited_by)
 
 
-def _check(query: WarmQuery) -> None:
-    kql_text.check_read_only(query.kql)
-    errors = [FieldError(_field(at), rule) for at, rule in parameter_findings(("parameters",), query.parameters)]
-    if query.api_path is not None and (rule := api_path_rule(query.api_path)):
-        errors.append(FieldError("apiPath", rule))
-    if errors:
-        raise invalid_fields(errors)
+@contextmanager
+def _named_kql() -> Iterator[None]:
+    """Call the text of a stored query what its body calls it."""
+    try:
+        yield
+    except WorkspaceError as error:
+        if error.kind is not Kind.INVALID:
+            raise
+        renamed = invalid("kql", error.detail.removeprefix("query: "), code=error.code)
+        renamed.members.update({name: value for name, value in error.members.items() if name != "errors"})
+        raise renamed from error
+
+
+def _check_form(faults: Faults, query: WarmQuery) -> None:
+    findings = parameter_findings(("parameters",), query.parameters) if faults.readable("parameters") else ()
+    if errors := [FieldError(_field(at), rule) for at, rule in findings]:
+        faults.add(invalid_fields(errors))
+    if faults.readable("apiPath") and query.api_path is not None and (rule := api_path_rule(query.api_path)):
+        faults.add(invalid("apiPath", rule))
+
+
+def _check_surface(query: WarmQuery, stored: StoredCatalog) -> None:
+    if not any(item.kind == ItemKind.SURFACE and item.key == query.surface for item in stored.items):
+        raise invalid("surface", "is no surface of this workspace")
 
 
 def _check_place(query: WarmQuery, stored: StoredCatalog) -> None:
-    if not any(item.kind == ItemKind.SURFACE and item.key == query.surface for item in stored.items):
-        raise invalid_fields([FieldError("surface", "is no surface of this workspace")])
+    _check_surface(query, stored)
     for other in _others(query, stored):
         if other["name"] == query.name:
             raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_NAME_TAKEN", "Another query has this name.")

@@ -6,7 +6,7 @@ This is no parser; the engine is. It finds the place for our own statements, and
 import re
 from dataclasses import dataclass
 
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import invalid
 
 MAX_LENGTH = 65_536
 _OPAQUE = re.compile(
@@ -61,9 +61,7 @@ def check_read_only(kql: str) -> None:
     if not any(statements):
         raise invalid("query", "is empty", code="QUERY_INVALID")
     if any(statement.startswith(".") for statement in statements):
-        raise WorkspaceError(
-            Kind.INVALID, "QUERY_NOT_READ_ONLY", "Control commands are not run here; a query is expected."
-        )
+        raise invalid("query", "control commands are not run here; a query is expected", code="QUERY_NOT_READ_ONLY")
 
 
 def check_time_range_holds(kql: str) -> None:

@@ -439,7 +439,7 @@ def test_a_refused_request_does_not_use_its_key_up(service: Service) -> None:
 
 def test_a_scope_too_long_to_be_asked_for_is_refused(service: Service) -> None:
     """What could be written but never queried is a 400."""
-    assert failing_fields(write(service.caller("editor@t"), "x" * 1025)) == ["scopeKey"]
+    assert failing_fields(write(service.caller("editor@t"), "x" * 1025)) == ["ScopeKey"]
     reply = write(service.caller("editor@t"), "\u20ac" * 1000)
     assert reply.status_code == 201
     assert "link" not in reply.headers

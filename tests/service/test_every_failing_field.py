@@ -1,0 +1,163 @@
+"""A refused request is told of everything that is wrong with it, whichever part of the service finds it."""
+
+from typing import Any
+
+import pytest
+
+from tests.service.running import Service, failing_fields
+from tests.service.test_amendments import AMENDMENTS, BODY
+from tests.service.test_provenance import EVENTS
+
+CORRECTION = [
+    "EntityType",
+    "EntityID",
+    "OriginalRecord",
+    "AmendedRecord",
+    "ChangedFields",
+    "ReasonCategory",
+    "ReasonText",
+]
+AD_HOC = "/oi-api/warm-queries"
+CONTAINERS = "/oi-api/data-stores/orders/containers"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "fields", "code"),
+    [
+        (AMENDMENTS, {}, [*CORRECTION, "ScopeKey"], "INVALID_REQUEST"),
+        (AMENDMENTS, BODY, ["ScopeKey"], "SCOPE_KEY_REQUIRED"),
+        (
+            AMENDMENTS,
+            {**BODY, "ScopeKey": "", "ReasonCategory": "x"},
+            ["ScopeKey", "ReasonCategory"],
+            "SCOPE_KEY_REQUIRED",
+        ),
+        (
+            AMENDMENTS,
+            {"ScopeKey": "", "ReasonCategory": "x"},
+            [name for name in CORRECTION if name != "ReasonCategory"] + ["ScopeKey", "ReasonCategory"],
+            "INVALID_REQUEST",
+        ),
+        (
+            f"{AMENDMENTS}/000000000001/reject",
+            {"RejectionReason": 5},
+            ["RejectionReason", "scopeKey"],
+            "INVALID_REQUEST",
+        ),
+        (
+            f"{EVENTS}?target=zz",
+            {"ScopeKey": 5},
+            ["ActionType", "EntityType", "EntityID", "ScopeKey", "target"],
+            "INVALID_REQUEST",
+        ),
+        (f"{EVENTS}/verify", {"RecordID": None, "ScopeKey": ""}, ["RecordID", "ScopeKey"], "INVALID_REQUEST"),
+        (f"{EVENTS}/verify?target=zz", {"ScopeKey": ""}, ["ScopeKey", "target"], "SCOPE_KEY_REQUIRED"),
+        (
+            f"{EVENTS}/verify?target=zz",
+            {"ScopeKey": 5, "RecordID": "x"},
+            ["ScopeKey", "RecordID", "target"],
+            "INVALID_REQUEST",
+        ),
+        (f"{EVENTS}/verify?target=zz", [], ["body", "target"], "INVALID_REQUEST"),
+        (f"{EVENTS}/verify?target=DomainEvents", {"ScopeKey": 5}, ["ScopeKey"], "INVALID_REQUEST"),
+        (AD_HOC, {"query": "", "timeRange": "x"}, ["timeRange", "query"], "INVALID_REQUEST"),
+        (AD_HOC, {"query": ".show tables", "limit": 0}, ["limit", "query"], "INVALID_REQUEST"),
+        (AD_HOC, {"Query": 5, "limit": 0}, ["Query", "limit"], "INVALID_REQUEST"),
+        (AD_HOC, {"limit": 0}, ["query", "limit"], "INVALID_REQUEST"),
+        (
+            CONTAINERS,
+            {"name": "!", "partitionKeyPath": "x", "dataClass": "evidence"},
+            ["name", "partitionKeyPath", "dataClass"],
+            "INVALID_REQUEST",
+        ),
+        (
+            CONTAINERS,
+            {"name": "!", "dataClass": "evidence"},
+            ["partitionKeyPath", "name", "dataClass"],
+            "INVALID_REQUEST",
+        ),
+        (
+            CONTAINERS,
+            {"name": "abc", "partitionKeyPath": "/x", "dataClass": "evidence"},
+            ["dataClass"],
+            "DATA_CLASS_REFUSED",
+        ),
+    ],
+)
+def test_bodies_are_judged_whole(service: Service, path: str, body: object, fields: list[str], code: str) -> None:
+    """Members that a model refuses stand beside those that a rule refuses; the first check's code is that of all."""
+    assert failing_fields(service.caller("admin@t").post(path, json=body), code=code) == fields
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "code"),
+    [
+        (f"{AMENDMENTS}/chain", ["scopeKey", "entityId"], "SCOPE_KEY_REQUIRED"),
+        (f"{AMENDMENTS}/chain?scopeKey=s", ["entityId"], "INVALID_REQUEST"),
+        (f"{AMENDMENTS}?status=zz", ["status", "scopeKey"], "INVALID_REQUEST"),
+        (
+            f"{EVENTS}/query?fromSequence=x&toSequence=y&target=zz&scopeKey=",
+            ["fromSequence", "toSequence", "scopeKey", "target"],
+            "INVALID_REQUEST",
+        ),
+        (f"{EVENTS}/query?target=zz&scopeKey=", ["scopeKey", "target"], "SCOPE_KEY_REQUIRED"),
+        (f"{EVENTS}/query?fromSequence=x&target=DomainEvents", ["fromSequence", "target"], "INVALID_REQUEST"),
+        (f"{EVENTS}/query?target=zz", ["target"], "TARGET_UNKNOWN"),
+        (f"{EVENTS}/query?target=DomainEvents", ["target"], "TARGET_SCOPE_MISMATCH"),
+        (f"{EVENTS}/export?format=xml&target=zz", ["format", "target"], "INVALID_REQUEST"),
+        ("/oi-api/provenance/proof", ["size", "sequence"], "INVALID_REQUEST"),
+        ("/oi-api/provenance/proof?target=zz&from=x", ["from", "target", "size"], "INVALID_REQUEST"),
+        ("/workspace/api/keys/jwt?minutes=x&scopes=zz", ["minutes", "scopes"], "INVALID_REQUEST"),
+        ("/workspace/api/keys/jwt?minutes=40000&scopes=zz", ["minutes", "scopes"], "INVALID_REQUEST"),
+        ("/workspace/api/keys/jwt?scopes=,&minutes=0", ["minutes", "scopes"], "INVALID_REQUEST"),
+    ],
+)
+def test_query_strings_are_judged_whole(service: Service, path: str, fields: list[str], code: str) -> None:
+    """So do parameters; a code of its own stays where its fault is the first."""
+    assert failing_fields(service.caller("admin@t").get(path), code=code) == fields
+
+
+def test_a_body_that_is_no_json_hides_no_parameter(service: Service) -> None:
+    """The query string is judged all the same."""
+    reply = service.caller("admin@t").post(f"{EVENTS}/verify?target=zz", content=b"{")
+    assert failing_fields(reply, code="BODY_NOT_JSON") == ["body", "target"]
+
+
+def test_members_of_every_fault_are_told(service: Service) -> None:
+    """What an off-list reason was, and what is allowed, stands in the reply though another code leads."""
+    reply = service.caller("editor@t").post(AMENDMENTS, json={"ReasonCategory": "whim"}).json()
+    assert reply["sent"] == "whim"
+    assert (
+        reply["allowed"] == service.caller("editor@t").get("/oi-api/provenance/reason-categories").json()["categories"]
+    )
+    assert reply["code"] == "INVALID_REQUEST"
+
+
+@pytest.mark.parametrize(
+    ("lookup", "changes", "fields", "code"),
+    [
+        ("several", {"surface": "nowhere", "kql": "xx yy"}, ["kql", "surface"], "QUERY_INVALID"),
+        ("several", {"surface": "nowhere", "kql": ".show tables"}, ["kql", "surface"], "QUERY_NOT_READ_ONLY"),
+        ("several", {"kql": "xx yy"}, ["kql"], "QUERY_INVALID"),
+        ("bad!", {"surface": "nowhere", "kql": "xx yy"}, ["lookup", "kql", "surface"], "INVALID_REQUEST"),
+        (
+            "several",
+            {"surface": "nowhere", "name": "", "kql": "xx yy", "cacheSeconds": -1, "apiPath": "a//b"},
+            ["name", "cacheSeconds", "apiPath", "kql", "surface"],
+            "INVALID_REQUEST",
+        ),
+        (
+            "several",
+            {"surface": "nowhere", "parameters": [{"name": "1", "type": "zz"}]},
+            ["parameters[0].name", "parameters[0].type", "surface"],
+            "INVALID_REQUEST",
+        ),
+    ],
+)
+def test_definitions_are_judged_whole(
+    service: Service, lookup: str, changes: dict[str, Any], fields: list[str], code: str
+) -> None:
+    """The engine's word on the text, under its own name, stands beside what the workspace says of the rest."""
+    body = {"name": "Several", "surface": "hall", "kql": "Telemetry | count", **changes}
+    reply = service.caller("editor@t").put(f"/oi-api/warm-queries/{lookup}", json=body)
+    assert failing_fields(reply, code=code) == fields

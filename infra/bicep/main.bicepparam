@@ -7,6 +7,7 @@ param operatorPrincipalId = readEnvironmentVariable('AZURE_PRINCIPAL_ID', '')
 param liveStreamAudience = readEnvironmentVariable('WEB_PUBSUB_AUDIENCE', '')
 param entraAudience = readEnvironmentVariable('ENTRA_AUDIENCE', '')
 param entraConsoleClientId = readEnvironmentVariable('ENTRA_CONSOLE_CLIENT_ID', '')
+param cosmosName = readEnvironmentVariable('COSMOS_NAME', '')
 param existingKustoUri = readEnvironmentVariable('EXISTING_KUSTO_URI', '')
 param simulatorSchedule = '*/5 * * * * *'
 param dataStorageSku = 'Standard_LRS'

@@ -102,12 +102,24 @@ class Tour:
     members: list[Member] = field(default_factory=list)
     workspace: str = ""
 
-    def member(self, *rights: str, other_than: str = "") -> Member:
+    def member(self, *rights: str) -> Member:
         """Return a member with rights."""
-        for member in self.members:
-            if member.rights.issuperset(f"Workspace.{right}" for right in rights) and member.name != other_than:
-                return member
-        raise Absent(f"no key of a member with {', '.join(rights)}{' beside ' + other_than if other_than else ''}")
+        for member in self._holders(*rights):
+            return member
+        raise Absent(f"no key of a member with {', '.join(rights)}")
+
+    def pair(self, first: str, second: str) -> tuple[Member, Member]:
+        """Return two members, one with each right."""
+        self.member(first)
+        for one in self._holders(first):
+            for other in self._holders(second):
+                if other.name != one.name:
+                    return one, other
+        raise Absent(f"no keys of two members, one with {first}, the other with {second}")
+
+    def _holders(self, *rights: str) -> list[Member]:
+        wanted = {f"Workspace.{right}" for right in rights}
+        return [member for member in self.members if wanted <= member.rights]
 
 
 def until(probe: Callable[[], object], wanted: object) -> None:

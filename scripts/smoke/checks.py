@@ -135,8 +135,7 @@ def checkpoint(tour: Tour) -> str:
 
 def amendment(tour: Tour) -> str:
     """Who makes a correction cannot approve it; somebody else can."""
-    maker = tour.member("Amendment.Create")
-    checker = tour.member("Amendment.Approve", other_than=maker.name)
+    maker, checker = tour.pair("Amendment.Create", "Amendment.Approve")
     reasons = maker.get("/oi-api/provenance/reason-categories").expect(OK).json
     body = {
         "ScopeKey": SCOPE,

@@ -63,6 +63,21 @@ def test_what_no_key_opens_is_left_out_and_told(plant: Service, tmp_path: Path) 
     assert "ok   warm query" in done.stdout
 
 
+def test_maker_and_checker_are_found_in_any_order(plant: Service, tmp_path: Path) -> None:
+    """Where the first key may do all and the second may not approve, the second makes and the first approves."""
+    editor = plant.caller("editor@plant-a.example")
+    held = set(editor.get("/workspace/api/keys/whoami").json()["accessRights"])
+    wanted = {"name": "maker", "rights": sorted(held - {"Workspace.Amendment.Approve"})}
+    maker = editor.post("/workspace/api/keys", json=wanted).json()["apiKey"]
+    both = {"admin@plant-a.example": plant.key("admin@plant-a.example"), "maker": maker}
+    for order in (both, dict(reversed(both.items()))):
+        keys = tmp_path / "keys.json"
+        keys.write_text(json.dumps(order))
+        done = tour(plant.url, str(keys))
+        assert done.returncode == 0, done.stdout
+        assert "by maker, approved by admin@plant-a.example" in done.stdout
+
+
 def test_a_dead_address_fails(tmp_path: Path) -> None:
     """Where nothing answers the tour fails at once; without its two arguments it says how it is used."""
     keys = tmp_path / "keys.json"

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
+from local.authority import names_this_machine
 from local.worker import LoadedFunction
 from shared.errors import Kind, WorkspaceError, invalid
 
@@ -38,8 +39,13 @@ class Admin:
 
 
 def from_this_machine(scope: Mapping[str, Any]) -> bool:
-    """Tell callers on this machine from others, and from web pages that a browser on this machine shows."""
-    if any(name == b"origin" for name, _ in scope["headers"]):
+    """Tell callers on this machine from others, and from web pages that a browser on this machine shows.
+
+    A page whose name was made to resolve to this machine sends no ``Origin`` to it, but its name as ``Host``.
+    """
+    if any(
+        name == b"origin" or (name == b"host" and not names_this_machine(value)) for name, value in scope["headers"]
+    ):
         return False
     client = scope.get("client")
     return client is not None and ipaddress.ip_address(client[0]).is_loopback

@@ -1,5 +1,6 @@
 """Which host a request is for (RFC 9112 sections 3.2 and 3.3)."""
 
+import ipaddress
 import re
 from collections.abc import Iterable
 
@@ -29,6 +30,16 @@ def check_host(headers: Iterable[tuple[bytes, bytes]], http_version: str) -> Non
         raise invalid("Host", f"the header is expected once, and there are {len(hosts)}")
     if not _AUTHORITY.fullmatch(hosts[0]):
         raise invalid("Host", "host or host:port is expected (RFC 9110 section 7.2)")
+
+
+def names_this_machine(host: bytes) -> bool:
+    """Return whether a ``Host`` is a loopback address or ``localhost``, with any port or none; no resolver is asked."""
+    text = host.decode("latin-1").lower()
+    name = text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]
+    try:
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def check_target(raw_path: str) -> None:

@@ -76,7 +76,6 @@ def _named(linked: Linked) -> list[tuple[bytes, bytes]]:
     return [
         (b"content-type", b"application/octet-stream"),
         (b"content-disposition", content_disposition(linked.file_name).encode("ascii")),
-        (b"x-content-type-options", b"nosniff"),
         (b"accept-ranges", b"bytes"),
         (b"cache-control", b"private, no-store"),
     ]

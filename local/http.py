@@ -22,6 +22,7 @@ from local.worker import FunctionFailed, invoke
 from shared.backends.embedded.file_links import PATH as FILES
 from shared.errors import Kind, WorkspaceError
 from shared.http.crowd import Crowd
+from shared.http.guarding import GUARDING
 from shared.logs import fields, logger
 
 MAX_BODY_BYTES = 104_857_600
@@ -35,6 +36,7 @@ Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 
 _LOGGER = logger("local.http")
 _NO_BODY = frozenset({204, 304})
+_GUARDING = [(name.lower().encode(), value.encode()) for name, value in GUARDING.items()]
 _OWN_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 
@@ -65,6 +67,7 @@ class HttpApp:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
         given_id = request_id(scope["headers"])
+        send = _guarding(send)
         try:
             if scope["raw_path"].startswith(FILES.encode()):
                 answer = await self._file(scope, send, given_id)
@@ -243,6 +246,18 @@ def _refused(error: WorkspaceError, given_id: str, *, close: bool = False) -> An
     reply = refusal(error, given_id, close=close)
     headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
     return reply.status, headers, reply.body
+
+
+def _guarding(send: Send) -> Send:
+    """Return what sends and adds the headers that every reply has."""
+
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            given = {name for name, _ in message["headers"]}
+            message["headers"] = [*message["headers"], *(each for each in _GUARDING if each[0] not in given)]
+        await send(message)
+
+    return guarded
 
 
 async def _reply(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:

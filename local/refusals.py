@@ -8,6 +8,7 @@ from http import HTTPStatus
 import orjson
 
 from shared.errors import Kind, WorkspaceError
+from shared.http.guarding import guard
 from shared.http.messages import Reply, json_bytes
 from shared.http.problems import problem_reply
 
@@ -38,6 +39,7 @@ def refusal(error: WorkspaceError, given_id: str, *, close: bool = False) -> Rep
     """
     reply = problem_reply(error, given_id)
     reply.headers["x-request-id"] = given_id
+    guard(reply.headers)
     if close:
         reply.headers["Connection"] = "close"
     return reply

@@ -20,6 +20,7 @@ class Kind(StrEnum):
     TOO_LARGE = "too_large"
     TARGET_TOO_LONG = "target_too_long"
     HEADERS_TOO_LARGE = "headers_too_large"
+    UNKNOWN_ENCODING = "unknown_encoding"
     UNPROCESSABLE = "unprocessable"
     UPGRADE_REQUIRED = "upgrade_required"
     THROTTLED = "throttled"

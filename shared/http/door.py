@@ -14,6 +14,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.http import sizes
 from shared.http.cors import Cors
 from shared.http.crowd import Crowd
+from shared.http.guarding import guard
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Endpoint, Operation, Problems
 from shared.http.problems import problem_document
@@ -24,13 +25,6 @@ from shared.observability import span
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _LOG = logs.logger("http")
 _UNEXPECTED = WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", "The service failed; its log has the reason.")
-_ALWAYS = {
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "Strict-Transport-Security": "max-age=31536000",
-}
 
 
 class Authenticate(Protocol):
@@ -112,8 +106,7 @@ class Door:
         reply.headers.update(self._cors.headers(request))
         if self._cors.varies():
             reply.headers["Vary"] = ", ".join(filter(None, (reply.headers.get("Vary"), "Origin")))
-        for name, value in _ALWAYS.items():
-            reply.headers.setdefault(name, value)
+        guard(reply.headers)
         return reply
 
     async def _pass(self, request: Request, request_id: str, started: float, known: Principal | None) -> Reply:

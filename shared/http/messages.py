@@ -35,13 +35,17 @@ class Request:
     headers: Mapping[str, str]
     body: bytes
 
+    def has_many_parameters(self) -> bool:
+        """Return whether the query has more parameters than any request may have."""
+        return self.query.count("&") >= MAX_PARAMETERS
+
     def query_pairs(self) -> list[tuple[str, str]]:
         """Return the decoded query parameters in order, blank values included.
 
         Raises:
             ValueError: there are more than 200 of them, or one is not UTF-8.
         """
-        if self.query.count("&") >= MAX_PARAMETERS:
+        if self.has_many_parameters():
             raise ValueError(f"it has more than {MAX_PARAMETERS} parameters")
         return parse_qsl(self.query, keep_blank_values=True, errors="strict")
 

@@ -16,6 +16,7 @@ STATUS: dict[Kind, HTTPStatus] = {
     Kind.TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     Kind.TARGET_TOO_LONG: HTTPStatus.REQUEST_URI_TOO_LONG,
     Kind.HEADERS_TOO_LARGE: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    Kind.UNKNOWN_ENCODING: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     Kind.UNPROCESSABLE: HTTPStatus.UNPROCESSABLE_ENTITY,
     Kind.UPGRADE_REQUIRED: HTTPStatus.UPGRADE_REQUIRED,
     Kind.THROTTLED: HTTPStatus.TOO_MANY_REQUESTS,
@@ -60,6 +61,8 @@ def headers_of(error: WorkspaceError) -> dict[str, str]:
             return {"WWW-Authenticate": "Bearer"}
         case Kind.UPGRADE_REQUIRED:
             return {"Upgrade": "websocket"}
+        case Kind.UNKNOWN_ENCODING:
+            return {"Accept-Encoding": "identity"}
         case Kind.METHOD_NOT_ALLOWED:
             allow = error.members.get("allow")
             return {"Allow": ", ".join(allow) if isinstance(allow, list) else ""}

@@ -9,7 +9,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from shared.auth.principals import Principal
 from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields
-from shared.http.messages import Request
+from shared.http.messages import MAX_PARAMETERS, Request
 from shared.http.operations import Call, NoBody, NoQuery, Operation
 from shared.strict_json import parse
 
@@ -23,11 +23,12 @@ async def read(operation: Operation, principal: Principal, path: Mapping[str, st
     Parameters and members that the models do not name are ignored; an empty body stands for an empty object.
 
     Raises:
-        WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``; INVALID listing every failing parameter and member. Its code is
+        WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``; UNKNOWN_ENCODING; INVALID listing every failing parameter and member. Its code is
             ``BODY_NOT_JSON``, else ``INVALID_REQUEST`` where a model refuses, else that of the operation's own check.
     """
     if len(request.body) > operation.body_limit:
         raise WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body is larger than {operation.body_limit} bytes.")
+    _check_encoding(request)
     faults = Faults()
     sent = _parsed(operation, request, faults)
     query = _read_query(operation, request, faults)
@@ -37,6 +38,14 @@ async def read(operation: Operation, principal: Principal, path: Mapping[str, st
         await operation.check(call, faults)
     faults.raise_all()
     return call
+
+
+def _check_encoding(request: Request) -> None:
+    """Refuse a body that is encoded, and say that none may be (RFC 9110 section 15.5.16)."""
+    encodings = {each.strip().lower() for each in request.headers.get("content-encoding", "").split(",")}
+    if request.body and encodings - {"", "identity"}:
+        detail = "The body is encoded; send it as it is, without Content-Encoding."
+        raise WorkspaceError(Kind.UNKNOWN_ENCODING, "CONTENT_ENCODING_UNSUPPORTED", detail)
 
 
 def _parsed(operation: Operation, request: Request, faults: Faults) -> Any:
@@ -51,6 +60,10 @@ def _parsed(operation: Operation, request: Request, faults: Faults) -> Any:
 
 def _read_query(operation: Operation, request: Request, faults: Faults) -> Any:
     if operation.query is NoQuery:
+        if request.has_many_parameters():
+            faults.add(
+                invalid("query", f"the query string cannot be read: it has more than {MAX_PARAMETERS} parameters")
+            )
         return NoQuery()
     return _validate(operation.query, _query_values(operation.query, request, faults), faults)
 

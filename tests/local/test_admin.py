@@ -35,6 +35,18 @@ def test_only_this_machine_is_answered(client: tuple[str, int] | None, allowed: 
 
 
 @pytest.mark.parametrize(
+    "header", [(b"host", b"evil.example"), (b"host", b"evil.example:7071"), (b"origin", b"http://127.0.0.1:7071")]
+)
+def test_pages_are_refused(header: tuple[bytes, bytes]) -> None:
+    """A page that a browser on this machine shows runs nothing, also where its name leads to this machine."""
+    admin = Admin({"tick": TIMER}, {"tick": pytest.fail})
+    scope: dict[str, Any] = {"method": "POST", "headers": [header], "client": ("127.0.0.1", 1)}
+    with pytest.raises(WorkspaceError) as refused:
+        admin.handle(scope, "/admin/functions/tick", b"")
+    assert refused.value.code == "ADMINISTRATION_IS_LOCAL"
+
+
+@pytest.mark.parametrize(
     ("method", "path", "body", "kind"),
     [
         ("GET", "/admin/functions/tick", b"", Kind.NOT_FOUND),

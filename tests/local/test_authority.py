@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.authority import check_host, split_target
+from local.authority import check_host, names_this_machine, split_target
 from shared.errors import WorkspaceError
 
 
@@ -48,6 +48,22 @@ def test_host_is_there_once() -> None:
     for headers, version in (([], "1.1"), ([(b"host", b"a")] * 2, "1.1"), ([(b"host", b"a")] * 2, "1.0")):
         with pytest.raises(WorkspaceError, match="expected once"):
             check_host(headers, version)
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        *((each, True) for each in ("localhost", "LocalHost:7071", "127.0.0.1", "127.8.0.9:1", "[::1]", "[::1]:7071")),
+        *(
+            (each, False)
+            for each in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "10.0.0.1")
+        ),
+        *((each, False) for each in ("[fe80::1]:1", "a", "xlocalhost", "[")),
+    ],
+)
+def test_names_of_this_machine(host: str, *, here: bool) -> None:
+    """Loopback addresses and localhost mean this machine; a name that somebody else may point here does not."""
+    assert names_this_machine(host.encode()) is here
 
 
 @pytest.mark.parametrize(

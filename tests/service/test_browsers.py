@@ -56,9 +56,18 @@ def test_named_origin_may_call(opened: Service) -> None:
 
 
 def test_every_reply_is_told_to_keep_to_itself(service: Service) -> None:
-    """Replies are not sniffed, framed, or stored, and send no referrer."""
-    for path in ("/healthz", "/oi-api/warm-queries", "/nothing"):
-        headers = service.anonymous().get(path).headers
+    """Replies are not sniffed, framed, or stored, and send no referrer; those of the host itself, too."""
+    client = service.anonymous()
+    replies = [client.get(path) for path in ("/healthz", "/oi-api/warm-queries", "/nothing", "/files/none/none")]
+    replies.append(client.get("/healthz?" + "a" * 60_000))
+    replies.append(client.get("/healthz", headers=[("x-same", "1")] * 101))
+    replies.append(client.get("/healthz", headers={"Host": "a/b"}))
+    replies.append(client.get("/local/sign-in"))
+    replies.append(client.post("/local/sign-in", json={"code": "none"}))
+    replies.append(client.post("/admin/functions/live_streams"))
+    replies.append(client.post("/admin/functions/none"))
+    assert {reply.status_code for reply in replies} > {200, 202, 400, 401, 403, 404, 414, 431}
+    for headers in (reply.headers for reply in replies):
         assert headers["x-content-type-options"] == "nosniff"
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert headers["referrer-policy"] == "no-referrer"

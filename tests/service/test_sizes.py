@@ -1,5 +1,6 @@
 """How large a request may be: every limit has its own answer, and what is just within it passes."""
 
+import gzip
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,30 @@ def answered(connection: socket.socket) -> httpx.Response:
     status, *lines = head.decode("latin-1").split("\r\n")
     headers = [(name, value) for name, _, value in (line.partition(": ") for line in lines)]
     return httpx.Response(int(status.split()[1]), headers=headers, content=body)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *(("GET", each) for each in ("/healthz", "/oi-api/warm-queries", EVENTS + "/query", "/oi-api/openapi")),
+        *(("POST", each) for each in (EVENTS, "/oi-api/warm-queries", "/workspace/api/graphql")),
+    ],
+)
+def test_parameters_are_counted_everywhere(admin: httpx.Client, method: str, path: str) -> None:
+    """More than 200 parameters are refused wherever they go, also where none is read."""
+    parameters = "&".join(f"a{number}=1" for number in range(201))
+    assert admin.request(method, f"{path}?{parameters}").status_code == 400
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity, gzip", "x", "br"])
+def test_bodies_are_not_encoded(admin: httpx.Client, encoding: str) -> None:
+    """An encoded body is refused as such, and the caller is told what is taken."""
+    reply = admin.post(EVENTS, content=gzip.compress(EVENT % b"1"), headers={"Content-Encoding": encoding})
+    problem(reply, 415, "CONTENT_ENCODING_UNSUPPORTED")
+    assert reply.headers["accept-encoding"] == "identity"
+    for plain in ("identity", ""):
+        reply = admin.post(EVENTS, content=EVENT % b"1", headers={"Content-Encoding": plain})
+        assert reply.status_code == 201
 
 
 def test_a_target_has_a_longest_length(service: Service) -> None:

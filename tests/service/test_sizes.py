@@ -45,7 +45,7 @@ def answered(connection: socket.socket) -> httpx.Response:
     ("method", "path"),
     [
         *(("GET", each) for each in ("/healthz", "/oi-api/warm-queries", EVENTS + "/query", "/oi-api/openapi")),
-        *(("POST", each) for each in (EVENTS, "/oi-api/warm-queries", "/workspace/api/graphql")),
+        *(("POST", each) for each in (EVENTS, "/oi-api/warm-queries")),
     ],
 )
 def test_parameters_are_counted_everywhere(admin: httpx.Client, method: str, path: str) -> None:

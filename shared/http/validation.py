@@ -23,8 +23,9 @@ async def read(operation: Operation, principal: Principal, path: Mapping[str, st
     Parameters and members that the models do not name are ignored; an empty body stands for an empty object.
 
     Raises:
-        WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``; UNKNOWN_ENCODING; INVALID listing every failing parameter and member. Its code is
-            ``BODY_NOT_JSON``, else ``INVALID_REQUEST`` where a model refuses, else that of the operation's own check.
+        WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``; UNKNOWN_ENCODING; INVALID listing every failing parameter and
+            member. Its code is ``BODY_NOT_JSON``, else ``INVALID_REQUEST`` where a model refuses, else that of the
+            operation's own check.
     """
     if len(request.body) > operation.body_limit:
         raise WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body is larger than {operation.body_limit} bytes.")

@@ -100,6 +100,13 @@ def test_lists_page_by_cursor_and_by_offset(reader: httpx.Client) -> None:
     assert whole == seen == by_offset
 
 
+def test_an_empty_page_has_no_cursor(reader: httpx.Client) -> None:
+    """With first: 0 more items follow, and none of them stands behind a cursor yet."""
+    asked = "{ connections(first: 0) { nodes { id } pageInfo { hasNextPage endCursor } } }"
+    page = data(reader, asked)["connections"]
+    assert page == {"nodes": [], "pageInfo": {"hasNextPage": True, "endCursor": None}}
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -238,3 +238,12 @@ def test_rebound_names_are_refused(service: Service) -> None:
     problem(caller.post(ADDRESS, json=ping, headers={"Host": "evil.example"}), 421, "PROTOCOL_REFUSED")
     problem(caller.post(ADDRESS, json=ping, headers={"Origin": "https://evil.example"}), 403, "PROTOCOL_REFUSED")
     problem(caller.post(ADDRESS, content=b"ping", headers={"Content-Type": "text/plain"}), 400, "PROTOCOL_REFUSED")
+
+
+def test_a_client_that_takes_no_json_is_told_in_json(service: Service) -> None:
+    """406 is the protocol's own error, since its clients read no other."""
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    reply = service.caller("viewer@t").post(ADDRESS, json=ping, headers={"Accept": "text/html"})
+    assert (reply.status_code, reply.headers["content-type"]) == (406, "application/json")
+    assert reply.json()["jsonrpc"] == "2.0"
+    assert reply.json()["error"]["message"]

@@ -36,6 +36,7 @@ def test_every_spelling_of_rfc_3339_is_read(text: str, expected: str) -> None:
     "text",
     [
         "",
+        "2016-12-31T23:59:60Z",
         "2026-01-01",
         "2026-01-01T00:00:00",
         "2026-01-01 00:00:00Z",

@@ -55,3 +55,10 @@ def test_what_has_no_json_form(value: object) -> None:
     """A value without a JSON form is a ValueError."""
     with pytest.raises(ValueError):  # noqa: PT011  see above
         serialise(value)
+
+
+def test_an_integer_has_at_most_4300_digits() -> None:
+    """More take a time that grows with their square, and are refused."""
+    assert parse(b"1" * 4300) == int("1" * 4300)
+    with pytest.raises(ValueError, match="4300"):
+        parse(b"1" * 4301)

@@ -22,7 +22,7 @@ declare query_parameters({_FROM}:datetime, {_TO}:datetime);
 Telemetry
 | where Timestamp >= {_FROM} and Timestamp < {_TO} and ConnectionLookup in ({{connections}})
 | project Timestamp, ConnectionLookup, SurfaceLookups, DeviceId, MessageId, Payload
-| order by Timestamp asc, ConnectionLookup asc, MessageId asc
+| order by Timestamp asc, ConnectionLookup asc, strlen(MessageId) asc, MessageId asc
 | take {{rows}}"""
 
 type Key = tuple[str, str]

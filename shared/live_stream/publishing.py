@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import Audience
 from shared.live_stream.ports import MessageService, Sleep
+from shared.live_stream.repeats import Repeats
 from shared.logs import fields, logger
 from shared.telemetry.models import UNROUTED, HubEvent
 from shared.timestamps import now
@@ -43,6 +44,7 @@ class Counters:
         unheard: not sent, since nobody listens.
         stale: not sent, since they are older than a minute.
         refused: the service will never take them.
+        repeated: not sent, since their ID was sent a short while ago.
         failures: batches that could not be handed on whole.
     """
 
@@ -50,6 +52,7 @@ class Counters:
     unheard: int = 0
     stale: int = 0
     refused: int = 0
+    repeated: int = 0
     failures: int = 0
 
 
@@ -77,6 +80,7 @@ class LivePublisher:
         self._sleep = sleep
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._done: dict[str, set[int]] = {}
+        self._repeats = Repeats()
         self.counters = Counters()
 
     async def run(self, events: Sequence[HubEvent], at: datetime | None = None) -> None:
@@ -127,7 +131,7 @@ class LivePublisher:
                 return
             began = time.monotonic()
             for count, event in enumerate(events, 1):
-                await self._publish(group, event)
+                await self._publish_once(group, event)
                 done.add(event.sequence_number)
                 if rests and count % REST_AFTER == 0:
                     await self._sleep(REST_TIMES * (time.monotonic() - began))
@@ -139,6 +143,14 @@ class LivePublisher:
             return self._audience is None or await self._audience.may_listen(group)
         except WorkspaceError:
             return True
+
+    async def _publish_once(self, group: str, event: HubEvent) -> None:
+        """Publish an impulse, unless its ID was heard a short while ago; what could not be published is not noted."""
+        if self._repeats.has(group, event.body):
+            self.counters.repeated += 1
+            return
+        await self._publish(group, event)
+        self._repeats.note(group, event.body)
 
     async def _publish(self, group: str, event: HubEvent) -> None:
         for attempt in range(1, ATTEMPTS + 1):

@@ -307,6 +307,32 @@ async def test_what_was_comes_first(service: Service) -> None:
     assert last["ID"] == f"{mark}-last"
 
 
+async def test_ids_that_count_up_come_in_their_order(service: Service) -> None:
+    """Impulses of one instant are replayed as their numbers count, since the table does not keep the hub's order."""
+    mark = fresh("instant")
+    sent = [{"messageId": f"{mark}-{number}", "timestamp": "2034-05-01T00:00:00Z"} for number in range(12)]
+    post(service, "lathe", *sent)
+    url = stream_url(service, connection="lathe", since="2034-05-01T00:00:00Z")
+    async with listening(url, token(service, "viewer@t")) as client:
+        assert [impulse["ID"] for impulse in await impulses(client, 12)] == [each["messageId"] for each in sent]
+
+
+async def test_what_is_sent_again_is_heard_once(service: Service) -> None:
+    """A message that is sent three times is heard once, and not again after a replay that gave it."""
+    bearer, again, last = token(service, "viewer@t"), fresh("again"), fresh("last")
+    at = "2035-05-01T00:00:00Z"
+    async with listening(stream_url(service, connection="lathe"), bearer) as client:
+        for _ in range(3):
+            post(service, "lathe", {"messageId": again, "timestamp": at})
+        post(service, "lathe", {"messageId": last, "timestamp": at})
+        assert [impulse["ID"] for impulse in await impulses(client, 2)] == [again, last]
+    async with listening(stream_url(service, connection="lathe", since=at), bearer) as client:
+        assert {impulse["ID"] for impulse in await impulses(client, 2)} == {again, last}
+        end = fresh("end")
+        post(service, "lathe", {"messageId": again, "timestamp": at}, {"messageId": end, "timestamp": at})
+        assert [impulse["ID"] for impulse in await impulses(client, 1)] == [end]
+
+
 async def test_the_last_seconds_come_first(service: Service) -> None:
     """WindowSec replays what was measured in so many seconds before the stream began."""
     now_, old = fresh("now"), fresh("old")

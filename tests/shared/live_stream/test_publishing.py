@@ -9,7 +9,8 @@ from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import ABSENT_SECONDS, PRESENT_SECONDS, Audience
 from shared.live_stream.ports import Reader
 from shared.live_stream.publishing import ATTEMPTS, FRESH_FOR, LivePublisher
-from shared.telemetry.models import UNROUTED, HubEvent
+from shared.telemetry.impulses import decode, encode
+from shared.telemetry.models import UNROUTED, HubEvent, Impulse
 from shared.timestamps import now
 
 AT = now()
@@ -118,6 +119,39 @@ async def test_a_batch_given_again_repeats_nothing() -> None:
     await tried.run(events, AT)
     assert sorted(text for _, text in service.sent) == [b"%d" % number for number in range(10)]
     assert tried.counters.failures == 1
+
+
+def _named(number: int, message_id: str, connection: str = "a") -> HubEvent:
+    impulse = Impulse(message_id, AT, connection, (), "d", {}, {"n": number})
+    return HubEvent(encode(impulse), "0", number, AT, {}, "", connection)
+
+
+async def test_what_is_sent_again_is_not_heard_again() -> None:
+    """An ID goes out once for each connection, within a batch and over batches."""
+    service = Service()
+    tried = publisher(service)
+    await tried.run([_named(1, "x"), _named(2, "x"), _named(3, "y"), _named(4, "x", "b")], AT)
+    await tried.run([_named(5, "x"), _named(6, "z")], AT)
+    assert sorted((group, decode(text).message_id) for group, text in service.sent) == [
+        ("a", "x"),
+        ("a", "y"),
+        ("a", "z"),
+        ("b", "x"),
+    ]
+    assert tried.counters.repeated == 2
+
+
+async def test_what_failed_is_no_repeat() -> None:
+    """An impulse that could not be handed on is, when its batch or its sender comes again."""
+    service = Service()
+    first, again = _named(1, "x"), _named(2, "x")
+    service.failing = {first.body: [down()] * ATTEMPTS}
+    tried = publisher(service)
+    with pytest.raises(WorkspaceError):
+        await tried.run([first], AT)
+    await tried.run([first], AT)
+    await tried.run([again], AT)
+    assert service.sent == [("a", first.body)]
 
 
 async def test_what_the_service_will_never_take_is_left_out() -> None:

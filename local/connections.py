@@ -1,25 +1,29 @@
 """One connection of a caller: how long it may take over a request, and how many there may be."""
 
 import asyncio
+import re
 import resource
+import sys
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any, cast
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from local.authority import split_target
 from local.heads import HeadSizes
-from local.refusals import RawHeaders, refusal, request_id, timed_out
+from local.refusals import RawHeaders, not_implemented, refusal, request_id, timed_out
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply
 from shared.logs import fields, logger
 
 _LOGGER = logger("local.connections")
 _MOST_CONNECTIONS = 1000
+_REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ [^ ]+ HTTP/1")
 _LINGER_SECONDS = 1.0
 """A refused caller may still be sending; closing at once would reset the connection and lose the reply."""
 
@@ -75,6 +79,7 @@ class Connection(HttpToolsProtocol):
         self._refused = False
         self._upgraded = False
         self._sizes = HeadSizes()
+        self._data = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Take a connection, or refuse it when there are too many."""
@@ -96,6 +101,7 @@ class Connection(HttpToolsProtocol):
         if self._refused:
             return
         self._heard = self.loop.time()
+        self._data = data
         super().data_received(data)
         if not self._sizes.add_data(len(data)):
             self._refuse_head()
@@ -149,7 +155,10 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP or too large, unless that would be taken for the answer to an earlier request."""
         error = self._sizes.error or invalid("request", msg.rstrip("."))
-        reply = refusal(error, self._request_id(), close=True)
+        unknown = isinstance(sys.exception(), httptools.HttpParserInvalidMethodError) and _REQUEST_LINE.match(
+            self._data
+        )
+        reply = not_implemented(self._request_id()) if unknown else refusal(error, self._request_id(), close=True)
         if self._may_reply():
             self._turn_away(reply)
         else:

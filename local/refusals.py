@@ -47,7 +47,16 @@ def refusal(error: WorkspaceError, given_id: str, *, close: bool = False) -> Rep
 
 def timed_out(detail: str, given_id: str) -> Reply:
     """Return the 408 for a request that does not arrive; the app's own time-outs are the engine's, so 504."""
-    reply = refusal(WorkspaceError(Kind.TIMEOUT, "REQUEST_TIMEOUT", detail), given_id, close=True)
-    status = HTTPStatus.REQUEST_TIMEOUT
+    return _with_status(WorkspaceError(Kind.TIMEOUT, "REQUEST_TIMEOUT", detail), given_id, HTTPStatus.REQUEST_TIMEOUT)
+
+
+def not_implemented(given_id: str) -> Reply:
+    """Return the 501 for a method that HTTP does not know (RFC 9110 section 9.1)."""
+    error = WorkspaceError(Kind.INVALID, "METHOD_NOT_IMPLEMENTED", "The method of the request is not known.")
+    return _with_status(error, given_id, HTTPStatus.NOT_IMPLEMENTED)
+
+
+def _with_status(error: WorkspaceError, given_id: str, status: HTTPStatus) -> Reply:
+    reply = refusal(error, given_id, close=True)
     document = orjson.loads(reply.body) | {"title": status.phrase, "status": int(status)}
     return Reply(int(status), json_bytes(document), reply.headers)

@@ -146,7 +146,8 @@ def test_function_without_methods_takes_all(host: Any, http: httpx.Client, metho
         b"GET /any\x01 HTTP/1.1\r\nHost: a\r\n",
         b"OPTIONS * HTTP/1.1\r\nHost: a\r\n",
         b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n",
-        b"NONSENSE /any HTTP/1.1\r\nHost: a\r\n",
+        b"NONSENSE any thing\r\n",
+        b"\x16\x03\x01 /any HTTP/1.1\r\nHost: a\r\n",
     ],
 )
 def test_unclear_target_is_refused(host: Any, head: bytes) -> None:
@@ -157,6 +158,15 @@ def test_unclear_target_is_refused(host: Any, head: bytes) -> None:
     problem = json.loads(body)
     assert (problem["code"], problem["status"]) == ("INVALID_REQUEST", 400)
     assert f"x-request-id: {problem['traceId']}".encode() in head_line
+
+
+@pytest.mark.parametrize("method", [b"FOO", b"get", b"NONSENSE"])
+def test_an_unknown_method_is_not_implemented(host: Any, method: bytes) -> None:
+    """What is HTTP but for its method is a 501 problem, and the connection ends."""
+    head, _, body = send_raw(host.url, method + b" /any HTTP/1.1\r\nHost: a\r\n\r\n").partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 501 Not Implemented\r\n")
+    problem = json.loads(body)
+    assert (problem["code"], problem["status"]) == ("METHOD_NOT_IMPLEMENTED", 501)
 
 
 @pytest.mark.parametrize(

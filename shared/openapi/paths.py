@@ -166,9 +166,11 @@ def _implied(operation: Operation) -> Iterator[int]:
     if operation.query is not NoQuery:
         yield 400
     if operation.body is not NoBody:
-        yield from (400, 413)
+        yield from (400, 413, 415)
     if "{" in operation.route:
         yield from (400, 404)
+    if "{" in operation.route or operation.query is not NoQuery:
+        yield 414
 
 
 def _path_parameters(operation: Operation) -> list[Schema]:

@@ -73,7 +73,7 @@ test("no answer is an error that says so", async () => {
 test("a 401 is told to the session", async () => {
   answers(problem(401, { code: "UNAUTHENTICATED", detail: "The token has expired." }));
   const error = await failure(api.get("/x"));
-  expect(refused).toHaveBeenCalledExactlyOnceWith(error);
+  expect(refused).toHaveBeenCalledExactlyOnceWith(error, "t0ken");
 });
 
 test("a throttled read waits as long as it is told and is sent again; a write is not", async () => {
@@ -118,4 +118,27 @@ test("GraphQL names the workspace and raises the first error with its code", asy
   expect(await api.graphql("{n}")).toEqual({ n: 1 });
   expect(sent.mock.calls[0]?.[0]).toBe("/v1/plant%20a/graphql");
   expect(await failure(api.graphql("{n}"))).toMatchObject({ code: "FORBIDDEN", detail: "No." });
+});
+
+test.each([
+  ["a page of a proxy", "<!doctype html><p>Sign in</p>"],
+  ["a cut body", '{"keys": [{"na'],
+  ["nothing", ""],
+])("an answer that is no JSON, %s, is an error that says so in words", async (_, body) => {
+  answers(new Response(body, { headers: { "x-request-id": "r-2" } }));
+  const error = await failure(api.get("/x"));
+  expect(error).toMatchObject({ status: 200, code: "ANSWER_UNREADABLE", requestId: "r-2" });
+  expect(error.detail).not.toContain("token");
+});
+
+test("a connection that is cut within the body is an error that says so; an abort stays one", async () => {
+  const failing = (reason: unknown) => new Response(new ReadableStream({ pull: (to) => to.error(reason) }));
+  answers(failing(new TypeError("network error")), failing(new DOMException("gone", "AbortError")));
+  expect(await failure(api.get("/x"))).toMatchObject({ code: "ANSWER_CUT" });
+  await expect(api.get("/x")).rejects.toMatchObject({ name: "AbortError" });
+});
+
+test("GraphQL without a body is an error", async () => {
+  answers(new Response("<html>"));
+  expect(await failure(api.graphql("{n}"))).toMatchObject({ code: "ANSWER_UNREADABLE" });
 });

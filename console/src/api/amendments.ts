@@ -1,3 +1,4 @@
+import { whole } from "./body.ts";
 import { type Answer, at, type Client } from "./client.ts";
 import { isPrefix } from "./provenance.ts";
 
@@ -92,7 +93,8 @@ export async function entityChain(
 /** Gives the same as a page that people print. */
 export async function entityReport(api: Client, scopeKey: string, entityId: string): Promise<Blob> {
   const options = { query: { scopeKey, entityId }, headers: { Accept: "text/html" } };
-  return (await api.fetch("GET", `${AMENDMENTS}/chain`, undefined, options)).blob();
+  const reply = await api.fetch("GET", `${AMENDMENTS}/chain`, undefined, options);
+  return await whole(reply, () => reply.blob());
 }
 
 /** Gives the reasons that a correction may name; needs Workspace.Amendment.Read. */

@@ -1,3 +1,4 @@
+import { jsonOf } from "./body.ts";
 import { ApiError, isAbort, problemOf, unreachable } from "./problem.ts";
 import { noteUsage } from "./usage.ts";
 
@@ -23,8 +24,8 @@ export interface Caller {
   token(): string | undefined;
   /** The workspace's id, which GraphQL addresses name. */
   workspace(): string;
-  /** Called when the service no longer takes the token. */
-  refused(error: ApiError): void;
+  /** Called when the service no longer takes the token that a request carried. */
+  refused(error: ApiError, token: string | undefined): void;
 }
 
 const MOST_PATIENCE_SECONDS = 5;
@@ -63,15 +64,15 @@ export class Client {
   /** Gives status, headers and body; `data` is undefined where the body is empty. */
   async request<T>(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<Answer<T>> {
     const reply = await this.fetch(method, path, body, options);
-    const text = await reply.text();
-    const data = (text === "" ? undefined : JSON.parse(text)) as T;
+    const data = await jsonOf<T>(reply, method === "GET" && reply.status === 200);
     return { status: reply.status, headers: reply.headers, data };
   }
 
   /** Gives the reply itself, for bodies that are no JSON: CSV, Parquet, HTML. Raises ApiError like the others. */
   async fetch(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<Response> {
     for (let tries = 1; ; tries += 1) {
-      const reply = await this.#send(method, path, body, options);
+      const token = this.#caller.token();
+      const reply = await this.#send(method, path, body, options, token);
       if (reply.ok) {
         return reply;
       }
@@ -82,7 +83,7 @@ export class Client {
         continue;
       }
       if (reply.status === 401) {
-        this.#caller.refused(error);
+        this.#caller.refused(error, token);
       }
       throw error;
     }
@@ -93,19 +94,24 @@ export class Client {
     const options = { headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) };
     const path = at`/v1/${this.#caller.workspace()}/graphql`;
     const answer = await this.request<GraphQLBody<T>>("POST", path, { query, variables }, options);
-    const [first] = answer.data.errors ?? [];
+    const [first] = answer.data?.errors ?? [];
     if (first) {
       const code = first.extensions?.code ?? "GRAPHQL_ERROR";
       const requestId = answer.headers.get("x-request-id") ?? "";
       throw new ApiError({ status: answer.status, code, detail: first.message, requestId });
     }
-    return answer.data.data as T;
+    return answer.data?.data as T;
   }
 
-  async #send(method: string, path: string, body: unknown, options: RequestOptions): Promise<Response> {
+  async #send(
+    method: string,
+    path: string,
+    body: unknown,
+    options: RequestOptions,
+    token: string | undefined,
+  ): Promise<Response> {
     const target = address(path, options.query);
     const headers = new Headers(options.headers);
-    const token = this.#caller.token();
     if (token !== undefined) {
       headers.set("Authorization", `Bearer ${token}`);
     }

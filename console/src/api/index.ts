@@ -1,5 +1,6 @@
 import { session } from "@/session/index.ts";
 
+export { jsonOf, whole } from "./body.ts";
 export { type Answer, at, type RequestOptions } from "./client.ts";
 export { ApiError, type FieldError, isAbort } from "./problem.ts";
 

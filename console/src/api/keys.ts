@@ -34,6 +34,18 @@ export function whoami(api: Client, signal?: AbortSignal): Promise<Who> {
   return api.get<Who>("/workspace/api/keys/whoami", signal ? { signal } : {});
 }
 
+/** Who a credential belongs to, and when that was: by the service's clock, or this machine's where it does not say. */
+export interface WhoAt {
+  who: Who;
+  now: Date;
+}
+
+export async function whoamiAt(api: Client): Promise<WhoAt> {
+  const { data, headers } = await api.request<Who>("GET", "/workspace/api/keys/whoami");
+  const told = Date.parse(headers.get("date") ?? "");
+  return { who: data, now: new Date(Number.isNaN(told) ? Date.now() : told) };
+}
+
 /** An API key just made, with its secret. */
 export interface MadeKey extends Omit<ApiKey, "lastUsedAt" | "revokedAt"> {
   apiKey: string;

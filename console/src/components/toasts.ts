@@ -1,3 +1,5 @@
+import { session } from "@/session/index.ts";
+
 /** A message that comes and goes. */
 export interface Toast {
   id: number;
@@ -9,6 +11,12 @@ const SECONDS = { good: 4, bad: 8 };
 let toasts: readonly Toast[] = [];
 let last = 0;
 const listeners = new Set<(toasts: readonly Toast[]) => void>();
+
+session.subscribe(() => {
+  if (session.state.state === "out") {
+    change([]);
+  }
+});
 
 /** Tells of something that was done, or went wrong where no form is left to say so. */
 export function toast(text: string, kind: Toast["kind"] = "good"): void {

@@ -1,5 +1,5 @@
 import { Client } from "@/api/client.ts";
-import { type Minted, mint, type Who, whoami } from "@/api/keys.ts";
+import { type Minted, mint, type Who, type WhoAt, whoami, whoamiAt } from "@/api/keys.ts";
 import { ApiError } from "@/api/problem.ts";
 import { forgetUsage } from "@/api/usage.ts";
 import { type EntraReply, type EntraToken, redeem } from "./entra.ts";
@@ -11,6 +11,8 @@ export interface SignedIn {
   state: "in";
   who: Who;
   expiresAt: Date;
+  /** Tells sessions of the tab apart; a renewal keeps it. */
+  number: number;
 }
 
 /** Nobody is signed in; `reason` is what ended or prevented it. */
@@ -26,7 +28,17 @@ export interface Starting {
 
 export type SessionState = SignedIn | SignedOut | Starting;
 
+/** What a way to sign in gave. */
+interface Opening {
+  token: string;
+  expiresAt?: string | undefined;
+  key?: string;
+  entra?: EntraToken;
+}
+
 const KEY_PREFIX = "oik_";
+/** What keys and tokens are written with, and what a header takes. */
+const CREDENTIAL = /^[\x21-\x7e]+$/;
 const TOKEN_MINUTES = 60;
 const ENTRA_MINUTES = 480;
 const RENEW_BEFORE_SECONDS = 300;
@@ -44,11 +56,15 @@ export class Session {
   /** Stays here, too: it makes tokens that outlive the session. */
   #entra: EntraToken | undefined;
   #renewal: ReturnType<typeof setTimeout> | undefined;
+  /** Raised by whatever ends a session: what was under way for it is of no use then. */
+  #generation = 0;
+  /** Raised by each try to sign in, and by signing out: only the newest try counts. */
+  #tries = 0;
   readonly #listeners = new Set<() => void>();
   readonly api: Client = new Client({
     token: () => this.#token,
     workspace: () => (this.#state.state === "in" ? (this.#state.who.workspace ?? "") : ""),
-    refused: (error) => this.#end(error),
+    refused: (error, token) => this.#refused(error, token),
   });
 
   get state(): SessionState {
@@ -68,52 +84,63 @@ export class Session {
       this.#change({ state: "out", reason: undefined });
       return;
     }
+    const mine = this.#next();
     try {
-      await this.#begin(found.token, found.expiresAt);
-    } catch (error) {
-      const reason = error instanceof ApiError ? error : unexpected(error);
-      if (reason.status === 401) {
-        this.#end(reason);
-      } else {
-        this.#change({ state: "out", reason });
+      const who = await whoamiAt(bare(found.token));
+      if (mine()) {
+        this.#take(found.token, found.expiresAt, who);
       }
+    } catch (error) {
+      if (mine()) {
+        this.#notRestored(told(error));
+      }
+    }
+  }
+
+  #notRestored(reason: ApiError): void {
+    if (reason.status === 401) {
+      this.#end(reason);
+    } else {
+      this.#change({ state: "out", reason });
     }
   }
 
   /** Signs in with what somebody pasted: an API key or a token. */
   async withCredential(text: string): Promise<void> {
-    await (text.startsWith(KEY_PREFIX) ? this.withKey(text) : this.withToken(text));
+    if (!CREDENTIAL.test(text)) {
+      await this.#attempt(() => Promise.reject(noCredential()));
+    } else {
+      await (text.startsWith(KEY_PREFIX) ? this.withKey(text) : this.withToken(text));
+    }
   }
 
   /** Signs in with an API key, which is exchanged for a token and renews it as long as the page stays open. */
   async withKey(key: string): Promise<void> {
     await this.#attempt(async () => {
       const minted = await exchange(key);
-      this.#key = key;
-      await this.#begin(minted.Token, minted.ExpiresAt);
+      return { token: minted.Token, expiresAt: minted.ExpiresAt, key };
     });
   }
 
   /** Signs in with a token; the session ends with it. */
   async withToken(token: string): Promise<void> {
-    await this.#attempt(() => this.#begin(token, undefined));
+    await this.#attempt(() => Promise.resolve({ token }));
   }
 
-  /** Signs in with the one-time code of a link that the local host printed. */
-  async withCode(code: string): Promise<void> {
-    await this.#attempt(async () => {
-      const given = await bare().post<{ token: string; expiresAt: string }>("/local/sign-in", { code });
-      await this.#begin(given.token, given.expiresAt);
-    });
+  /**
+   * Signs in with the one-time code of a link that the local host printed. A code that is not taken ends no session.
+   * @returns why the code was not taken, where somebody stays signed in all the same
+   */
+  async withCode(code: string): Promise<ApiError | undefined> {
+    return await this.#attempt(() => bare().post<Opening>("/local/sign-in", { code }));
   }
 
   /** Signs in with what Entra ID sent back, for eight hours. */
-  async withEntra(reply: EntraReply): Promise<void> {
-    await this.#attempt(async () => {
+  async withEntra(reply: EntraReply): Promise<ApiError | undefined> {
+    return await this.#attempt(async () => {
       const entra = await redeem(reply);
       const minted = await mint(bare(entra.token), ENTRA_MINUTES);
-      this.#entra = entra;
-      await this.#begin(minted.Token, minted.ExpiresAt);
+      return { token: minted.Token, expiresAt: minted.ExpiresAt, entra };
     });
   }
 
@@ -142,29 +169,66 @@ export class Session {
   }
 
   signOut(): void {
+    this.#tries += 1;
     this.#end(undefined);
   }
 
-  async #attempt(work: () => Promise<void>): Promise<void> {
-    this.#clear();
-    this.#change({ state: "starting" });
+  /** Begins a try to sign in; gives what tells whether it is still the newest. */
+  #next(): () => boolean {
+    this.#tries += 1;
+    const mine = this.#tries;
+    return () => mine === this.#tries;
+  }
+
+  /** Tries to sign in, and puts the new session in the place of the one that runs only once it is there. */
+  async #attempt(work: () => Promise<Opening>): Promise<ApiError | undefined> {
+    const mine = this.#next();
+    const beginning = this.#state.state === "starting";
+    if (this.#state.state !== "in") {
+      this.#change({ state: "starting" });
+    }
     try {
-      await work();
+      const opening = await work();
+      const who = await whoamiAt(bare(opening.token));
+      if (mine()) {
+        this.#replace(opening, who);
+      }
+      return undefined;
     } catch (error) {
-      this.#end(error instanceof ApiError ? error : unexpected(error));
+      return mine() ? await this.#failed(told(error), beginning) : undefined;
     }
   }
 
-  async #begin(token: string, expiresAt: string | undefined): Promise<void> {
-    const who = await whoami(bare(token));
-    const end = expiresAt ?? who.expiresAt ?? new Date(Date.now() + TOKEN_MINUTES * 60_000).toISOString();
-    this.#token = token;
-    keep({ token, expiresAt: end });
-    this.#change({ state: "in", who, expiresAt: new Date(end) });
-    this.#plan(new Date(end));
+  #replace({ token, expiresAt, key, entra }: Opening, who: WhoAt): void {
+    // Whoever was signed in is out first, so that nothing of theirs is left for the next one.
+    this.#end(undefined);
+    this.#key = key;
+    this.#entra = entra;
+    this.#take(token, expiresAt, who);
   }
 
-  /** Renews the token before its end from the key, or ends the session with it. */
+  /** @param beginning the page was just opened, so that the tab may have kept a session */
+  async #failed(reason: ApiError, beginning: boolean): Promise<ApiError | undefined> {
+    if (this.#state.state !== "in" && beginning && kept(new Date())) {
+      await this.restore();
+    } else if (this.#state.state !== "in") {
+      this.#end(reason);
+    }
+    return this.#state.state === "in" ? reason : undefined;
+  }
+
+  #take(token: string, expiresAt: string | undefined, { who, now }: WhoAt): void {
+    // The service's clock says when a token ends; this machine's may be hours off.
+    const ahead = Date.now() - now.getTime();
+    const end = new Date(expiresAt ?? who.expiresAt ?? now.getTime() + TOKEN_MINUTES * 60_000);
+    const until = new Date(end.getTime() + ahead);
+    this.#token = token;
+    keep({ token, expiresAt: end.toISOString(), until: until.toISOString() });
+    this.#change({ state: "in", who, expiresAt: end, number: this.#generation });
+    this.#plan(until);
+  }
+
+  /** Renews the token before its end from the key, or ends the session with it; `end` is by this machine's clock. */
   #plan(end: Date): void {
     clearTimeout(this.#renewal);
     const left = end.getTime() - Date.now();
@@ -173,19 +237,42 @@ export class Session {
   }
 
   async #due(end: Date): Promise<void> {
-    if (this.#key === undefined || Date.now() >= end.getTime()) {
+    if (Date.now() >= end.getTime()) {
       this.#end(expired());
-      return;
+    } else if (this.#key === undefined) {
+      this.#plan(end);
+    } else {
+      await this.#renew(this.#key, end);
     }
+  }
+
+  async #renew(key: string, end: Date): Promise<void> {
+    const generation = this.#generation;
     try {
-      const minted = await exchange(this.#key);
-      await this.#begin(minted.Token, minted.ExpiresAt);
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 401) {
-        this.#end(error);
-      } else {
-        this.#renewal = setTimeout(() => void this.#due(end), RETRY_SECONDS * 1000);
+      const minted = await exchange(key);
+      const who = await whoamiAt(bare(minted.Token));
+      if (generation === this.#generation) {
+        this.#take(minted.Token, minted.ExpiresAt, who);
       }
+    } catch (error) {
+      if (generation === this.#generation) {
+        this.#notRenewed(error, end);
+      }
+    }
+  }
+
+  #notRenewed(error: unknown, end: Date): void {
+    if (error instanceof ApiError && error.status === 401) {
+      this.#end(error);
+    } else {
+      this.#renewal = setTimeout(() => void this.#due(end), RETRY_SECONDS * 1000);
+    }
+  }
+
+  /** Ends the session whose token was refused; a late answer to an earlier one's ends nothing. */
+  #refused(error: ApiError, token: string | undefined): void {
+    if (token !== undefined && token === this.#token) {
+      this.#end(error);
     }
   }
 
@@ -195,6 +282,7 @@ export class Session {
   }
 
   #clear(): void {
+    this.#generation += 1;
     clearTimeout(this.#renewal);
     this.#token = undefined;
     this.#key = undefined;
@@ -222,6 +310,15 @@ function exchange(key: string): Promise<Minted> {
 
 function expired(): ApiError {
   return new ApiError({ status: 401, code: "SESSION_ENDED", detail: "The session has ended. Sign in again." });
+}
+
+function noCredential(): ApiError {
+  const detail = "This is no API key and no token: they have no blanks and no characters beyond ASCII. Copy it again.";
+  return new ApiError({ status: 0, code: "NO_CREDENTIAL", detail });
+}
+
+function told(error: unknown): ApiError {
+  return error instanceof ApiError ? error : unexpected(error);
 }
 
 function unexpected(error: unknown): ApiError {

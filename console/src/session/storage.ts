@@ -2,9 +2,12 @@
 export interface Kept {
   token: string;
   expiresAt: string;
+  /** When it ends by this machine's clock, which may differ from the service's. */
+  until: string;
 }
 
-const NAME = "workspace-console";
+/** Everything that the console stores in a tab begins with it. */
+export const NAME = "workspace-console";
 
 export function keep(kept: Kept): void {
   try {
@@ -14,9 +17,12 @@ export function keep(kept: Kept): void {
   }
 }
 
+/** Forgets the session and all that the tab remembered for its reader. */
 export function forget(): void {
   try {
-    sessionStorage.removeItem(NAME);
+    for (const name of Object.keys(sessionStorage).filter((each) => each.startsWith(NAME))) {
+      sessionStorage.removeItem(name);
+    }
   } catch {
     // Nothing was stored.
   }
@@ -26,7 +32,7 @@ export function forget(): void {
 export function kept(now: Date): Kept | undefined {
   try {
     const found = JSON.parse(sessionStorage.getItem(NAME) ?? "null") as Kept | null;
-    return found && new Date(found.expiresAt) > now ? found : undefined;
+    return found && new Date(found.until) > now ? found : undefined;
   } catch {
     return undefined;
   }

@@ -1,13 +1,7 @@
 // What a tab remembers for its reader until it is closed or the reader signs out; nothing secret.
-import { session } from "./index.ts";
+import { NAME } from "./storage.ts";
 
-const PREFIX = "workspace-console-";
-
-session.subscribe(() => {
-  if (session.state.state === "out") {
-    forgetAll();
-  }
-});
+const PREFIX = `${NAME}-`;
 
 /** Gives what was remembered under a name, undefined without. */
 export function recall(name: string): unknown {
@@ -24,15 +18,5 @@ export function remember(name: string, value: unknown): void {
     sessionStorage.setItem(PREFIX + name, JSON.stringify(value));
   } catch {
     // The page works without.
-  }
-}
-
-function forgetAll(): void {
-  try {
-    for (const name of Object.keys(sessionStorage).filter((each) => each.startsWith(PREFIX))) {
-      sessionStorage.removeItem(name);
-    }
-  } catch {
-    // Nothing was stored.
   }
 }

@@ -19,7 +19,7 @@ export function App() {
   const state = useSession();
   return (
     <>
-      {state.state === "in" && <Shell who={state.who} />}
+      {state.state === "in" && <Shell key={state.number} who={state.who} />}
       {state.state === "out" && <SignIn busy={false} reason={state.reason} />}
       {state.state === "starting" && (
         <main class={css.starting}>

@@ -11,6 +11,7 @@ import css from "./Audit.module.css";
 import { ChainPicture } from "./ChainPicture.tsx";
 import { type Ask, tip } from "./paging.ts";
 import { type ChainEnd, pictured } from "./picture.ts";
+import { walked } from "./walked.ts";
 
 interface Props {
   chain: ChainName;
@@ -60,14 +61,15 @@ async function verified(
   record: string | undefined,
   signal: AbortSignal,
 ): Promise<Verified> {
-  const begun = performance.now();
-  const verdict = await verifyChain(api, chain, signal, record);
-  const seconds = (performance.now() - begun) / 1000;
-  if (verdict.Empty) {
-    return { verdict, end: { tip: 0, checkpoint: null }, seconds };
-  }
-  const [last, checkpoint] = await Promise.all([tip(ask, signal), sizeOf(chain, signal)]);
-  return { verdict, end: { tip: last, checkpoint }, seconds };
+  let seconds = 0;
+  const verify = async () => {
+    const begun = performance.now();
+    const verdict = await verifyChain(api, chain, signal, record);
+    seconds = (performance.now() - begun) / 1000;
+    return verdict;
+  };
+  const found = await walked({ verify, tip: () => tip(ask, signal), checkpoint: () => sizeOf(chain, signal) });
+  return { ...found, seconds };
 }
 
 /** Returns the size of the newest checkpoint; null without one, or where the service refuses it: the verdict tells. */

@@ -3,7 +3,7 @@ import type { Verdict } from "@/api/provenance.ts";
 import { recordId, sequenceOf } from "@/proof/record.ts";
 
 export type NodeKind = "genesis" | "record" | "tip" | "branch" | "checkpoint";
-/** `unread`: it stands behind the break, so that nothing was verified about it. */
+/** `unread`: it stands behind the break or came after the verdict, so that nothing was verified about it. */
 export type NodeState = "sound" | "broken" | "missing" | "unread";
 export type LinkState = "sound" | "broken" | "unread";
 
@@ -37,7 +37,7 @@ export interface Picture {
 
 /** What is known about a chain's end. */
 export interface ChainEnd {
-  /** Sequence of the newest record that can be read. */
+  /** Sequence of the newest record that the verdict is about. */
   readonly tip: number;
   /** Size of the newest checkpoint; null where there is none. */
   readonly checkpoint: number | null;
@@ -67,11 +67,11 @@ export function pictured(verdict: Verdict, end: ChainEnd): Picture {
   const broken = breakOf(verdict);
   const places = placesOf(end, broken);
   const nodes = places.map((sequence) => nodeAt(sequence, end, broken));
-  const links = places.slice(1).map((sequence, index) => linkTo(sequence, places[index] ?? 0, broken));
+  const links = places.slice(1).map((sequence, index) => linkTo(sequence, places[index] ?? 0, end, broken));
   const branch = broken?.forked ? branchOf(places.indexOf(broken.at), verdict) : null;
   const at = end.checkpoint === null ? -1 : places.indexOf(end.checkpoint);
   const state = verdict.ChainValid || broken !== null ? "sound" : "broken";
-  const checkpoint = at < 0 ? null : { at, node: checkpointOf(end.checkpoint ?? 0, state, broken) };
+  const checkpoint = at < 0 ? null : { at, node: checkpointOf(end, state, broken) };
   return { nodes, links, branch, checkpoint, text: inWords(verdict, end, broken) };
 }
 
@@ -98,15 +98,16 @@ function nodeAt(sequence: number, end: ChainEnd, broken: Break | null): ChainNod
 }
 
 function stateOf(sequence: number, end: ChainEnd, broken: Break | null): NodeState {
-  if (sequence > end.tip) return "missing";
+  if (sequence > end.tip) return broken === null ? "unread" : "missing";
   if (broken === null || sequence < broken.from) return "sound";
   if (sequence < broken.at) return "missing";
   if (sequence > broken.at) return "unread";
   return broken.forked ? "sound" : "broken";
 }
 
-function linkTo(sequence: number, before: number, broken: Break | null): ChainLink {
+function linkTo(sequence: number, before: number, end: ChainEnd, broken: Break | null): ChainLink {
   const left = sequence - before - 1;
+  if (broken === null && sequence > end.tip) return { state: "unread", left };
   if (broken === null || sequence < broken.from || (broken.forked && sequence === broken.at)) {
     return { state: "sound", left };
   }
@@ -118,8 +119,9 @@ function branchOf(at: number, verdict: Verdict): { at: number; node: ChainNode }
   return { at, node: { kind: "branch", label, state: "broken" } };
 }
 
-function checkpointOf(size: number, state: "sound" | "broken", broken: Break | null): ChainNode {
-  const behind = broken !== null && broken.from <= size;
+function checkpointOf(end: ChainEnd, state: "sound" | "broken", broken: Break | null): ChainNode {
+  const size = end.checkpoint ?? 0;
+  const behind = broken === null ? state === "sound" && size > end.tip : broken.from <= size;
   return { kind: "checkpoint", label: `Checkpoint ${size}`, state: behind ? "unread" : state };
 }
 

@@ -12,9 +12,7 @@ import css from "./Downloads.module.css";
 import { Job } from "./Job.tsx";
 import { pace } from "./pace.ts";
 import { Start } from "./Start.tsx";
-
-/** What this tab started, by download; the service does not tell. */
-const started = new Map<string, string>();
+import { noteStarted, startedSource } from "./started.ts";
 
 export default function Downloads({ route }: PageProps) {
   const downloads = usePolling(list, pace, []);
@@ -36,7 +34,7 @@ export default function Downloads({ route }: PageProps) {
       <Start
         from={from}
         onStarted={(download, source) => {
-          started.set(download.downloadId, named(source));
+          noteStarted(download.downloadId, named(source));
           downloads.reload();
         }}
       />
@@ -58,7 +56,7 @@ export default function Downloads({ route }: PageProps) {
                   <Job
                     key={job.downloadId}
                     download={job}
-                    source={started.get(job.downloadId)}
+                    source={startedSource(job.downloadId)}
                     onCancel={() => stop(job.downloadId)}
                   />
                 ))}

@@ -48,6 +48,12 @@ export function StreamNotice({ live }: { live: Live }) {
         {state.error instanceof ApiError && (
           <p>
             {state.error.detail} <code>{state.error.code}</code>
+            {state.error.requestId && (
+              <>
+                {" · request "}
+                <code>{state.error.requestId}</code>
+              </>
+            )}
           </p>
         )}
         <p>Next try in {seconds} s; what is missed until then is fetched.</p>

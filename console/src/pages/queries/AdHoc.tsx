@@ -5,7 +5,7 @@ import { go, href } from "@/router/route.ts";
 import { useCan } from "@/session/hooks.ts";
 import { Page } from "@/shell/Page.tsx";
 import { KqlEditor } from "./KqlEditor.tsx";
-import { kept } from "./kept.ts";
+import { keepKql, keptKql } from "./kept.ts";
 import { kqlErrorOf } from "./kqlErrors.ts";
 import { adHocAsk, type Extent } from "./run/ask.ts";
 import { ExtentInputs } from "./run/ExtentInputs.tsx";
@@ -18,14 +18,14 @@ const START =
 
 /** A question of one's own in KQL. */
 export function AdHoc({ route }: { route: Route }) {
-  const [kql, setKql] = useState(() => kept.kql ?? START);
+  const [kql, setKql] = useState(() => keptKql() ?? START);
   const [extent, setExtent] = useState<Extent>(() => extentIn(route.query));
   const run = useRun();
   const manages = useCan("Workspace.WarmQuery.Manage");
   const ask = adHocAsk(kql, extent);
   const start = () => run.start(ask);
   const change = (text: string) => {
-    kept.kql = text;
+    keepKql(text);
     setKql(text);
   };
   return (

@@ -1,5 +1,13 @@
-/** What was typed lives as long as the tab, so that a look at another page does not lose it. */
-export const kept: {
-  /** Text of the ad-hoc editor. */
-  kql: string | undefined;
-} = { kql: undefined };
+import { recall, remember } from "@/session/tabMemory.ts";
+
+const NAME = "kql";
+
+/** Gives the text of the ad-hoc editor, so that a look at another page does not lose it; undefined before the first. */
+export function keptKql(): string | undefined {
+  const found = recall(NAME);
+  return typeof found === "string" ? found : undefined;
+}
+
+export function keepKql(text: string): void {
+  remember(NAME, text);
+}

@@ -4,14 +4,14 @@ import { Empty } from "@/components/Empty.tsx";
 import { go, href } from "@/router/route.ts";
 import { useCan } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
-import { kept } from "../kept.ts";
+import { keepKql } from "../kept.ts";
 import { declared } from "./declared.ts";
 
 /** Why a draft does not run, and how to try its KQL all the same. */
 export function Draft({ query }: { query: WarmQuery }) {
   const asks = useCan("Workspace.WarmQuery.AdHoc");
   const attempt = () => {
-    kept.kql = declared(query);
+    keepKql(declared(query));
     go(href("queries", ["-", "ad-hoc"]));
   };
   return (

@@ -6,10 +6,9 @@ import { JsonDiff } from "@/components/JsonDiff.tsx";
 import { Loaded } from "@/components/Loaded.tsx";
 import { Time } from "@/components/Time.tsx";
 import { useResource } from "@/components/useResource.ts";
-import { href } from "@/router/route.ts";
 import { useCan } from "@/session/hooks.ts";
 import css from "./Facts.module.css";
-import { historyOf } from "./historyOf.ts";
+import { historyOf, recordLink } from "./historyOf.ts";
 
 /** How a query came about: its audit events, newest first, as far as the token shows them. */
 export function History({ query }: { query: WarmQuery }) {
@@ -62,7 +61,7 @@ function Event({ event }: { event: AuditEvent }) {
         <Status tone={TONES[verb] ?? "neutral"}>{verb}</Status>
         <span>{event.UserID}</span>
         <Time at={event.Timestamp} />
-        <a class={css.record} href={href("audit", [event.RecordID], { target: "PlatformConfig" })}>
+        <a class={css.record} href={recordLink(event)}>
           record {event.RecordID}
         </a>
       </div>

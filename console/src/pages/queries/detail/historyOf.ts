@@ -1,5 +1,7 @@
 import { ApiError, api } from "@/api/index.ts";
 import type { AuditEvent } from "@/api/provenance.ts";
+import { addressOf } from "@/pages/audit/place.ts";
+import { sequenceOf } from "@/proof/record.ts";
 
 const PAGE = 1000;
 const ENTITY = "WarmQuery";
@@ -28,6 +30,12 @@ export async function historyOf(lookup: string, signal?: AbortSignal): Promise<T
     }
     throw error;
   }
+}
+
+/** Returns the address of a record in the audit log. */
+export function recordLink(event: Pick<AuditEvent, "RecordID">): string {
+  const chain = { target: "PlatformConfig", scopeKey: "" } as const;
+  return addressOf({ chain, filters: {}, at: undefined, record: sequenceOf(event.RecordID) ?? undefined });
 }
 
 function newestFirst(events: AuditEvent[]): AuditEvent[] {

@@ -4,13 +4,13 @@ import { useResource } from "@/components/useResource.ts";
 import type { Route } from "@/router/route.ts";
 import { Page } from "@/shell/Page.tsx";
 import { warmQuery } from "../catalogQueries.ts";
-import { kept } from "../kept.ts";
+import { keptKql } from "../kept.ts";
 import { draftOf, newDraft } from "./draft.ts";
 import { QueryForm } from "./QueryForm.tsx";
 
 /** Writes a new query, with the text of the ad-hoc editor where the reader comes from there. */
 export function NewQuery({ route }: { route: Route }) {
-  const kql = route.query.get("from") === "ad-hoc" ? kept.kql : undefined;
+  const kql = route.query.get("from") === "ad-hoc" ? keptKql() : undefined;
   return (
     <Page title="New query" description="It is a draft until somebody else approves it.">
       <QueryForm start={newDraft(kql)} isNew />

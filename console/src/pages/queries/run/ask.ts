@@ -1,4 +1,4 @@
-import { api } from "@/api/index.ts";
+import { api, jsonOf, whole } from "@/api/index.ts";
 import type { QueryAnswer } from "@/api/queries.ts";
 import { saveFile } from "@/components/saveFile.ts";
 import { exactly } from "./exact.ts";
@@ -63,11 +63,11 @@ export function addressOf(ask: Ask): string {
 export async function rowsOf(ask: Ask, signal?: AbortSignal): Promise<QueryAnswer> {
   const options = { headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) };
   const reply = await api.fetch(ask.method, addressOf(ask), ask.body, options);
-  return exactly<QueryAnswer>(await reply.text());
+  return await jsonOf<QueryAnswer>(reply, true, exactly);
 }
 
 /** Runs a query and saves its rows as a file. */
 export async function save(ask: Ask, form: Form): Promise<void> {
   const reply = await api.fetch(ask.method, addressOf(ask), ask.body, { headers: { Accept: MEDIA[form] } });
-  saveFile(await reply.blob(), `${ask.name}.${form}`);
+  saveFile(await whole(reply, () => reply.blob()), `${ask.name}.${form}`);
 }

@@ -1,4 +1,6 @@
 const UNITS = ["B", "kB", "MB", "GB", "TB"];
+/** Whole numbers from here on are not exact, and nobody reads their digits. */
+const LARGE = 1e15;
 const WHOLE = new Intl.NumberFormat("en");
 
 /** 2026-11-21 14:03:09 in the reader's time zone, or the text itself where it is no instant. */
@@ -15,7 +17,24 @@ export function localTime(at: string, precise = false): string {
 
 /** 12,345 */
 export function count(value: number): string {
-  return WHOLE.format(value);
+  return WHOLE.format(value === 0 ? 0 : value);
+}
+
+/** A measured value in few digits; one that is too large or too small for them with an exponent. */
+export function reading(value: number): string {
+  const size = Math.abs(value);
+  if (size === 0) {
+    return "0";
+  }
+  if (Number.isInteger(value) && size < LARGE) {
+    return count(value);
+  }
+  return size >= 1e9 || size < 1e-3 ? exponent(value, 3) : value.toLocaleString("en", { maximumFractionDigits: 3 });
+}
+
+/** 1.25e+300 */
+export function exponent(value: number, decimals: number): string {
+  return value.toExponential(decimals).replace(/\.?0+e/, "e");
 }
 
 /** 7.3 MB */

@@ -3,6 +3,8 @@ import type uPlot from "uplot";
 import { onTheme } from "@/shell/theme.ts";
 import css from "./Chart.module.css";
 import { legendTime, tickTexts } from "./chartTimes.ts";
+import { mark, room, steps } from "./chartValues.ts";
+import { seen } from "./unseen.ts";
 
 /** A line of a chart. */
 export interface Series {
@@ -29,7 +31,7 @@ export function Chart({ label, times, series, unit = "", height = 240 }: Props) 
   const data = [times, ...series.map((line) => line.values)] as unknown as uPlot.AlignedData;
   const latest = useRef(data);
   latest.current = data;
-  const names = series.map((line) => line.label).join("\n");
+  const names = JSON.stringify(series.map((line) => seen(line.label).replaceAll("\n", " ")));
   useEffect(() => {
     let gone = false;
     const draw = async () => {
@@ -84,11 +86,17 @@ function options(box: HTMLElement, names: string, unit: string, height: number):
     legend: { markers: { dash: (_, index) => (index > COLOURS ? "dashed" : "solid") } },
     axes: [
       { ...axis, font, space: 72, values: (_, ticks, __, ___, step) => tickTexts(ticks, step) },
-      { ...axis, font, size: 64, values: (_, ticks) => ticks.map((tick) => `${tick}${unit && ` ${unit}`}`) },
+      {
+        ...axis,
+        font,
+        size: (_, marks) => room(marks, 64),
+        incrs: (_, __, lowest, highest, pixels, space) => steps(lowest, highest, pixels, space),
+        values: (_, ticks) => ticks.map((tick) => `${mark(tick)}${unit && ` ${unit}`}`),
+      },
     ],
     series: [
       { label: "Time", value: (_, at) => legendTime(at) },
-      ...names.split("\n").map((label, index) => ({
+      ...(JSON.parse(names) as string[]).map((label, index) => ({
         label,
         stroke: color(`--series-${(index % COLOURS) + 1}`),
         width: 1.5,

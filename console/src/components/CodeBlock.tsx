@@ -1,5 +1,6 @@
 import { Button } from "./Button.tsx";
 import css from "./CodeBlock.module.css";
+import { Seen } from "./Seen.tsx";
 import { toast } from "./toasts.ts";
 
 interface Props {
@@ -24,7 +25,9 @@ export function CodeBlock({ code, label }: Props) {
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
       <section tabIndex={0} aria-label={label}>
         <pre>
-          <code>{code}</code>
+          <code>
+            <Seen text={code} />
+          </code>
         </pre>
       </section>
       <div class={css.copy}>

@@ -5,7 +5,9 @@ import { classes } from "./classes.ts";
 import { type Column, next, type Sorting, sorted } from "./columns.ts";
 import css from "./DataTable.module.css";
 import { Icon } from "./Icon.tsx";
+import { Seen } from "./Seen.tsx";
 import { Time } from "./Time.tsx";
+import { seen } from "./unseen.ts";
 import { reveal, slice } from "./virtual.ts";
 
 interface Props<Row> {
@@ -174,7 +176,7 @@ function Cell<Row>({ column, row, grid }: { column: Column<Row>; row: Row; grid:
     <td
       role={grid ? "gridcell" : undefined}
       class={classes(column.type === "number" && css.number, code && css.code)}
-      title={text && text.length > 24 && column.type !== "time" ? text : undefined}
+      title={text && text.length > 24 && column.type !== "time" ? seen(text) : undefined}
     >
       {column.render ? column.render(row) : shown(column, row)}
     </td>
@@ -190,9 +192,9 @@ function shown<Row>(column: Column<Row>, row: Row): ComponentChildren {
     case "time":
       return <Time at={String(value)} />;
     case "number":
-      return typeof value === "number" && Number.isInteger(value) ? count(value) : plain(value);
+      return Number.isSafeInteger(value) ? count(value as number) : plain(value);
     default:
-      return plain(value);
+      return <Seen text={plain(value)} />;
   }
 }
 

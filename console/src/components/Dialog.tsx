@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { Button } from "./Button.tsx";
 import css from "./Dialog.module.css";
+import { Seen } from "./Seen.tsx";
 
 interface Props {
   title: string;
@@ -45,7 +46,9 @@ export function Dialog({ title, onClose, children, actions, wide = false }: Prop
     >
       <div class={css.inside}>
         <header>
-          <h2 id={id}>{title}</h2>
+          <h2 id={id}>
+            <Seen text={title} />
+          </h2>
           <Button kind="quiet" icon="close" label="Close" onClick={onClose} />
         </header>
         <div class={css.body}>{children}</div>

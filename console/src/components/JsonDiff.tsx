@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { type Change, diff } from "./diff.ts";
 import { Checkbox } from "./Field.tsx";
 import css from "./JsonDiff.module.css";
+import { LongText, Seen } from "./Seen.tsx";
 
 interface Props {
   /** Undefined where there was nothing. */
@@ -40,16 +41,20 @@ export function JsonDiff({ before, after, all = false }: Props) {
           </thead>
           <tbody>
             {shown.map((field) => (
-              <tr key={field.path.join("\n")} class={css[field.change]}>
+              <tr key={JSON.stringify(field.path)} class={css[field.change]}>
                 <th scope="row">
                   <span class={css.sign} aria-hidden="true">
                     {SIGNS[field.change].sign}
                   </span>
-                  {field.path.length === 0 ? "(value)" : field.path.join(".").replaceAll(".[", "[")}
+                  <Seen text={field.path.length === 0 ? "(value)" : field.path.join(".").replaceAll(".[", "[")} />
                   <span class="visually-hidden">, {SIGNS[field.change].word}</span>
                 </th>
-                <td class={css.before}>{text(field.before)}</td>
-                <td class={css.after}>{text(field.after)}</td>
+                <td class={css.before}>
+                  <LongText text={text(field.before)} />
+                </td>
+                <td class={css.after}>
+                  <LongText text={text(field.after)} />
+                </td>
               </tr>
             ))}
           </tbody>

@@ -31,15 +31,17 @@ interface ErrorProps {
   error: unknown;
   /** Shows a button that tries again. */
   onRetry?: () => void;
+  /** Stands for what the service said where that stands elsewhere already. */
+  instead?: string | undefined;
 }
 
 /** What went wrong: what the service said, the fields that fail, the code, and the request's id to ask about. */
-export function ErrorNotice({ error, onRetry }: ErrorProps) {
+export function ErrorNotice({ error, onRetry, instead }: ErrorProps) {
   if (!(error instanceof ApiError)) {
     return <Notice kind="bad" title={error instanceof Error ? error.message : String(error)} />;
   }
   return (
-    <Notice kind="bad" title={error.detail}>
+    <Notice kind="bad" title={instead ?? error.detail}>
       {error.errors.length > 1 && (
         <ul class={css.fields}>
           {error.errors.map((failing) => (

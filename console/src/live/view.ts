@@ -4,6 +4,14 @@ import type { Series } from "./history.ts";
 /** A value, null for "nothing came here", undefined for "nothing is due here". */
 export type Point = number | null | undefined;
 
+/** The places of values that no line leads to or from; each is drawn as a point. */
+export function lonely(values: readonly Point[]): number[] {
+  const due = [...values.entries()].filter(([, value]) => value !== undefined);
+  return due
+    .filter(([, value], at) => value !== null && due[at - 1]?.[1] == null && due[at + 1]?.[1] == null)
+    .map(([place]) => place);
+}
+
 const SHORTEST_GAP_MS = 10_000;
 const MISSED = 4;
 

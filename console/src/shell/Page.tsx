@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { Seen } from "@/components/Seen.tsx";
 import { takeFocus } from "./focus.ts";
 import css from "./Page.module.css";
 
@@ -23,9 +24,13 @@ export function Page({ title, description, actions, children }: Props) {
       <header class={css.head}>
         <div>
           <h1 ref={heading} tabIndex={-1}>
-            {title}
+            <Seen text={title} />
           </h1>
-          {description && <p>{description}</p>}
+          {description && (
+            <p>
+              <Seen text={description} />
+            </p>
+          )}
         </div>
         {actions && <div class={css.actions}>{actions}</div>}
       </header>

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { Amendment } from "@/api/amendments.ts";
 import { JsonDiff } from "@/components/JsonDiff.tsx";
+import { LongText, Seen } from "@/components/Seen.tsx";
 import { Time } from "@/components/Time.tsx";
 import { recordAddress } from "@/pages/audit/place.ts";
 import { sequenceOf } from "@/proof/record.ts";
@@ -25,7 +26,10 @@ export function CorrectionCard({ scope, correction, status, children }: Props) {
     <article class={css.card} aria-label={`Correction ${correction.RecordID}`}>
       <header>
         <h2>
-          {type} <a href={entityAddress(scope, entity)}>{entity}</a>
+          <Seen text={type} />{" "}
+          <a href={entityAddress(scope, entity)}>
+            <Seen text={entity} />
+          </a>
         </h2>
         <Standing status={status} />
       </header>
@@ -36,7 +40,11 @@ export function CorrectionCard({ scope, correction, status, children }: Props) {
       <JsonDiff before={correction.OriginalRecord} after={correction.AmendedRecord} />
       <p>
         <b>{correction.ReasonCategory}</b>
-        {correction.ReasonText && `: ${correction.ReasonText}`}
+        {correction.ReasonText && (
+          <>
+            : <LongText text={correction.ReasonText} />
+          </>
+        )}
       </p>
       {children}
     </article>

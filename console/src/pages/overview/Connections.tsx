@@ -105,7 +105,7 @@ function Figures({ connections, counts }: { connections: readonly Connection[]; 
       </div>
       <div>
         <dt>Messages a second</dt>
-        <dd>{rates.length === 0 ? "–" : perSecond(rates.reduce((sum, each) => sum + each, 0))}</dd>
+        <dd>{rates.length === 0 ? <NotYet /> : perSecond(rates.reduce((sum, each) => sum + each, 0))}</dd>
       </div>
       <div>
         <dt>Newest message</dt>
@@ -150,6 +150,10 @@ function columnsOf(counts: readonly Count[]): readonly Column<Connection>[] {
   ];
 }
 
-function told(value: number | null): string {
-  return value === null ? "–" : perSecond(value);
+function told(value: number | null) {
+  return value === null ? <NotYet /> : perSecond(value);
+}
+
+function NotYet() {
+  return <span title={`A rate is known from two counts, ${EVERY_MS / 1000} seconds apart`}>–</span>;
 }

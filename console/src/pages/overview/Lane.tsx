@@ -1,10 +1,12 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type uPlot from "uplot";
 import { loaded } from "@/components/Chart.tsx";
+import { mark, steps } from "@/components/chartValues.ts";
+import { reading } from "@/format.ts";
 import type { Live } from "@/live/live.ts";
-import { View } from "@/live/view.ts";
+import { lonely, type Point, View } from "@/live/view.ts";
 import { onTheme } from "@/shell/theme.ts";
-import { called, type Group, reading } from "./choice.ts";
+import { called, type Group } from "./choice.ts";
 import css from "./Lane.module.css";
 
 const HEIGHT = 132;
@@ -106,7 +108,12 @@ function options(box: HTMLElement, view: View, last: boolean, seconds: number): 
         size: last ? 28 : 0,
         values: (_, ticks) => (last ? ticks.map((tick) => format.format(tick * 1000)) : ticks.map(() => "")),
       },
-      { ...axis, size: 72, values: (_, ticks) => ticks.map(reading) },
+      {
+        ...axis,
+        size: 72,
+        incrs: (_, __, lowest, highest, pixels, space) => steps(lowest, highest, pixels, space),
+        values: (_, ticks) => ticks.map(mark),
+      },
     ],
     series: [
       {},
@@ -114,7 +121,12 @@ function options(box: HTMLElement, view: View, last: boolean, seconds: number): 
         label: called(series),
         stroke: color(`--series-${(index % COLORS) + 1}`),
         width: 1.5,
-        points: { show: false },
+        points: {
+          show: false,
+          size: 5,
+          fill: color(`--series-${(index % COLORS) + 1}`),
+          filter: (plot: uPlot, at: number) => lonely(plot.data[at] as readonly Point[]),
+        },
         ...(index >= COLORS ? { dash: [6, 4] } : {}),
       })),
     ],

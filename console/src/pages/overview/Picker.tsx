@@ -1,7 +1,8 @@
 import { useState } from "preact/hooks";
 import { Checkbox, Field } from "@/components/Field.tsx";
+import { reading } from "@/format.ts";
 import type { Series } from "@/live/history.ts";
-import { called, MOST_DRAWN, reading } from "./choice.ts";
+import { called, MOST_DRAWN } from "./choice.ts";
 import css from "./Live.module.css";
 
 const MOST_LISTED = 120;

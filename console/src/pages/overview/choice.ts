@@ -56,12 +56,3 @@ export function grouped(series: readonly Series[], ids: readonly string[]): Grou
 export function called({ connection, device }: Series): string {
   return device.startsWith(connection) ? device : `${connection} · ${device}`;
 }
-
-/** A measured value in few digits. */
-export function reading(value: number): string {
-  if (Number.isInteger(value)) {
-    return value.toLocaleString("en");
-  }
-  const size = Math.abs(value);
-  return size >= 1e9 || size < 1e-3 ? value.toExponential(3) : value.toLocaleString("en", { maximumFractionDigits: 3 });
-}

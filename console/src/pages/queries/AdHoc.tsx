@@ -6,7 +6,7 @@ import { useCan } from "@/session/hooks.ts";
 import { Page } from "@/shell/Page.tsx";
 import { KqlEditor } from "./KqlEditor.tsx";
 import { keepKql, keptKql } from "./kept.ts";
-import { kqlErrorOf } from "./kqlErrors.ts";
+import { kqlErrorOf, toldAtEditor } from "./kqlErrors.ts";
 import { adHocAsk, type Extent } from "./run/ask.ts";
 import { ExtentInputs } from "./run/ExtentInputs.tsx";
 import { RunForm } from "./run/RunForm.tsx";
@@ -39,6 +39,7 @@ export function AdHoc({ route }: { route: Route }) {
         onRun={start}
         disabled={kql.trim() === ""}
         before={<KqlEditor value={kql} onInput={change} onRun={start} error={kqlErrorOf(run.error)} />}
+        toldBefore={toldAtEditor(run.error)}
         actions={
           manages && (
             <Button onClick={() => go(href("queries", ["-", "new"], { from: "ad-hoc" }))}>Save as a draft…</Button>

@@ -1,6 +1,7 @@
 import { useId, useRef, useState } from "preact/hooks";
 import { Button } from "@/components/Button.tsx";
 import { classes } from "@/components/classes.ts";
+import { UnseenWarning } from "@/components/Seen.tsx";
 import css from "./KqlEditor.module.css";
 import { type KqlError, offsetOf, type Place, widthBefore, wordAt } from "./kqlErrors.ts";
 
@@ -72,6 +73,7 @@ export function KqlEditor({ value, onInput, onRun, error, rows = 8 }: Props) {
           />
         </div>
       </div>
+      <UnseenWarning texts={[value]} />
       <div class={css.below} id={`${id}-below`}>
         {error && (
           <p class={css.error} role="alert">

@@ -30,6 +30,12 @@ export function kqlErrorOf(error: unknown): KqlError | undefined {
   return { message: text, place: placed ? { line, column } : undefined };
 }
 
+/** What a notice says in place of an error that stands at the editor already; undefined where the notice is to tell it. */
+export function toldAtEditor(error: unknown): string | undefined {
+  const alone = error instanceof ApiError && error.errors.length <= 1;
+  return alone && kqlErrorOf(error) ? "The query is not accepted; the reason stands below its text." : undefined;
+}
+
 /** Where in a text a place is, counted from 0; past the end of a line it is that end. */
 export function offsetOf(text: string, place: Place): number {
   const lines = text.split("\n");

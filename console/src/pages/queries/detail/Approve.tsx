@@ -5,7 +5,9 @@ import { Button } from "@/components/Button.tsx";
 import { CodeBlock } from "@/components/CodeBlock.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import { UnseenWarning } from "@/components/Seen.tsx";
 import { toast } from "@/components/toasts.ts";
+import { plain } from "@/format.ts";
 import { useCan, useWho } from "@/session/hooks.ts";
 import { warmQuery } from "../catalogQueries.ts";
 import { Changes } from "./Changes.tsx";
@@ -91,12 +93,19 @@ function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void })
           {query.editedBy} edited it last. Once approved it answers everybody who may run queries, under your name; the
           audit log records that.
         </p>
+        <UnseenWarning texts={textsOf(query)} />
         <CodeBlock code={query.kql.trimEnd()} label={`KQL of ${query.name}`} />
         {proves && <Changes query={query} />}
         {error !== undefined && <Refusal error={error} />}
       </div>
     </Dialog>
   );
+}
+
+/** All that an author wrote. */
+function textsOf(query: WarmQuery): string[] {
+  const parameters = query.parameters.flatMap((each) => [each.name, plain(each.default)]);
+  return [query.name, query.description ?? "", query.kql, ...parameters];
 }
 
 /** Nobody approves a text that they have not seen. */

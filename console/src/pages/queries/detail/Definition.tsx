@@ -1,5 +1,6 @@
 import type { WarmQuery } from "@/api/queries.ts";
 import { CodeBlock } from "@/components/CodeBlock.tsx";
+import { Seen } from "@/components/Seen.tsx";
 import { Panel } from "@/shell/Page.tsx";
 import { defaultText, isRequired } from "../run/parameters.ts";
 import css from "./Facts.module.css";
@@ -58,7 +59,9 @@ function Rows({ heads, rows }: { heads: readonly string[]; rows: readonly (reado
               <code>{name}</code>
             </th>
             {cells.map((cell, index) => (
-              <td key={heads[index]}>{cell}</td>
+              <td key={heads[index]}>
+                <Seen text={cell} />
+              </td>
             ))}
           </tr>
         ))}

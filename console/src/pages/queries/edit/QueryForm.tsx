@@ -9,7 +9,7 @@ import { useCan } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
 import { warmQuery } from "../catalogQueries.ts";
 import { KqlEditor } from "../KqlEditor.tsx";
-import { kqlErrorOf } from "../kqlErrors.ts";
+import { kqlErrorOf, toldAtEditor } from "../kqlErrors.ts";
 import { bodyOf, type QueryDraft } from "./draft.ts";
 import { Parameters } from "./Parameters.tsx";
 import css from "./QueryEditor.module.css";
@@ -91,7 +91,7 @@ export function QueryForm({ start, isNew }: { start: QueryDraft; isNew: boolean 
       <Panel title="What it asks">
         <KqlEditor rows={14} value={draft.kql} onInput={(kql) => change({ kql })} error={kqlErrorOf(error)} />
       </Panel>
-      {error !== undefined && <ErrorNotice error={error} />}
+      {error !== undefined && <ErrorNotice error={error} instead={toldAtEditor(error)} />}
       <div class={css.actions}>
         <Button kind="primary" type="submit" busy={busy}>
           Save as a draft

@@ -11,7 +11,7 @@ import css from "./Results.module.css";
 export function ResultChart({ answer, roles }: { answer: QueryAnswer; roles: Roles }) {
   const [wanted, setWanted] = useState<readonly string[]>();
   const chosen = wanted?.filter((name) => roles.values.includes(name)) ?? roles.chosen;
-  const lines = useMemo(() => linesOf(answer, roles, chosen), [answer, roles, chosen.join("\n")]);
+  const lines = useMemo(() => linesOf(answer, roles, chosen), [answer, roles, JSON.stringify(chosen)]);
   const toggle = (name: string, on: boolean) =>
     setWanted(roles.values.filter((each) => (each === name ? on : chosen.includes(each))));
   return (

@@ -6,7 +6,7 @@ import { Empty } from "@/components/Empty.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { Tabs } from "@/components/Tabs.tsx";
 import { count } from "@/format.ts";
-import { type Ask, MOST_ROWS } from "./ask.ts";
+import { type Ask, moreOf } from "./ask.ts";
 import { rolesOf } from "./chartData.ts";
 import { ResultChart } from "./ResultChart.tsx";
 import css from "./Results.module.css";
@@ -31,10 +31,7 @@ export function Results({ answer, asked }: { answer: QueryAnswer; asked: Ask }) 
       <Summary answer={answer} asked={asked} />
       {answer.truncated && (
         <Notice kind="warn" title={`There are more than these ${count(answer.rowCount)} rows`}>
-          <p>
-            The answer ends at “Most rows”. Raise it, up to {count(MOST_ROWS)}, or ask for a shorter time range or for
-            sums.
-          </p>
+          <p>{moreOf(answer.rowCount)}</p>
         </Notice>
       )}
       {drawable ? (

@@ -22,12 +22,14 @@ interface Props {
   columns?: readonly { name: string; type: string }[];
   /** Above the row of inputs. */
   before?: ComponentChildren;
+  /** What stands for an error that `before` tells. */
+  toldBefore?: string | undefined;
   children: ComponentChildren;
   disabled?: boolean;
 }
 
 /** Inputs of a query, the button that runs it, and what came of it. */
-export function RunForm({ run, ask, onRun, actions, columns, before, children, disabled = false }: Props) {
+export function RunForm({ run, ask, onRun, actions, columns, before, toldBefore, children, disabled = false }: Props) {
   const submit = (event: Event) => {
     event.preventDefault();
     if (!disabled && !run.busy) {
@@ -50,17 +52,18 @@ export function RunForm({ run, ask, onRun, actions, columns, before, children, d
           </div>
         </form>
       </Panel>
-      <Outcome run={run} />
+      <Outcome run={run} instead={toldBefore} />
     </div>
   );
 }
 
-function Outcome({ run }: { run: Run }) {
+function Outcome({ run, instead }: { run: Run; instead: string | undefined }) {
   if (run.error !== undefined) {
     const again = run.error instanceof ApiError && (run.error.status === 0 || run.error.status >= 429);
     return (
       <ErrorNotice
         error={run.error}
+        instead={instead}
         {...(again && run.asked ? { onRetry: () => run.asked && run.start(run.asked) } : {})}
       />
     );

@@ -23,6 +23,14 @@ export interface Ask {
 
 export const DEFAULT_LIMIT = "1000";
 export const MOST_ROWS = 10_000;
+
+/** What to do about an answer of this many rows that is not whole. */
+export function moreOf(rows: number): string {
+  return rows >= MOST_ROWS
+    ? "No answer holds more. Narrow the query: a shorter time range, a filter, or sums."
+    : `The answer ends at “Most rows”. Raise it, up to ${MOST_ROWS.toLocaleString("en")}, or ask for a shorter time range or for sums.`;
+}
+
 export type Form = "csv" | "parquet";
 const MEDIA: Record<Form, string> = { csv: "text/csv", parquet: "application/vnd.apache.parquet" };
 

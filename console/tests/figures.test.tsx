@@ -1,0 +1,54 @@
+import { render } from "preact";
+import { expect, test, vi } from "vitest";
+import { Chart } from "../src/components/Chart.tsx";
+import { mark, room, steps } from "../src/components/chartValues.ts";
+import { count, reading } from "../src/format.ts";
+import { lonely } from "../src/live/view.ts";
+import { moreOf } from "../src/pages/queries/run/ask.ts";
+
+const made: { series: { label: string }[] }[] = [];
+
+// Drawing needs a canvas; this stands at the library's door and keeps what it is asked to draw.
+vi.mock("uplot", () => ({
+  default: class {
+    constructor(options: { series: { label: string }[] }) {
+      made.push(options);
+    }
+    setData() {}
+    setSize() {}
+    destroy() {}
+  },
+}));
+
+test("figures of any size are short, and nothing is minus nothing", () => {
+  expect([1e300, -1e300, 1.25e15, 999_999].map(reading)).toEqual(["1e+300", "-1e+300", "1.25e+15", "999,999"]);
+  expect([0, -0, 0.5, 1e-9].map(reading)).toEqual(["0", "0", "0.5", "1e-9"]);
+  expect(count(-0)).toBe("0");
+});
+
+test("an axis has marks for values of any size, with room for them", () => {
+  const few = (lowest: number, highest: number) => steps(lowest, highest, 240, 50).filter((at) => at * 2 < highest);
+  expect(few(-1e300, 1e300).length).toBeGreaterThan(0);
+  expect(few(0, 100)).toContain(20);
+  expect(steps(1e300, 1e300, 240, 50)).toEqual([]);
+  expect(mark(-1e300)).toBe("-1e+300");
+  expect(room(["1,234,567,890 mbar"], 64)).toBeGreaterThan(100);
+});
+
+test("a value that no line leads to is drawn as a point", () => {
+  expect(lonely([undefined, 5, undefined])).toEqual([1]);
+  expect(lonely([1, undefined, 2, null, 3, undefined])).toEqual([4]);
+  expect(lonely([1, undefined, 2])).toEqual([]);
+});
+
+test("a line's name may hold ends of lines", async () => {
+  const box = document.body.appendChild(document.createElement("div"));
+  const lines = ["a\nb", "c"].map((label) => ({ label, values: [1, 2] }));
+  render(<Chart label="x" times={[1, 2]} series={lines} />, box);
+  await vi.waitFor(() => expect(made.at(-1)?.series.map(({ label }) => label)).toEqual(["Time", "a b", "c"]));
+});
+
+test("who has the most rows there can be is told to narrow the query", () => {
+  expect(moreOf(10_000)).not.toContain("Raise it");
+  expect(moreOf(1000)).toContain("Raise it");
+});

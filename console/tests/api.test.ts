@@ -1,6 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { at, Client } from "../src/api/client.ts";
 import { ApiError } from "../src/api/problem.ts";
+import { streamed } from "../src/pages/audit/streaming.ts";
 
 const refused = vi.fn();
 const api = new Client({ token: () => "t0ken", workspace: () => "plant a", refused });
@@ -141,4 +142,12 @@ test("a connection that is cut within the body is an error that says so; an abor
 test("GraphQL without a body is an error", async () => {
   answers(new Response("<html>"));
   expect(await failure(api.graphql("{n}"))).toMatchObject({ code: "ANSWER_UNREADABLE" });
+});
+
+test("a long body that is cut is an error, not half a file", async () => {
+  const body = new ReadableStream({
+    start: (to) => to.enqueue(new Uint8Array(3)),
+    pull: (to) => to.error(new TypeError("network error")),
+  });
+  expect(await failure(streamed(new Response(body), () => undefined))).toMatchObject({ code: "ANSWER_CUT" });
 });

@@ -2,6 +2,7 @@ import { type ChainName, chainQuery } from "@/proof/chains.ts";
 import { NoteError } from "@/proof/notes.ts";
 import type { Sources } from "@/proof/proving.ts";
 import type { JsonObject } from "@/proof/record.ts";
+import { whole } from "./body.ts";
 import type { Client } from "./client.ts";
 import { ApiError } from "./problem.ts";
 
@@ -138,7 +139,10 @@ export function proofSources(api: Client, chain: ChainName, signal: AbortSignal)
       return (await api.get<{ hashes: string[] }>("/oi-api/provenance/proof", options)).hashes;
     });
   return {
-    key: async () => (await api.fetch("GET", "/.well-known/oi-checkpoint-key", undefined, { signal })).text(),
+    key: async () => {
+      const reply = await api.fetch("GET", "/.well-known/oi-checkpoint-key", undefined, { signal });
+      return await whole(reply, () => reply.text());
+    },
     note: () => noteOf(api, chain, signal),
     inclusion: (sequence, size) => prove({ sequence, size }),
     growth: (from, size) => prove({ from, size }),

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { api, at } from "@/api/index.ts";
+import { api, at, whole } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { CopyButton } from "@/components/CopyButton.tsx";
 import { saveFile } from "@/components/saveFile.ts";
@@ -58,7 +58,7 @@ function Description() {
     setBusy(true);
     try {
       const reply = await api.fetch("GET", "/oi-api/openapi");
-      saveFile(await reply.blob(), "openapi.json");
+      saveFile(await whole(reply, () => reply.blob()), "openapi.json");
     } catch (error) {
       toast(`No file came: ${error instanceof Error ? error.message : String(error)}`, "bad");
     } finally {

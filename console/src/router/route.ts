@@ -1,4 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
+import { mayGo } from "./leaving.ts";
 
 /** Where the address leads: `#/queries/pressure-5m?limit=10` is page `queries`, rest `["pressure-5m"]`. */
 export interface Route {
@@ -30,6 +31,9 @@ export function href(
 
 /** Goes to an address that `href` made; `replace` leaves no trace in the history, for filters of a page. */
 export function go(address: string, how: "push" | "replace" = "push"): void {
+  if (!mayGo(new URL(address, window.location.href).hash)) {
+    return;
+  }
   if (how === "push") {
     window.location.hash = address;
   } else {
@@ -42,7 +46,15 @@ export function go(address: string, how: "push" | "replace" = "push"): void {
 export function useRoute(): Route {
   const [route, setRoute] = useState(() => parseHash(window.location.hash));
   useEffect(() => {
-    const update = () => setRoute(parseHash(window.location.hash));
+    let shown = window.location.hash;
+    const update = () => {
+      if (!mayGo(window.location.hash)) {
+        window.history.pushState(null, "", shown);
+        return;
+      }
+      shown = window.location.hash;
+      setRoute(parseHash(shown));
+    };
     window.addEventListener("hashchange", update);
     update();
     return () => window.removeEventListener("hashchange", update);

@@ -5,6 +5,7 @@ import type { Who } from "@/api/keys.ts";
 import { Badge } from "@/components/Badge.tsx";
 import { Button } from "@/components/Button.tsx";
 import { useResource } from "@/components/useResource.ts";
+import { mayLeave } from "@/router/leaving.ts";
 import { session } from "@/session/index.ts";
 import css from "./Header.module.css";
 import { onTheme, theme, toggleTheme } from "./theme.ts";
@@ -53,7 +54,7 @@ export function Header({ who, navOpen, onToggleNav }: Props) {
           label={shown === "dark" ? "Light theme" : "Dark theme"}
           onClick={toggleTheme}
         />
-        <Button kind="quiet" icon="out" label="Sign out" onClick={() => session.signOut()} />
+        <Button kind="quiet" icon="out" label="Sign out" onClick={() => mayLeave() && session.signOut()} />
       </span>
     </header>
   );

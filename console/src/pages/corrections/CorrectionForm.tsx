@@ -7,6 +7,7 @@ import { Button } from "@/components/Button.tsx";
 import { Field, Select, TextArea } from "@/components/Field.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import type { Shown } from "@/pages/audit/shown.ts";
+import { useUnsaved } from "@/router/leaving.ts";
 import { useWho } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Corrections.module.css";
@@ -27,8 +28,10 @@ type Stage =
 
 /** Asks for a correction, shows what it changes, and sends it. */
 export function CorrectionForm({ scope, categories, from }: Props) {
-  const [draft, setDraft] = useState(() => draftFrom(from, categories));
+  const [start, setStart] = useState(() => draftFrom(from, categories));
+  const [draft, setDraft] = useState(start);
   const [stage, setStage] = useState<Stage>({ name: "editing" });
+  useUnsaved(stage.name !== "made" && JSON.stringify(draft) !== JSON.stringify(start));
   // One key for one correction: sent again after a lost answer it is stored once; edited it is another one.
   const [key, setKey] = useState(newKey);
   const edit = (changes: Partial<Draft>) => {
@@ -45,7 +48,9 @@ export function CorrectionForm({ scope, categories, from }: Props) {
     }
   };
   const again = () => {
-    setDraft(draftFrom(null, categories));
+    const empty = draftFrom(null, categories);
+    setStart(empty);
+    setDraft(empty);
     setKey(newKey());
     setStage({ name: "editing" });
   };

@@ -1,35 +1,53 @@
-import { useState } from "preact/hooks";
-import { ApiError, api, at } from "@/api/index.ts";
+import { useEffect, useState } from "preact/hooks";
+import { ApiError } from "@/api/index.ts";
+import type { WarmQuery } from "@/api/queries.ts";
 import { Button } from "@/components/Button.tsx";
 import { Field } from "@/components/Field.tsx";
 import { ErrorNotice } from "@/components/Notice.tsx";
 import { toast } from "@/components/toasts.ts";
+import { useUnsaved } from "@/router/leaving.ts";
 import { go, href } from "@/router/route.ts";
 import { useCan } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
-import { warmQuery } from "../catalogQueries.ts";
 import { KqlEditor } from "../KqlEditor.tsx";
 import { kqlErrorOf, toldAtEditor } from "../kqlErrors.ts";
-import { bodyOf, type QueryDraft } from "./draft.ts";
+import type { QueryDraft } from "./draft.ts";
+import { Overwrite } from "./Overwrite.tsx";
 import { Parameters } from "./Parameters.tsx";
 import css from "./QueryEditor.module.css";
 import { SurfaceInput } from "./SurfaceInput.tsx";
+import { differs, type Overtaken, stored } from "./saving.ts";
 
 /** A query as its author writes it. */
-export function QueryForm({ start, isNew }: { start: QueryDraft; isNew: boolean }) {
+export function QueryForm({ start, stands }: { start: QueryDraft; stands: WarmQuery | null }) {
+  const isNew = stands === null;
   const [draft, setDraft] = useState(start);
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
+  const [overtaken, setOvertaken] = useState<Overtaken>();
+  const [saved, setSaved] = useState(false);
+  useUnsaved(!saved && differs(draft, start));
   const change = (some: Partial<QueryDraft>) => setDraft((before) => ({ ...before, ...some }));
   const failing = (field: string) => (error instanceof ApiError ? error.of(field) : undefined);
   const reads = useCan("Workspace.Catalog.Read");
   const back = isNew ? href("queries") : href("queries", [draft.lookup]);
-  const save = async () => {
+  useEffect(() => {
+    if (saved) {
+      go(reads ? href("queries", [draft.lookup.trim()]) : href("queries"));
+    }
+  }, [saved]);
+  const save = async (known: WarmQuery | null | undefined) => {
     setBusy(true);
+    setOvertaken(undefined);
     try {
-      await put(draft, isNew && reads);
+      const found = await stored(draft, known);
+      setOvertaken(found);
+      if (found) {
+        setBusy(false);
+        return;
+      }
       toast(`“${draft.name.trim()}” is a draft now`);
-      go(reads ? href("queries", [draft.lookup]) : href("queries"));
+      setSaved(true);
     } catch (failure) {
       setError(failure);
       setBusy(false);
@@ -38,7 +56,7 @@ export function QueryForm({ start, isNew }: { start: QueryDraft; isNew: boolean 
   const submit = (event: Event) => {
     event.preventDefault();
     if (!busy) {
-      void save();
+      void save(reads ? stands : undefined);
     }
   };
   return (
@@ -91,6 +109,14 @@ export function QueryForm({ start, isNew }: { start: QueryDraft; isNew: boolean 
       <Panel title="What it asks">
         <KqlEditor rows={14} value={draft.kql} onInput={(kql) => change({ kql })} error={kqlErrorOf(error)} />
       </Panel>
+      {overtaken && (
+        <Overwrite
+          draft={draft}
+          overtaken={overtaken}
+          onClose={() => setOvertaken(undefined)}
+          onOverwrite={() => void save(overtaken.now ?? null)}
+        />
+      )}
       {error !== undefined && <ErrorNotice error={error} instead={toldAtEditor(error)} />}
       <div class={css.actions}>
         <Button kind="primary" type="submit" busy={busy}>
@@ -100,22 +126,6 @@ export function QueryForm({ start, isNew }: { start: QueryDraft; isNew: boolean 
       </div>
     </form>
   );
-}
-
-/** Stores a draft; a new one does not overwrite a query that has its lookup already. */
-async function put(draft: QueryDraft, isNew: boolean): Promise<void> {
-  const lookup = draft.lookup.trim();
-  if (lookup === "") {
-    throw failed("lookup", "is needed");
-  }
-  if (isNew && (await warmQuery(lookup)) !== undefined) {
-    throw failed("lookup", "is another query's; choose another, or edit that one");
-  }
-  await api.put(at`/oi-api/warm-queries/${lookup}`, bodyOf(draft));
-}
-
-function failed(field: string, message: string): ApiError {
-  return new ApiError({ status: 0, code: "NOT_SENT", detail: `${field} ${message}`, errors: [{ field, message }] });
 }
 
 function taken(error: unknown, code: string): string | undefined {

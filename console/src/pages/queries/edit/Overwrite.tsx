@@ -1,0 +1,48 @@
+import { Button } from "@/components/Button.tsx";
+import { Dialog } from "@/components/Dialog.tsx";
+import { JsonDiff } from "@/components/JsonDiff.tsx";
+import { Time } from "@/components/Time.tsx";
+import { bodyOf, type QueryDraft } from "./draft.ts";
+import css from "./QueryEditor.module.css";
+import { type Overtaken, sentAs } from "./saving.ts";
+
+interface Props {
+  draft: QueryDraft;
+  overtaken: Overtaken;
+  onClose: () => void;
+  onOverwrite: () => void;
+}
+
+/** Shows what somebody else saved while this draft was written, and lets its author decide. */
+export function Overwrite({ draft, overtaken: { now }, onClose, onOverwrite }: Props) {
+  const deed = now ? "Overwrite" : "Save it anew";
+  return (
+    <Dialog
+      title={now ? "Somebody else changed the query meanwhile" : "Somebody else removed the query meanwhile"}
+      wide
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Back to my text</Button>
+          <Button kind="danger" onClick={onOverwrite}>
+            {deed}
+          </Button>
+        </>
+      }
+    >
+      <div class={css.form}>
+        {now ? (
+          <>
+            <p>
+              {now.editedBy} saved it, <Time at={now.updatedAt} />. Nothing of yours is stored yet. This is what saving
+              yours would change of theirs:
+            </p>
+            <JsonDiff before={sentAs(now)} after={bodyOf(draft)} />
+          </>
+        ) : (
+          <p>Nothing of yours is stored yet. Saving it makes the query anew, as a draft.</p>
+        )}
+      </div>
+    </Dialog>
+  );
+}

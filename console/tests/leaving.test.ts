@@ -1,0 +1,46 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { hold, mayGo, mayLeave } from "../src/router/leaving.ts";
+import { go } from "../src/router/route.ts";
+
+const asked = vi.fn<() => boolean>();
+window.confirm = asked;
+let release = () => {};
+
+afterEach(() => {
+  release();
+  release = () => {};
+  asked.mockReset();
+  document.body.replaceChildren();
+});
+
+function answering(yes: boolean): void {
+  asked.mockReturnValue(yes);
+  release = hold();
+}
+
+test("nobody is asked where nothing is unsaved", () => {
+  expect(mayGo("#/audit") && mayLeave()).toBe(true);
+  expect(asked).not.toHaveBeenCalled();
+});
+
+test("who refuses to leave stays, by a button, a link and when the tab is closed", () => {
+  window.location.hash = "#/queries/-/new";
+  answering(false);
+  go("#/audit");
+  expect(window.location.hash).toBe("#/queries/-/new");
+  const link = document.body.appendChild(document.createElement("a"));
+  link.setAttribute("href", "#/audit");
+  expect(link.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }))).toBe(false);
+  expect(window.dispatchEvent(new Event("beforeunload", { cancelable: true }))).toBe(false);
+  expect(mayLeave()).toBe(false);
+});
+
+test("who agrees is asked once, and what was saved asks nobody", () => {
+  answering(true);
+  expect(mayGo("#/audit") && mayGo("#/audit")).toBe(true);
+  expect(asked).toHaveBeenCalledTimes(1);
+  release();
+  expect(mayGo("#/keys")).toBe(true);
+  expect(asked).toHaveBeenCalledTimes(1);
+  expect(window.dispatchEvent(new Event("beforeunload", { cancelable: true }))).toBe(true);
+});

@@ -1,0 +1,65 @@
+"""Care for texts in the console: what nobody sees is shown, what is typed is not lost, nobody overwrites unseen."""
+
+import re
+
+from playwright.sync_api import Dialog, expect
+
+from tests.console.test_queries_drafts import KQL, written
+from tests.console.visits import Console
+
+
+def test_what_nobody_sees_is_shown_before_an_approval(console: Console) -> None:
+    """The editor and the approver are warned of characters that turn a text's direction, and see them written out."""
+    mine = console.sign_in().open("queries/-/new", "New query").page
+    mine.get_by_label("KQL", exact=True).fill(f"{KQL}\n// \u202elevel\u2066")
+    expect(mine.get_by_role("status")).to_contain_text("\\u202e, \\u2066")
+    written(mine, "turned", "Turned", f"{KQL}\n// \u202elevel\u2066 {'x' * 2000}")
+    expect(mine.get_by_role("heading", level=1)).to_have_text("Turned")
+    with console.another() as other:
+        page = other.sign_in("approver@plant-a.example").open("queries/turned", "Turned").page
+        page.get_by_role("button", name="Approve").click()
+        dialog = page.get_by_role("dialog", name=re.compile("Approve"))
+        expect(dialog.get_by_role("status").first).to_contain_text("characters that nobody sees")
+        expect(dialog.get_by_role("region", name="KQL of Turned")).to_contain_text("// \\u202elevel\\u2066")
+        other.looks_right("query-approve-unseen")
+        other.stayed_clean()
+
+
+def test_what_is_typed_is_kept_until_its_author_agrees_to_lose_it(console: Console) -> None:
+    """A link and the browser's way back ask first; whoever declines finds the text as it was."""
+    page = console.sign_in().open("queries", "Queries").page
+    page.get_by_role("button", name="New query").click()
+    page.get_by_label("Name", exact=True).fill("Not saved yet")
+    asked: list[str] = []
+
+    def decline(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", decline)
+    page.get_by_role("navigation").get_by_role("link", name="Downloads").click()
+    page.go_back()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("Not saved yet")
+    assert len(asked) == 2
+    assert page.url.endswith("#/queries/-/new")
+
+
+def test_two_editors_do_not_overwrite_each_other_unseen(console: Console) -> None:
+    """The second to save is shown what the first saved, and overwrites it only by saying so."""
+    first = console.sign_in().open("queries/-/new", "New query").page
+    written(first, "two-editors", "Two editors")
+    expect(first.get_by_role("heading", level=1)).to_have_text("Two editors")
+    with console.another() as other:
+        second = other.sign_in().open("queries/two-editors/edit", "Edit query").page
+        second.get_by_label("Name", exact=True).fill("The second's")
+        console.open("queries/two-editors/edit", "Edit query")
+        first.get_by_label("Description", exact=True).fill("the first's")
+        first.get_by_role("button", name="Save as a draft").click()
+        expect(first.get_by_role("main")).to_contain_text("the first's")
+        second.get_by_role("button", name="Save as a draft").click()
+        dialog = second.get_by_role("dialog", name="Somebody else changed the query meanwhile")
+        expect(dialog).to_contain_text("the first's")
+        other.looks_right("query-overtaken")
+        dialog.get_by_role("button", name="Overwrite").click()
+        expect(second.get_by_role("heading", level=1)).to_have_text("The second's")
+        other.stayed_clean()

@@ -6,9 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+# What is looked for may take a loaded machine longer than the five seconds that are the default.
+expect.set_options(timeout=30_000)
 
 
 @dataclass

@@ -145,7 +145,8 @@ class RateLimiter:
         if lease is None:
             return Standing(budget, budget.requests, WINDOW_SECONDS)
         seconds = math.ceil(lease.frees_at - self._clock())
-        return Standing(budget, max(0, lease.left + account.unused()), max(1, seconds))
+        # Never more than the window: clients read it as one. Slices may keep the last of it for two seconds more.
+        return Standing(budget, max(0, lease.left + account.unused()), min(max(1, seconds), WINDOW_SECONDS))
 
     def _account(self, principal: str) -> _Account:
         account = self._accounts.get(principal)

@@ -196,7 +196,7 @@ def test_json_may_be_nested_and_long_up_to_its_limits(admin: httpx.Client) -> No
     ("method", "address", "body", "field"),
     [
         ("POST", "/workspace/api/keys", {"name": "n" * 257}, "name"),
-        ("POST", EVENTS, {"ScopeKey": "s" * 1025}, "scopeKey"),
+        ("POST", EVENTS, {"ScopeKey": "s" * 1025}, "ScopeKey"),
         ("PUT", "/oi-api/warm-queries/long", {"name": "n" * 257, "surface": "hall", "kql": "Telemetry"}, "name"),
         ("PUT", "/oi-api/warm-queries/long", {"name": "n", "surface": "hall", "kql": "T" * 65_537}, "kql"),
     ],

@@ -146,7 +146,7 @@ def test_another_members_key_needs_the_right(service: Service) -> None:
     ("method", "path", "status", "code"),
     [
         ("GET", "/oi-api/nothing", 404, "ROUTE_NOT_FOUND"),
-        ("GET", "/", 404, "ROUTE_NOT_FOUND"),
+        ("GET", "/oi-api", 404, "ROUTE_NOT_FOUND"),
         ("POST", "/healthz", 405, "METHOD_NOT_ALLOWED"),
         ("PATCH", "/oi-api/warm-queries/per-minute", 405, "METHOD_NOT_ALLOWED"),
     ],

@@ -1,8 +1,8 @@
 """Admits requests from slices of a shared budget, so that the steady path asks no store.
 
-A slice is good for a second. Its requests count in the store until the window after that second is over, so that no
-window of 60 seconds holds more than the budget, whichever instance answered. What an instance did not use goes back
-with its next slice.
+A slice is good for a second. Its requests count in the store until 60 seconds after that second or, once the instance
+has told, after the last of them: no window holds more than the budget, whichever instance answered. What an instance
+did not use goes back with its next slice.
 """
 
 import asyncio
@@ -57,6 +57,7 @@ class _Account:
     lease: Lease | None = None
     ends: float = 0.0
     used: int = 0
+    used_until: float = 0.0
     active: int = 0
 
     def is_used_up(self) -> bool:
@@ -105,6 +106,7 @@ class RateLimiter:
         if account.unused() <= 0:
             return Admission(standing, _refusal("Too many requests in a minute.", standing.reset_seconds))
         account.used += 1
+        account.used_until = self._clock()
         return Admission(self._standing(account, budget))
 
     async def _current(self, principal: str, account: _Account, budget: Budget) -> Lease:
@@ -124,6 +126,7 @@ class RateLimiter:
             instance=self._instance,
             previous=previous.id if previous else "",
             used=account.used,
+            used_until=account.used_until,
             wanted=wanted,
             active=account.active,
             budget=budget.requests,
@@ -145,7 +148,8 @@ class RateLimiter:
         if lease is None:
             return Standing(budget, budget.requests, WINDOW_SECONDS)
         seconds = math.ceil(lease.frees_at - self._clock())
-        # Never more than the window: clients read it as one. Slices may keep the last of it for two seconds more.
+        # Never more than the window: clients read it as one. What another instance used in this very second may count
+        # for a second more.
         return Standing(budget, max(0, lease.left + account.unused()), min(max(1, seconds), WINDOW_SECONDS))
 
     def _account(self, principal: str) -> _Account:

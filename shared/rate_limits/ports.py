@@ -13,6 +13,7 @@ class LeaseRequest:
         instance: who asks.
         previous: id of the instance's last lease for this principal, empty for none.
         used: how much of it was used; the rest goes back.
+        used_until: when the last of it was used, seconds since the epoch; it counts for a window from then.
         wanted: how many requests are asked for now.
         active: how many requests of the principal the instance is working on.
         budget: how many are allowed in a window.
@@ -22,6 +23,7 @@ class LeaseRequest:
     instance: str
     previous: str
     used: int
+    used_until: float
     wanted: int
     active: int
     budget: int
@@ -36,7 +38,7 @@ class Lease:
         granted: how many requests, 0 when the budget is used up.
         left: how many the whole budget still has beside it.
         elsewhere: how many requests of the principal other instances are working on.
-        frees_at: when the oldest slice leaves the window, seconds since the epoch.
+        frees_at: when the first slice leaves the window, seconds since the epoch.
     """
 
     id: str

@@ -34,9 +34,16 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 def asked(
-    wanted: int, *, previous: str = "", used: int = 0, instance: str = "one", active: int = 0, principal: str = "p/ü?#"
+    wanted: int,
+    *,
+    previous: str = "",
+    used: int = 0,
+    used_until: float = AT + 1,
+    instance: str = "one",
+    active: int = 0,
+    principal: str = "p/ü?#",
 ) -> LeaseRequest:
-    return LeaseRequest(principal, instance, previous, used, wanted, active, 10)
+    return LeaseRequest(principal, instance, previous, used, used_until, wanted, active, 10)
 
 
 async def test_what_is_leased_is_gone(opener: Opener) -> None:
@@ -62,12 +69,13 @@ async def test_what_was_not_used_goes_back(opener: Opener) -> None:
 
 
 async def test_what_was_used_counts_for_the_window(opener: Opener) -> None:
-    """A request counts for a minute after the second of its lease, and no longer."""
+    """A slice counts for a minute after its last use, and no longer."""
     store = opener()
-    lease = await store.lease(asked(10), AT)
-    await store.lease(asked(0, previous=lease.id, used=10), AT + 1)
-    assert (await store.lease(asked(5), AT + 60.9)).granted == 0
-    assert (await store.lease(asked(5), AT + 61)).granted == 5
+    lease = await store.lease(asked(10), AT - 0.5)
+    settled = await store.lease(asked(0, previous=lease.id, used=10, used_until=AT), AT + 1)
+    assert settled.frees_at == AT + 60
+    assert (await store.lease(asked(5), AT + 59.9)).granted == 0
+    assert (await store.lease(asked(5), AT + 60)).granted == 5
 
 
 async def test_a_lease_of_an_instance_that_died_counts_as_used(opener: Opener) -> None:

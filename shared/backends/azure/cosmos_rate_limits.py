@@ -15,7 +15,6 @@ from shared.rate_limits.limiter import LEASE_SECONDS
 from shared.rate_limits.models import WINDOW_SECONDS
 from shared.rate_limits.ports import Lease, LeaseRequest
 
-COUNTED_SECONDS: Final = WINDOW_SECONDS + LEASE_SECONDS
 BELIEVED_SECONDS: Final = 5.0
 """How long another instance's count of requests at work is believed; one that was killed takes nothing back."""
 
@@ -70,8 +69,8 @@ class CosmosLeaseStore:
 class _Account:
     """What one principal has used of its budget.
 
-    Settled leases are added up by the second, rounded up, so that the item stays small whatever the load: counted up to
-    a second too long, never too short.
+    Settled leases are added up by the second of their last use, rounded up, so that the item stays small whatever the
+    load: counted up to a second too long, never too short.
     """
 
     def __init__(
@@ -86,9 +85,9 @@ class _Account:
         """Return what an item says, without what left the window."""
         if item is None:
             return cls({}, {}, {})
-        since = at - COUNTED_SECONDS
+        since = at - WINDOW_SECONDS
         settled = {int(second): count for second, count in item["settled"].items() if int(second) > since}
-        running = {name: (float(since_), count) for name, (since_, count) in item["running"].items() if since_ > since}
+        running = {name: (float(ends), count) for name, (ends, count) in item["running"].items() if ends > since}
         believed = at - BELIEVED_SECONDS
         working = {name: (float(seen), count) for name, (seen, count) in item["working"].items() if seen > believed}
         return cls(settled, running, working)
@@ -101,18 +100,18 @@ class _Account:
     def leased(self, asked: LeaseRequest, at: float) -> Lease:
         """Settle the last lease and return a new one."""
         if asked.previous in self._running:
-            leased_at, _ = self._running.pop(asked.previous)
+            self._running.pop(asked.previous)
             if asked.used:
-                second = math.ceil(leased_at)
+                second = math.ceil(asked.used_until)
                 self._settled[second] = self._settled.get(second, 0) + asked.used
         running = self._running.values()
         counted = sum(self._settled.values()) + sum(count for _, count in running)
-        oldest = min([*self._settled, *(leased_at for leased_at, _ in running)], default=at)
+        first = min([*self._settled, *(ends for ends, _ in running)], default=at)
         granted = max(0, min(asked.wanted, asked.budget - counted))
         lease_id = uuid.uuid4().hex[:16] if granted else ""
         if granted:
-            self._running[lease_id] = (at, granted)
+            self._running[lease_id] = (at + LEASE_SECONDS, granted)
         self._working[asked.instance] = (at, asked.active)
         elsewhere = sum(count for name, (_, count) in self._working.items() if name != asked.instance)
         left = max(0, asked.budget - counted - granted)
-        return Lease(lease_id, granted, left, elsewhere, oldest + COUNTED_SECONDS)
+        return Lease(lease_id, granted, left, elsewhere, first + WINDOW_SECONDS)

@@ -13,17 +13,17 @@ from shared.rate_limits.ports import Lease, LeaseRequest
 # Counts of the last minute: a power cut may lose them, so their commits need not wait for the disk.
 SCHEMA = """
 PRAGMA synchronous=OFF;
-CREATE TABLE IF NOT EXISTS leases (
-  principal TEXT NOT NULL, id TEXT NOT NULL, leased_at REAL NOT NULL, amount INTEGER NOT NULL,
+DROP TABLE IF EXISTS leases;
+CREATE TABLE IF NOT EXISTS slices (
+  principal TEXT NOT NULL, id TEXT NOT NULL, counts_until REAL NOT NULL, amount INTEGER NOT NULL,
   PRIMARY KEY (principal, id)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS leases_by_age ON leases (leased_at);
+CREATE INDEX IF NOT EXISTS slices_by_age ON slices (counts_until);
 CREATE TABLE IF NOT EXISTS working (
   principal TEXT NOT NULL, instance TEXT NOT NULL, seen_at REAL NOT NULL, active INTEGER NOT NULL,
   PRIMARY KEY (principal, instance)
 ) WITHOUT ROWID;
 """
-COUNTED_SECONDS: Final = WINDOW_SECONDS + LEASE_SECONDS
 BELIEVED_SECONDS: Final = 5.0
 """How long another instance's count of requests at work is believed; one that was killed takes nothing back."""
 
@@ -44,26 +44,27 @@ class SqliteLeaseStore:
 
 
 def _lease(connection: sqlite3.Connection, asked: LeaseRequest, at: float) -> Lease:
-    connection.execute("DELETE FROM leases WHERE leased_at <= ?", (at - COUNTED_SECONDS,))
     if asked.previous:
         _settle(connection, asked)
-    sql = "SELECT coalesce(sum(amount), 0), min(leased_at) FROM leases WHERE principal = ? AND amount > 0"
-    counted, oldest = connection.execute(sql, (asked.principal,)).fetchone()
+    connection.execute("DELETE FROM slices WHERE counts_until <= ?", (at,))
+    sql = "SELECT coalesce(sum(amount), 0), min(counts_until) FROM slices WHERE principal = ?"
+    counted, first = connection.execute(sql, (asked.principal,)).fetchone()
     granted = max(0, min(asked.wanted, asked.budget - counted))
     lease_id = uuid.uuid4().hex if granted else ""
     if granted:
-        connection.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (asked.principal, lease_id, at, granted))
-    frees_at = (at if oldest is None else oldest) + COUNTED_SECONDS
+        until = at + LEASE_SECONDS + WINDOW_SECONDS
+        connection.execute("INSERT INTO slices VALUES (?, ?, ?, ?)", (asked.principal, lease_id, until, granted))
+    frees_at = at + WINDOW_SECONDS if first is None else first
     left = max(0, asked.budget - counted - granted)
     return Lease(lease_id, granted, left, _elsewhere(connection, asked, at), frees_at)
 
 
 def _settle(connection: sqlite3.Connection, asked: LeaseRequest) -> None:
     if asked.used:
-        sql = "UPDATE leases SET amount = ? WHERE principal = ? AND id = ?"
-        connection.execute(sql, (asked.used, asked.principal, asked.previous))
+        sql = "UPDATE slices SET amount = ?, counts_until = ? WHERE principal = ? AND id = ?"
+        connection.execute(sql, (asked.used, asked.used_until + WINDOW_SECONDS, asked.principal, asked.previous))
     else:
-        connection.execute("DELETE FROM leases WHERE principal = ? AND id = ?", (asked.principal, asked.previous))
+        connection.execute("DELETE FROM slices WHERE principal = ? AND id = ?", (asked.principal, asked.previous))
 
 
 def _elsewhere(connection: sqlite3.Connection, asked: LeaseRequest, at: float) -> int:

@@ -47,7 +47,7 @@ def _store(kind: str, address: str) -> LeaseStore:
 async def main(kind: str, address: str, speed: float, rate: float, budget: int, seconds: float) -> None:
     """Ask until the time is over."""
     store = Counted(_store(kind, address))
-    await store.lease(LeaseRequest("nobody", "warm-up", "", 0, 1, 0, 1), time.time())
+    await store.lease(LeaseRequest("nobody", "warm-up", "", 0, 0, 1, 0, 1), time.time())
     store.calls = 0
     print("ready", flush=True)  # noqa: T201  the test waits for it
     start = float(await asyncio.to_thread(sys.stdin.readline))

@@ -148,19 +148,19 @@ async def test_a_container_that_is_gone_is_no_empty_one(plant: Plant) -> None:
 async def test_a_lease_costs_one_write(plant: Plant) -> None:
     """The steady path reads nothing, and a slow store lets requests go on after the patience."""
     store = CosmosLeaseStore(plant.account, patience_seconds=0.4)
-    await store.lease(LeaseRequest("p", "one", "", 0, 1, 0, 10), 1_000.0)
+    await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_000.0)
     before = plant.server.requests.operations()
-    await store.lease(LeaseRequest("p", "one", "", 0, 1, 0, 10), 1_001.0)
+    await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_001.0)
     after = plant.server.requests.operations()
     assert {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)} == {
         "batch": 1
     }
     plant.server.faults.add(Fault(FaultKind.DELAY, _batch, seconds=3))
     with pytest.raises(WorkspaceError) as caught:
-        await store.lease(LeaseRequest("p", "one", "", 0, 1, 0, 10), 1_002.0)
+        await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_002.0)
     assert caught.value.code == "RATE_LIMITS_UNAVAILABLE"
     plant.server.faults.clear()
-    assert (await store.lease(LeaseRequest("p", "one", "", 0, 1, 0, 10), 1_003.0)).granted == 1
+    assert (await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_003.0)).granted == 1
 
 
 def test_every_container_is_defined_once() -> None:

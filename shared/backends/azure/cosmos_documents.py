@@ -17,6 +17,7 @@ from azure.cosmos.partition_key import NonePartitionKeyValue, NullPartitionKeyVa
 
 from shared.backends.azure.cosmos_data_accounts import DataAccounts
 from shared.backends.azure.cosmos_data_faults import FAILURES, WriteRetries, reading, status_of
+from shared.backends.azure.cosmos_feed import query_page
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.document_rules import SYSTEM_MEMBERS, WRITE_MARK
 from shared.data_stores.failures import (
@@ -149,13 +150,10 @@ class CosmosDocumentStore:
     ) -> tuple[Items, str | None]:
         async def read() -> tuple[Items, str | None]:
             whose = {} if partition is None else {"partition_key": partition}
-            # The SDK's type does not say that its pages know where they end.
-            pages: Any = container.query_items(
-                "SELECT * FROM c", max_item_count=count, response_hook=self._usage.answered, **whose
-            ).by_page(after)
-            async for page in pages:
-                return [item async for item in page], pages.continuation_token
-            return [], None
+            answered = self._usage.answered
+            return await query_page(
+                container, "SELECT * FROM c", after, max_item_count=count, response_hook=answered, **whose
+            )
 
         try:
             return await reading(read, self._usage)

@@ -7,6 +7,7 @@ from azure.core.exceptions import AzureError
 from azure.cosmos.aio import ContainerProxy
 
 from shared.backends.azure.cosmos_faults import ReadRetries
+from shared.backends.azure.cosmos_feed import query_items
 from shared.backends.azure.cosmos_queries import MAX_PAGE
 from shared.backends.azure.cosmos_usage import CosmosUsage
 
@@ -17,7 +18,8 @@ async def changed_heads(container: ContainerProxy, changed_from: str, usage: Cos
     given: set[str] = set()
     while True:
         try:
-            async for item in container.query_items(
+            async for item in query_items(
+                container,
                 "SELECT * FROM c WHERE c.tip.timestamp >= @from",
                 parameters=[{"name": "@from", "value": changed_from}],
                 max_item_count=MAX_PAGE,

@@ -9,6 +9,7 @@ from azure.core.exceptions import AzureError
 from azure.cosmos.aio import ContainerProxy
 
 from shared.backends.azure.cosmos_faults import ReadRetries
+from shared.backends.azure.cosmos_feed import query_items
 from shared.backends.azure.cosmos_items import LAST_SEQUENCE
 from shared.backends.azure.cosmos_usage import CosmosUsage
 from shared.provenance.hash_rule import record_id, sequence_of
@@ -91,12 +92,13 @@ class Partition:
         retries = ReadRetries(self._usage)
         while query.low <= query.high:
             try:
-                async for item in self._sent(query.text, query):
-                    retries.progressed()
-                    sequence = sequence_of(item["id"])
-                    if sequence is not None:
-                        yield item
-                        query = query.beyond(sequence)
+                async with aclosing(self._sent(query.text, query)) as found:
+                    async for item in found:
+                        retries.progressed()
+                        sequence = sequence_of(item["id"])
+                        if sequence is not None:
+                            yield item
+                            query = query.beyond(sequence)
             except (AzureError, OSError, TimeoutError) as error:
                 await retries.wait(error)
             else:
@@ -134,8 +136,9 @@ class Partition:
             except (AzureError, OSError, TimeoutError) as error:
                 await retries.wait(error)
 
-    def _sent(self, text: str, query: Query) -> Any:
-        return self._container.query_items(
+    def _sent(self, text: str, query: Query) -> AsyncGenerator[Any]:
+        return query_items(
+            self._container,
             text,
             parameters=query.named,
             partition_key=self._key,

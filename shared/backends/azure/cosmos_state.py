@@ -26,6 +26,7 @@ from shared.backends.azure.cosmos_containers import (
     ContainerDefinition,
 )
 from shared.backends.azure.cosmos_faults import ReadRetries, reading
+from shared.backends.azure.cosmos_feed import query_items
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import OutcomeUnknownError, TipMovedError
 
@@ -98,10 +99,10 @@ class CosmosState:
             retries = ReadRetries(usage)
             while True:
                 try:
-                    pages = container.query_items(
-                        text, parameters=named, max_item_count=_PAGE, response_hook=usage.answered, **place
+                    found = query_items(
+                        container, text, parameters=named, max_item_count=_PAGE, response_hook=usage.answered, **place
                     )
-                    return [item async for item in pages]
+                    return [item async for item in found]
                 except (AzureError, OSError, TimeoutError) as error:
                     await retries.wait(error)
 

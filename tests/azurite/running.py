@@ -26,24 +26,52 @@ def missing() -> str:
     return ""
 
 
+class Azurite:
+    """An Azurite that can be ended and started again where it was.
+
+    Args:
+        folder: what it writes to; without one everything is in memory.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        # The SDK asks for a newer version of the protocol than Azurite knows by name.
+        self._options = ["--skipApiVersionCheck", "--disableTelemetry", "--silent"]
+        self._options += ["--location", str(folder)] if folder else ["--inMemoryPersistence"]
+        self._process: subprocess.Popen[str] | None = None
+        self._port = "0"
+
+    @property
+    def connection_string(self) -> str:
+        """What a client needs, once it was started."""
+        blobs = f"BlobEndpoint=http://127.0.0.1:{self._port}/{ACCOUNT};"
+        return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{blobs}"
+
+    def start(self) -> None:
+        """Start it, and wait until it listens."""
+        program = node()
+        assert program is not None, missing()
+        command = [program, str(SERVER), *self._options, "--blobHost", "127.0.0.1", "--blobPort", self._port]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert self._process.stdout is not None
+        self._port = _address(self._process.stdout).rpartition(":")[2]
+
+    def stop(self) -> None:
+        """End it; killed, it would forget what it did in its last seconds."""
+        if self._process is not None:
+            with self._process as ended:
+                ended.terminate()
+            self._process = None
+
+
 @contextmanager
 def azurite() -> Iterator[str]:
     """Run Azurite and give the connection string of its account."""
-    # The SDK asks for a newer version of the protocol than Azurite knows by name.
-    options = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
-    program = node()
-    assert program is not None, missing()
-    command = [program, str(SERVER), *options, "--blobHost", "127.0.0.1", "--blobPort", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        try:
-            assert process.stdout is not None
-            address = _address(process.stdout)
-            yield (
-                f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};"
-                f"BlobEndpoint={address}/{ACCOUNT};"
-            )
-        finally:
-            process.kill()
+    running = Azurite()
+    try:
+        running.start()
+        yield running.connection_string
+    finally:
+        running.stop()
 
 
 def _address(output: IO[str]) -> str:

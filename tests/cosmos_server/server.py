@@ -104,8 +104,10 @@ class CosmosServer:
             RuntimeError: It did not come up.
         """
         listener = socket.create_server(("127.0.0.1", self._port), backlog=512)
+        # Stopped and started again, it is found where it was, with what it held.
+        self._port = listener.getsockname()[1]
         scheme = "https" if self._certificate else "http"
-        self.app.endpoint = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/"
+        self.app.endpoint = f"{scheme}://127.0.0.1:{self._port}/"
         server = _Server(self._config())
         self._server = server
         self._thread = threading.Thread(target=server.run, args=([listener],), name="cosmos-server", daemon=True)

@@ -1,17 +1,9 @@
-"""The whole service with STORES=azure, over test servers: what a caller sees through the door.
-
-The local host carries the embedded hub and embedded stores, so the door is driven in process here. Cosmos DB and Key
-Vault are test doubles at the wire, the blobs lie in Azurite, the engine is the embedded Kusto, and a log on disk stands
-in for Event Hubs.
-"""
+"""The whole service with STORES=azure, over test servers: what a caller sees through the door."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 from urllib.parse import urlencode
 
 import jwt
@@ -23,102 +15,22 @@ from functions.live_stream import CONNECT, CONNECTED, ROUTE
 from local.web_pubsub.asgi import Message, Receive, Send
 from local.web_pubsub.settings import HubSettings, ServiceSettings
 from local.web_pubsub.upstream import UpstreamApplication
-from shared import wiring
-from shared.backends.embedded.hub import HubLog
-from shared.commands import workspace
 from shared.errors import WorkspaceError
 from shared.http.messages import Request
 from shared.live_stream.catch_up import CatchUp
 from shared.live_stream.history import History
 from shared.provenance.notes import VerifierKey, opened_checkpoint
-from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent
+from shared.telemetry.models import TELEMETRY_HUB, HubEvent
 from shared.timestamps import now, rfc3339
-from shared.wiring import Services
-from tests.azurite.running import missing
-from tests.local.kusto.endpoints import end, start
+from tests.functions.azure_plant import ADMIN, AMENDMENTS, EDITOR, EVENTS, QUALITY, Instance
 from tests.local.web_pubsub.serving import KEY, Handler, serving
-from tests.shared.wiring.azure import Deployment, deployment
+from tests.shared.wiring.azure import Deployment
 
-SAMPLE = Path(__file__).parents[2] / "samples/workspace.yaml"
-ADMIN, EDITOR, QUALITY = "admin@plant-a.example", "editor@plant-a.example", "approver@plant-a.example"
-EVENTS, AMENDMENTS = "/oi-api/provenance/events", "/oi-api/provenance/amendments"
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 type Apply = Callable[[str], str]
 
 
-class Instance:
-    """One instance of the app: its services behind its door."""
-
-    def __init__(self, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.services = services
-        monkeypatch.setattr(wiring, "Services", lambda _: services)
-        wiring.services.cache_clear()
-        door.cache_clear()
-
-    async def ask(self, method: str, address: str, bearer: str = "", body: Any = None, **headers: str) -> Any:
-        """Return a reply: its status, headers and body."""
-        path, _, query = address.partition("?")
-        sent = {"authorization": f"Bearer {bearer}"} if bearer else {}
-        sent |= {"content-type": "application/json"} | {name.replace("_", "-"): each for name, each in headers.items()}
-        content = b"" if body is None else json.dumps(body).encode()
-        reply = await door().serve(Request(method, path, query, sent, content))
-        is_json = "json" in reply.headers.get("Content-Type", "")
-        return SimpleNamespace(
-            status=reply.status, headers=reply.headers, body=json.loads(reply.body) if is_json else reply.body
-        )
-
-    async def token(self, key: str) -> str:
-        """Return a token for a key."""
-        reply = await self.ask("GET", "/workspace/api/keys/jwt", key)
-        assert reply.status == 200, reply.body
-        return str(reply.body["Token"])
-
-
-@pytest.fixture
-async def deployed(tmp_path: Path) -> AsyncIterator[Deployment]:
-    """The test servers, and the embedded Kusto fed from the hub's log."""
-    if missing():
-        pytest.skip(missing())
-    (tmp_path / "tables").mkdir()
-    hub = HubLog(tmp_path / "hub.sqlite")
-    await hub.send(IMPULSES_HUB, [])
-    await hub.close()
-    kusto = start(tmp_path / "kusto.log", "--data", str(tmp_path / "tables"), "--hub", str(tmp_path / "hub.sqlite"))
-    try:
-        async with deployment() as running:
-            running.kusto_uri = kusto.url
-            yield running
-    finally:
-        await asyncio.to_thread(end, kusto.process)
-
-
-@pytest.fixture
-def instances(deployed: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Instance]:
-    """Starts an instance; the one started last answers."""
-
-    def started() -> Instance:
-        services = deployed.services()
-        services.__dict__["sender"] = HubLog(tmp_path / "hub.sqlite")
-        return Instance(services, monkeypatch)
-
-    return started
-
-
-@pytest.fixture
-def apply(deployed: Deployment, capsys: pytest.CaptureFixture[str]) -> Apply:
-    """Applies the sample from the command line, and gives the key that was issued for a member."""
-
-    def applied(member: str) -> str:
-        arguments = ["apply", str(SAMPLE), "--as", ADMIN, "--issue-key", member]
-        assert workspace.main(arguments, deployed.services) == workspace.DONE
-        return capsys.readouterr().out.strip()
-
-    return applied
-
-
-async def test_the_service_works_on_azure_stores(
-    instances: Callable[[], Instance], apply: Apply, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_service_works_on_azure_stores(instances: Callable[[], Instance], apply: Apply) -> None:
     """Applied, asked, audited, corrected, signed and queried; another instance goes on where the first one ended."""
     keys = {member: await asyncio.to_thread(apply, member) for member in (ADMIN, EDITOR, QUALITY)}
     first = instances()
@@ -137,10 +49,6 @@ async def test_the_service_works_on_azure_stores(
     revoked = await second.ask("DELETE", f"/workspace/api/keys/{keys[EDITOR].split('_')[1]}", keys[ADMIN])
     assert revoked.status == 204
     assert (await second.ask("GET", "/oi-api/warm-queries", tokens[EDITOR])).status == 401
-    await second.services.close()
-    monkeypatch.undo()
-    wiring.services.cache_clear()
-    door.cache_clear()
 
 
 async def _tokens(app: Instance, tokens: dict[str, str], keys: dict[str, str]) -> None:
@@ -226,7 +134,7 @@ async def _telemetry(app: Instance, tokens: dict[str, str]) -> None:
 
 
 async def test_replays_of_the_live_stream(
-    instances: Callable[[], Instance], apply: Apply, deployed: Deployment, monkeypatch: pytest.MonkeyPatch
+    instances: Callable[[], Instance], apply: Apply, deployed: Deployment
 ) -> None:
     """Who asks for what was gets it over the message service, with what reaches the table late; live goes on beside."""
     key = await asyncio.to_thread(apply, EDITOR)
@@ -261,9 +169,6 @@ async def test_replays_of_the_live_stream(
             await app.services.live_publisher.run([HubEvent(impulse, "0", 10, now(), {}, partition_key="pump-rig")])
             assert await _heard(stream) == "m-4"
         await app.services.close()
-    monkeypatch.undo()
-    wiring.services.cache_clear()
-    door.cache_clear()
 
 
 async def _measured(app: Instance, token: str, *names: str) -> None:
@@ -306,6 +211,3 @@ async def test_an_outage_of_cosmos_is_told(
     assert (await app.ask("GET", "/readyz")).status == 503
     with pytest.raises(WorkspaceError):
         await app.services.connection_states.states()
-    await app.services.close()
-    wiring.services.cache_clear()
-    door.cache_clear()

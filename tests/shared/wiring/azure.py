@@ -1,8 +1,9 @@
 """An Azure deployment of test servers: Cosmos DB and Key Vault doubles at the wire, Azurite, genuine SDKs."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from azure.cosmos.aio import CosmosClient
 from azure.storage.blob.aio import BlobServiceClient
@@ -15,7 +16,7 @@ from shared.backends.azure.key_vault import Vault
 from shared.settings import Settings
 from shared.wiring import Services
 from shared.wiring.cold import COLD, DOWNLOADS
-from tests.azurite.running import azurite
+from tests.azurite.running import Azurite
 from tests.cosmos_server import CosmosServer
 from tests.key_vault import KeyVaultDouble, Tokens
 from tests.local.web_pubsub.serving import KEY
@@ -29,7 +30,7 @@ class Deployment:
 
     cosmos: CosmosServer
     vault: KeyVaultDouble
-    connection_string: str
+    blobs: Azurite
     kusto_uri: str = "http://127.0.0.1:9"
     message_service: str = ""
 
@@ -39,21 +40,28 @@ class Deployment:
         given |= {"WEB_PUBSUB_ENDPOINT": self.message_service, "WEB_PUBSUB_ACCESS_KEY": KEY}
         wired = Services(Settings.read(given))
         wired.__dict__["cosmos"] = CosmosAccount(self.cosmos.endpoint, DATABASE, key=self.cosmos.key)
-        wired.__dict__["blob_account"] = BlobAccount("", connection_string=self.connection_string, retries=0)
+        wired.__dict__["blob_account"] = BlobAccount("", connection_string=self.blobs.connection_string, retries=0)
         wired.__dict__["key_vault"] = Vault(self.vault.uri, credential=Tokens(), options=self.vault.options)
         return wired
 
 
 @asynccontextmanager
-async def deployment() -> AsyncIterator[Deployment]:
-    """Start the servers, and make containers and keys."""
-    with CosmosServer() as server, azurite() as connection_string, KeyVaultDouble() as vault:
+async def deployment(folder: Path | None = None) -> AsyncIterator[Deployment]:
+    """Start the servers, and make containers and keys.
+
+    Args:
+        folder: where the blobs are to outlast their server.
+    """
+    with CosmosServer() as server, KeyVaultDouble() as vault, ExitStack() as ends:
+        blobs = Azurite(folder)
+        ends.callback(blobs.stop)
+        blobs.start()
         async with CosmosClient(server.endpoint, server.key) as client:
             await create_containers(await client.create_database(DATABASE))
-        async with BlobServiceClient.from_connection_string(connection_string) as blobs:
+        async with BlobServiceClient.from_connection_string(blobs.connection_string) as account:
             for name in (COLD, DOWNLOADS, NOTES, STATES):
-                await blobs.create_container(name)
+                await account.create_container(name)
         settings = Settings()
         for key in (settings.token_key, settings.checkpoint_key):
             vault.keys.create(key)
-        yield Deployment(server, vault, connection_string)
+        yield Deployment(server, vault, blobs)

@@ -1,5 +1,6 @@
 """The service's own tokens: ES256 JWTs (RFC 7519), pinned in algorithm, issuer, audience and workspace."""
 
+import asyncio
 import json
 import time
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from shared.auth import jws
 from shared.auth.ports import SigningKey
 from shared.auth.principals import unauthenticated
 from shared.auth.rights import AccessRight
+from shared.errors import WorkspaceError
 
 ALGORITHM = "ES256"
 FETCH_SECONDS = 1.0
@@ -51,7 +53,9 @@ class TokenCodec:
         self._issuer = issuer
         self._audience = audience
         self._public: dict[str, jwt.PyJWK] = {}
-        self._fetched_at = float("-inf")
+        self._asked_at = float("-inf")
+        self._failure: WorkspaceError | None = None
+        self._fetching = asyncio.Lock()
 
     async def sign(self, claims: Claims, issued_at: datetime) -> str:
         """Return the compact token that carries the claims."""
@@ -64,7 +68,8 @@ class TokenCodec:
         """Return the claims of a token.
 
         Raises:
-            WorkspaceError: UNAUTHENTICATED; the detail tells an expired token from a bad one and no more.
+            WorkspaceError: UNAUTHENTICATED; the detail tells an expired token from a bad one and no more. UNAVAILABLE
+                ``SIGNING_KEY_UNAVAILABLE`` while the public keys are not known.
         """
         try:
             key = await self._public_key(jws.header_of(token))
@@ -87,12 +92,28 @@ class TokenCodec:
         if header.get("alg") != ALGORITHM or "crit" in header:
             raise ValueError(_BAD)
         key_id = header["kid"]
-        asked_at = time.monotonic()
-        if asked_at - self._fetched_at > (FRESH_SECONDS if key_id in self._public else FETCH_SECONDS):
-            self._fetched_at = asked_at
-            keys = await self._key.public_keys()
-            self._public = {str(key["kid"]): jwt.PyJWK(dict(key), ALGORITHM) for key in keys}
+        if self._is_due(key_id):
+            # Who comes while the keys are on their way must not find them missing.
+            async with self._fetching:
+                if self._is_due(key_id):
+                    await self._fetch()
+        if self._failure is not None and key_id not in self._public:
+            raise self._failure
         return self._public[key_id]
+
+    def _is_due(self, key_id: str) -> bool:
+        return time.monotonic() - self._asked_at > (FRESH_SECONDS if key_id in self._public else FETCH_SECONDS)
+
+    async def _fetch(self) -> None:
+        try:
+            keys = await self._key.public_keys()
+        except WorkspaceError as error:
+            self._failure = error
+            raise
+        finally:
+            self._asked_at = time.monotonic()
+        self._failure = None
+        self._public = {str(key["kid"]): jwt.PyJWK(dict(key), ALGORITHM) for key in keys}
 
     def _payload(self, claims: Claims, issued_at: datetime) -> dict[str, Any]:
         second = int(issued_at.timestamp())

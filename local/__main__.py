@@ -25,6 +25,8 @@ _APP = Path(__file__).parent.parent
 def main(arguments: list[str] | None = None) -> int:
     """Run the host and return its exit code: 0 after SIGTERM or Ctrl-C, 1 when it cannot start or breaks."""
     parsed = _parser().parse_args(arguments)
+    # State is the operator's own: no other user of the machine reads it.
+    os.umask(os.umask(0o077) | 0o077)
     # What functions print must not mix with the line that scripts wait for.
     out, sys.stdout = sys.stdout, sys.stderr
     try:

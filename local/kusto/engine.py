@@ -27,7 +27,8 @@ MAX_RUNNING = 72
 """Queries that run at once. More than there are cores: the scheduler shares those out between long and short ones,
 where a queue would let a few long ones hold up everybody."""
 MAX_WAITING = 128
-MAX_CHARACTERS = 64 * 1024
+MAX_CHARACTERS = 128 * 1024
+"""A stored query has half of it; the rest is for the statements that are put around it."""
 _STOP_SECONDS = 0.7
 """How long a timed-out query may take to end before its caller is answered regardless."""
 _STOP_AGAIN_SECONDS = 0.05

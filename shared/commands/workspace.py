@@ -6,6 +6,7 @@ answer.
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -123,4 +124,6 @@ def _wired() -> Any:
 
 
 if __name__ == "__main__":
+    # What it makes in a data directory is the operator's own.
+    os.umask(os.umask(0o077) | 0o077)
     sys.exit(main(sys.argv[1:]))

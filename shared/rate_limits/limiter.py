@@ -61,8 +61,8 @@ class _Account:
     active: int = 0
 
     def is_used_up(self) -> bool:
-        """Return whether another slice may be had; where there was none, there is none in the same second."""
-        return self.unused() <= 0 and (self.lease is None or self.lease.granted > 0)
+        """Return whether another slice may be had; where the store gave none or was away, not before this ends."""
+        return self.unused() <= 0 and (self.lease is None or self.lease.id != "")
 
     def unused(self) -> int:
         return 0 if self.lease is None else self.lease.granted - self.used
@@ -136,7 +136,7 @@ class RateLimiter:
         except WorkspaceError as error:
             # A limit protects the service from its callers; it must not be what takes it from them.
             _LOG.warning("rate limits are not shared now: %s", error.detail)
-            lease, seconds = Lease("", budget.requests, 0, 0, at + WINDOW_SECONDS), OUTAGE_SECONDS
+            lease, seconds = _alone(budget, self._clock() + OUTAGE_SECONDS), OUTAGE_SECONDS
             at = self._clock()
         # Who waits as long as was told finds the budget asked for again, not an empty slice of the second before.
         ends = at + seconds if lease.granted else min(at + seconds, lease.frees_at)
@@ -168,6 +168,11 @@ class RateLimiter:
             for principal, account in self._accounts.items()
             if account.active or account.ends > limit
         }
+
+
+def _alone(budget: Budget, until: float) -> Lease:
+    """Return what an instance allows by itself while the store does not answer."""
+    return Lease("", budget.requests, 0, 0, until)
 
 
 def _refusal(detail: str, retry_after: int) -> WorkspaceError:

@@ -53,10 +53,10 @@ def check_read_only(kql: str) -> None:
     """Refuse what is no query: control commands, alone or as a later statement.
 
     Raises:
-        WorkspaceError: INVALID ``QUERY_INVALID`` or ``QUERY_NOT_READ_ONLY``.
+        WorkspaceError: INVALID, ``QUERY_INVALID`` or ``QUERY_NOT_READ_ONLY``.
     """
     if len(kql) > MAX_LENGTH:
-        raise invalid("query", f"is longer than {MAX_LENGTH} characters", code="QUERY_TOO_LARGE")
+        raise invalid("query", f"is longer than {MAX_LENGTH} characters")
     statements = [statement.strip() for statement in blank(kql).split(";")]
     if not any(statements):
         raise invalid("query", "is empty", code="QUERY_INVALID")

@@ -1,5 +1,7 @@
 """Keys and tokens over HTTP."""
 
+import os
+
 import jwt
 import pytest
 
@@ -164,3 +166,17 @@ def test_every_reply_carries_a_request_id(service: Service) -> None:
     refused = service.anonymous().get("/oi-api/warm-queries/x")
     assert refused.headers["x-request-id"] == refused.json()["traceId"]
     assert refused.headers["x-request-id"] in service.log()
+
+
+def test_files_are_their_owners_alone(own_service: Service) -> None:
+    """Whatever the umask was, nobody else of the machine reads what the service keeps."""
+    before = os.umask(0o022)
+    try:
+        own_service.start()
+    finally:
+        os.umask(before)
+    own_service.caller("editor@t").post("/oi-api/telemetry/press", json={"value": 1})
+    # The folder itself was there before.
+    made = list(own_service.data_dir.rglob("*"))
+    assert len(made) > 5
+    assert [path for path in made if path.stat().st_mode & 0o077] == []

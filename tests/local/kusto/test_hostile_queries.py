@@ -28,7 +28,7 @@ EXPANDING = [
     "print x = " + "(" * 500 + "1" + ")" * 500,
     "print x = dynamic(" + "[" * 3000 + "]" * 3000 + ")",
     "Telemetry | where " + " and ".join(["Number > 1"] * 3000),
-    "Telemetry | where DeviceId == '" + "x" * 70_000 + "'",
+    "Telemetry | where DeviceId == '" + "x" * 140_000 + "'",
 ]
 LEFT_BYTES = 1_500_000_000
 """Of the 2.6 GB that bound the process, what may still be taken once greedy queries are over."""

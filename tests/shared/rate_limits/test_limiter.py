@@ -118,6 +118,14 @@ async def test_failing_store_does_not_close_the_service() -> None:
         assert await call(limiter)
         clock.now += 0.5
     assert len(asked_at) == 2
+    # What it allows by itself is a budget, not one after the other.
+    clock.now += 10
+    assert sum([await call(limiter) for _ in range(3 * FREE.requests)]) == FREE.requests
+    async with limiter.admission("p", FREE) as admission:
+        assert admission.refusal is not None
+        clock.now += int(str(admission.refusal.members["retryAfter"]))
+    assert await call(limiter)
+    assert len(asked_at) == 4
 
 
 STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.floats(0, 20)), min_size=1, max_size=40)

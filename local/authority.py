@@ -6,9 +6,13 @@ from collections.abc import Iterable
 
 from shared.errors import invalid
 
-_ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)(.*)", re.DOTALL)
+_ABSOLUTE = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(.*)", re.DOTALL)
+_SCHEMES = frozenset({b"http", b"https"})
 # RFC 3986 section 3.2: an IP literal, or a registered name that is not empty, and a port.
-_AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+)(?::[0-9]*)?", re.ASCII)
+_AUTHORITY = re.compile(
+    r"(?:\[(?P<literal>[0-9A-Fa-f:.]+)\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+)(?::(?P<port>[0-9]{0,5}))?", re.ASCII
+)
+_HIGHEST_PORT = 65_535
 
 
 def check_host(headers: Iterable[tuple[bytes, bytes]], http_version: str) -> None:
@@ -28,8 +32,18 @@ def check_host(headers: Iterable[tuple[bytes, bytes]], http_version: str) -> Non
         return
     if len(hosts) != 1:
         raise invalid("Host", f"the header is expected once, and there are {len(hosts)}")
-    if not _AUTHORITY.fullmatch(hosts[0]):
+    if not _is_authority(hosts[0]):
         raise invalid("Host", "host or host:port is expected (RFC 9110 section 7.2)")
+
+
+def _is_authority(host: str) -> bool:
+    parts = _AUTHORITY.fullmatch(host)
+    if parts is None or int(parts["port"] or 0) > _HIGHEST_PORT:
+        return False
+    try:
+        return parts["literal"] is None or bool(ipaddress.IPv6Address(parts["literal"]))
+    except ValueError:
+        return False
 
 
 def names_this_machine(host: bytes) -> bool:
@@ -53,9 +67,15 @@ def check_target(raw_path: str) -> None:
 
 
 def split_target(target: bytes) -> tuple[bytes | None, bytes]:
-    """Return the host that an absolute-form request target names, None in other forms, and the target without it."""
+    """Return the host that an absolute-form request target names, None in other forms, and the target without it.
+
+    Raises:
+        WorkspaceError: INVALID_REQUEST: its scheme is not http or https.
+    """
     absolute = _ABSOLUTE.fullmatch(target)
     if absolute is None:
         return None, target
-    rest = absolute[2]
-    return absolute[1], rest if rest.startswith(b"/") else b"/" + rest
+    if absolute[1].lower() not in _SCHEMES:
+        raise invalid("request target", "a path or an http or https URL is expected")
+    rest = absolute[3]
+    return absolute[2], rest if rest.startswith(b"/") else b"/" + rest

@@ -1,29 +1,26 @@
 """One connection of a caller: how long it may take over a request, and how many there may be."""
 
 import asyncio
-import re
 import resource
-import sys
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any, cast
 
-import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from local.authority import split_target
 from local.heads import HeadSizes
-from local.refusals import RawHeaders, not_implemented, refusal, request_id, timed_out
-from shared.errors import Kind, WorkspaceError, invalid
+from local.refusals import RawHeaders, refusal, request_id, timed_out
+from local.spoken import check_head, unparsed
+from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply
 from shared.logs import fields, logger
 
 _LOGGER = logger("local.connections")
 _MOST_CONNECTIONS = 1000
-_REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ [^ ]+ HTTP/1")
 _LINGER_SECONDS = 1.0
 """A refused caller may still be sending; closing at once would reset the connection and lose the reply."""
 
@@ -80,6 +77,7 @@ class Connection(HttpToolsProtocol):
         self._upgraded = False
         self._sizes = HeadSizes()
         self._data = b""
+        self._fault: WorkspaceError | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Take a connection, or refuse it when there are too many."""
@@ -121,9 +119,10 @@ class Connection(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header, or a trailer."""
+        """Take a header; a trailer is counted and let go, it must not pass for a header (RFC 9110 section 6.5.1)."""
         self._sizes.add_header(name, value)
-        super().on_header(name, value)
+        if self._stage is not _Stage.BODY:
+            super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""
@@ -132,7 +131,13 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Note that a body may follow; a host in the request target goes before the header (RFC 9112 section 3.2.2)."""
-        host, self.url = split_target(self.url)
+        try:
+            check_head(self.parser.get_http_version(), self.headers)
+            host, self.url = split_target(self.url)
+        except WorkspaceError as error:
+            # The parser tells whoever feeds it of an error of its own, not of this one.
+            self._fault = error
+            raise
         if host is not None:
             self.headers[:] = [(name, host if name == b"host" else value) for name, value in self.headers]
         super().on_headers_complete()
@@ -154,13 +159,10 @@ class Connection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP or too large, unless that would be taken for the answer to an earlier request."""
-        error = self._sizes.error or invalid("request", msg.rstrip("."))
-        unknown = isinstance(sys.exception(), httptools.HttpParserInvalidMethodError) and _REQUEST_LINE.match(
-            self._data
-        )
-        reply = not_implemented(self._request_id()) if unknown else refusal(error, self._request_id(), close=True)
+        begun = b"" if self._stage is _Stage.BODY else self._data
+        error = self._fault or self._sizes.error or unparsed(begun, msg.rstrip("."))
         if self._may_reply():
-            self._turn_away(reply)
+            self._turn_away(refusal(error, self._request_id(), close=True))
         else:
             self.transport.close()
 

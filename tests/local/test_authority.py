@@ -10,7 +10,9 @@ from local.authority import check_host, names_this_machine, split_target
 from shared.errors import WorkspaceError
 
 
-@pytest.mark.parametrize("host", ["a", "a.example:80", "127.0.0.1:7071", "[::1]", "[::1]:7071", "a_b", "a%2Db", "a:"])
+@pytest.mark.parametrize(
+    "host", ["a", "a.example:80", "127.0.0.1:7071", "[::1]", "[::1]:7071", "a_b", "a%2Db", "a:", "a:65535"]
+)
 def test_host_and_port_are_taken(host: str) -> None:
     """A name or address, with or without a port, names a host."""
     check_host([(b"host", host.encode())], "1.1")
@@ -21,6 +23,7 @@ def test_host_and_port_are_taken(host: str) -> None:
     [
         *("", ":80", "a/b", "a?b", "a#b", "u@a", "a b", " a", "a\tb", "a\nb", "a\x00", "a\x7f", "a:80:80", "a:x"),
         *("[::1", "::1", "[]", "a\\b", "é", "a%2"),
+        *("a:65536", "a:99999", "a:000080", "[1:2]", "[....]", "[1.2.3.4]", "[::1]a", "[v1.a]"),
     ],
 )
 def test_other_text_is_refused(host: str) -> None:
@@ -73,6 +76,7 @@ def test_names_of_this_machine(host: str, *, here: bool) -> None:
         (b"//a/b", (None, b"//a/b")),
         (b"/http://a/b", (None, b"/http://a/b")),
         (b"http://h:1/a?b", (b"h:1", b"/a?b")),
+        (b"HTTPS://h/a", (b"h", b"/a")),
         (b"http://h", (b"h", b"/")),
         (b"http://h?b/c", (b"h", b"/?b/c")),
         (b"http://u@h/a", (b"u@h", b"/a")),
@@ -82,3 +86,10 @@ def test_names_of_this_machine(host: str, *, here: bool) -> None:
 def test_absolute_target_is_split(target: bytes, expected: tuple[bytes | None, bytes]) -> None:
     """The absolute form gives its host and the rest; every other form stays as it is."""
     assert split_target(target) == expected
+
+
+@pytest.mark.parametrize("target", [b"ftp://h/a", b"ws://h/a", b"httpx://h/a", b"file:///a", b"a+b://h"])
+def test_another_scheme_is_refused(target: bytes) -> None:
+    """Nothing but http and https names a resource of this host."""
+    with pytest.raises(WorkspaceError, match="http or https"):
+        split_target(target)

@@ -25,8 +25,9 @@ class App:
         self.free.set()
         self.called = asyncio.Event()
         self.gone = 0
+        self.headers: list[tuple[bytes, bytes]] = []
 
-    async def __call__(self, _scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request."""
         self.called.set()
         size = 0
@@ -37,6 +38,7 @@ class App:
                 self.gone += 1
                 return
             size += len(message["body"])
+        self.headers = scope["headers"]
         await self.free.wait()
         text = str(size).encode()
         headers = [(b"content-length", str(len(text)).encode())]
@@ -192,3 +194,15 @@ async def test_kept_connection_is_not_a_stalled_one(address: Address) -> None:
             await loop.sock_sendall(connection, WHOLE)
             assert (await loop.sock_recv(connection, 1000)).startswith(b"HTTP/1.1 200")
             await asyncio.sleep(0.8)
+
+
+async def test_trailers_are_dropped(app: App, address: Address) -> None:
+    """Nothing behind a chunked body is among the headers, also of a request that follows on the connection."""
+    chunked = (
+        b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nAuthorization: x\r\n\r\n"
+    )
+    await exchange(address, chunked.replace(b"Host: a", b"Host: a\r\nConnection: close"))
+    assert [name for name, _ in app.headers] == [b"host", b"connection", b"transfer-encoding"]
+    answer = await exchange(address, chunked + WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+    assert answer.count(b"HTTP/1.1 200") == 2
+    assert [name for name, _ in app.headers] == [b"host", b"connection"]

@@ -169,6 +169,34 @@ def test_an_unknown_method_is_not_implemented(host: Any, method: bytes) -> None:
     assert (problem["code"], problem["status"]) == ("METHOD_NOT_IMPLEMENTED", 501)
 
 
+@pytest.mark.parametrize("line", [b"GET /any HTTP/2.0", b"GET /any HTTP/0.9", b"FOO /any HTTP/9.9", b"PRI * HTTP/2.0"])
+def test_another_version_is_not_supported(host: Any, line: bytes) -> None:
+    """A request of another major version is a 505 problem, and the connection ends."""
+    head, _, body = send_raw(host.url, line + b"\r\nHost: a\r\n\r\n").partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 505 HTTP Version Not Supported\r\n")
+    problem = json.loads(body)
+    assert (problem["code"], problem["status"]) == ("HTTP_VERSION_NOT_SUPPORTED", 505)
+
+
+@pytest.mark.parametrize(
+    "coding", [b"gzip", b"gzip, chunked", b"gzip\r\nTransfer-Encoding: chunked", b"identity,chunked"]
+)
+def test_another_transfer_coding_is_not_implemented(host: Any, coding: bytes) -> None:
+    """A body in a transfer coding beside chunked is a 501 problem, read by nobody."""
+    body = b"1\r\na\r\n0\r\n\r\n"
+    sent = b"POST /any HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: " + coding + b"\r\n\r\n" + body
+    head, _, told = send_raw(host.url, sent).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 501 Not Implemented\r\n")
+    assert json.loads(told)["code"] == "TRANSFER_CODING_NOT_IMPLEMENTED"
+
+
+@pytest.mark.parametrize("coding", [b"chunked, gzip", b"chunked, chunked"])
+def test_a_body_without_a_known_end_is_refused(host: Any, coding: bytes) -> None:
+    """Where chunked is not the last coding, or there twice, nothing says where the body ends: 400."""
+    sent = b"POST /any HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: " + coding + b"\r\n\r\n"
+    assert send_raw(host.url, sent).startswith(b"HTTP/1.1 400 ")
+
+
 @pytest.mark.parametrize(
     ("target", "url"),
     [

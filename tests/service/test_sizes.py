@@ -134,6 +134,38 @@ def test_trailers_and_chunk_extensions_count(service: Service) -> None:
             problem(answered(connection), 431, "HEADERS_TOO_LARGE")
 
 
+def test_no_trailer_becomes_a_header(service: Service, admin: httpx.Client) -> None:
+    """A credential, a request id or an upgrade behind a chunked body is as if it were not there."""
+    token = admin.headers["Authorization"]
+    trailers = f"Authorization: {token}\r\nx-request-id: trailed\r\nContent-Encoding: gzip\r\nHost: b\r\n".encode()
+    for path in ("/oi-api/warm-queries", "/oi-api/mcp", "/v1/plant-t/graphql"):
+        begin = f"POST {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+        with raw(service) as connection:
+            connection.sendall(begin.encode() + b"2\r\n{}\r\n0\r\n" + trailers + b"\r\n")
+            reply = answered(connection)
+        assert (reply.status_code, reply.headers["x-request-id"] == "trailed") == (401, False)
+
+
+@pytest.mark.parametrize(
+    ("head", "status", "code"),
+    [
+        (
+            "POST /healthz HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked",
+            501,
+            "TRANSFER_CODING_NOT_IMPLEMENTED",
+        ),
+        ("GET /healthz HTTP/3.0\r\nHost: a", 505, "HTTP_VERSION_NOT_SUPPORTED"),
+        ("GET /healthz HTTP/1.1\r\nHost: a:99999", 400, "INVALID_REQUEST"),
+        ("GET ftp://a/healthz HTTP/1.1\r\nHost: a", 400, "INVALID_REQUEST"),
+    ],
+)
+def test_what_is_not_spoken_is_told_by_name(service: Service, head: str, status: int, code: str) -> None:
+    """Another coding, version, port or scheme than HTTP/1.1 here has is refused as what it is."""
+    with raw(service) as connection:
+        connection.sendall(f"{head}\r\n\r\n".encode())
+        problem(answered(connection), status, code)
+
+
 def test_other_callers_are_served_during_a_flood(service: Service) -> None:
     """Headers that do not end take nothing from anybody else."""
     with raw(service) as connection:

@@ -15,6 +15,7 @@ from shared.http.operations import Call
 from shared.wiring import services
 
 HEADER = "idempotency-key"
+_CONDITIONS = ("if-match", "if-none-match")
 
 
 @asynccontextmanager
@@ -68,8 +69,10 @@ def answered_once[Q, B](
 
 
 def _request(call: Call[Any, Any]) -> bytes:
+    """Return everything that makes a request what it is: which state it asks for, too."""
     request = call.request
-    return b"\n".join((request.path.encode(), request.query.encode(), request.body))
+    conditions = [f"{name}: {request.headers[name]}" for name in _CONDITIONS if name in request.headers]
+    return b"\n".join((request.path.encode(), request.query.encode(), request.body, *map(str.encode, conditions)))
 
 
 def _packed(reply: Reply) -> bytes:

@@ -7,15 +7,15 @@ from urllib.parse import quote, urlencode
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
+from functions.conditions import condition_of
 from functions.replies import data_stores as replies
 from shared.auth.rights import AccessRight
-from shared.data_stores.conditions import Condition, condition
 from shared.data_stores.documents import Written
 from shared.data_stores.models import MISSING, PartitionValue, Stored
 from shared.data_stores.partition_keys import ID_PATH, checked
 from shared.data_stores.tables import Address
 from shared.errors import WorkspaceError
-from shared.http.messages import JSON, Reply, Request, json_bytes
+from shared.http.messages import JSON, Reply, json_bytes
 from shared.http.operations import MIB, Call, Group
 from shared.strict_json import parse
 from shared.wiring import services
@@ -116,7 +116,7 @@ async def create_document(call: Call[Any, Document]) -> Reply:
 @GROUP.endpoint("GET", DOCUMENT, right=AccessRight.DOCUMENT_READ, query=PartitionQuery, docs=replies.DOCUMENT_READ)
 async def read_document(call: Call[PartitionQuery, Any]) -> Reply:
     """Return a document."""
-    asked = _condition(call.request)
+    asked = condition_of(call.request)
     stored, known = await services().documents.read(_address(call), call.path["documentId"], call.query.value(), asked)
     return Reply(304, b"", {"ETag": stored.etag}) if known else _document(stored)
 
@@ -132,7 +132,7 @@ async def read_document(call: Call[PartitionQuery, Any]) -> Reply:
 )
 async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
     """Store a document in place of the one with its id."""
-    asked = _condition(call.request)
+    asked = condition_of(call.request)
     stored = await services().documents.replace(
         _address(call), call.path["documentId"], call.query.value(), call.body, asked
     )
@@ -144,17 +144,13 @@ async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
 )
 async def delete_document(call: Call[PartitionQuery, Any]) -> Reply:
     """Remove a document."""
-    asked = _condition(call.request)
+    asked = condition_of(call.request)
     await services().documents.delete(_address(call), call.path["documentId"], call.query.value(), asked)
     return Reply(204)
 
 
 def _address(call: Call[Any, Any]) -> Address:
     return Address(call.path["store"], call.path["database"], call.path["table"])
-
-
-def _condition(request: Request) -> Condition:
-    return condition(request.headers.get("if-match"), request.headers.get("if-none-match"))
 
 
 def _document(stored: Stored, status: int = 200, headers: dict[str, str] | None = None) -> Reply:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
+from functions.conditions import condition_of
 from functions.idempotency import answered_once
 from functions.replies import warm_queries as replies
 from shared.auth.rights import AccessRight
@@ -15,6 +16,7 @@ from shared.errors import Faults, invalid
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group
 from shared.timestamps import rfc3339
+from shared.warm_queries.etags import etag_of
 from shared.wiring import services
 
 GROUP = Group("warm-query-definitions")
@@ -51,6 +53,8 @@ async def list_warm_queries(_: Call) -> Reply:
 async def _sound_definition(call: Call[Any, QueryBody], faults: Faults) -> None:
     if not re.fullmatch(LOOKUP_PATTERN, call.path["lookup"]):
         faults.add(invalid("lookup", "up to 64 letters, digits, _ and -, the first a letter or digit, are expected"))
+    with faults.gathered():
+        condition_of(call.request)
     if faults:
         # Of one that is sound so far the rest is found when it is stored.
         await services().query_definitions.check(faults, _definition(call))
@@ -66,14 +70,15 @@ async def _sound_definition(call: Call[Any, QueryBody], faults: Faults) -> None:
 )
 async def put_warm_query(call: Call[Any, QueryBody]) -> Reply:
     """Write a query; it is a draft until somebody else approves it."""
-    stored, created = await services().query_definitions.put(call.principal, _definition(call))
-    return json_reply(await _shown(stored), 201 if created else 200)
+    asked = condition_of(call.request)
+    stored, created = await services().query_definitions.put(call.principal, _definition(call), asked)
+    return await _reply(stored, 201 if created else 200)
 
 
 @GROUP.endpoint("DELETE", "oi-api/warm-queries/{lookup}", right=AccessRight.WARM_QUERY_MANAGE, docs=replies.DELETED)
 async def delete_warm_query(call: Call) -> Reply:
     """Remove a query."""
-    await services().query_definitions.delete(call.principal, call.path["lookup"])
+    await services().query_definitions.delete(call.principal, call.path["lookup"], condition_of(call.request))
     return Reply(204)
 
 
@@ -87,8 +92,10 @@ async def delete_warm_query(call: Call) -> Reply:
 @answered_once
 async def approve_warm_query(call: Call) -> Reply:
     """Release somebody else's draft for use."""
-    stored = await services().query_definitions.approve(call.principal.member_id, call.path["lookup"])
-    return json_reply(await _shown(stored))
+    stored = await services().query_definitions.approve(
+        call.principal.member_id, call.path["lookup"], condition_of(call.request), repeatable=bool(call.append_id)
+    )
+    return await _reply(stored)
 
 
 def _definition(call: Call[Any, QueryBody]) -> WarmQuery:
@@ -106,12 +113,17 @@ def _definition(call: Call[Any, QueryBody]) -> WarmQuery:
     )
 
 
+async def _reply(stored: Stored[WarmQuery], status: int = 200) -> Reply:
+    return json_reply(await _shown(stored), status, {"ETag": etag_of(stored)})
+
+
 async def _shown(stored: Stored[WarmQuery]) -> dict[str, Any]:
     query = stored.value
     columns = await services().query_columns.known(query)
     schema = None if columns is None else {"columns": [{"name": one.name, "type": one.type} for one in columns]}
     return {
         **query.model_dump(mode="json", by_alias=True, exclude={"approval"}),
+        "etag": etag_of(stored),
         "schema": schema,
         "createdAt": rfc3339(stored.created_at),
         "updatedAt": rfc3339(stored.updated_at),

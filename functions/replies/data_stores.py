@@ -2,8 +2,9 @@
 
 from typing import Any, Final, TypedDict
 
+from functions.conditions import READ_CONDITIONS, WRITE_CONDITIONS
 from shared.catalog.models import DataClass
-from shared.http.answers import ETAG, NO_CONTENT, NOT_MODIFIED, Answer, Docs
+from shared.http.answers import NO_CONTENT, NOT_MODIFIED, STATE, Answer, Docs
 
 
 class ContainerShown(TypedDict):
@@ -37,18 +38,22 @@ DELETED = Docs((NO_CONTENT,), refusals=(409,))
 _PAGE: Final = {"documents": [_DOCUMENT], "count": 1, "continuationToken": None}
 DOCUMENTS_LISTED = Docs((Answer(200, "A page of documents.", DocumentList, _PAGE),), listed=False)
 DOCUMENT_CREATED = Docs(
-    (Answer(201, "The document as stored.", dict[str, Any], _DOCUMENT, headers={**ETAG, **_LOCATION}),),
+    (Answer(201, "The document as stored.", dict[str, Any], _DOCUMENT, headers={**STATE, **_LOCATION}),),
     refusals=(409,),
     example=_DOCUMENT,
     listed=False,
 )
 DOCUMENT_READ = Docs(
-    (Answer(200, "The document.", dict[str, Any], _DOCUMENT, headers=ETAG), NOT_MODIFIED), refusals=(412,), listed=False
+    (Answer(200, "The document.", dict[str, Any], _DOCUMENT, headers=STATE), NOT_MODIFIED),
+    refusals=(412,),
+    heeds=READ_CONDITIONS,
+    listed=False,
 )
 DOCUMENT_REPLACED = Docs(
-    (Answer(200, "The document as stored.", dict[str, Any], _DOCUMENT, headers=ETAG),),
+    (Answer(200, "The document as stored.", dict[str, Any], _DOCUMENT, headers=STATE),),
     refusals=(412,),
+    heeds=WRITE_CONDITIONS,
     example=_DOCUMENT,
     listed=False,
 )
-DOCUMENT_DELETED = Docs((NO_CONTENT,), refusals=(412,), listed=False)
+DOCUMENT_DELETED = Docs((NO_CONTENT,), refusals=(412,), heeds=WRITE_CONDITIONS, listed=False)

@@ -3,8 +3,9 @@
 from datetime import datetime
 from typing import Any, Final, NotRequired, TypedDict
 
+from functions.conditions import WRITE_CONDITIONS
 from shared.catalog.models import LOOKUP_PATTERN, ParameterType
-from shared.http.answers import BYTES_FORM, ETAG, NO_CONTENT, NOT_MODIFIED, TEXT_FORM, Answer, Docs
+from shared.http.answers import BYTES_FORM, ETAG, NO_CONTENT, NOT_MODIFIED, STATE, TEXT_FORM, Answer, Docs
 
 
 class Governance(TypedDict):
@@ -58,8 +59,9 @@ class QueryApproval(TypedDict):
 
 
 class QueryDefinition(TypedDict):
-    """A warm query; without approval it is a draft."""
+    """A warm query; without approval it is a draft. `etag` is what If-Match takes, with its quotes."""
 
+    etag: str
     lookup: str
     apiPath: str | None
     name: str
@@ -98,6 +100,7 @@ _KQL = "Telemetry | summarize avgPressure = avg(todouble(Payload.Pressure)) by b
 _WRITTEN = {"name": "Pressure per five minutes", "surface": "cooling", "kql": _KQL}
 _DEFINITION = {
     **_WRITTEN,
+    "etag": '"5d41402abc4b2a76b9719d911017c592ae1f7c3c8b6f5e2d9a0413aa77c1e0f2"',
     "lookup": "pressure-5m",
     "apiPath": "cooling/pressure",
     "description": None,
@@ -109,6 +112,7 @@ _DEFINITION = {
     "editedBy": "editor@plant-a.example",
     "approval": {"approvedBy": "admin@plant-a.example", "approvedAt": _AT},
 }
+_DRAFT = {**_DEFINITION, "approval": None}
 _FORMS = {"text/csv": TEXT_FORM, "application/vnd.apache.parquet": BYTES_FORM}
 _ROWS = Answer(200, "The rows, in the form that Accept prefers.", QueryAnswer, ANSWER_EXAMPLE, _FORMS, ETAG)
 ENGINE_REFUSALS = (503, 504)
@@ -131,12 +135,17 @@ AD_HOC = Docs(
 LISTED = Docs((Answer(200, "The queries, drafts too.", QueryList, {"warmQueries": [_DEFINITION]}),))
 PUT = Docs(
     (
-        Answer(200, "The changed query, a draft again.", QueryDefinition, {**_DEFINITION, "approval": None}),
-        Answer(201, "The new query, a draft.", QueryDefinition, {**_DEFINITION, "approval": None}),
+        Answer(200, "The changed query, a draft again.", QueryDefinition, _DRAFT, headers=STATE),
+        Answer(201, "The new query, a draft.", QueryDefinition, _DRAFT, headers=STATE),
     ),
-    refusals=(409, *ENGINE_REFUSALS),
+    refusals=(409, 412, *ENGINE_REFUSALS),
     example=_WRITTEN,
     path={"lookup": LOOKUP},
+    heeds=WRITE_CONDITIONS,
 )
-DELETED = Docs((NO_CONTENT,), refusals=(409,))
-APPROVED = Docs((Answer(200, "The query, approved.", QueryDefinition, _DEFINITION),), refusals=(409, *ENGINE_REFUSALS))
+DELETED = Docs((NO_CONTENT,), refusals=(409, 412), heeds=WRITE_CONDITIONS)
+APPROVED = Docs(
+    (Answer(200, "The query, approved.", QueryDefinition, _DEFINITION, headers=STATE),),
+    refusals=(409, 412, *ENGINE_REFUSALS),
+    heeds=WRITE_CONDITIONS,
+)

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -20,6 +21,19 @@ ATTEMPTS: Final = 10
 FIRST_WAIT_SECONDS: Final = 0.02
 
 _LOG = logs.logger("catalog")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a change.
+
+    Attributes:
+        plan: what was changed.
+        catalog: all items as the change left them; what is stored by now may be another's.
+    """
+
+    plan: Plan
+    catalog: StoredCatalog
 
 
 class CatalogService:
@@ -69,10 +83,10 @@ class CatalogService:
         def decide(stored: StoredCatalog) -> Plan:
             return plan(document, stored)
 
-        return await self._commit(decide, actor, Origin.DECLARED)
+        return (await self._commit(decide, actor, Origin.DECLARED)).plan
 
-    async def change(self, decide: Callable[[StoredCatalog], Sequence[Change]], actor: str) -> tuple[Change, ...]:
-        """Make changes that come through the API, and return them.
+    async def change(self, decide: Callable[[StoredCatalog], Sequence[Change]], actor: str) -> Outcome:
+        """Make changes that come through the API, and return what became of them.
 
         Args:
             decide: gives the changes for the catalog as stored; called again when another change came first. What it
@@ -87,7 +101,7 @@ class CatalogService:
         def decided(stored: StoredCatalog) -> Plan:
             return Plan(tuple(decide(stored)))
 
-        return (await self._commit(decided, actor, Origin.API)).changes
+        return await self._commit(decided, actor, Origin.API)
 
     async def stored(self) -> StoredCatalog:
         """Return the catalog as it is stored now, whatever copies in memory say.
@@ -105,27 +119,30 @@ class CatalogService:
         """
         return await flush(self._store, self._audit_log)
 
-    async def _commit(self, decide: Callable[[StoredCatalog], Plan], actor: str, origin: Origin) -> Plan:
-        planned = await self._save(decide, actor, origin)
-        if not planned.empty:
+    async def _commit(self, decide: Callable[[StoredCatalog], Plan], actor: str, origin: Origin) -> Outcome:
+        outcome = await self._save(decide, actor, origin)
+        if not outcome.plan.empty:
             self._changed()
         try:
             await self.flush_pending()
         except WorkspaceError:
             _LOG.exception("audit events of the catalog stay pending")
-        return planned
+        return outcome
 
-    async def _save(self, decide: Callable[[StoredCatalog], Plan], actor: str, origin: Origin) -> Plan:
+    async def _save(self, decide: Callable[[StoredCatalog], Plan], actor: str, origin: Origin) -> Outcome:
         for attempt in range(ATTEMPTS):
             stored = await self._store.load()
             planned = decide(stored)
-            if planned.empty or await self._saved(planned.changes, stored, actor, origin):
-                return planned
+            after = stored if planned.empty else await self._saved(planned.changes, stored, actor, origin)
+            if after is not None:
+                return Outcome(planned, after)
             await asyncio.sleep(random.uniform(0, FIRST_WAIT_SECONDS * 2**attempt))  # noqa: S311  spreads retries, no secret
         raise WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", "the catalog is being changed by others; try again")
 
-    async def _saved(self, changes: Sequence[Change], stored: StoredCatalog, actor: str, origin: Origin) -> bool:
-        """Save changes with their events; return whether the catalog was still the one that they were decided on."""
+    async def _saved(
+        self, changes: Sequence[Change], stored: StoredCatalog, actor: str, origin: Origin
+    ) -> StoredCatalog | None:
+        """Save changes with their events and return the catalog after them; None when it was another by then."""
         held = {(item.kind, item.key): item for item in stored.items}
         at = self._clock()
         puts = [
@@ -137,13 +154,15 @@ class CatalogService:
         head = Head.of(stored, puts)
         events = [change_event(change, actor, head.workspace) for change in changes] if head.audited else []
         try:
-            await self._store.save(puts, deletes, events, stored.version)
+            version = await self._store.save(puts, deletes, events, stored.version)
         except WorkspaceError as error:
             if error.code != "CATALOG_CHANGED":
                 raise
-            return False
+            return None
         self._warn_once(audited=head.audited)
-        return True
+        changed = {(change.kind, change.key) for change in changes}
+        untouched = (item for item in stored.items if (item.kind, item.key) not in changed)
+        return StoredCatalog(version, (*untouched, *puts))
 
     def _warn_once(self, *, audited: bool) -> None:
         if not audited and not self._warned:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.catalog.models import Verb
-from shared.data_stores.conditions import Condition
+from shared.conditions import Condition
 from shared.data_stores.continuation import Continuations
 from shared.data_stores.document_rules import Draft, check_id, draft, with_id
-from shared.data_stores.failures import document_not_found, precondition_failed
+from shared.data_stores.failures import document_not_found
 from shared.data_stores.models import MISSING, DocumentKey, Missing, PartitionValue, Stored, Table
 from shared.data_stores.partition_keys import ID_PATH, key_text, value_at
 from shared.data_stores.ports import DocumentStore
@@ -154,9 +154,7 @@ class Documents:
         if condition.empty or condition.single is not None:
             return condition.single
         stored = await self._stored(table, key)
-        condition.check_match(stored.etag)
-        if condition.known(stored.etag):
-            raise precondition_failed()
+        condition.check_write(stored.etag)
         return stored.etag
 
     async def _stored(self, table: Table, key: DocumentKey) -> Stored:

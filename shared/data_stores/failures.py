@@ -13,13 +13,6 @@ def document_exists() -> WorkspaceError:
     return WorkspaceError(Kind.CONFLICT, "DOCUMENT_EXISTS", "There is a document with this id and partition key.")
 
 
-def precondition_failed() -> WorkspaceError:
-    """Return the error for a condition that does not hold."""
-    return WorkspaceError(
-        Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", "The document is not the one that the condition names."
-    )
-
-
 def container_exists() -> WorkspaceError:
     """Return the error for a container's name that is taken."""
     return WorkspaceError(Kind.CONFLICT, "CONTAINER_EXISTS", "The database has a container, or a record, of this name.")

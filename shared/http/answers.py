@@ -35,6 +35,9 @@ NOT_MODIFIED = Answer(304, "What the caller has is still what there is.")
 ETAG = {"ETag": "Validator of what is answered, for If-None-Match."}
 """Header of answers that can be asked for again on condition."""
 
+STATE = {"ETag": "Names the state of what is stored, for If-Match: another one after each change."}
+"""Header of answers that tell of what can be changed on condition."""
+
 
 @dataclass(frozen=True, slots=True)
 class Docs:
@@ -46,6 +49,7 @@ class Docs:
         example: a JSON body that it takes.
         takes: JSON schema of the body where its model says too little.
         path: JSON schemas of path parameters that must be more than text, by name.
+        heeds: request headers that it heeds, each with its description, JSON schema and example, by name.
         errors: type and example of the JSON body of its refusals, where they are no problem documents.
         listed: whether it stands in the document under its own template; what the workspace makes concrete is listed
             by its concrete paths alone.
@@ -56,6 +60,7 @@ class Docs:
     example: Any = None
     takes: Mapping[str, Any] | None = None
     path: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    heeds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     errors: tuple[Any, Any] | None = None
     listed: bool = True
 

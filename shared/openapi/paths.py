@@ -37,7 +37,7 @@ def operation_object(operation: Operation, schemas: Schemas) -> Schema:
         "tags": [operation.group],
         "summary": operation.summary,
         "description": description_of(operation),
-        "parameters": [*_path_parameters(operation), *_query_parameters(operation)],
+        "parameters": [*_path_parameters(operation), *_query_parameters(operation), *_header_parameters(operation)],
         "responses": responses_of(operation, schemas),
         "security": [] if operation.access is Access.PUBLIC else [{BEARER: []}],
     }
@@ -171,6 +171,8 @@ def _implied(operation: Operation) -> Iterator[int]:
         yield from (400, 404)
     if "{" in operation.route or operation.query is not NoQuery:
         yield 414
+    if operation.docs.heeds:
+        yield 431
 
 
 def _path_parameters(operation: Operation) -> list[Schema]:
@@ -209,6 +211,13 @@ def _query_parameters(operation: Operation) -> list[Schema]:
     if operation.query is NoQuery:
         return []
     return [{**one, "schema": bounded(one["schema"], LONGEST_PARAMETER)} for one in parameters_of(operation.query)]
+
+
+def _header_parameters(operation: Operation) -> list[Schema]:
+    return [
+        {**told, "name": name, "in": "header", "required": False, "schema": bounded(told["schema"], LONGEST_PARAMETER)}
+        for name, told in operation.docs.heeds.items()
+    ]
 
 
 def _request_body(operation: Operation, schemas: Schemas) -> Schema:

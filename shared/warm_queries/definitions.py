@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -13,10 +14,12 @@ from shared.catalog.models import Approval, WarmQuery
 from shared.catalog.ports import Item, StoredCatalog
 from shared.catalog.query_checks import api_path_rule, parameter_findings
 from shared.catalog.snapshot import Stored
+from shared.conditions import UNCONDITIONAL, Condition
 from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.timestamps import now
 from shared.warm_queries import kql_text
 from shared.warm_queries.columns import QueryColumns
+from shared.warm_queries.etags import etag_of
 
 
 class QueryDefinitions:
@@ -27,14 +30,16 @@ class QueryDefinitions:
         self._columns = columns
         self._clock = clock
 
-    async def put(self, caller: Principal, query: WarmQuery) -> tuple[Stored[WarmQuery], bool]:
+    async def put(
+        self, caller: Principal, query: WarmQuery, condition: Condition = UNCONDITIONAL
+    ) -> tuple[Stored[WarmQuery], bool]:
         """Store a query as a draft, whatever it was before; return it and whether it is new.
 
         The engine binds it first, so that what is stored runs.
 
         Raises:
             WorkspaceError: INVALID naming fields, or ``QUERY_INVALID``; CONFLICT ``WARM_QUERY_NAME_TAKEN`` or
-                ``WARM_QUERY_PATH_TAKEN``; UNAVAILABLE while the engine does not answer.
+                ``WARM_QUERY_PATH_TAKEN``; PRECONDITION_FAILED; UNAVAILABLE while the engine does not answer.
         """
         draft = query.model_copy(update={"approval": None})
         faults = Faults()
@@ -44,11 +49,13 @@ class QueryDefinitions:
         def decide(stored: StoredCatalog) -> Sequence[Change]:
             _check_place(draft, stored)
             held = _find(stored, draft.lookup)
+            _check_condition(condition, held)
             before = None if held is None else held.definition
             return [Change(ItemKind.WARM_QUERY, draft.lookup, before, definition_of(draft))]
 
-        [change] = await self._catalog.change(decide, caller.member_id)
-        return await self._stored(draft.lookup), change.before is None
+        outcome = await self._catalog.change(decide, caller.member_id)
+        [change] = outcome.plan.changes
+        return _read(_required(outcome.catalog, draft.lookup)), change.before is None
 
     async def check(self, faults: Faults, query: WarmQuery) -> None:
         """Add what keeps a query from being stored; the engine binds it where nothing else is wrong with its text."""
@@ -63,47 +70,51 @@ class QueryDefinitions:
             with faults.gathered():
                 _check_surface(query, await self._catalog.stored())
 
-    async def approve(self, approver: str, lookup: str) -> Stored[WarmQuery]:
+    async def approve(
+        self, approver: str, lookup: str, condition: Condition = UNCONDITIONAL, *, repeatable: bool = False
+    ) -> Stored[WarmQuery]:
         """Release a draft for use; one already released stays as it is.
+
+        Args:
+            approver: who releases it.
+            lookup: the query's.
+            condition: what the approver asks of the definition.
+            repeatable: whether this may be done a second time, the first answer being lost: the draft that the
+                approver's own approval released counts as there still.
 
         Raises:
             WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; FORBIDDEN ``MAKER_CHECKER_VIOLATION`` for the last
-                editor; INVALID ``QUERY_INVALID`` for a query that reaches beyond the workspace's own data.
+                editor; INVALID ``QUERY_INVALID`` for a query that reaches beyond the workspace's own data;
+                PRECONDITION_FAILED.
         """
 
         def decide(stored: StoredCatalog) -> Sequence[Change]:
             held = _required(stored, lookup)
-            query = WarmQuery.model_validate(held.definition)
-            if held.edited_by.casefold() == approver.casefold():
-                raise WorkspaceError(
-                    Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", "Who edited a query last does not approve it."
-                )
+            query = _approvable(held, approver)
+            if not (repeatable and _released(held, approver, condition)):
+                _check_condition(condition, held)
             if query.approval is not None:
                 return []
-            kql_text.check_stays_inside(query.kql)
             approval = Approval(approved_by=approver, approved_at=self._clock())
             after = definition_of(query.model_copy(update={"approval": approval}))
             return [Change(ItemKind.WARM_QUERY, lookup, held.definition, after, "Approved", is_edit=False)]
 
-        await self._catalog.change(decide, approver)
-        return await self._stored(lookup)
+        outcome = await self._catalog.change(decide, approver)
+        return _read(_required(outcome.catalog, lookup))
 
-    async def delete(self, caller: Principal, lookup: str) -> None:
+    async def delete(self, caller: Principal, lookup: str, condition: Condition = UNCONDITIONAL) -> None:
         """Remove a query.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``.
+            WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; PRECONDITION_FAILED.
         """
 
         def decide(stored: StoredCatalog) -> Sequence[Change]:
-            return [Change(ItemKind.WARM_QUERY, lookup, _required(stored, lookup).definition, None)]
+            held = _required(stored, lookup)
+            _check_condition(condition, held)
+            return [Change(ItemKind.WARM_QUERY, lookup, held.definition, None)]
 
         await self._catalog.change(decide, caller.member_id)
-
-    async def _stored(self, lookup: str) -> Stored[WarmQuery]:
-        item = _required(await self._catalog.stored(), lookup)
-        query = WarmQuery.model_validate(item.definition)
-        return Stored(query, item.created_at, item.updated_at, item.edited_by)
 
 
 @contextmanager
@@ -147,6 +158,36 @@ def _others(query: WarmQuery, stored: StoredCatalog) -> Iterator[dict[str, Any]]
     for item in stored.items:
         if item.kind == ItemKind.WARM_QUERY and item.key != query.lookup:
             yield item.definition
+
+
+def _check_condition(condition: Condition, held: Item | None) -> None:
+    if held is None:
+        condition.check_write(None)
+    elif not condition.empty:
+        # Only then: a definition that this version cannot read can still be replaced and removed.
+        condition.check_write(etag_of(_read(held)))
+
+
+def _approvable(held: Item, approver: str) -> WarmQuery:
+    """Return a query that somebody may release, or find released."""
+    if held.edited_by.casefold() == approver.casefold():
+        raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", "Who edited a query last does not approve it.")
+    query = WarmQuery.model_validate(held.definition)
+    if query.approval is None:
+        kql_text.check_stays_inside(query.kql)
+    return query
+
+
+def _released(held: Item, approver: str, condition: Condition) -> bool:
+    """Return whether somebody's own approval released the very draft that a condition names."""
+    stored = _read(held)
+    approval = stored.value.approval
+    draft = replace(stored, value=stored.value.model_copy(update={"approval": None}))
+    return approval is not None and approval.approved_by == approver and condition.allows(etag_of(draft))
+
+
+def _read(item: Item) -> Stored[WarmQuery]:
+    return Stored(WarmQuery.model_validate(item.definition), item.created_at, item.updated_at, item.edited_by)
 
 
 def _find(stored: StoredCatalog, lookup: str) -> Item | None:

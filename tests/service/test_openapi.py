@@ -95,6 +95,20 @@ def test_examples_of_tables_are_taken(service: Service) -> None:
             assert reply.status_code == 409 or reply.json() == shown
 
 
+def test_conditions_are_described(service: Service) -> None:
+    """What can be changed on condition names its headers, the refusal, and the tag of the answer."""
+    mine = operations(described(service.caller("admin@t")))
+    query, document = "/oi-api/warm-queries/{lookup}", "/tables/workorders/{documentId}"
+    document = next(path for _, path in mine if path.endswith(document))
+    for method, path in (("PUT", query), ("DELETE", query), ("POST", f"{query}/approve"), ("DELETE", document)):
+        made = mine[method, path]
+        headers = {one["name"] for one in made["parameters"] if one["in"] == "header"}
+        assert headers == {"If-Match", "If-None-Match"}
+        assert "412" in made["responses"]
+    for method, path in (("PUT", query), ("POST", f"{query}/approve"), ("GET", document), ("PUT", document)):
+        assert "ETag" in mine[method, path]["responses"]["200"]["headers"]
+
+
 def test_every_json_body_has_an_example(service: Service) -> None:
     """Each JSON body, asked or answered, is shown by an example."""
     for key, made in operations(described(service.caller("admin@t"))).items():

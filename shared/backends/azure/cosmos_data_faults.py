@@ -12,12 +12,12 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 from shared import logs
 from shared.backends.azure.cosmos_faults import never_sent, throttled_seconds, transient
 from shared.backends.azure.cosmos_usage import CosmosUsage
+from shared.conditions import precondition_failed
 from shared.data_stores.document_rules import too_large
 from shared.data_stores.failures import (
     data_plane_forbidden,
     document_not_found,
     outcome_unknown,
-    precondition_failed,
     table_not_found,
     throttled,
     unavailable,

@@ -18,13 +18,13 @@ from azure.cosmos.partition_key import NonePartitionKeyValue, NullPartitionKeyVa
 from shared.backends.azure.cosmos_data_accounts import DataAccounts
 from shared.backends.azure.cosmos_data_faults import FAILURES, WriteRetries, reading, status_of
 from shared.backends.azure.cosmos_feed import query_page
+from shared.conditions import precondition_failed
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.document_rules import SYSTEM_MEMBERS, WRITE_MARK
 from shared.data_stores.failures import (
     document_exists,
     document_not_found,
     outcome_unknown,
-    precondition_failed,
 )
 from shared.data_stores.models import DocumentKey, DocumentPage, Missing, PartitionValue, Stored, Table
 from shared.errors import Kind, WorkspaceError, invalid

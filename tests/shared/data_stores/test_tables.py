@@ -11,7 +11,7 @@ import pytest
 
 from shared.catalog.models import Container, Database, DatabaseAccess, DataClass, DataStore, Verb
 from shared.catalog.snapshot import Catalog, Stored
-from shared.data_stores.conditions import Condition
+from shared.conditions import Condition
 from shared.data_stores.continuation import Continuations
 from shared.data_stores.documents import Documents
 from shared.data_stores.models import (

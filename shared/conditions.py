@@ -1,13 +1,18 @@
-"""Conditional requests: If-Match and If-None-Match (RFC 9110 section 13)."""
+"""Conditional requests on anything that has entity tags: If-Match and If-None-Match (RFC 9110 section 13)."""
 
 import re
 from dataclasses import dataclass
 from typing import Final
 
-from shared.data_stores.failures import precondition_failed
-from shared.errors import invalid
+from shared.errors import Kind, WorkspaceError, invalid
 
 ANY: Final = "*"
+HEADER_PATTERN: Final = (
+    r'^[ \t]*\*[ \t]*$|^[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\uffff]*"'
+    r'([ \t]*,[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\uffff]*")*[ \t,]*$'
+)
+"""What :func:`condition` takes, as a regular expression of JSON Schema."""
+
 _TAG = re.compile(r'(W/)?("[\x21\x23-\x7e\x80-\uffff]*")')
 _BETWEEN = re.compile(r"[ \t]*(?:,[ \t]*)*")
 
@@ -29,7 +34,7 @@ class Tags:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a request asks of the stored document before it acts; None where it asks nothing."""
+    """What a request asks of what is stored before it acts; None where it asks nothing."""
 
     match: Tags | None = None
     none_match: Tags | None = None
@@ -44,22 +49,50 @@ class Condition:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is asked that a document which exists could fail."""
+        """Whether nothing is asked that something which exists could fail."""
         return self.none_match is None and (self.match is None or self.match.every)
 
     def check_match(self, etag: str) -> None:
-        """Refuse a document that If-Match does not name; a weak tag names none (section 13.1.1).
+        """Refuse what If-Match does not name.
 
         Raises:
             WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED``.
         """
-        if self.match is not None and not self.match.every and etag not in self.match.strong:
+        if not self._matches(etag):
             raise precondition_failed()
 
-    def known(self, etag: str) -> bool:
-        """Return whether If-None-Match names a document; weak comparison (section 13.1.2)."""
+    def known(self, etag: str | None) -> bool:
+        """Return whether If-None-Match names what is stored, None for nothing; weak comparison (section 13.1.2)."""
         tags = self.none_match
-        return tags is not None and (tags.every or etag in tags.strong or etag in tags.weak)
+        return tags is not None and etag is not None and (tags.every or etag in tags.strong or etag in tags.weak)
+
+    def allows(self, etag: str | None) -> bool:
+        """Return whether what is stored, None for nothing, may be changed (section 13.2.2)."""
+        return self._matches(etag) and not self.known(etag)
+
+    def check_write(self, etag: str | None) -> None:
+        """Refuse to change what is stored, None for nothing, where the condition does not allow it.
+
+        Raises:
+            WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED``.
+        """
+        if not self.allows(etag):
+            raise precondition_failed()
+
+    def _matches(self, etag: str | None) -> bool:
+        """Return whether If-Match names what is stored; a weak tag names nothing (section 13.1.1)."""
+        tags = self.match
+        return tags is None or (etag is not None and (tags.every or etag in tags.strong))
+
+
+UNCONDITIONAL: Final = Condition()
+"""What a request without such headers asks."""
+
+
+def precondition_failed() -> WorkspaceError:
+    """Return the error for a condition that does not hold."""
+    detail = "What is stored is not what the condition of the request names; read it again."
+    return WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)
 
 
 def condition(if_match: str | None, if_none_match: str | None) -> Condition:

@@ -1,10 +1,12 @@
 """If-Match and If-None-Match as RFC 9110 has them."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.data_stores.conditions import Condition, Tags, condition
+from shared.conditions import HEADER_PATTERN, UNCONDITIONAL, Condition, Tags, condition
 from shared.errors import WorkspaceError
 
 TAGS = st.text(
@@ -55,13 +57,17 @@ def test_every_list_is_read_back(tags: list[tuple[bool, str]]) -> None:
     assert read.weak == tuple(f'"{tag}"' for weak, tag in tags if weak)
 
 
-@given(st.text(max_size=30))
+@given(st.text(max_size=30) | st.text(' \t,"*W/a\x80', max_size=12))
 def test_no_text_breaks_it(header: str) -> None:
-    """Whatever a header says, it is read or refused."""
+    """Whatever a header says, it is read or refused, as its description says."""
+    described = re.search(HEADER_PATTERN, header) is not None and not header.endswith("\n")
     try:
         condition(header, header)
     except WorkspaceError as error:
         assert error.code == "INVALID_REQUEST"  # noqa: PT017  either outcome is right
+        assert not described
+    else:
+        assert described
 
 
 def test_weak_tags_match_only_if_none_match() -> None:
@@ -74,3 +80,30 @@ def test_weak_tags_match_only_if_none_match() -> None:
     assert condition('"a","b"', None).single is None
     assert condition("*", None).empty
     assert not condition("*", "*").empty
+
+
+@pytest.mark.parametrize(
+    ("asked", "allowed"),
+    [
+        (UNCONDITIONAL, {'"a"', None}),
+        (condition("*", None), {'"a"'}),
+        (condition('"a"', None), {'"a"'}),
+        (condition('"b", "a"', None), {'"a"'}),
+        (condition('W/"a"', None), set()),
+        (condition('"b"', None), set()),
+        (condition(None, "*"), {None}),
+        (condition(None, 'W/"a"'), {None}),
+        (condition(None, '"b"'), {'"a"', None}),
+        (condition('"a"', '"a"'), set()),
+        (condition('"a"', '"b"'), {'"a"'}),
+    ],
+)
+def test_a_write_is_refused_where_a_condition_does_not_hold(asked: Condition, allowed: set[str | None]) -> None:
+    """Of what exists with the tag "a", and of what does not exist, a condition lets some be written."""
+    assert {state for state in ('"a"', None) if asked.allows(state)} == allowed
+    for state in {'"a"', None} - allowed:
+        with pytest.raises(WorkspaceError) as refused:
+            asked.check_write(state)
+        assert refused.value.code == "PRECONDITION_FAILED"
+    for state in allowed:
+        asked.check_write(state)

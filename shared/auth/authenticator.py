@@ -7,6 +7,7 @@ from datetime import datetime
 
 from shared.auth import api_keys, entra, jws
 from shared.auth.entra import EntraTokens
+from shared.auth.last_uses import LastUses
 from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, Team, TeamMember
 from shared.auth.principals import Principal, Via, unauthenticated
 from shared.auth.tokens import Claims, TokenCodec
@@ -14,7 +15,6 @@ from shared.snapshots import Snapshot
 from shared.timestamps import now
 
 CACHED_TOKENS = 10_000
-TOUCH_SECONDS = 60
 LOOK_AGAIN_SECONDS = 1.0
 _NO_SALT, _NO_DIGEST = bytes(16), bytes(32)
 _BAD_KEY = "The API key is not valid."
@@ -33,11 +33,10 @@ class Authenticator:
     ) -> None:
         self._directory = directory
         self._credentials = credentials
-        self._store = store
+        self._last_uses = LastUses(store)
         self._codec = codec
         self._entra = entra_tokens
         self._seen: OrderedDict[bytes, Claims] = OrderedDict()
-        self._touched: dict[str, datetime] = {}
         self._looked_again_at = float("-inf")
 
     async def __call__(self, authorization: str, accepted: frozenset[Via]) -> Principal:
@@ -63,6 +62,10 @@ class Authenticator:
         if Via.JWT not in accepted:
             raise unauthenticated("A token is not taken here.")
         return await self._by_token(credential)
+
+    async def close(self) -> None:
+        """Return when the last uses of keys are noted, or given up."""
+        await self._last_uses.close()
 
     async def resume(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:
         """Return a caller who proved who they are before, with a token of this service, if they still may act.
@@ -136,7 +139,7 @@ class Authenticator:
         member = (await self._directory.team()).members.get(key.principal)
         if member is None or not member.enabled:
             raise unauthenticated(_BAD_KEY)
-        await self._touch(key, at)
+        self._last_uses.note(key, at)
         return Principal(
             member_id=member.id,
             identity=None if member.service else member.id,
@@ -157,12 +160,6 @@ class Authenticator:
             self._credentials.invalidate()
             key = _matching(await self._credentials.current(), key_id, secret)
         return key
-
-    async def _touch(self, key: ApiKey, at: datetime) -> None:
-        last = self._touched.get(key.key_id, key.last_used_at)
-        if last is None or (at - last).total_seconds() >= TOUCH_SECONDS:
-            self._touched[key.key_id] = at
-            await self._store.touch_key(key.key_id, at)
 
     async def _by_entra(self, tokens: EntraTokens, token: str) -> Principal:
         claims = await tokens.verify(token)

@@ -23,6 +23,7 @@ READY_SECONDS = 5.0
 """How long each store has to answer."""
 
 _CLOSED_IN_ORDER = (
+    "authenticator",
     "sender",
     "message_service",
     "cold_blobs",

@@ -70,6 +70,12 @@ class Plant:
         method, path, options = REQUESTS[name]
         return self._caller.request(method, path, **options)
 
+    def works_with_a_key(self) -> None:
+        """Fail unless a request with an API key is answered at once; its last use is noted beside it."""
+        key = self._service.key("viewer@t")
+        reply = self._service.anonymous(key).post("/v1/plant-t/graphql", json={"query": "{ workspace { id } }"})
+        assert reply.is_success, reply.text
+
     def works(self, *names: str) -> None:
         """Fail unless all of these are done."""
         replies = {name: self.ask(name) for name in names}
@@ -182,6 +188,7 @@ def test_a_locked_file_is_missed_by_its_writers_alone(
             asked.unavailable(missed, code)
         # Minting is audited, too.
         asked.works(*others(missed, *(["token"] if missed == "event" else [])))
+        asked.works_with_a_key()
         if failing:
             asked.ready(*failing)
     asked.recovers(*EVERYTHING)

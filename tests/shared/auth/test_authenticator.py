@@ -5,7 +5,9 @@ import dataclasses
 import hashlib
 import hmac
 import json
+import sqlite3
 import time
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -249,6 +251,19 @@ async def test_a_wrong_secret_is_looked_up_like_an_unknown_key(
         for _ in range(3):
             await refusal(workspace, f"Bearer {bad}")
         assert asked == before + 1
+
+
+async def test_a_locked_store_holds_up_no_request_with_a_key(workspace: Workspace, tmp_path: Path) -> None:
+    """Who calls with a key is let in while its last use cannot be written; it is written afterwards."""
+    made = await workspace.api_keys.issue("test", EDITOR.id, "a key")
+    await workspace.store.load()  # opens the file
+    other = sqlite3.connect(tmp_path / "workspace.sqlite", autocommit=True)
+    other.execute("BEGIN IMMEDIATE")
+    assert (await workspace.authenticator(f"Bearer {made.api_key}", KEYS)).member_id == EDITOR.id
+    other.execute("ROLLBACK")
+    other.close()
+    await workspace.authenticator.close()
+    assert (await workspace.store.load()).keys[made.api_key.split("_")[1]].last_used_at is not None
 
 
 async def test_an_expired_key_is_refused(workspace: Workspace) -> None:

@@ -13,6 +13,7 @@ from shared.timestamps import rfc3339
 
 IGNORED = "x-provenance-ignored"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
+_PLAIN = re.compile(r"-?[0-9]{1,400}")
 _BLANK_OFFSET = re.compile(r"(T[0-9:.]+) (?=[0-9]{2}:?[0-9]{2}$)")
 _FAR = 2**62
 
@@ -73,10 +74,10 @@ class Lenient:
     ignored: list[str] = field(default_factory=list)
 
     def number(self, name: str, text: str | None, *, least: int, default: int) -> int:
-        """Return a whole number, the default when it is absent, no number, or below the least."""
+        """Return a whole number, the default when it is absent, no plain number, or below the least."""
         if text is None:
             return default
-        if _WHOLE.fullmatch(text) and int(text) >= least:
+        if _PLAIN.fullmatch(text) and int(text) >= least:
             return _near(text)
         self.ignored.append(name)
         return default
@@ -87,7 +88,7 @@ class Lenient:
             return ""
         try:
             # A plus sign that nobody encoded arrives as a blank.
-            instant = datetime.fromisoformat(_BLANK_OFFSET.sub(r"\1+", text))
+            instant = datetime.fromisoformat(_BLANK_OFFSET.sub(r"\1+", text.upper()))
             return rfc3339(instant if instant.tzinfo else instant.replace(tzinfo=UTC))
         except (ValueError, OverflowError):
             self.ignored.append(name)

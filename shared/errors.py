@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class Kind(StrEnum):
@@ -68,6 +69,10 @@ def invalid_fields(errors: Sequence[FieldError], *, code: str = "INVALID_REQUEST
     return WorkspaceError(Kind.INVALID, code, detail, errors=listed)
 
 
+LEADING: Final = frozenset({"SCOPE_KEY_REQUIRED"})
+"""Codes that are told wherever they stand among several: callers branch on them before anything else."""
+
+
 class Faults:
     """All that is wrong with one request, gathered so that a caller is told of every failing field at once."""
 
@@ -80,7 +85,7 @@ class Faults:
         return bool(self._found)
 
     def add(self, error: WorkspaceError) -> None:
-        """Keep an INVALID error; the first one's code becomes that of all."""
+        """Keep an INVALID error; the first one's code becomes that of all, unless one of :data:`LEADING` is there."""
         self._found.append(error)
         self.unreadable(_top(listed["field"]) for listed in _listed(error))
 
@@ -111,7 +116,8 @@ class Faults:
         """Return where nothing was found.
 
         Raises:
-            WorkspaceError: INVALID with the first code, the members of all, and every failing field under ``errors``.
+            WorkspaceError: INVALID with the leading or else the first code, the members of all, and every failing field
+                under ``errors``.
         """
         if len(self._found) == 1:
             raise self._found[0]
@@ -119,9 +125,9 @@ class Faults:
             return
         members = {name: value for error in reversed(self._found) for name, value in error.members.items()}
         members["errors"] = [listed for error in self._found for listed in _listed(error)]
-        raise WorkspaceError(
-            Kind.INVALID, self._found[0].code, "; ".join(error.detail for error in self._found), **members
-        )
+        codes = [error.code for error in self._found]
+        code = next((code for code in codes if code in LEADING), codes[0])
+        raise WorkspaceError(Kind.INVALID, code, "; ".join(error.detail for error in self._found), **members)
 
 
 def _listed(error: WorkspaceError) -> list[dict[str, str]]:

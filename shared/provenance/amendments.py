@@ -1,5 +1,6 @@
 """Corrections: appended, then approved or rejected by somebody else; nothing is ever changed in place."""
 
+import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -42,6 +43,7 @@ _DECISIONS: Final = {
 }
 
 
+_INVISIBLE: Final = frozenset(("Cf", "Zs"))
 _OF_CORRECTIONS: Final = frozenset(("AmendedBy", "Status", "EntityType", "EntityID"))
 
 
@@ -191,5 +193,10 @@ def check_reason(faults: Faults, body: AmendmentBody, policy: AmendmentPolicy) -
         unknown = invalid("ReasonCategory", f"must be one of {', '.join(allowed)}", code="REASON_CATEGORY_UNKNOWN")
         unknown.members.update(sent=body.reason_category, allowed=allowed)
         faults.add(unknown)
-    if faults.readable("ReasonText") and policy.reason_text_required and not body.reason_text.strip():
+    if faults.readable("ReasonText") and policy.reason_text_required and _is_blank(body.reason_text):
         faults.add(invalid("ReasonText", "must not be empty in this workspace"))
+
+
+def _is_blank(text: str) -> bool:
+    """Tell whether nothing of a text is to be seen: blanks, and characters that only format."""
+    return all(character.isspace() or unicodedata.category(character) in _INVISIBLE for character in text)

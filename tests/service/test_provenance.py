@@ -232,6 +232,7 @@ def test_dates_compare_on_instants(service: Service, ten: list[dict[str, Any]]) 
     [
         ({"limit": "x"}, "limit"),
         ({"limit": "0"}, "limit"),
+        ({"limit": "+2", "offset": "+0"}, "limit, offset"),
         ({"limit": "-1", "offset": "-1"}, "limit, offset"),
         ({"startDate": "yesterday", "endDate": "2026-13-01", "offset": "1.5"}, "startDate, endDate, offset"),
     ],

@@ -152,6 +152,16 @@ def test_an_offset_that_nobody_encoded_is_understood(service: Service) -> None:
         assert (len(reply.json()), "x-provenance-ignored" in reply.headers) == (1, False)
 
 
+@pytest.mark.parametrize("date", ["2020-01-01t00:00:00z", "2020-01-01T00:00:00.5z", "2020-01-01t00:00:00%2B02:00"])
+def test_letters_of_a_date_may_be_small(service: Service, date: str) -> None:
+    """RFC 3339 allows t and z."""
+    editor = service.caller("editor@t")
+    write(editor, "small letters")
+    for end, found in (("2100-01-01t00:00:00z", True), (date, False)):
+        reply = editor.get(f"{EVENTS}/query?scopeKey=small letters&startDate={date}&endDate={end}")
+        assert (bool(reply.json()), "x-provenance-ignored" in reply.headers) == (found, False)
+
+
 def test_the_page_of_an_entity_takes_hostile_text(service: Service) -> None:
     """Markup in the scope, the entity, the names of fields and the values stays text."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")

@@ -83,6 +83,21 @@ _BARRED: Final = (
     "SELECT EXISTS (SELECT 1 FROM records WHERE chain = :chain AND sequence > :last) "
     "OR EXISTS (SELECT 1 FROM records WHERE chain = :chain AND sequence < 1)"
 )
+_MOVE_HEAD: Final = (
+    "UPDATE chains SET sequence = :sequence, hash = :hash, timestamp = :timestamp "
+    "WHERE target = :target AND scope = :scope RETURNING chain"
+)
+_HIGHEST: Final = 2**53
+_NEW_HEAD: Final = f"""
+INSERT INTO chains (chain, target, scope, sequence, hash, timestamp)
+VALUES (
+  1 + max(
+    coalesce((SELECT max(chain) FROM chains WHERE chain < {_HIGHEST}), 0),
+    coalesce((SELECT max(chain) FROM records WHERE chain < {_HIGHEST}), 0)
+  ), :target, :scope, :sequence, :hash, :timestamp
+) RETURNING chain
+"""  # noqa: S608  a number
+"""A head under a number that no chain has and no record: those of a head that somebody deleted are no other chain's."""
 STRAYS: Final = f"""
 WITH RECURSIVE kept (number) AS (
   SELECT min(chain) FROM records
@@ -173,13 +188,10 @@ def insert(connection: sqlite3.Connection, key: ChainKey, records: Sequence[Chai
     """
     last = records[-1]
     tip = Tip(last.sequence, last.hash, last.projection["Timestamp"], str(last.sequence))
-    sql = (
-        "INSERT INTO chains (target, scope, sequence, hash, timestamp) VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT (target, scope) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash, "
-        "timestamp = excluded.timestamp RETURNING chain"
-    )
-    values = (key.target, key.scope_key, tip.sequence, tip.hash, tip.timestamp)
-    chain = connection.execute(sql, values).fetchone()[0]
+    names = {"target": key.target, "scope": key.scope_key, "sequence": tip.sequence, "hash": tip.hash}
+    names["timestamp"] = tip.timestamp
+    row = connection.execute(_MOVE_HEAD, names).fetchone() or connection.execute(_NEW_HEAD, names).fetchone()
+    chain = row[0]
     if connection.execute(_BARRED, {"chain": chain, "last": records[0].sequence - 1}).fetchone()[0]:
         raise BarredError
     rows = [_row(chain, record) for record in records]

@@ -135,9 +135,11 @@ async def test_a_category_off_the_list_is_refused(amendments: Amendments, catego
     assert (kind, told["sent"], told["allowed"]) == (Kind.INVALID, category, ["data-entry-error", "other"])
 
 
-async def test_an_empty_reason_is_refused_where_it_is_required(amendments: Amendments) -> None:
-    """Whether a free text is needed is the workspace's choice."""
-    assert (await refusal(amendments.create(CHAIN, "ann", body(ReasonText=" "), STRICT)))[0] is Kind.INVALID
+@pytest.mark.parametrize("text", ["", " ", "\t\n", "\u200b", "\u2060 \ufeff\u00ad\u3000"])
+async def test_an_empty_reason_is_refused_where_it_is_required(amendments: Amendments, text: str) -> None:
+    """Whether a free text is needed is the workspace's choice; one of which nothing can be seen is none."""
+    assert (await refusal(amendments.create(CHAIN, "ann", body(ReasonText=text), STRICT)))[0] is Kind.INVALID
+    await amendments.create(CHAIN, "ann", body(ReasonText=f"{text}."), STRICT)
     await amendments.create(CHAIN, "ann", body(ReasonText=""), LAX)
 
 

@@ -1,5 +1,6 @@
 """Head items that somebody changed: no verdict that the chain is sound, and nothing sealed from them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -110,6 +111,40 @@ async def test_records_without_their_head_are_found(plant: Ledger, tampering: st
     assert verdict.reason == f"{record_id(1)} is there without the head item of this chain"
     assert (await plant.verify(BATCH)).chain_valid
     assert (await plant.verify(OTHER)).empty
+
+
+async def test_the_number_of_a_head_that_is_gone_is_no_other_chains(plant: Ledger) -> None:
+    """Whichever head somebody deletes, other scopes can be begun and are verified by their own records."""
+    await plant.fill(OTHER, 2)
+    plant.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
+    begun = [ChainKey(Target.DOMAIN_EVENTS, f"begun later {number}") for number in range(3)]
+    for chain in begun:
+        await plant.fill(chain, 2)
+        verdict = await plant.verify(chain)
+        assert (verdict.chain_valid, verdict.reason) == (True, "2 records, all sound")
+    assert (await plant.verify(OTHER)).broken_at == record_id(1)
+
+
+async def test_scopes_begun_at_once_have_numbers_of_their_own(plant: Ledger) -> None:
+    """Two engines over one file begin chains without taking each other's number."""
+    plant.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
+    begun = [ChainKey(Target.DOMAIN_EVENTS, f"at once {number}") for number in range(12)]
+    async with ledger(plant.folder) as second:
+        await asyncio.gather(*((plant, second)[number % 2].fill(chain, 2) for number, chain in enumerate(begun)))
+    for chain in begun:
+        assert (await plant.verify(chain)).reason == "2 records, all sound"
+
+
+@pytest.mark.parametrize("number", ["'text'", "9223372036854775807", "-5", "x'00'"])
+async def test_a_forged_number_keeps_no_scope_from_being_begun(plant: Ledger, number: str) -> None:
+    """Records that somebody put under the highest number, or under none, are no reason to refuse others."""
+    plant.tamper(
+        lambda file: file.execute(
+            f"UPDATE records SET chain = {number} WHERE chain = (SELECT chain FROM chains {OF_PLATFORM})"
+        )
+    )
+    await plant.fill(OTHER, 2)
+    assert [record.sequence for record in await plant.records(OTHER)] == [1, 2]
 
 
 @pytest.mark.parametrize("gone", range(1, COUNT))

@@ -12,6 +12,7 @@ import { argumentsOf } from "../src/pages/queries/run/parameters.ts";
 
 const QUERY: WarmQuery = {
   lookup: "q",
+  etag: '"q"',
   apiPath: null,
   name: "Q",
   description: null,

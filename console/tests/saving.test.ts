@@ -1,10 +1,11 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { api } from "../src/api/index.ts";
+import { ApiError, api } from "../src/api/index.ts";
 import type { WarmQuery } from "../src/api/queries.ts";
 import { draftOf, newDraft } from "../src/pages/queries/edit/draft.ts";
-import { differs, stored } from "../src/pages/queries/edit/saving.ts";
+import { differs, storeChange, storeNew } from "../src/pages/queries/edit/saving.ts";
 
 const QUERY: WarmQuery = {
+  etag: '"1"',
   lookup: "q",
   apiPath: null,
   name: "Q",
@@ -19,37 +20,65 @@ const QUERY: WarmQuery = {
   editedBy: "editor",
   approval: null,
 };
-const THEIRS: WarmQuery = { ...QUERY, kql: "T | take 2", updatedAt: "2026-01-05T09:00:00Z", editedBy: "other" };
+const THEIRS: WarmQuery = { ...QUERY, etag: '"2"', kql: "T | take 2", editedBy: "other" };
 
 afterEach(() => void vi.restoreAllMocks());
 
-/** The client answers with these queries; gives what is sent to store. */
+/** The service holds these queries, and keeps to conditions; gives what is sent to store. */
 function standing(...queries: WarmQuery[]) {
   vi.spyOn(api, "get").mockResolvedValue({ warmQueries: queries });
-  return vi.spyOn(api, "put").mockResolvedValue(undefined);
+  return vi.spyOn(api, "put").mockImplementation((_path, _body, options) => {
+    const [held] = queries;
+    const { "If-Match": match, "If-None-Match": none } = options?.headers ?? {};
+    if (match !== undefined ? held?.etag !== match : none === "*" && held) {
+      return Promise.reject(new ApiError({ status: 412, code: "PRECONDITION_FAILED", detail: "another" }));
+    }
+    return Promise.resolve(undefined as never);
+  });
 }
 
-test("a query that somebody else saved or removed meanwhile is not overwritten unseen", async () => {
-  const put = standing(THEIRS);
-  expect(await stored(draftOf(QUERY), QUERY)).toEqual({ now: THEIRS });
-  expect(put).not.toHaveBeenCalled();
-  standing();
-  expect(await stored(draftOf(QUERY), QUERY)).toEqual({ now: null });
-});
-
-test("who has seen what stands now overwrites it", async () => {
-  const put = standing(THEIRS);
-  expect(await stored(draftOf(QUERY), THEIRS)).toBeUndefined();
-  expect(put).toHaveBeenCalledOnce();
-});
-
-test("a new query takes no other's lookup; without the right to read, nothing is read", async () => {
+test("every save is on condition of what its author saw", async () => {
   const put = standing(QUERY);
-  await expect(stored(draftOf(QUERY), null)).rejects.toThrow("lookup");
-  expect(put).not.toHaveBeenCalled();
-  await stored(draftOf(QUERY), undefined);
-  expect(put).toHaveBeenCalledOnce();
-  expect(api.get).toHaveBeenCalledOnce();
+  expect(await storeChange(draftOf(QUERY), QUERY)).toBeUndefined();
+  expect(put.mock.calls[0]?.[2]).toEqual({ headers: { "If-Match": '"1"' } });
+  const made = standing();
+  await storeNew(draftOf(QUERY));
+  expect(made.mock.lastCall?.[2]).toEqual({ headers: { "If-None-Match": "*" } });
+});
+
+test("a query that somebody else saved or removed meanwhile is not overwritten unseen", async () => {
+  standing(THEIRS);
+  expect(await storeChange(draftOf(QUERY), QUERY)).toEqual({ now: THEIRS });
+  standing();
+  expect(await storeChange(draftOf(QUERY), QUERY)).toEqual({ now: null });
+  standing(THEIRS);
+  expect(await storeChange(draftOf(QUERY), null)).toEqual({ now: THEIRS });
+});
+
+test("who has seen what stands now overwrites it, or makes anew what was removed", async () => {
+  standing(THEIRS);
+  expect(await storeChange(draftOf(QUERY), THEIRS)).toBeUndefined();
+  standing();
+  expect(await storeChange(draftOf(QUERY), null)).toBeUndefined();
+});
+
+test("where the newer text cannot be read yet, nothing is stored and the refusal is told", async () => {
+  standing(THEIRS);
+  vi.spyOn(api, "get").mockResolvedValue({ warmQueries: [QUERY] });
+  await expect(storeChange(draftOf(QUERY), QUERY)).rejects.toThrow("another");
+});
+
+test("a new query takes no other's lookup, and nothing is read to find out", async () => {
+  standing(QUERY);
+  await expect(storeNew(draftOf(QUERY))).rejects.toThrow("lookup");
+  await expect(storeNew({ ...draftOf(QUERY), lookup: " " })).rejects.toThrow("lookup is needed");
+  expect(api.get).not.toHaveBeenCalled();
+});
+
+test("other refusals are told as they are", async () => {
+  vi.spyOn(api, "put").mockRejectedValue(new ApiError({ status: 409, code: "WARM_QUERY_NAME_TAKEN", detail: "taken" }));
+  await expect(storeChange(draftOf(QUERY), QUERY)).rejects.toThrow("taken");
+  await expect(storeNew(draftOf(QUERY))).rejects.toThrow("taken");
 });
 
 test("a form is unsaved once it would send something else", () => {

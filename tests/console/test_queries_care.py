@@ -6,6 +6,7 @@ from playwright.sync_api import Dialog, expect
 
 from tests.console.test_queries_drafts import KQL, written
 from tests.console.visits import Console
+from tests.service.running import Service
 
 
 def test_what_nobody_sees_is_shown_before_an_approval(console: Console) -> None:
@@ -50,6 +51,7 @@ def test_two_editors_do_not_overwrite_each_other_unseen(console: Console) -> Non
     written(first, "two-editors", "Two editors")
     expect(first.get_by_role("heading", level=1)).to_have_text("Two editors")
     with console.another() as other:
+        other.expected.append("412")
         second = other.sign_in().open("queries/two-editors/edit", "Edit query").page
         second.get_by_label("Name", exact=True).fill("The second's")
         console.open("queries/two-editors/edit", "Edit query")
@@ -60,6 +62,33 @@ def test_two_editors_do_not_overwrite_each_other_unseen(console: Console) -> Non
         dialog = second.get_by_role("dialog", name="Somebody else changed the query meanwhile")
         expect(dialog).to_contain_text("the first's")
         other.looks_right("query-overtaken")
+        # Going back keeps the old state in mind: the next attempt is refused as well.
+        dialog.get_by_role("button", name="Back to my text").click()
+        expect(second.get_by_label("Name", exact=True)).to_have_value("The second's")
+        second.get_by_role("button", name="Save as a draft").click()
         dialog.get_by_role("button", name="Overwrite").click()
         expect(second.get_by_role("heading", level=1)).to_have_text("The second's")
         other.stayed_clean()
+
+
+def test_an_editor_goes_on_from_the_newer_text(console: Console, service: Service) -> None:
+    """Whoever is told of a newer text, or an approval, may take it in place of theirs, and go on from there."""
+    console.expected.append("412")
+    body, path = {"name": "Shared", "surface": "cooling", "kql": KQL}, "/oi-api/warm-queries/shared"
+    editor, admin = service.caller("editor@plant-a.example"), service.caller("admin@plant-a.example")
+    assert editor.put(path, json=body).status_code == 201
+    page = console.sign_in("editor@plant-a.example").open("queries/shared/edit", "Edit query").page
+    page.get_by_label("Description", exact=True).fill("mine")
+    assert editor.put(path, json={**body, "name": "Theirs"}).status_code == 200
+    assert admin.post(f"{path}/approve").status_code == 200
+    page.get_by_role("button", name="Save as a draft").click()
+    dialog = page.get_by_role("dialog", name="Somebody else changed the query meanwhile")
+    expect(dialog).to_contain_text("admin@plant-a.example approved it")
+    dialog.get_by_role("button", name="Take the newer text").click()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("Theirs")
+    expect(page.get_by_label("Description", exact=True)).to_have_value("")
+    page.get_by_label("Description", exact=True).fill("mine, on theirs")
+    page.get_by_role("button", name="Save as a draft").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Theirs")
+    expect(page.get_by_role("main")).to_contain_text("mine, on theirs")
+    assert editor.delete(path).status_code == 204

@@ -57,7 +57,7 @@ def test_a_draft_is_written_by_one_and_approved_by_another(console: Console) -> 
 
 def test_what_is_wrong_with_a_draft_stands_at_its_fields(console: Console) -> None:
     """Each rule that the service names is told where it is broken; the engine's error is marked in the text."""
-    console.expected.append("400")
+    console.expected += ["400", "412"]
     page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
     page.get_by_role("button", name="Add a parameter").click()
     page.get_by_label("Parameter 1, name").fill("1x")
@@ -109,30 +109,73 @@ def test_an_approver_sees_what_an_edit_changed(console: Console, service: Servic
 
 
 def test_what_changed_meanwhile_is_not_approved(console: Console, service: Service) -> None:
-    """An approver who looks at an old text is told so; one who edited it in the meantime is told that it takes two."""
-    console.expected.append("403")
+    """An approver of an old text is told so and led to the newer one; one who edited it, that it takes two."""
+    console.expected += ["403", "412"]
     body = {"name": "Moving", "surface": "cooling", "kql": KQL}
     path = "/oi-api/warm-queries/moving"
     editor, admin = service.caller("editor@plant-a.example"), service.caller("admin@plant-a.example")
     assert editor.put(path, json=body).status_code == 201
     page = console.sign_in().open("queries/moving", "Moving").page
-    assert editor.put(path, json={**body, "description": "other"}).status_code == 200
-    approve(page)
-    expect(page.get_by_role("alert")).to_contain_text("CHANGED_MEANWHILE")
-    page.get_by_role("button", name="Cancel").click()
-    expect(page.get_by_role("main")).to_contain_text("other")
     page.get_by_role("button", name="Approve").click()
-    # The list is answered as it stood, so that the edit comes between the look and the approval.
-    stale = admin.get("/oi-api/warm-queries").text
+    dialog = page.get_by_role("dialog", name=re.compile("Approve"))
+    # The edit comes between the look and the approval.
+    assert editor.put(path, json={**body, "kql": f"{KQL} | where readings > 9"}).status_code == 200
+    dialog.get_by_role("button", name="Approve").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("nothing was approved")
+    expect(dialog.get_by_role("alert")).to_contain_text("PRECONDITION_FAILED")
+    expect(dialog.get_by_role("button", name="Approve")).to_be_disabled()
+    console.looks_right("query-approve-outdated")
+    dialog.get_by_role("button", name="Look at what stands there now").click()
+    expect(page.get_by_role("main")).to_contain_text("readings > 9")
+    expect(page.get_by_role("main")).to_contain_text("Draft, until somebody else approves it")
+    page.get_by_role("button", name="Approve").click()
     assert admin.put(path, json=body).status_code == 200
-    page.route("**/oi-api/warm-queries", lambda route: route.fulfill(body=stale, content_type="application/json"))
-    page.get_by_role("dialog").get_by_role("button", name="Approve").click()
-    expect(page.get_by_role("dialog")).to_contain_text("MAKER_CHECKER_VIOLATION")
-    expect(page.get_by_role("dialog")).to_contain_text("Two people are needed")
+    dialog.get_by_role("button", name="Approve").click()
+    expect(dialog).to_contain_text("MAKER_CHECKER_VIOLATION")
+    expect(dialog).to_contain_text("Two people are needed")
     console.looks_right("query-approve-refused")
     assert [address.rsplit("/", 1)[1] for address in console.forbidden] == ["approve"]
     console.forbidden.clear()
+    [now] = [each for each in admin.get("/oi-api/warm-queries").json()["warmQueries"] if each["lookup"] == "moving"]
+    assert now["approval"] is None
     assert admin.delete(path).status_code == 204
+
+
+def test_an_approver_who_has_looked_again_approves_the_newer_text(console: Console, service: Service) -> None:
+    """What is approved in the end is the text that was shown last, and nothing was approved before."""
+    console.expected.append("412")
+    body, path = {"name": "Looked at", "surface": "cooling", "kql": KQL}, "/oi-api/warm-queries/looked-at"
+    editor = service.caller("editor@plant-a.example")
+    assert editor.put(path, json=body).status_code == 201
+    page = console.sign_in("approver@plant-a.example").open("queries/looked-at", "Looked at").page
+    assert editor.put(path, json={**body, "kql": f"{KQL} | where readings > 5"}).status_code == 200
+    approve(page)
+    page.get_by_role("button", name="Look at what stands there now").click()
+    expect(page.get_by_role("main")).to_contain_text("readings > 5")
+    approve(page)
+    expect(page.get_by_role("main")).to_contain_text("approver@plant-a.example")
+    approved = service.caller("viewer@plant-a.example").get("/oi-api/warm-queries").json()["warmQueries"]
+    assert [each["kql"] for each in approved if each["lookup"] == "looked-at"] == [f"{KQL} | where readings > 5"]
+    assert editor.delete(path).status_code == 204
+
+
+def test_what_changed_meanwhile_is_not_deleted(console: Console, service: Service) -> None:
+    """Who deletes a query that was edited after they opened it is told so, and sees the newer text first."""
+    console.expected.append("412")
+    body, path = {"name": "Kept", "surface": "cooling", "kql": KQL}, "/oi-api/warm-queries/kept"
+    admin = service.caller("admin@plant-a.example")
+    assert admin.put(path, json=body).status_code == 201
+    page = console.sign_in("editor@plant-a.example").open("queries/kept", "Kept").page
+    assert admin.put(path, json={**body, "description": "still of use"}).status_code == 200
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Delete the query").click()
+    expect(page.get_by_role("alert")).to_contain_text("nothing was deleted")
+    page.get_by_role("button", name="Look at what stands there now").click()
+    expect(page.get_by_role("main")).to_contain_text("still of use")
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Delete the query").click()
+    expect(page.get_by_role("grid", name="Queries")).not_to_contain_text("still of use")
+    assert admin.delete(path).status_code == 404
 
 
 def approve(page: Page) -> None:

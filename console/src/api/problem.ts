@@ -69,6 +69,11 @@ export function unreachable(): ApiError {
   });
 }
 
+/** Whether nothing was done because somebody else changed the thing after it was read. */
+export function isOutdated(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.code === "PRECONDITION_FAILED";
+}
+
 /** Tells an error that means "no longer wanted" from every other. */
 export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";

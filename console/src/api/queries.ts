@@ -13,6 +13,8 @@ export interface Approval {
 
 /** A warm query as `GET /oi-api/warm-queries` lists it. */
 export interface WarmQuery {
+  /** Names this state of the definition, for If-Match. */
+  etag: string;
   lookup: string;
   apiPath: string | null;
   name: string;

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, isAbort } from "@/api/index.ts";
+import { isAbort, isOutdated } from "@/api/index.ts";
 import type { Document, Table } from "@/api/tables.ts";
 import { Button } from "@/components/Button.tsx";
 import { CodeBlock } from "@/components/CodeBlock.tsx";
@@ -104,7 +104,7 @@ function Opened({ table, id, query, listed, onClose, onDone }: OpenedProps) {
 
 /** What a write was refused with; a document that somebody else changed leaves the choice whose text stays. */
 function Refused({ error, reload }: { error: unknown; reload: (theirs: boolean) => void }) {
-  if (!(error instanceof ApiError && error.code === "PRECONDITION_FAILED")) {
+  if (!isOutdated(error)) {
     return error === undefined ? null : <ErrorNotice error={error} />;
   }
   return (

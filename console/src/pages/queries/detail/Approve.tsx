@@ -1,17 +1,17 @@
 import { useState } from "preact/hooks";
-import { ApiError, api, at } from "@/api/index.ts";
+import { ApiError, api, at, isOutdated } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 import { Button } from "@/components/Button.tsx";
 import { CodeBlock } from "@/components/CodeBlock.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
-import { ErrorNotice, Notice } from "@/components/Notice.tsx";
+import { Notice } from "@/components/Notice.tsx";
 import { UnseenWarning } from "@/components/Seen.tsx";
 import { toast } from "@/components/toasts.ts";
 import { plain } from "@/format.ts";
 import { useCan, useWho } from "@/session/hooks.ts";
-import { warmQuery } from "../catalogQueries.ts";
 import { Changes } from "./Changes.tsx";
 import css from "./Facts.module.css";
+import { Refusal } from "./Refusal.tsx";
 
 interface Props {
   query: WarmQuery;
@@ -61,11 +61,9 @@ function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void })
   const approve = async () => {
     setBusy(true);
     try {
-      const now = await warmQuery(query.lookup);
-      if (now?.updatedAt !== query.updatedAt) {
-        throw changed();
-      }
-      await api.post(at`/oi-api/warm-queries/${query.lookup}/approve`);
+      // Nobody approves a text that they have not seen.
+      const headers = { "If-Match": query.etag };
+      await api.post(at`/oi-api/warm-queries/${query.lookup}/approve`, undefined, { headers });
       toast(`“${query.name}” is approved`);
       onChanged();
       onClose();
@@ -82,7 +80,7 @@ function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void })
       actions={
         <>
           <Button onClick={close}>Cancel</Button>
-          <Button kind="primary" icon="check" busy={busy} onClick={() => void approve()}>
+          <Button kind="primary" icon="check" busy={busy} disabled={isOutdated(error)} onClick={() => void approve()}>
             Approve
           </Button>
         </>
@@ -96,7 +94,8 @@ function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void })
         <UnseenWarning texts={textsOf(query)} />
         <CodeBlock code={query.kql.trimEnd()} label={`KQL of ${query.name}`} />
         {proves && <Changes query={query} />}
-        {error !== undefined && <Refusal error={error} />}
+        {error !== undefined && <Refusal error={error} undone="approved" onLook={close} />}
+        {error instanceof ApiError && error.code === "MAKER_CHECKER_VIOLATION" && <TwoPeople />}
       </div>
     </Dialog>
   );
@@ -108,22 +107,10 @@ function textsOf(query: WarmQuery): string[] {
   return [query.name, query.description ?? "", query.kql, ...parameters];
 }
 
-/** Nobody approves a text that they have not seen. */
-function changed(): ApiError {
-  const detail = "The query was changed while you looked at it. Close this, read it again, then decide.";
-  return new ApiError({ status: 0, code: "CHANGED_MEANWHILE", detail });
-}
-
-function Refusal({ error }: { error: unknown }) {
-  if (!(error instanceof ApiError && error.code === "MAKER_CHECKER_VIOLATION")) {
-    return <ErrorNotice error={error} />;
-  }
+function TwoPeople() {
   return (
-    <>
-      <ErrorNotice error={error} />
-      <Notice title="Two people are needed">
-        <p>Whoever edits a query does not release it. Ask somebody else who holds Workspace.WarmQuery.Approve.</p>
-      </Notice>
-    </>
+    <Notice title="Two people are needed">
+      <p>Whoever edits a query does not release it. Ask somebody else who holds Workspace.WarmQuery.Approve.</p>
+    </Notice>
   );
 }

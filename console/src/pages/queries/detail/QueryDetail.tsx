@@ -50,7 +50,7 @@ function Actions({ query, onChanged }: { query: WarmQuery; onChanged: () => void
   const manages = useCan("Workspace.WarmQuery.Manage");
   return (
     <>
-      {manages && <Remove query={query} />}
+      {manages && <Remove query={query} onChanged={onChanged} />}
       {manages && (
         <Button icon="pencil" onClick={() => go(href("queries", [query.lookup, "edit"]))}>
           Edit

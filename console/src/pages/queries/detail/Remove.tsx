@@ -1,32 +1,41 @@
 import { useState } from "preact/hooks";
-import { api, at } from "@/api/index.ts";
+import { api, at, isOutdated } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
-import { ErrorNotice } from "@/components/Notice.tsx";
 import { toast } from "@/components/toasts.ts";
 import { go, href } from "@/router/route.ts";
+import { Refusal } from "./Refusal.tsx";
+
+interface Props {
+  query: WarmQuery;
+  onChanged: () => void;
+}
 
 /** Removes a query, after a question. */
-export function Remove({ query }: { query: WarmQuery }) {
+export function Remove({ query, onChanged }: Props) {
   const [asking, setAsking] = useState(false);
   return (
     <>
       <Button kind="danger" onClick={() => setAsking(true)}>
         Delete
       </Button>
-      {asking && <Confirm query={query} onClose={() => setAsking(false)} />}
+      {asking && <Confirm query={query} onClose={() => setAsking(false)} onChanged={onChanged} />}
     </>
   );
 }
 
-function Confirm({ query, onClose }: { query: WarmQuery; onClose: () => void }) {
+function Confirm({ query, onClose, onChanged }: Props & { onClose: () => void }) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
+  const look = () => {
+    onClose();
+    onChanged();
+  };
   const remove = async () => {
     setBusy(true);
     try {
-      await api.delete(at`/oi-api/warm-queries/${query.lookup}`);
+      await api.delete(at`/oi-api/warm-queries/${query.lookup}`, { headers: { "If-Match": query.etag } });
       toast(`“${query.name}” is deleted`);
       go(href("queries"));
     } catch (failure) {
@@ -41,7 +50,7 @@ function Confirm({ query, onClose }: { query: WarmQuery; onClose: () => void }) 
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="danger" busy={busy} onClick={() => void remove()}>
+          <Button kind="danger" busy={busy} disabled={isOutdated(error)} onClick={() => void remove()}>
             Delete the query
           </Button>
         </>
@@ -51,7 +60,7 @@ function Confirm({ query, onClose }: { query: WarmQuery; onClose: () => void }) 
         Programs that call <code>{query.apiPath ?? query.lookup}</code> get an error from then on. The audit log keeps
         the query's text.
       </p>
-      {error !== undefined && <ErrorNotice error={error} />}
+      {error !== undefined && <Refusal error={error} undone="deleted" onLook={look} />}
     </Dialog>
   );
 }

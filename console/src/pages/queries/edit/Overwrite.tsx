@@ -1,3 +1,4 @@
+import type { WarmQuery } from "@/api/queries.ts";
 import { Button } from "@/components/Button.tsx";
 import { Dialog } from "@/components/Dialog.tsx";
 import { JsonDiff } from "@/components/JsonDiff.tsx";
@@ -11,10 +12,12 @@ interface Props {
   overtaken: Overtaken;
   onClose: () => void;
   onOverwrite: () => void;
+  /** Goes on with what stands now, in place of the draft. */
+  onTake: (now: WarmQuery) => void;
 }
 
-/** Shows what somebody else saved while this draft was written, and lets its author decide. */
-export function Overwrite({ draft, overtaken: { now }, onClose, onOverwrite }: Props) {
+/** Shows what somebody else made of the query while this draft was written, and lets its author decide. */
+export function Overwrite({ draft, overtaken: { now }, onClose, onOverwrite, onTake }: Props) {
   const deed = now ? "Overwrite" : "Save it anew";
   return (
     <Dialog
@@ -24,6 +27,7 @@ export function Overwrite({ draft, overtaken: { now }, onClose, onOverwrite }: P
       actions={
         <>
           <Button onClick={onClose}>Back to my text</Button>
+          {now && <Button onClick={() => onTake(now)}>Take the newer text, drop mine</Button>}
           <Button kind="danger" onClick={onOverwrite}>
             {deed}
           </Button>
@@ -34,8 +38,13 @@ export function Overwrite({ draft, overtaken: { now }, onClose, onOverwrite }: P
         {now ? (
           <>
             <p>
-              {now.editedBy} saved it, <Time at={now.updatedAt} />. Nothing of yours is stored yet. This is what saving
-              yours would change of theirs:
+              {now.editedBy} saved it last, <Time at={now.updatedAt} />
+              {now.approval && (
+                <>
+                  ; {now.approval.approvedBy} approved it, <Time at={now.approval.approvedAt} />
+                </>
+              )}
+              . Nothing of yours is stored yet. This is what saving yours would change of what stands now:
             </p>
             <JsonDiff before={sentAs(now)} after={bodyOf(draft)} />
           </>

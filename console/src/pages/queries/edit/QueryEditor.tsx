@@ -13,7 +13,7 @@ export function NewQuery({ route }: { route: Route }) {
   const kql = route.query.get("from") === "ad-hoc" ? keptKql() : undefined;
   return (
     <Page title="New query" description="It is a draft until somebody else approves it.">
-      <QueryForm start={newDraft(kql)} stands={null} />
+      <QueryForm begin={newDraft(kql)} stands={null} />
     </Page>
   );
 }
@@ -31,7 +31,7 @@ export function EditQuery({ lookup }: { lookup: string }) {
           query === null ? (
             <Empty title="There is no query with this lookup">It may have been removed.</Empty>
           ) : (
-            <QueryForm key={query.updatedAt} start={draftOf(query)} stands={query} />
+            <QueryForm key={query.etag} begin={draftOf(query)} stands={query} />
           )
         }
       </Loaded>

@@ -11,17 +11,26 @@ import { useCan } from "@/session/hooks.ts";
 import { Panel } from "@/shell/Page.tsx";
 import { KqlEditor } from "../KqlEditor.tsx";
 import { kqlErrorOf, toldAtEditor } from "../kqlErrors.ts";
-import type { QueryDraft } from "./draft.ts";
+import { draftOf, type QueryDraft } from "./draft.ts";
 import { Overwrite } from "./Overwrite.tsx";
 import { Parameters } from "./Parameters.tsx";
 import css from "./QueryEditor.module.css";
 import { SurfaceInput } from "./SurfaceInput.tsx";
-import { differs, type Overtaken, stored } from "./saving.ts";
+import { differs, type Overtaken, storeChange, storeNew } from "./saving.ts";
+
+interface Props {
+  /** What the form begins with. */
+  begin: QueryDraft;
+  /** The query as it stands; null where a new one is written. */
+  stands: WarmQuery | null;
+}
 
 /** A query as its author writes it. */
-export function QueryForm({ start, stands }: { start: QueryDraft; stands: WarmQuery | null }) {
+export function QueryForm({ begin, stands }: Props) {
   const isNew = stands === null;
-  const [draft, setDraft] = useState(start);
+  const [start, setStart] = useState(begin);
+  const [seen, setSeen] = useState(stands);
+  const [draft, setDraft] = useState(begin);
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
   const [overtaken, setOvertaken] = useState<Overtaken>();
@@ -36,11 +45,12 @@ export function QueryForm({ start, stands }: { start: QueryDraft; stands: WarmQu
       go(reads ? href("queries", [draft.lookup.trim()]) : href("queries"));
     }
   }, [saved]);
-  const save = async (known: WarmQuery | null | undefined) => {
+  const save = async (over: WarmQuery | null) => {
     setBusy(true);
     setOvertaken(undefined);
+    setError(undefined);
     try {
-      const found = await stored(draft, known);
+      const found = isNew ? await storeNew(draft) : await storeChange(draft, over);
       setOvertaken(found);
       if (found) {
         setBusy(false);
@@ -56,8 +66,14 @@ export function QueryForm({ start, stands }: { start: QueryDraft; stands: WarmQu
   const submit = (event: Event) => {
     event.preventDefault();
     if (!busy) {
-      void save(reads ? stands : undefined);
+      void save(seen);
     }
+  };
+  const take = (theirs: WarmQuery) => {
+    setOvertaken(undefined);
+    setSeen(theirs);
+    setStart(draftOf(theirs));
+    setDraft(draftOf(theirs));
   };
   return (
     <form class={css.form} onSubmit={submit} noValidate>
@@ -114,7 +130,8 @@ export function QueryForm({ start, stands }: { start: QueryDraft; stands: WarmQu
           draft={draft}
           overtaken={overtaken}
           onClose={() => setOvertaken(undefined)}
-          onOverwrite={() => void save(overtaken.now ?? null)}
+          onOverwrite={() => void save(overtaken.now)}
+          onTake={take}
         />
       )}
       {error !== undefined && <ErrorNotice error={error} instead={toldAtEditor(error)} />}

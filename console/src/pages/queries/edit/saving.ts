@@ -1,37 +1,60 @@
 // Saving a query without losing what somebody else saved meanwhile.
-import { ApiError, api, at } from "@/api/index.ts";
+import { ApiError, api, at, isOutdated } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
 import { warmQuery } from "../catalogQueries.ts";
 import { bodyOf, draftOf, type QueryDraft } from "./draft.ts";
 
-/** Who saved the query meanwhile: what stands now, null where it was removed. */
+/** Somebody changed the query meanwhile: what stands now, null where it was removed. */
 export interface Overtaken {
   now: WarmQuery | null;
 }
 
 /**
- * Stores a draft.
+ * Stores a draft where nothing else stands than its author has seen.
  *
- * @param known the query as the author last saw it; null for a new one, undefined where the token reads none
- * @returns what somebody else made of it meanwhile, and then nothing is stored; undefined once it is stored
- * @throws ApiError where a field fails, or a new query's lookup is another's
+ * @param seen the query as its author last saw it; null where they saw that there is none
+ * @throws ApiError where a field fails, or something else stands there: {@link isOutdated}
  */
-export async function stored(draft: QueryDraft, known: WarmQuery | null | undefined): Promise<Overtaken | undefined> {
+async function store(draft: QueryDraft, seen: WarmQuery | null): Promise<void> {
   const lookup = draft.lookup.trim();
   if (lookup === "") {
     throw failed("lookup", "is needed");
   }
-  if (known !== undefined) {
-    const now = (await warmQuery(lookup)) ?? null;
-    if (known === null && now !== null) {
-      throw failed("lookup", "is another query's; choose another, or edit that one");
-    }
-    if (known !== null && now?.updatedAt !== known.updatedAt) {
-      return { now };
-    }
+  const headers: Record<string, string> = seen ? { "If-Match": seen.etag } : { "If-None-Match": "*" };
+  await api.put(at`/oi-api/warm-queries/${lookup}`, bodyOf(draft), { headers });
+}
+
+/** Stores a new query; its lookup is nobody's yet. */
+export async function storeNew(draft: QueryDraft): Promise<undefined> {
+  try {
+    await store(draft, null);
+    return undefined;
+  } catch (error) {
+    throw isOutdated(error) ? failed("lookup", "is another query's; choose another, or edit that one") : error;
   }
-  await api.put(at`/oi-api/warm-queries/${lookup}`, bodyOf(draft));
-  return undefined;
+}
+
+/**
+ * Stores a change.
+ *
+ * @returns what somebody else made of the query meanwhile, and then nothing is stored; undefined once it is stored
+ * @throws ApiError where a field fails, or what somebody else made cannot be read yet
+ */
+export async function storeChange(draft: QueryDraft, seen: WarmQuery | null): Promise<Overtaken | undefined> {
+  try {
+    await store(draft, seen);
+    return undefined;
+  } catch (error) {
+    if (!isOutdated(error)) {
+      throw error;
+    }
+    const now = (await warmQuery(draft.lookup)) ?? null;
+    if (now?.etag === seen?.etag) {
+      // Another instance's list is some seconds behind: it has nothing newer to show yet.
+      throw error;
+    }
+    return { now };
+  }
 }
 
 /** Whether a form holds something else than it began with. */

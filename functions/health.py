@@ -19,7 +19,7 @@ async def alive(_: Call) -> Reply:
 @GROUP.endpoint("GET", "readyz", access=Access.PUBLIC, docs=replies.READY)
 async def ready(call: Call) -> Reply:
     """Answer while the stores and the query engine do, too; else tell readers of the catalog which do not."""
-    failing = await services().failing()
+    failing = await services().readiness.failing()
     if failing:
         named = {"failing": failing} if await _may_know(call) else {}
         raise WorkspaceError(Kind.UNAVAILABLE, "NOT_READY", "A store does not answer.", **named)

@@ -38,6 +38,7 @@ from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.hub_file import PARTITIONS
 from shared.http.crowd import crowd
 from shared.logs import logger
+from shared.readiness import stands_on
 
 _LOGGER = logger("local.host")
 _DRAIN_SECONDS = 3.5
@@ -175,6 +176,7 @@ class Host:
         origin = address(_reachable(self._options.host), listener)
         durable = Durable(functions, self._options.data_dir, origin, host_json.durable, self._stopping)
         stack.push_async_callback(durable.close)
+        stands_on("durable engine", durable.check)
         return durable
 
     async def _start_kusto(self, stack: AsyncExitStack) -> None:

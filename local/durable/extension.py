@@ -18,10 +18,12 @@ from local.durable.webhooks import Webhooks
 from local.protos import TypedData
 from local.stopping import Stopping
 from local.worker import LoadedFunction
+from shared.backends.embedded.writable import check_enters
 from shared.logs import logger
 
 _LOGGER = logger("local.durable")
 _TURN_SECONDS = 0.5
+_FILE = "durable.sqlite"
 
 
 class Durable:
@@ -41,7 +43,7 @@ class Durable:
         self._app: AppFunctions = app_functions(functions, settings.version)
         self._links = Links(origin, settings.hub, system_key(data_dir / "durable.key"))
         clock: Clock = SystemClock()
-        self._store = Store(data_dir / "durable.sqlite")
+        self._store = Store(data_dir / _FILE)
         self._engine = Engine(self._store, self._app, settings, clock, stopping)
         management = Management(self._store, clock, self._engine.wake)
         self.webhooks = Webhooks(management, self._links, self._app.names)
@@ -59,6 +61,14 @@ class Durable:
                 await self._engine.run()
         finally:
             os.close(descriptor)
+
+    async def check(self) -> None:
+        """Return when a writer gets into the file.
+
+        Raises:
+            sqlite3.Error: none does.
+        """
+        await check_enters(self._data_dir / _FILE)
 
     async def close(self) -> None:
         """Close the file."""

@@ -1,10 +1,10 @@
 """The one place that joins domains and adapters; everything is made on first use."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from functools import cache
+from functools import cache, cached_property
 
 from shared import logs
+from shared.readiness import Probe, Readiness
 from shared.settings import settings
 from shared.wiring.access import AccessServices
 from shared.wiring.documents import DocumentServices
@@ -15,12 +15,6 @@ from shared.wiring.live_stream import LiveStreamServices
 
 PROVENANCE = "provenance"
 """The feature that every provenance route needs."""
-
-type Probe = Callable[[], Awaitable[None]]
-
-_LOG = logs.logger("readiness")
-READY_SECONDS = 5.0
-"""How long each store has to answer."""
 
 _CLOSED_IN_ORDER = (
     "authenticator",
@@ -46,11 +40,10 @@ _CLOSED_IN_ORDER = (
 class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServices, DocumentServices, LimitServices):
     """Every service of the app, wired for one set of settings."""
 
-    async def failing(self) -> list[str]:
-        """Return the names of stores that do not answer, or take no writes where that costs little to try."""
-        probes = self._probes()
-        answered = await asyncio.gather(*(_answers(name, probe) for name, probe in probes.items()))
-        return [name for name, whether in zip(probes, answered, strict=True) if not whether]
+    @cached_property
+    def readiness(self) -> Readiness:
+        """Whether the stores and the query engine answer."""
+        return Readiness(self._probes)
 
     def _probes(self) -> dict[str, Probe]:
         """Return one cheap call for each store; those of rate limits are left out, since they hold up nobody."""
@@ -59,20 +52,43 @@ class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServ
             "audit log": self._audit_log_answers,
             "cold data": self.cold_blobs.check,
         }
-        if not self.on_azure:
-            return probes | {"workspace file": self._workspace_file.check}
+        return probes | (self._cloud_probes() if self.on_azure else self._file_probes())
+
+    def _file_probes(self) -> dict[str, Probe]:
+        """Return what finds out whether writers get into the embedded files; one is written to, for the disk."""
+        from shared.backends.embedded.writable import check_enters, check_writes
+
+        folder = self.settings.data_dir
+        return {
+            "workspace file": lambda: check_writes(folder / "workspace.sqlite"),
+            "telemetry hub": lambda: check_enters(folder / "hub.sqlite"),
+            "data stores": lambda: check_enters(folder / "documents.sqlite"),
+        }
+
+    def _cloud_probes(self) -> dict[str, Probe]:
         from shared.backends.azure.cosmos_state import probes as cosmos_probes
 
         token_key = self.settings.token_key
-        probes |= {"token key": lambda: self.key_vault.check(token_key), "checkpoints": self._checkpoints_answer}
+        probes: dict[str, Probe] = {
+            "token key": lambda: self.key_vault.check(token_key),
+            "checkpoints": self._checkpoints_answer,
+        }
         return probes | cosmos_probes(self.cosmos)
 
     async def _audit_log_answers(self) -> None:
-        """Return when the catalog answers, and the audit log of a workspace that has one: one point read."""
+        """Return when the catalog answers, and the audit log of a workspace that has one: one point read.
+
+        Into the embedded one a writer must get, too.
+        """
         from shared.provenance.ports import ChainKey, Target
 
-        if await self.has_feature(PROVENANCE):
-            await self.chain_store.tip(ChainKey(Target.PLATFORM_CONFIG))
+        if not await self.has_feature(PROVENANCE):
+            return
+        await self.chain_store.tip(ChainKey(Target.PLATFORM_CONFIG))
+        if not self.on_azure:
+            from shared.backends.embedded.writable import check_enters
+
+            await check_enters(self.settings.data_dir / "provenance.sqlite")
 
     async def _checkpoints_answer(self) -> None:
         """Return when there is what checkpoints of an audited workspace need: their container and their key."""
@@ -102,16 +118,6 @@ class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServ
         for name in _CLOSED_IN_ORDER:
             if name in self.__dict__:
                 await self.__dict__[name].close()
-
-
-async def _answers(name: str, probe: Probe) -> bool:
-    try:
-        async with asyncio.timeout(READY_SECONDS):
-            await probe()
-    except Exception as error:  # noqa: BLE001  whatever it is, it is why the service is not ready
-        _LOG.warning("not ready", extra=logs.fields(store=name, error=type(error).__name__))
-        return False
-    return True
 
 
 @cache

@@ -172,9 +172,10 @@ def locked(path: Path) -> Iterator[None]:
     ("file", "missed", "code", "failing"),
     [
         ("workspace.sqlite", "token", "CREDENTIALS_UNAVAILABLE", ("workspace file",)),
-        ("provenance.sqlite", "event", "PROVENANCE_UNAVAILABLE", ()),
-        ("hub.sqlite", "telemetry", "TELEMETRY_HUB_UNAVAILABLE", ()),
-        ("documents.sqlite", "order", "DATA_STORE_UNAVAILABLE", ()),
+        ("provenance.sqlite", "event", "PROVENANCE_UNAVAILABLE", ("audit log",)),
+        ("hub.sqlite", "telemetry", "TELEMETRY_HUB_UNAVAILABLE", ("telemetry hub",)),
+        ("documents.sqlite", "order", "DATA_STORE_UNAVAILABLE", ("data stores",)),
+        ("durable.sqlite", "", "", ("durable engine",)),
         ("rate-limits.sqlite", "", "", ()),
     ],
 )

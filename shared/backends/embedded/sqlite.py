@@ -67,15 +67,6 @@ class Database:
 
         return await self._writing.run(run)
 
-    async def check(self) -> None:
-        """Return when the file takes writes.
-
-        Raises:
-            sqlite3.Error: it does not: full, read-only, locked or damaged.
-        """
-        await self.write(lambda connection: connection.execute("CREATE TABLE IF NOT EXISTS checked (at REAL)"))
-        await self.write(_write_something)
-
     async def close(self) -> None:
         """Finish what runs and close the file."""
         await self._writing.close()
@@ -111,11 +102,6 @@ class _Connected:
                 raise
             self._connection = connection
         return self._connection
-
-
-def _write_something(connection: sqlite3.Connection) -> None:
-    connection.execute("DELETE FROM checked")
-    connection.execute("INSERT INTO checked VALUES (julianday())")
 
 
 def _within[T](connection: sqlite3.Connection, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:

@@ -1,0 +1,72 @@
+"""Whether all that the process stands on answers: asked together, within a bounded time, and not for every caller."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from shared import logs
+
+READY_SECONDS: Final = 5.0
+"""How long each has to answer."""
+KEPT_SECONDS: Final = 1.0
+"""For how long an answer serves further callers, so that polling costs nothing."""
+
+type Probe = Callable[[], Awaitable[None]]
+"""Returns when something answers, and raises whatever it likes when not."""
+
+_LOG = logs.logger("readiness")
+_of_the_host: dict[str, Probe] = {}
+
+
+def stands_on(name: str, probe: Probe) -> None:
+    """Add what the host of this process keeps beside the app's own stores.
+
+    Args:
+        name: as it is told.
+        probe: of it.
+    """
+    _of_the_host[name] = probe
+
+
+class Readiness:
+    """Asks everything that the process stands on.
+
+    Args:
+        probes: gives the app's own, by name.
+        kept_seconds: for how long an answer is kept.
+    """
+
+    def __init__(self, probes: Callable[[], Mapping[str, Probe]], *, kept_seconds: float = KEPT_SECONDS) -> None:
+        self.kept_seconds = kept_seconds
+        self._probes = probes
+        self._asking = asyncio.Lock()
+        self._failing: list[str] = []
+        self._asked_at = float("-inf")
+
+    async def failing(self) -> list[str]:
+        """Return the names of what does not answer, as of at most ``kept_seconds`` ago."""
+        if not self._is_fresh():
+            async with self._asking:
+                if not self._is_fresh():
+                    self._failing = await self._ask()
+                    self._asked_at = time.monotonic()
+        return list(self._failing)
+
+    def _is_fresh(self) -> bool:
+        return time.monotonic() - self._asked_at < self.kept_seconds
+
+    async def _ask(self) -> list[str]:
+        probes = {**self._probes(), **_of_the_host}
+        answered = await asyncio.gather(*(_answers(name, probe) for name, probe in probes.items()))
+        return [name for name, whether in zip(probes, answered, strict=True) if not whether]
+
+
+async def _answers(name: str, probe: Probe) -> bool:
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            await probe()
+    except Exception as error:  # noqa: BLE001  whatever it is, it is why the process is not ready
+        _LOG.warning("not ready", extra=logs.fields(store=name, error=type(error).__name__))
+        return False
+    return True

@@ -1,0 +1,101 @@
+"""Whether a writer gets into a file."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.backends.embedded.sqlite import connect
+from shared.backends.embedded.writable import check_enters, check_writes
+
+type Check = Callable[[Path, float], Awaitable[None]]
+
+CHECKS = [check_enters, check_writes]
+SOON = 0.1
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a file with a table."""
+    made = tmp_path / "a file #1?.sqlite"
+    with closing(connect(made)) as connection:
+        connection.execute("CREATE TABLE t (n INTEGER)")
+    return made
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold a file's one lock for writers."""
+    with closing(sqlite3.connect(path, autocommit=True)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+@pytest.mark.parametrize("check", CHECKS)
+async def test_a_locked_file_is_found_out(path: Path, check: Check) -> None:
+    """A file that somebody holds lets no writer in; it does once it is free."""
+    with held(path), pytest.raises(sqlite3.OperationalError, match="locked"):
+        await check(path, SOON)
+    await check(path, SOON)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+async def test_a_file_that_is_not_there_is_not_made(tmp_path: Path, check: Check) -> None:
+    """A store that nobody has used yet has no file, and gets none."""
+    await check(tmp_path / "new.sqlite", SOON)
+    assert not [*tmp_path.iterdir()]  # noqa: ASYNC240  a folder of its own
+
+
+@pytest.mark.parametrize("check", CHECKS)
+async def test_a_damaged_file_is_found_out(tmp_path: Path, check: Check) -> None:
+    """What is no database takes no writes."""
+    path = tmp_path / "damaged.sqlite"
+    path.write_bytes(b"no database" * 100)
+    with pytest.raises(sqlite3.DatabaseError):
+        await check(path, SOON)
+
+
+async def test_a_full_file_is_found_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that cannot grow lets writers in, and takes nothing."""
+    genuine = sqlite3.connect
+
+    def full(name: str, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = genuine(name, **options)
+        connection.execute("PRAGMA max_page_count=1")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", full)
+    await check_enters(path, SOON)
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        await check_writes(path, SOON)
+
+
+async def test_a_busy_file_is_no_locked_one(path: Path) -> None:
+    """Beside a writer that holds the file nearly all of the time there is a way in, and the writer loses nothing."""
+    enough = threading.Event()
+
+    def write() -> int:
+        written = 0
+        with closing(connect(path)) as connection:
+            while not enough.is_set():
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("INSERT INTO t VALUES (1)")
+                enough.wait(0.002)
+                connection.execute("COMMIT")
+                written += 1
+        return written
+
+    writing = asyncio.create_task(asyncio.to_thread(write))
+    try:
+        for _ in range(5):
+            await check_enters(path, 20)
+    finally:
+        enough.set()
+    written = await writing
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (written,)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from functions.audit_report import HTML, report_reply
+from functions.audit_report import HTML, Report, corrections, report_reply
 from functions.idempotency import appended_once
 from functions.provenance_events import created, listed
 from functions.provenance_queries import Lenient, SequenceQuery
@@ -17,6 +17,7 @@ from shared.http.negotiation import preferred
 from shared.http.operations import Call, Group
 from shared.provenance.amendment_queries import AmendmentFilters, entity_chain, query_amendments
 from shared.provenance.amendments import AmendmentPolicy, Status, check_reason
+from shared.provenance.decisions import decided
 from shared.provenance.models import AmendmentBody, RejectionBody, RequiredScopeKey
 from shared.provenance.queries import DEFAULT_LIMIT
 from shared.provenance.selection import IN_BODY, amendments_chain, check_scope
@@ -155,11 +156,13 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
 async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     """Return everything that was corrected about an entity, oldest first; as a printable page for who prefers HTML."""
     chain, entity_id = amendments_chain(call.query.scope_key), call.query.entity_id or ""
-    answer = await entity_chain(services().chain_store, chain, entity_id)
+    store = services().chain_store
+    answer = await entity_chain(store, chain, entity_id)
     reply = listed(chain, answer, Lenient())
-    if preferred(call.request.headers.get("accept", ""), (JSON, HTML)) == HTML:
-        return report_reply(chain, entity_id, answer, reply.headers)
-    return reply
+    if preferred(call.request.headers.get("accept", ""), (JSON, HTML)) != HTML:
+        return reply
+    report = Report(chain, entity_id, answer, await decided(store, chain, corrections(answer.records)))
+    return report_reply(report, reply.headers)
 
 
 @GROUP.endpoint(

@@ -1,12 +1,16 @@
 """The corrections of one entity as a page that people read and print."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from shared.http.messages import Reply
-from shared.provenance.ports import ChainKey
+from shared.provenance.amendments import Status
+from shared.provenance.decisions import Decided, about, fits
+from shared.provenance.hash_rule import record_id
+from shared.provenance.ports import ChainKey, ChainRecord
 from shared.provenance.queries import Answer
 from shared.provenance.records import opened
 
@@ -26,39 +30,85 @@ th { background: #f3f3f3; } dt { font-weight: 600; } dd { margin: 0 0 .3rem; }
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 
-def report_reply(chain: ChainKey, entity_id: str, answer: Answer, headers: Mapping[str, str]) -> Reply:
+_DIFFERS = (
+    '<p class="notice">What the store has beside this record, or beside the decision about it, is not what the record '
+    "says, or the record does not have its digest: verify the chain.</p>"
+)
+_UNREAD = (
+    '<p class="notice">Not known beyond record {}: a decision that came later, and whose filter fields somebody '
+    "changed, would not be shown here. Verify the chain.</p>"
+)
+_PREFIX = (
+    '<p class="notice">This report is not complete: the entity has more corrections than fit. Decisions about those '
+    "shown are looked up by their ids, so that none that was made is missing.</p>"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a page is made of.
+
+    Attributes:
+        chain: the scope's chain of corrections.
+        entity_id: whose corrections.
+        answer: the entity's records.
+        decided: the decisions about the corrections among them, wherever these stand.
+    """
+
+    chain: ChainKey
+    entity_id: str
+    answer: Answer
+    decided: Decided
+
+
+def corrections(records: Iterable[ChainRecord]) -> list[str]:
+    """Return the RecordIDs of those records that are corrections by what they say."""
+    return [record_id(record.sequence) for record in records if not about(record)]
+
+
+def report_reply(report: Report, headers: Mapping[str, str]) -> Reply:
     """Return the page: each correction with before, after, who, when, why, and what was decided."""
-    records = [opened(record.canonical, record.hash) for record in answer.records]
-    body = _page(chain, entity_id, records, has_more=answer.has_more)
     own = {"Content-Type": f"{HTML}; charset=utf-8", "Content-Security-Policy": _POLICY}
-    return Reply(200, body.encode("utf-8"), {**headers, **own})
+    return Reply(200, _page(report).encode("utf-8"), {**headers, **own})
 
 
-def _page(chain: ChainKey, entity_id: str, records: Sequence[Mapping[str, Any]], *, has_more: bool) -> str:
-    decisions = {str(record["AmendmentID"]): record for record in records if "AmendmentID" in record}
-    originals = [record for record in records if "AmendmentID" not in record]
-    title = f"Corrections of {entity_id}"
-    notice = '<p class="notice">This report is not complete: the entity has more corrections than fit.</p>'
-    articles = "".join(_article(record, decisions.get(record["RecordID"])) for record in originals)
+def _page(report: Report) -> str:
+    originals = [record for record in report.answer.records if not about(record)]
+    title = f"Corrections of {report.entity_id}"
+    articles = "".join(_article(record, report.decided) for record in originals)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>"
-        f"<p>Scope {escape(chain.scope_key)}. {len(originals)} corrections, in the order of the chain.</p>"
-        f"{notice if has_more else ''}{articles or '<p>Nothing was corrected.</p>'}</body></html>"
+        f"<p>Scope {escape(report.chain.scope_key)}. {len(originals)} corrections, in the order of the chain.</p>"
+        f"{_PREFIX if report.answer.has_more else ''}{articles or '<p>Nothing was corrected.</p>'}</body></html>"
     )
 
 
-def _article(record: Mapping[str, Any], decision: Mapping[str, Any] | None) -> str:
+def _article(stored: ChainRecord, decided: Decided) -> str:
+    here = record_id(stored.sequence)
+    about_it = decided.by_amendment.get(here)
+    if about_it is not None and about(about_it) != here:
+        return _damaged(here)
+    differs = not fits(stored) or (about_it is not None and not fits(about_it))
     try:
-        return _correction(record, decision)
-    except (LookupError, TypeError, AttributeError):
-        return (
-            f'<article class="damaged"><h2>{escape(str(record.get("RecordID")))}</h2><p class="notice">This record, or '
-            f"the decision about it, was changed in the store: verify the chain.</p></article>"
-        )
+        record = opened(stored.canonical, stored.hash)
+        decision = None if about_it is None else opened(about_it.canonical, about_it.hash)
+        notice = _DIFFERS if differs else ""
+        if about_it is None and not decided.whole and record["Status"] == Status.PENDING:
+            notice += _UNREAD.format(record_id(decided.seen_to))
+        return _correction(record, decision, notice)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return _damaged(here)
 
 
-def _correction(record: Mapping[str, Any], decision: Mapping[str, Any] | None) -> str:
+def _damaged(here: str) -> str:
+    return (
+        f'<article class="damaged"><h2>{escape(here)}</h2><p class="notice">This record, or '
+        f"the decision about it, was changed in the store: verify the chain.</p></article>"
+    )
+
+
+def _correction(record: Mapping[str, Any], decision: Mapping[str, Any] | None, notice: str) -> str:
     status = decision["Status"] if decision else record["Status"]
     facts = [
         ("Corrected by", f"{record['AmendedBy']}, {record['AmendedAt']}"),
@@ -67,10 +117,14 @@ def _correction(record: Mapping[str, Any], decision: Mapping[str, Any] | None) -
     ]
     return (
         f"<article><h2>{escape(record['RecordID'])} "
-        f'<span class="status">{escape(status)}</span></h2><dl>{_facts(facts)}</dl>'
+        f'<span class="status">{escape(status)}</span></h2>{notice}<dl>{_facts(facts)}</dl>'
         f"<table><thead><tr><th>Field</th><th>Before</th><th>After</th></tr></thead><tbody>{_rows(record)}</tbody></table>"
-        f'<p class="hash">Hash {escape(record["Hash"])}<br>Previous {escape(record["PreviousHash"])}</p></article>'
+        f"{_links('The correction', record)}{_links('The decision', decision) if decision else ''}</article>"
     )
+
+
+def _links(what: str, record: Mapping[str, Any]) -> str:
+    return f'<p class="hash">{what}: Hash {escape(record["Hash"])}<br>Previous {escape(record["PreviousHash"])}</p>'
 
 
 def _decided(decision: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
@@ -81,6 +135,7 @@ def _decided(decision: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
     else:
         yield "Rejected by", f"{decision['RejectedBy']}, {decision['RejectedAt']}"
         yield "Because", decision.get("RejectionReason", "no reason was given")
+    yield "Meaning of the signature", decision["Meaning"]
     yield "Recorded as", decision["RecordID"]
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shared.provenance.amendments import Status, amendment_id
-from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Lookup
+from shared.provenance.decisions import named
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters
 from shared.provenance.queries import (
     DEFAULT_LIMIT,
     MAX_BODY_BYTES,
@@ -20,8 +21,6 @@ from shared.provenance.queries import (
 
 MAX_CHAIN: Final = 1_000
 """Most entries of an entity's corrections."""
-
-_FIND_AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,6 @@ class AmendmentFilters:
         originals_only = bool(self.amended_by or self.reason_category)
         return replace(
             self.window,
-            present=("Status",),
             equal={name: value for name, value in named.items() if value},
             absent=("AmendmentID",) if originals_only else (),
         )
@@ -73,7 +71,7 @@ async def query_amendments(
 
 async def entity_chain(store: ChainStore, chain: ChainKey, entity_id: str) -> Answer:
     """Return what was corrected about an entity, and decided, in the order of the chain's links; at most 1,000."""
-    filters = Filters(equal={"EntityID": entity_id}, present=("Status",))
+    filters = Filters(equal={"EntityID": entity_id})
     return await collect(store, chain, filters, newest_first=False, limit=MAX_CHAIN)
 
 
@@ -82,7 +80,7 @@ async def _pending(store: ChainStore, chain: ChainKey, filters: Filters, limit: 
     scanned = skipped = size = 0
     async for page, read, _ in pages(store, chain, filters, newest_first=True, most=max(limit, DEFAULT_LIMIT)):
         scanned += read
-        decided = await _decided(store, chain, page)
+        decided = await named(store, chain, [amendment_id(record) for record in page])
         scanned += len(decided)
         still = [record for record in page if amendment_id(record) not in decided]
         skip = min(offset - skipped, len(still))
@@ -103,13 +101,3 @@ def _fitting(records: Sequence[ChainRecord]) -> Sequence[ChainRecord]:
         if position and size > MAX_BODY_BYTES:
             return records[:position]
     return records
-
-
-async def _decided(store: ChainStore, chain: ChainKey, records: Sequence[ChainRecord]) -> set[str]:
-    """Return which of some corrections have a decision."""
-    ids = [amendment_id(record) for record in records]
-    decided: set[str] = set()
-    for start in range(0, len(ids), _FIND_AT_ONCE):
-        decisions = await store.find(chain, Lookup.AMENDMENT_ID, ids[start : start + _FIND_AT_ONCE])
-        decided |= {decision.projection["AmendmentID"] for decision in decisions}
-    return decided

@@ -8,10 +8,11 @@ from typing import Any, Final
 from shared.errors import Faults, Kind, WorkspaceError, invalid
 from shared.provenance.appender import Appended
 from shared.provenance.chain_log import ChainLog
-from shared.provenance.hash_rule import digest, record_id, sequence_of
+from shared.provenance.decisions import Decided, content_of, decided, fits
+from shared.provenance.hash_rule import record_id, sequence_of
 from shared.provenance.models import AmendmentBody
-from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Lookup
-from shared.provenance.records import damaged, draft, opened
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore
+from shared.provenance.records import damaged, draft
 
 
 class Status(StrEnum):
@@ -114,6 +115,8 @@ class Amendments:
         self, chain: ChainKey, amendment: str, actor: str, status: Status, members: dict[str, Any], append_id: str
     ) -> Appended:
         original = await self._original(chain, amendment)
+        # What takes long is read before the chain's other appends have to wait for it.
+        known = await decided(self._store, chain, [amendment])
         by, at, meaning = _DECISIONS[status]
         transition = {
             "ScopeKey": chain.scope_key,
@@ -127,7 +130,7 @@ class Amendments:
         }
 
         async def check() -> None:
-            await self._refuse_unless_pending(chain, original)
+            await self._refuse_unless_pending(chain, original, known)
             if actor.casefold() == str(original["AmendedBy"]).casefold():
                 detail = "A correction is approved or rejected by somebody else than its author."
                 raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
@@ -139,7 +142,7 @@ class Amendments:
     async def _original(self, chain: ChainKey, amendment: str) -> dict[str, Any]:
         sequence = sequence_of(amendment)
         record = None if sequence is None else await self._record(chain, sequence)
-        if record is None or "AmendmentID" in record.projection:
+        if record is None or is_decision(record):
             detail = f"This scope has no amendment {amendment!r}."
             raise WorkspaceError(Kind.NOT_FOUND, "AMENDMENT_NOT_FOUND", detail)
         return _correction(record)
@@ -148,14 +151,21 @@ class Amendments:
         page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
         return next((record for record in page.records if record.sequence == sequence), None)
 
-    async def _refuse_unless_pending(self, chain: ChainKey, original: dict[str, Any]) -> None:
-        decisions = await self._store.find(chain, Lookup.AMENDMENT_ID, [original["RecordID"]])
-        current = decisions[0].projection.get("Status") if decisions else original["Status"]
-        if current is None:
-            raise damaged(decisions[0].sequence)
+    async def _refuse_unless_pending(self, chain: ChainKey, original: dict[str, Any], known: Decided) -> None:
+        """Refuse a second decision: by what records say, and by their filter fields, whichever tells of a first one."""
+        amendment = original["RecordID"]
+        found = known if known.by_amendment else await decided(self._store, chain, [amendment], known.seen_to)
+        record = found.by_amendment.get(amendment)
+        current = original["Status"] if record is None else _status(record, amendment)
         if current != Status.PENDING:
-            detail = f"Amendment {original['RecordID']} is {current}."
+            detail = f"Amendment {amendment} is {current}."
             raise WorkspaceError(Kind.CONFLICT, "AMENDMENT_NOT_PENDING", detail, currentStatus=str(current))
+
+
+def is_decision(record: ChainRecord) -> bool:
+    """Tell whether a sound record of a chain of corrections decides about one."""
+    content = content_of(record)
+    return content is not None and "AmendmentID" in content
 
 
 def is_original(record: ChainRecord) -> bool:
@@ -172,18 +182,24 @@ def _correction(record: ChainRecord) -> dict[str, Any]:
     """Return a stored correction.
 
     Raises:
-        WorkspaceError: CONFLICT ``RECORD_DAMAGED``; somebody left none in its place.
+        WorkspaceError: CONFLICT ``RECORD_DAMAGED``; somebody left none in its place, or changed its filter fields.
     """
-    try:
-        original = opened(record.canonical, record.hash)
-    except (ValueError, TypeError):
-        raise damaged(record.sequence) from None
-    if (
-        digest(record.canonical) != record.hash
-        or not {"AmendedBy", "Status", "EntityType", "EntityID"} <= original.keys()
-    ):
+    original = content_of(record)
+    if original is None or not fits(record) or not original.keys() >= _OF_CORRECTIONS:
         raise damaged(record.sequence)
     return original
+
+
+def _status(record: ChainRecord, amendment: str) -> str:
+    """Return what a record decided about a correction.
+
+    Raises:
+        WorkspaceError: CONFLICT ``RECORD_DAMAGED``; it is not what was stored as its decision.
+    """
+    content = content_of(record)
+    if content is None or content.get("AmendmentID") != amendment or content.get("Status") not in _DECISIONS:
+        raise damaged(record.sequence)
+    return str(content["Status"])
 
 
 def check_reason(faults: Faults, body: AmendmentBody, policy: AmendmentPolicy) -> None:

@@ -105,7 +105,6 @@ class Filters:
 
     Attributes:
         equal: projected fields and the value that each must have, compared exactly; ``Timestamp`` is not among them.
-        present: projected fields that a record must have.
         absent: projected fields that a record must not have.
         start: earliest ``Timestamp``, inclusive, in the records' own format; empty for none.
         end: latest ``Timestamp``, inclusive; empty for none. Timestamps never decrease along a chain.
@@ -114,7 +113,6 @@ class Filters:
     """
 
     equal: Mapping[str, str] = field(default_factory=dict)
-    present: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     start: str = ""
     end: str = ""
@@ -283,6 +281,23 @@ class RowStreams(Protocol):
             last: highest sequence, inclusive; the window is read as one, in constant memory.
             work: takes the rows by ascending sequence, exactly as they are stored; called once more, from the first
                 row on, when one turns out to be unreadable as it is.
+
+        Raises:
+            WorkspaceError: as the methods of :class:`ChainStore`.
+        """
+        ...
+
+
+@runtime_checkable
+class DecisionLookup(Protocol):
+    """What a chain store has besides that finds decisions about corrections by what they say."""
+
+    async def decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
+        """Return the records about corrections, by their content or by their filter field, in any order, some twice.
+
+        Args:
+            chain: a scope's chain of corrections.
+            amendments: at most 100 RecordIDs of corrections.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.

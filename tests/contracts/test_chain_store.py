@@ -224,7 +224,7 @@ FILTERS = [
     (Filters(end="2026-01-05T08:00:00.999999Z"), []),
     (Filters(start="2027", end="2026"), []),
     (Filters(absent=("ReasonCategory",), equal={"EntityID": "2"}), [8, 5, 2]),
-    (Filters(present=("ReasonCategory",)), []),
+    (Filters(absent=("ActionType",)), []),
 ]
 
 

@@ -3,13 +3,14 @@
 import csv
 import io
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import httpx
 import pytest
 
 from tests.service.running import Service, problem
-from tests.service.test_amendments import AMENDMENTS, approve, create
+from tests.service.test_amendments import AMENDMENTS, approve, create, reject
 from tests.service.test_provenance import EVENTS, write
 
 THIRD = "000000000003"
@@ -81,3 +82,62 @@ def test_a_damaged_correction_is_shown_as_such_and_not_decided(
     assert admin.get(AMENDMENTS, params={"scopeKey": "damaged", "status": "pending"}).status_code == 200
     problem(approve(admin, "damaged", "000000000001"), 409, "RECORD_DAMAGED")
     assert approve(admin, "damaged", "000000000002").status_code == 200
+
+
+def forget(service: Service, scope: str, sequence: int, change: str) -> None:
+    """Change filter fields of a record of corrections."""
+    with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
+        sql = f"UPDATE records SET {change} WHERE sequence = ? AND chain = "
+        sql += "(SELECT chain FROM chains WHERE target = 'DomainAmendments' AND scope = ?)"
+        assert file.execute(sql, (sequence, scope)).rowcount == 1
+
+
+def page_of(client: httpx.Client, scope: str) -> str:
+    """Return the printable page of the usual entity."""
+    parameters = {"scopeKey": scope, "entityId": "B-1"}
+    return client.get(f"{AMENDMENTS}/chain", params=parameters, headers={"Accept": "text/html"}).text
+
+
+@pytest.mark.parametrize("column", ["status", "amendment_id", "entity_id", "user_id", "timestamp"])
+def test_a_decision_without_its_filter_fields_decides(
+    own_module_service: Service, editor: httpx.Client, column: str
+) -> None:
+    """It is listed, it cannot be made again, and the page tells it and that the store says something else."""
+    admin, scope = own_module_service.caller("admin@t"), f"forgotten {column}"
+    made = create(editor, scope).json()["RecordID"]
+    decision = approve(admin, scope, made).json()
+    assert "verify the chain" not in page_of(admin, scope)
+    forget(own_module_service, scope, 2, f"{column} = NULL")
+    reply = admin.get(AMENDMENTS, params={"scopeKey": scope})
+    assert [record["RecordID"] for record in reply.json()] == ["000000000002", "000000000001"]
+    told = problem(reject(admin, scope, made), 409, "AMENDMENT_NOT_PENDING")
+    assert told["currentStatus"] == "approved"
+    page = page_of(admin, scope)
+    assert '<span class="status">approved</span>' in page
+    assert "pending" not in page
+    assert "verify the chain" in page
+    assert decision["Hash"] in page
+
+
+def test_the_page_shows_what_a_signature_means(own_module_service: Service, editor: httpx.Client) -> None:
+    """The meaning of a decision and its Hash stand beside who and when."""
+    admin = own_module_service.caller("admin@t")
+    for decide, meaning in ((approve, "approval"), (reject, "rejection")):
+        scope = f"signed {meaning}"
+        decision = decide(admin, scope, create(editor, scope).json()["RecordID"]).json()
+        page = page_of(admin, scope)
+        assert f"<dt>Meaning of the signature</dt><dd>{meaning}</dd>" in page
+        assert f"The decision: Hash {decision['Hash']}" in page
+
+
+def test_a_page_over_its_cap_tells_decisions_beyond_it(own_module_service: Service, editor: httpx.Client) -> None:
+    """Though the entity's records are cut at a thousand, none that is decided is shown as pending."""
+    admin, scope = own_module_service.caller("admin@t"), "over the cap"
+    made = create(editor, scope).json()["RecordID"]
+    with ThreadPoolExecutor(16) as pool:
+        assert all(reply.status_code == 201 for reply in pool.map(lambda _: create(editor, scope), range(1_000)))
+    approve(admin, scope, made)
+    page = page_of(admin, scope)
+    assert "not complete" in page
+    assert f'<h2>{made} <span class="status">approved</span>' in page
+    assert page.count('<span class="status">pending</span>') == 999

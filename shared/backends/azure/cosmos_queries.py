@@ -161,7 +161,6 @@ def of_filters(filters: Filters, *, descending: bool, page: int, projected: Any)
     for number, (name, value) in enumerate(filters.equal.items()):
         conditions.append(f"c.p.{name} = @f{number}")
         parameters.append((f"@f{number}", projected(value)))
-    conditions += [f"IS_DEFINED(c.p.{name})" for name in filters.present]
     conditions += [f"NOT IS_DEFINED(c.p.{name})" for name in filters.absent]
     for name, operator, value in (("@start", ">=", filters.start), ("@end", "<=", filters.end)):
         if value:

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
@@ -13,6 +14,7 @@ from typing import Any
 from shared.backends.embedded.faults import answering
 from shared.backends.embedded.provenance_scan import count, matching, page_of
 from shared.backends.embedded.provenance_schema import (
+    DECISIONS,
     IN_PLACE,
     RECORD_COLUMNS,
     ROW_COLUMNS,
@@ -176,10 +178,15 @@ class SqliteChainStore:
 
         def work(connection: sqlite3.Connection) -> Page:
             number = chain_number(connection, chain)
-            rows = matching(connection, number, filters, newest_first=newest_first, offset=offset)
+            corrected = chain.target is Target.DOMAIN_AMENDMENTS
+            rows = matching(connection, number, filters, newest_first=newest_first, offset=offset, corrected=corrected)
             page = page_of(rows, limit, max_bytes)
             # What was skipped was read too; past the end it is less than the offset.
-            skipped = offset if page.records or not offset else count(connection, number, filters, offset)
+            skipped = (
+                offset
+                if page.records or not offset
+                else count(connection, number, filters, offset, corrected=corrected)
+            )
             return replace(page, scanned=page.scanned + skipped)
 
         return await self._read(work)
@@ -195,6 +202,15 @@ class SqliteChainStore:
             return [record_of(row) for row in rows]
 
         return await self._read(work) if values else []
+
+    async def decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
+        """Return the records about corrections, each found through an index over what it says, or its filter field."""
+
+        def work(connection: sqlite3.Connection) -> list[ChainRecord]:
+            names = {"chain": chain_number(connection, chain), "ids": json.dumps(list(amendments))}
+            return [record_of(row) for row in connection.execute(DECISIONS, names)]
+
+        return await self._read(work)
 
     async def misplaced(self, chain: ChainKey) -> int | None:
         """Return the place behind the first record that stands in none; one look at an index of the chain."""

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from shared.backends.embedded.provenance_schema import COLUMNS, IN_PLACE, RECORD_COLUMNS, record_of
+from shared.backends.embedded.provenance_schema import COLUMNS, CORRECTED, IN_PLACE, RECORD_COLUMNS, record_of
 from shared.provenance.ports import ChainRecord, Filters, Page
 
 _LAST = 2**62
@@ -33,24 +33,33 @@ def page_of(rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int, *, whol
 
 
 def matching(
-    connection: sqlite3.Connection, chain: int, filters: Filters, *, newest_first: bool, offset: int
+    connection: sqlite3.Connection, chain: int, filters: Filters, *, newest_first: bool, offset: int, corrected: bool
 ) -> Iterator[tuple[Any, ...]]:
-    """Give the rows that match, in order of sequence."""
-    where, values = _where(connection, chain, filters)
+    """Give the rows that match, in order of sequence.
+
+    Args:
+        connection: to the file.
+        chain: its number.
+        filters: what to match.
+        newest_first: descending order, else ascending.
+        offset: matches to skip first.
+        corrected: the chain is one of corrections, which are found by entity through an index.
+    """
+    where, values = _where(connection, chain, filters, corrected=corrected)
     order = "DESC" if newest_first else "ASC"
     # Only names of columns and operators are put into the text.
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE {where} ORDER BY sequence {order} LIMIT -1 OFFSET ?"  # noqa: S608
     return connection.execute(sql, (*values, min(offset, _LAST)))
 
 
-def count(connection: sqlite3.Connection, chain: int, filters: Filters, most: int) -> int:
-    """Return how many rows match, counting up to ``most``."""
-    where, values = _where(connection, chain, filters)
+def count(connection: sqlite3.Connection, chain: int, filters: Filters, most: int, *, corrected: bool) -> int:
+    """Return how many rows match, counting up to ``most``; as :func:`matching`."""
+    where, values = _where(connection, chain, filters, corrected=corrected)
     sql = f"SELECT count(*) FROM (SELECT 1 FROM records WHERE {where} LIMIT ?)"  # noqa: S608  as above
     return int(connection.execute(sql, (*values, min(most, _LAST))).fetchone()[0])
 
 
-def _where(connection: sqlite3.Connection, chain: int, filters: Filters) -> tuple[str, list[Any]]:
+def _where(connection: sqlite3.Connection, chain: int, filters: Filters, *, corrected: bool) -> tuple[str, list[Any]]:
     first, last = _window(connection, chain, filters)
     conditions = ["chain = ?", "sequence BETWEEN ? AND ?", IN_PLACE]
     values: list[Any] = [chain, first, last]
@@ -58,7 +67,8 @@ def _where(connection: sqlite3.Connection, chain: int, filters: Filters) -> tupl
         # Told that it is rare, SQLite takes the index; by itself it walks the chain, since a window is asked for too.
         conditions.append(f"unlikely({COLUMNS[name]} = ?)" if name in _INDEXED else f"{COLUMNS[name]} = ?")
         values.append(value)
-    conditions += [f"{COLUMNS[name]} IS NOT NULL" for name in filters.present]
+    if corrected and "EntityID" in filters.equal:
+        conditions.append(CORRECTED)
     conditions += [f"{COLUMNS[name]} IS NULL" for name in filters.absent]
     for bound, operator in ((filters.start, ">="), (filters.end, "<=")):
         if bound:

@@ -20,7 +20,15 @@ COLUMNS: Final = {
 }
 """Column of each projected field."""
 
-SCHEMA: Final = """
+_DECIDES: Final = "substr(canonical, 1, 16) = x'7b22416d656e646d656e744944223a22'"
+_DECIDED: Final = "substr(canonical, 17, 12)"
+CORRECTED: Final = "(action_type IS NULL OR status IS NOT NULL OR substr(canonical, 1, 7) = x'7b22416d656e64')"
+"""Holds for all but events: corrections and decisions have no action and a status, and begin with ``{"Amend``.
+
+Whoever is to hide one from its entity's must change all three.
+"""
+
+SCHEMA: Final = f"""
 -- Appends touch the same last pages of each index again and again: copied back less often, they are copied once. But a
 -- log that is written over takes a commit faster than one that grows, whose new size must be put on disk as well.
 PRAGMA wal_autocheckpoint=2000;
@@ -41,10 +49,13 @@ CREATE INDEX IF NOT EXISTS chains_by_time ON chains (timestamp, chain);
 -- Each index costs every append. The newest records of an action or a type are found by walking back, not so those of
 -- somebody who did little. Corrections, which are few, are asked for by entity too.
 CREATE INDEX IF NOT EXISTS by_user ON records (chain, user_id, sequence);
-CREATE INDEX IF NOT EXISTS by_entity ON records (chain, entity_id, sequence) WHERE status IS NOT NULL;
+DROP INDEX IF EXISTS by_entity;
+CREATE INDEX IF NOT EXISTS by_corrected ON records (chain, entity_id, sequence) WHERE {CORRECTED};
 CREATE INDEX IF NOT EXISTS by_reason ON records (chain, reason_category, sequence) WHERE reason_category IS NOT NULL;
 CREATE INDEX IF NOT EXISTS by_status ON records (chain, status, sequence) WHERE status IS NOT NULL;
 CREATE UNIQUE INDEX IF NOT EXISTS by_amendment ON records (chain, amendment_id) WHERE amendment_id IS NOT NULL;
+-- Decisions by what they say: a record begins with its AmendmentID, since no member of it sorts before that.
+CREATE INDEX IF NOT EXISTS by_decided ON records (chain, {_DECIDED}) WHERE {_DECIDES};
 """
 
 _ROW_FIELDS: Final = tuple(COLUMNS[name] for name in PROJECTED)
@@ -98,6 +109,14 @@ VALUES (
 ) RETURNING chain
 """  # noqa: S608  a number
 """A head under a number that no chain has and no record: those of a head that somebody deleted are no other chain's."""
+DECISIONS: Final = f"""
+SELECT {RECORD_COLUMNS} FROM records WHERE chain = :chain AND {_DECIDES}
+  AND {_DECIDED} IN (SELECT CAST(value AS BLOB) FROM json_each(:ids)) AND +sequence > 0 AND {IN_PLACE}
+UNION ALL
+SELECT {RECORD_COLUMNS} FROM records WHERE chain = :chain
+  AND amendment_id IN (SELECT value FROM json_each(:ids)) AND +sequence > 0 AND {IN_PLACE}
+"""  # noqa: S608  column names
+"""Records about corrections, each through an index of its own; one that both name comes twice."""
 STRAYS: Final = f"""
 WITH RECURSIVE kept (number) AS (
   SELECT min(chain) FROM records

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from shared.backends.embedded.provenance_scan import matching
-from shared.backends.embedded.provenance_schema import SCHEMA
+from shared.backends.embedded.provenance_schema import DECISIONS, SCHEMA
 from shared.provenance.ports import Filters
 
 WITH_AN_INDEX = {"UserID": "by_user", "ReasonCategory": "by_reason", "Status": "by_status"}
@@ -20,7 +20,25 @@ def test_a_rare_value_is_found_by_its_index(name: str, others: dict[str, str]) -
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA)
         connection.set_trace_callback(plan.append)
-        list(matching(connection, 1, Filters(equal={name: "x", **others}), newest_first=True, offset=0))
+        list(
+            matching(connection, 1, Filters(equal={name: "x", **others}), newest_first=True, offset=0, corrected=False)
+        )
         connection.set_trace_callback(None)
         steps = connection.execute(f"EXPLAIN QUERY PLAN {plan[-1]}").fetchall()
     assert [WITH_AN_INDEX[name] in step[3] for step in steps] == [True]
+
+
+def test_corrections_of_an_entity_are_found_by_an_index() -> None:
+    """So are the decisions about a correction, by their content and by their filter field."""
+    plan: list[str] = []
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(SCHEMA)
+        connection.set_trace_callback(plan.append)
+        filters = Filters(equal={"EntityID": "x"})
+        list(matching(connection, 1, filters, newest_first=False, offset=0, corrected=True))
+        connection.set_trace_callback(None)
+        steps = [step[3] for step in connection.execute(f"EXPLAIN QUERY PLAN {plan[-1]}")]
+        names = {"chain": 1, "ids": "[]"}
+        steps += [step[3] for step in connection.execute(f"EXPLAIN QUERY PLAN {DECISIONS}", names)]
+    used = [step.split()[4] for step in steps if step.startswith("SEARCH records USING INDEX")]
+    assert used == ["by_corrected", "by_decided", "by_amendment"]

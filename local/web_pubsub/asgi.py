@@ -29,7 +29,7 @@ def bearer_of(headers: dict[str, list[str]]) -> str | None:
     for value in headers.get("authorization", ()):
         scheme, _, token = value.partition(" ")
         if scheme.lower() == "bearer":
-            return token.strip()
+            return token.strip(" \t")
     return None
 
 

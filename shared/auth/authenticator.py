@@ -50,7 +50,8 @@ class Authenticator:
             WorkspaceError: UNAUTHENTICATED; UNAVAILABLE when keys or team cannot be read.
         """
         scheme, _, credential = authorization.partition(" ")
-        credential = credential.strip()
+        # Nothing else is white space here (RFC 9110 section 5.6.3), though Python takes more for it.
+        credential = credential.strip(" \t")
         if scheme.lower() != "bearer" or not credential:
             raise unauthenticated("The header Authorization: Bearer <token> is required.")
         if credential.startswith(api_keys.PREFIX):

@@ -49,7 +49,8 @@ def _decode(segment: str) -> bytes:
 
 
 def _object(data: bytes) -> Mapping[str, Any]:
-    value = json.loads(data, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    # From bytes, the decoder would take UTF-16, UTF-32 and a byte order mark as well (RFC 7519 section 3 has UTF-8).
+    value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant)
     if not isinstance(value, dict):
         raise ValueError("the token does not hold JSON objects")  # noqa: TRY004  callers catch one error
     return value

@@ -59,7 +59,7 @@ class IdentifiedEvents:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not self._object_id:
             raise unauthenticated(_NOT_THE_SERVICE)
-        claims = await self._tokens.verify(token.strip())
+        claims = await self._tokens.verify(token.strip(" \t"))
         if str(claims.get("oid", "")).casefold() != self._object_id:
             raise unauthenticated(_NOT_THE_SERVICE)
 

@@ -12,6 +12,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from shared.auth import jws
 from tests.service.listening import refusal, stream_url
 from tests.service.running import Service, problem
 from tests.shared.auth.targets import ORDER, part, pkcs1
@@ -82,6 +83,14 @@ def _twice(forger: Forger) -> str:
     return f"{message}.{part(forger.signed(message.encode()))}"
 
 
+def _encoded(encoding: str) -> Callable[[Forger], str]:
+    def made(forger: Forger) -> str:
+        message = f"{part(forger.header)}.{jws.encode(json.dumps(forger.claims).encode(encoding))}"
+        return f"{message}.{part(forger.signed(message.encode()))}"
+
+    return made
+
+
 ATTACKS: dict[str, Callable[[Forger], str]] = {
     "none": lambda forger: forger.token({"alg": "none"}, sign=lambda _: b""),
     "nOnE": lambda forger: forger.token({"alg": "nOnE"}),
@@ -101,6 +110,10 @@ ATTACKS: dict[str, Callable[[Forger], str]] = {
     "unencoded payload": lambda forger: forger.token({"b64": False, "crit": ["b64"]}),
     "critical": lambda forger: forger.token({"crit": ["exp"]}),
     "claims twice": _twice,
+    "claims in UTF-16": _encoded("utf-16"),
+    "claims in UTF-16 without a mark": _encoded("utf-16-le"),
+    "claims in UTF-32": _encoded("utf-32"),
+    "claims behind a byte order mark": _encoded("utf-8-sig"),
     "time as text": lambda forger: forger.token(claims={"exp": "9999999999"}),
     "time as NaN": lambda forger: forger.token(claims={"exp": float("nan")}),
     "time without end": lambda forger: forger.token(claims={"exp": 10**400}),
@@ -134,6 +147,22 @@ async def test_no_attack_gets_through_the_door(service: Service, forger: Forger,
     if len(token) < 8_000:
         assert (await refusal(stream_url(service, token=token))).status_code == 401
     assert token not in service.log()
+
+
+@pytest.mark.parametrize("space", ["\xa0", "\x85", "\u2003"])
+async def test_what_python_takes_for_white_space_is_part_of_a_token(
+    service: Service, forger: Forger, space: str
+) -> None:
+    """Only space and tab stand around a token; with anything else it is another one, and no good."""
+    for token in (forger.good + space, space + forger.good):
+        assert (await refusal(stream_url(service, token=token))).status_code == 401
+        for method, path in ROUTES if ord(space) < 256 else []:
+            header = f"Bearer {token}".encode("latin-1")
+            problem(
+                service.anonymous().request(method, path, headers={b"Authorization": header}), 401, "UNAUTHENTICATED"
+            )
+    spaced = {"Authorization": f"Bearer  \t {forger.good}"}
+    assert service.anonymous().get("/workspace/api/keys/whoami", headers=spaced).status_code == 200
 
 
 def test_the_forgers_own_good_token_still_works(service: Service, forger: Forger) -> None:

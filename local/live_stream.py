@@ -19,6 +19,7 @@ HUB = "live"
 ROUTE = "/oi-api/live-stream"
 _EVENTS = f"{ROUTE}/events"
 _CLIENTS, _API = "/client/hubs/", "/api/hubs/"
+_LIMITS = frozenset({"ratelimit", "ratelimit-policy"})
 _REPLACED = frozenset({b"authorization", MOVED_HEADER.encode(), b"x-request-id"})
 
 
@@ -46,7 +47,7 @@ class LiveFront:
     def __init__(self, app: Application, key: str, prelude: Prelude) -> None:
         self._app = app
         events = UpstreamApplication(app, _EVENTS)
-        hub = HubSettings(events, frozenset({"connect"}), anonymous=True, prelude=prelude)
+        hub = HubSettings(events, frozenset({"connect"}), anonymous=True, prelude=prelude, passed=_LIMITS)
         self._service = WebPubSub(ServiceSettings(key, {HUB: hub}))
 
     async def close(self) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 
 from local.refusals import refusal, request_id
 from local.web_pubsub.asgi import Message, Receive, Send, headers_of, origin_of, query_of
@@ -34,10 +34,11 @@ async def serve_client(
         return
     except RefusedError as error:
         answer = error.answer
-        headers = [(name, value) for name, value in answer.headers.items() if name not in _HOP_HEADERS]
+        headers = {name: value for name, value in answer.headers.items() if name not in _HOP_HEADERS}
         await _respond(send, answer.status, headers, answer.body)
         return
-    await send({"type": "websocket.accept", "subprotocol": admission.subprotocol})
+    passed = {name: value for name, value in admission.headers.items() if name in settings.passed}
+    await send({"type": "websocket.accept", "subprotocol": admission.subprotocol, "headers": _raw(passed)})
     connection = _connection(scope, connection_id, admission)
     prelude = settings.prelude(connection, query_of(scope)) if settings.prelude is not None else None
     playing = None if prelude is None else asyncio.create_task(_play(connection, prelude))
@@ -59,13 +60,16 @@ async def _play(connection: Connection, prelude: Coroutine[None, None, None]) ->
 async def refuse(scope: Message, send: Send, error: WorkspaceError) -> None:
     """Answer a handshake with a problem document in place of the upgrade."""
     reply = refusal(error, request_id(scope["headers"]))
-    await _respond(send, reply.status, list(reply.headers.items()), reply.body)
+    await _respond(send, reply.status, reply.headers, reply.body)
 
 
-async def _respond(send: Send, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
-    raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-    await send({"type": "websocket.http.response.start", "status": status, "headers": raw})
+async def _respond(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    await send({"type": "websocket.http.response.start", "status": status, "headers": _raw(headers)})
     await send({"type": "websocket.http.response.body", "body": body})
+
+
+def _raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
 
 
 def _connection(scope: Message, connection_id: str, admission: Admission) -> Connection:

@@ -42,6 +42,7 @@ class Admission:
         subprotocol: to agree on, None for none.
         state: of the connection, as the event handler set it.
         expires_at: when it has to be closed, None for never.
+        headers: of the event handler's answer, with names in lower case.
     """
 
     user_id: str | None = None
@@ -50,6 +51,7 @@ class Admission:
     subprotocol: str | None = None
     state: str | None = None
     expires_at: datetime | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class _ConnectAnswer(BaseModel):
@@ -153,6 +155,7 @@ def _listed(value: Any) -> list[Any]:
 def _take_answer(admission: Admission, answer: Answer, offered: Sequence[str]) -> None:
     if not 200 <= answer.status < 300:  # noqa: PLR2004  any 2xx
         raise RefusedError(answer)
+    admission.headers = answer.headers
     admission.state = answer.headers.get("ce-connectionstate")
     expiry = expiry_in(admission.state)
     if expiry is not None:

@@ -31,6 +31,8 @@ class HubSettings:
         user_events: which events that clients send it is told; ``message`` is what plain clients send.
         anonymous: whether clients without access token may connect, where the handler does not refuse them.
         prelude: what clients get before anything else, None for nothing.
+        passed: headers of the handler's answer to connect that a client who is let in sees, in lower case. The service
+            itself passes none.
     """
 
     upstream: Upstream | None = None
@@ -38,6 +40,7 @@ class HubSettings:
     user_events: Container[str] = frozenset()
     anonymous: bool = False
     prelude: Prelude | None = None
+    passed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import cast
 
+from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode
 from websockets.http11 import Request
@@ -81,6 +82,12 @@ class FrameSocket(WebSocketsSansIOProtocol):
         self.close_sent = True
         self._read_on()
         self.close_timer = self.loop.call_later(_END_SECONDS, self.transport.abort)
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Take what the application says; a handshake that is refused is complete with its answer."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            self.handshake_complete = True
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the socket."""

@@ -1,18 +1,20 @@
 """The GraphQL interface."""
 
+from typing import Any
+
 from functions.graphql_transport import answer, graphql_problem, read_parameters
 from functions.replies import graphql as replies
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply
-from shared.http.operations import Access, Call, Group
+from shared.http.operations import Access, Call, Group, OwnBody
 from shared.wiring import services
 
 GROUP = Group("graphql", graphql_problem)
 ROUTE = "v1/{workspaceId}/graphql"
 
 
-@GROUP.endpoint("POST", ROUTE, access=Access.KEY_OR_TOKEN, docs=replies.POSTED)
-async def graphql(call: Call) -> Reply:
+@GROUP.endpoint("POST", ROUTE, access=Access.KEY_OR_TOKEN, body=OwnBody, docs=replies.POSTED)
+async def graphql(call: Call[Any, OwnBody]) -> Reply:
     """Run a GraphQL query or mutation."""
     return await _run(call)
 
@@ -23,7 +25,7 @@ async def graphql_query(call: Call) -> Reply:
     return await _run(call)
 
 
-async def _run(call: Call) -> Reply:
+async def _run(call: Call[Any, Any]) -> Reply:
     workspace = (await services().catalog.current()).workspace
     if workspace is None or call.path["workspaceId"] != workspace.id:
         raise WorkspaceError(Kind.FORBIDDEN, "OTHER_WORKSPACE", "The credential is of another workspace.")

@@ -46,7 +46,7 @@ def _offered_token(request: Request) -> str:
         tokens = [value for name, value in request.query_pairs() if name == TOKEN_PARAMETER]
     except ValueError:
         tokens = []  # the query is refused once it is known who asks
-    subprotocols = [each.strip() for each in request.headers.get("sec-websocket-protocol", "").split(",")]
+    subprotocols = [each.strip(" \t") for each in request.headers.get("sec-websocket-protocol", "").split(",")]
     return offered(request.headers.get("authorization", ""), tokens, subprotocols).authorization
 
 
@@ -85,11 +85,21 @@ async def probe_live_stream_events(_: Call) -> Reply:
     return Reply(200, b"", {"WebHook-Allowed-Origin": services().live_events.origin()})
 
 
-@GROUP.endpoint("POST", f"{ROUTE}/events", access=Access.PUBLIC, body=ConnectEvent, docs=replies.EVENTS)
+async def _from_the_service(request: Request) -> None:
+    await services().live_events.verify(request.headers)
+
+
+@GROUP.endpoint(
+    "POST",
+    f"{ROUTE}/events",
+    access=Access.PUBLIC,
+    sender=_from_the_service,
+    body=ConnectEvent,
+    docs=replies.EVENTS,
+)
 async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
     """Decide, for the message service, who may listen to what; replay what was asked for to those who got in."""
     headers = call.request.headers
-    await services().live_events.verify(headers)
     event = headers.get(_TYPE, "").removeprefix(_SYSTEM)
     if event == CONNECT:
         return await _admission_door(call.body).serve(_as_request(call.body, headers))

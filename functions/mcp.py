@@ -9,8 +9,9 @@ from functions.replies import mcp as replies
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
+from shared.http.host_names import is_taken, misdirected
 from shared.http.messages import Reply, Request, json_reply
-from shared.http.operations import Access, Call, Group, Operation
+from shared.http.operations import Access, Call, Group, Operation, OwnBody
 from shared.http.problems import problem_reply
 from shared.logs import request_id
 from shared.wiring import services
@@ -26,6 +27,8 @@ def mcp_problem(error: WorkspaceError, trace_id: str, request: Request) -> Reply
     """Return the problem document of an error; a 401 also says where clients learn how to get a token (RFC 9728)."""
     reply = problem_reply(error, trace_id)
     if error.kind is Kind.UNAUTHENTICATED:
+        if not _is_ours(request):
+            return misdirected(trace_id)
         reply.headers["WWW-Authenticate"] = f'Bearer resource_metadata="{_base(request)}/{METADATA}"'
     return reply
 
@@ -33,18 +36,21 @@ def mcp_problem(error: WorkspaceError, trace_id: str, request: Request) -> Reply
 GROUP = Group("mcp", mcp_problem)
 
 
-@GROUP.endpoint("POST", ROUTE, right=AccessRight.MCP_USE, docs=replies.EXCHANGED)
-async def mcp(call: Call) -> Reply:
+@GROUP.endpoint("POST", ROUTE, right=AccessRight.MCP_USE, body=OwnBody, docs=replies.EXCHANGED)
+async def mcp(call: Call[Any, OwnBody]) -> Reply:
     """Answer a request of the Model Context Protocol."""
     # The SDK takes half a second to import, which other routes shall not wait for.
     from shared.mcp_server.transport import exchange  # noqa: PLC0415
 
-    return await exchange(call.request, await _offers(call.principal), services().settings.hosts())
+    configured = services().settings
+    return await exchange(call.request, await _offers(call.principal), configured.hosts(), configured.origins())
 
 
 @GROUP.endpoint("GET", METADATA, access=Access.PUBLIC, docs=replies.METADATA)
 async def mcp_metadata(call: Call) -> Reply:
     """Say how the MCP server is protected (RFC 9728)."""
+    if not _is_ours(call.request):
+        return misdirected(request_id.get())
     configured, base = services().settings, _base(call.request)
     authority = f"{configured.entra_authority.rstrip('/')}/{configured.entra_tenant_id}/v2.0"
     document: dict[str, Any] = {
@@ -90,6 +96,10 @@ async def _usable(principal: Principal) -> Mapping[str, Operation]:
     operations = [operation for group in GROUPS for operation in group.operations]
     features = {name for name in {one.feature for one in operations} if name and await services().has_feature(name)}
     return {one.name: one for one in operations if usable(one, principal, features)}
+
+
+def _is_ours(request: Request) -> bool:
+    return is_taken(request.headers.get("host", ""), services().settings.hosts())
 
 
 def _base(request: Request) -> str:

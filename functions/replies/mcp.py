@@ -57,4 +57,4 @@ EXCHANGED = Docs(
     example=_PING,
     takes=_TAKES,
 )
-METADATA = Docs((Answer(200, "How the server is protected.", ResourceMetadata, _METADATA),))
+METADATA = Docs((Answer(200, "How the server is protected.", ResourceMetadata, _METADATA),), refusals=(421,))

@@ -5,11 +5,17 @@ from typing import Final
 
 from shared.http.messages import Reply, Request
 
-ALLOWED_HEADERS: Final = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Prefer, x-request-id"
+ALLOWED_HEADERS: Final = (
+    "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, MCP-Protocol-Version, "
+    "Mcp-Method, Mcp-Name, Mcp-Session-Id, Prefer, x-request-id"
+)
+"""Those that begin with Mcp, and Last-Event-ID, belong to the revisions of the Model Context Protocol."""
+
 EXPOSED_HEADERS: Final = (
-    "Content-Disposition, ETag, Link, Location, RateLimit, RateLimit-Policy, Retry-After, x-provenance-damaged, "
-    "x-provenance-has-more, x-provenance-ignored, x-provenance-scanned, x-provenance-target, x-query-approved-at, "
-    "x-query-approved-by, x-query-truncated, x-request-id"
+    "Content-Disposition, ETag, Link, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, "
+    "WWW-Authenticate, x-provenance-damaged, x-provenance-has-more, x-provenance-ignored, x-provenance-scanned, "
+    "x-provenance-target, x-query-approved-at, x-query-approved-by, x-query-executed-at, x-query-from-cache, "
+    "x-query-truncated, x-request-id"
 )
 PREFLIGHT_SECONDS: Final = 600
 

@@ -102,7 +102,8 @@ class Door:
             reply = await self._pass(request, request_id, started, known)
         finally:
             logs.request_id.reset(token)
-        reply.headers["x-request-id"] = request_id
+        # One that is there is of a request within this one, that of a listener whom the message service asks about.
+        reply.headers.setdefault("x-request-id", request_id)
         reply.headers.update(self._cors.headers(request))
         if self._cors.varies():
             reply.headers["Vary"] = ", ".join(filter(None, (reply.headers.get("Vary"), "Origin")))
@@ -155,6 +156,8 @@ class Door:
         if refusal is not None:
             raise refusal
         operation = match.operation
+        if operation.identity and caller.identity is None:
+            raise unauthenticated("This records who acts, and the token of a service names nobody.")
         if operation.right is not None:
             caller.require(operation.right)
         if operation.feature:
@@ -165,11 +168,10 @@ class Door:
 
     async def _caller(self, operation: Operation, request: Request, known: Principal | None) -> Principal:
         if operation.access is Access.PUBLIC:
+            if operation.sender is not None:
+                await operation.sender(request)
             return ANONYMOUS
-        caller = known or await self._authenticate(operation.credential(request), operation.access.value)
-        if operation.identity and caller.identity is None:
-            raise unauthenticated("This records who acts, and the token of a service names nobody.")
-        return caller
+        return known or await self._authenticate(operation.credential(request), operation.access.value)
 
 
 def _unexpected(route: str, problems: Problems, request_id: str, request: Request) -> Reply:

@@ -15,6 +15,7 @@ from shared.http.messages import Reply, Request
 from shared.http.problems import problem_document
 
 MIB = 1024 * 1024
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
 class Access(Enum):
@@ -33,9 +34,13 @@ class NoQuery(BaseModel):
 
 
 class NoBody(BaseModel):
-    """An operation that reads no body."""
+    """An operation that has no use for a body; what POST and PUT are sent is an object all the same, or nothing."""
 
     model_config = ConfigDict(extra="ignore")
+
+
+class OwnBody(BaseModel):
+    """An operation whose handler reads the body itself, by the rules of another protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,9 @@ def authorization_header(request: Request) -> str:
 type Problems = Callable[[WorkspaceError, str, Request], Reply]
 """Makes the reply that tells of an error, given the request's id and the request."""
 
+type Sender = Callable[[Request], Awaitable[None]]
+"""Returns when a request is from whom it must be from; raises WorkspaceError UNAUTHENTICATED when not."""
+
 type Handler = Callable[[Call[Any, Any]], Awaitable[Reply]]
 
 type Check[Q, B] = Callable[[Call[Q, B], Faults], Awaitable[None]]
@@ -87,13 +95,14 @@ class Operation:
         identity: whether the caller must be somebody; the token of a service is nobody.
         feature: what the workspace must have for it, for instance ``provenance``; empty for nothing.
         query: model of the query parameters.
-        body: model of the JSON body; ``NoBody`` where none is read.
+        body: model of the JSON body; ``NoBody`` where none is of use, ``OwnBody`` where the handler reads it.
         body_limit: largest body in bytes.
         credential: gives what stands for the Authorization header.
         summary: one line, from the handler's docstring.
         docs: what the OpenAPI document says beyond that.
         problems: makes the replies that tell of errors.
         check: finds what the models do not; None where they say everything.
+        sender: judges who sends a request to a public operation that is another service's; None for anybody.
     """
 
     group: str
@@ -113,6 +122,12 @@ class Operation:
     problems: Problems
     handler: Handler = field(repr=False, compare=False)
     check: Check[Any, Any] | None = field(default=None, repr=False, compare=False)
+    sender: Sender | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def takes_body(self) -> bool:
+        """Whether a body is looked at; what GET and DELETE are sent means nothing (RFC 9110 section 9.3)."""
+        return self.method in _WITH_BODY
 
     def loaded(self) -> Self:
         """Return the operation itself: it is an endpoint that is there."""
@@ -150,7 +165,7 @@ class Group:
         self._problems = problems
         self.operations: list[Operation] = []
 
-    def endpoint[Q: BaseModel, B](
+    def endpoint[Q: BaseModel, B](  # noqa: PLR0913  one for each thing that a route can say, nearly all left out
         self,
         method: str,
         route: str,
@@ -165,6 +180,7 @@ class Group:
         docs: Docs = UNDOCUMENTED,
         credential: Callable[[Request], str] = authorization_header,
         check: Check[Q, B] | None = None,
+        sender: Sender | None = None,
     ) -> Callable[[Callable[[Call[Q, B]], Awaitable[Reply]]], Callable[[Call[Q, B]], Awaitable[Reply]]]:
         """Record the decorated handler as the operation at a method and route."""
 
@@ -188,6 +204,7 @@ class Group:
                     problems=self._problems,
                     handler=handler,
                     check=check,
+                    sender=sender,
                 )
             )
             return handler

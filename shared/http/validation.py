@@ -10,7 +10,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from shared.auth.principals import Principal
 from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.http.messages import MAX_PARAMETERS, Request
-from shared.http.operations import Call, NoBody, NoQuery, Operation
+from shared.http.operations import Call, NoQuery, Operation, OwnBody
 from shared.strict_json import parse
 
 _UNREAD = object()
@@ -20,7 +20,7 @@ _UNREAD = object()
 async def read(operation: Operation, principal: Principal, path: Mapping[str, str], request: Request) -> Call[Any, Any]:
     """Return a request as the operation's handler receives it.
 
-    Parameters and members that the models do not name are ignored; an empty body stands for an empty object.
+    Parameters and members that the models do not name are ignored; a body of no bytes stands for an empty object.
 
     Raises:
         WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``; UNKNOWN_ENCODING; INVALID listing every failing parameter and
@@ -33,7 +33,7 @@ async def read(operation: Operation, principal: Principal, path: Mapping[str, st
     faults = Faults()
     sent = _parsed(operation, request, faults)
     query = _read_query(operation, request, faults)
-    body = NoBody() if operation.body is NoBody else _validate(operation.body, sent, faults)
+    body = _validate(operation.body, sent, faults)
     call = Call(principal, path, query, body, request)
     if operation.check is not None:
         await operation.check(call, faults)
@@ -50,7 +50,7 @@ def _check_encoding(request: Request) -> None:
 
 
 def _parsed(operation: Operation, request: Request, faults: Faults) -> Any:
-    if operation.body is NoBody or (_is_object(operation.body) and not request.body.strip()):
+    if operation.body is OwnBody or not operation.takes_body or (_is_object(operation.body) and not request.body):
         return {}
     try:
         return parse(request.body)
@@ -141,4 +141,6 @@ def _path(location: tuple[int | str, ...]) -> str:
 def _message(kind: str, message: str) -> str:
     if kind == "missing":
         return "is required"
+    if kind == "model_type":
+        return "an object is expected"
     return message.removeprefix("Value error, ")

@@ -1,41 +1,66 @@
 """Carries one HTTP exchange into the SDK's Streamable HTTP transport and back: stateless, with JSON replies."""
 
+import json
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import PARSE_ERROR
 
 from shared.errors import Kind, WorkspaceError
-from shared.http.messages import JSON, Reply, Request
+from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.problems import problem_reply
 from shared.logs import request_id
 from shared.mcp_server.offers import Offers
 from shared.mcp_server.session import Exchange
+from shared.strict_json import parse
 
 _FIRST_ERROR: Final = 400
 
 
-async def exchange(request: Request, offers: Offers, hosts: Sequence[str]) -> Reply:
+async def exchange(request: Request, offers: Offers, hosts: Sequence[str], origins: Sequence[str] = ()) -> Reply:
     """Return the reply to one request of the protocol.
 
     Args:
         request: the POST.
         offers: what its caller may have.
         hosts: values of the Host header that are taken, ``name:*`` for any port; others might be a rebound name.
+        origins: whose scripts may call, beside those of the hosts.
     """
-    origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
+    own = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
     manager = StreamableHTTPSessionManager(
         Exchange(offers).server(),
         json_response=True,
         stateless=True,
-        security_settings=TransportSecuritySettings(allowed_hosts=list(hosts), allowed_origins=origins),
+        security_settings=TransportSecuritySettings(allowed_hosts=list(hosts), allowed_origins=[*own, *origins]),
     )
-    answered = _Answer()
+    answered, fault = _Answer(), _fault(request.body)
+    # What only a lenient reader would take for JSON is none to the transport either, which tells so in its own form.
+    body = b"" if fault else request.body
     async with manager.run():
-        await manager.handle_request(_scope(request), _receiver(request), answered.send)
-    return _told(answered.reply())
+        await manager.handle_request(_scope(request), _receiver(body), answered.send)
+    reply = _told(answered.reply())
+    return _with_reason(reply, fault) if fault else reply
+
+
+def _fault(body: bytes) -> str:
+    try:
+        parse(body)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _with_reason(reply: Reply, fault: str) -> Reply:
+    """Return a refusal; where it is that of an unreadable body (JSON-RPC 2.0 section 5.1), with what is wrong there."""
+    document = json.loads(reply.body)
+    if document.get("error", {}).get("code") == PARSE_ERROR:
+        document["error"]["message"] = f"Parse error: {fault}"
+        document["id"] = None
+        reply.body = json_bytes(document)
+    return reply
 
 
 def _told(reply: Reply) -> Reply:
@@ -83,8 +108,8 @@ def _scope(request: Request) -> dict[str, Any]:
     }
 
 
-def _receiver(request: Request) -> Any:
-    messages = iter([{"type": "http.request", "body": request.body, "more_body": False}])
+def _receiver(body: bytes) -> Any:
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> dict[str, Any]:
         return next(messages, {"type": "http.disconnect"})

@@ -165,7 +165,7 @@ def _implied(operation: Operation) -> Iterator[int]:
         yield 403
     if operation.query is not NoQuery:
         yield 400
-    if operation.body is not NoBody:
+    if operation.takes_body:
         yield from (400, 413, 415)
     if "{" in operation.route:
         yield from (400, 404)

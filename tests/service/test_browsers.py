@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.running import Service
+from tests.service.running import Service, problem
 
 ORIGIN = "https://dash.example"
 WORKSPACE = Path(__file__).with_name("workspace.yaml")
+MCP = "/oi-api/mcp"
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 PREFLIGHT = {
     "Origin": ORIGIN,
     "Access-Control-Request-Method": "PUT",
@@ -53,6 +55,40 @@ def test_named_origin_may_call(opened: Service) -> None:
         reply = caller.get("/healthz", headers={"Origin": origin})
         assert "access-control-allow-origin" not in reply.headers
     assert caller.options("/oi-api/nothing", headers=PREFLIGHT).status_code == 404
+
+
+def test_named_origin_may_use_the_protocol_of_assistants(opened: Service) -> None:
+    """A script of a named origin calls the MCP server with the headers of its revisions; others are still refused."""
+    needed = ["authorization", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"]
+    asked = PREFLIGHT | {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": ",".join(needed)}
+    preflight = opened.anonymous().options(MCP, headers=asked)
+    assert preflight.status_code == 204
+    allowed = preflight.headers["access-control-allow-headers"].lower().split(", ")
+    assert set(needed) | {"last-event-id"} <= set(allowed)
+    caller = opened.caller("viewer@t")
+    for origin in (ORIGIN, "https://b.example"):
+        reply = caller.post(MCP, json=PING, headers={"Origin": origin, "MCP-Protocol-Version": "2025-11-25"})
+        assert (reply.status_code, reply.json()["result"]) == (200, {})
+        assert reply.headers["access-control-allow-origin"] == origin
+    for origin in ("https://evil.example", "null", f"{ORIGIN}.evil.example", f"{ORIGIN}:444", "http://dash.example"):
+        problem(caller.post(MCP, json=PING, headers={"Origin": origin}), 403, "PROTOCOL_REFUSED")
+    problem(caller.post(MCP, json=PING, headers={"Origin": ORIGIN, "Host": "evil.example"}), 421, "PROTOCOL_REFUSED")
+
+
+def test_scripts_may_read_what_replies_tell(opened: Service) -> None:
+    """Every header that the API's description names, and those of errors, limits and queries, are exposed."""
+    reply = opened.caller("admin@t").get("/oi-api/openapi", headers={"Origin": ORIGIN})
+    exposed = {name.lower() for name in reply.headers["access-control-expose-headers"].split(", ")}
+    operations = [one for path in reply.json()["paths"].values() for one in path.values() if isinstance(one, dict)]
+    answers = [answer for one in operations for answer in one.get("responses", {}).values()]
+    described = {name.lower() for answer in answers for name in answer.get("headers", {})}
+    assert len(described) > 5
+    assert described - exposed == set()
+    assert exposed >= {
+        *("ratelimit", "ratelimit-policy", "retry-after", "www-authenticate", "x-request-id", "etag", "location"),
+        *("x-query-approved-by", "x-query-approved-at", "x-query-truncated", "x-query-executed-at"),
+        *("x-provenance-has-more", "x-provenance-ignored", "content-disposition"),
+    }
 
 
 def test_every_reply_is_told_to_keep_to_itself(service: Service) -> None:

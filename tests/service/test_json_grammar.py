@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from functions import GROUPS
-from shared.http.operations import Access, NoBody, Operation
-from tests.service.running import Service
+from shared.http.operations import MIB, Access, Operation, OwnBody
+from tests.service.running import Service, failing_fields
 
 EVENT = b'{"ActionType":"a","EntityType":"b","EntityID":"c","AfterState":{"v":%b}}'
 ALLOWED = {
@@ -46,6 +46,8 @@ ALLOWED = {
 }
 FORBIDDEN = {
     "nothing": b"",
+    "space alone": b" ",
+    "white space alone": b"\t\r\n ",
     "unclosed array": b"[1",
     "unclosed object": b'{"a":1',
     "unclosed string": b'"a',
@@ -105,12 +107,10 @@ FORBIDDEN = {
 }
 
 
-def _posts() -> list[Operation]:
-    """Return the POST operations that read JSON and that an administrator's token opens."""
+def _operations() -> list[Operation]:
+    """Return the operations that look at a body, by the rules of REST, and that an administrator's token opens."""
     operations = [operation for group in GROUPS for operation in group.operations]
-    return [
-        one for one in operations if one.method == "POST" and one.body is not NoBody and one.access is not Access.PUBLIC
-    ]
+    return [one for one in operations if one.takes_body and one.body is not OwnBody and one.access is not Access.PUBLIC]
 
 
 @pytest.fixture(scope="module")
@@ -134,15 +134,34 @@ def test_what_the_grammar_forbids_is_refused_inside_a_body(admin: httpx.Client, 
     assert (reply.status_code, reply.json()["code"]) == (400, "BODY_NOT_JSON"), reply.text
 
 
-@pytest.mark.parametrize("operation", _posts(), ids=lambda operation: operation.name)
-def test_no_post_route_breaks_on_a_body_that_is_no_json(admin: httpx.Client, operation: Operation) -> None:
-    """Every POST route answers 400 to what is no JSON, and names the body."""
+@pytest.mark.parametrize("operation", _operations(), ids=lambda operation: operation.name)
+def test_no_route_breaks_on_a_body_that_is_no_json(admin: httpx.Client, operation: Operation) -> None:
+    """Every POST and PUT answers 400 to what is no JSON, and names the body, before it looks for what is addressed."""
     address = "/" + re.sub(r"\{\*?[^{}]+\}", "some", operation.route)
     for name, text in FORBIDDEN.items():
         if text:
-            reply = admin.post(address, content=text)
+            reply = admin.request(operation.method, address, content=text)
             assert reply.status_code == 400, (name, reply.text)
             assert _code(reply.json()) == "BODY_NOT_JSON", name
+
+
+@pytest.mark.parametrize(
+    "address", ["warm-queries/none/approve", "provenance/amendments/000000000001/approve?scopeKey=a"]
+)
+def test_a_body_without_use_is_an_object_or_nothing(admin: httpx.Client, address: str) -> None:
+    """Where a POST needs no body, one that is there is an object, whose members are ignored."""
+    for text in (b"[]", b"null", b"1", b'"{}"'):
+        assert failing_fields(admin.post(f"/oi-api/{address}", content=text)) == ["body"]
+    for text in (b"", b"{}", b' {"approve":false}'):
+        assert admin.post(f"/oi-api/{address}", content=text).status_code == 404
+    assert admin.post(f"/oi-api/{address}", content=b" " * (MIB + 1)).status_code == 413
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_no_other_body_is_read(admin: httpx.Client, method: str) -> None:
+    """What GET and DELETE are sent means nothing."""
+    for text in (b"not json", b" ", b"[1,"):
+        assert admin.request(method, "/oi-api/warm-queries/none", content=text).status_code == 404
 
 
 def _code(body: dict[str, Any]) -> Any:

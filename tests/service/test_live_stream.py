@@ -1,6 +1,7 @@
 """The live stream over WebSocket."""
 
 import asyncio
+import json
 import os
 import sys
 from itertools import count
@@ -204,6 +205,42 @@ def test_events_of_others_are_refused(service: Service) -> None:
     for headers in ({}, event, event | {"ce-signature": ""}, {**event, "ce-connectionId": ""}):
         reply = service.anonymous().post("/oi-api/live-stream/events", json={}, headers=headers)
         problem(reply, 401, "UNAUTHENTICATED")
+        for content in (b"{", b" ", b"[]", b"x" * 2_000_000):
+            reply = service.anonymous().post("/oi-api/live-stream/events", content=content, headers=headers)
+            problem(reply, 401, "UNAUTHENTICATED")
+
+
+async def test_limits_are_told_with_the_upgrade(service: Service) -> None:
+    """Who is let in is told of its limits, as by every reply; one of another address is told by its refusal."""
+    bearer = token(service, "viewer@t")
+    async with listening(stream_url(service), bearer) as listener:
+        assert listener.response is not None
+        told = listener.response.headers
+        assert told["RateLimit-Policy"].endswith(";w=60")
+        assert told["RateLimit"].startswith('"default";r=')
+        assert not [name for name in told if name.lower().startswith("ce-")]
+    refused = await refusal(stream_url(service, connection="nothing"), bearer)
+    assert refused.headers["ratelimit"].startswith('"default";r=')
+
+
+async def test_a_refused_handshake_is_an_ordinary_request(own_service: Service) -> None:
+    """It has one line in the log, under the id that its reply has, and none that something went wrong."""
+    service = own_service.start()
+    bearer = token(service, "viewer@t")
+    replies = [
+        (await refusal(stream_url(service)), 401),
+        (await refusal(stream_url(service, connection="nothing"), bearer), 404),
+        (await refusal(stream_url(service, since="x"), bearer), 400),
+        (await refusal(f"{service.url.replace('http', 'ws', 1)}/nothing"), 404),
+    ]
+    service.stop()
+    lines = [json.loads(line) for line in service.log().splitlines() if line.startswith("{")]
+    assert not [line for line in lines if line["level"] in {"ERROR", "CRITICAL"}]
+    for reply, status in replies:
+        assert reply.status_code == status
+        assert reply.json()["traceId"] == reply.headers["x-request-id"]
+        [line] = [line for line in lines if line.get("requestId") == reply.headers["x-request-id"]]
+        assert (line["message"], line["method"], line["status"]) == ("request", "GET", status)
 
 
 async def test_order_per_connection(service: Service) -> None:

@@ -17,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 from tests.service.running import Service, problem
 
 ADDRESS = "/oi-api/mcp"
+METADATA = "/.well-known/oauth-protected-resource/oi-api/mcp"
 MODES: tuple[Literal["auto", "legacy"], ...] = ("auto", "legacy")
 PLAIN = {
     "list_data_connections",
@@ -238,6 +239,47 @@ def test_rebound_names_are_refused(service: Service) -> None:
     problem(caller.post(ADDRESS, json=ping, headers={"Host": "evil.example"}), 421, "PROTOCOL_REFUSED")
     problem(caller.post(ADDRESS, json=ping, headers={"Origin": "https://evil.example"}), 403, "PROTOCOL_REFUSED")
     problem(caller.post(ADDRESS, content=b"ping", headers={"Content-Type": "text/plain"}), 400, "PROTOCOL_REFUSED")
+    anonymous = service.anonymous()
+    for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "xlocalhost:1"):
+        for reply in (anonymous.post(ADDRESS, headers={"Host": host}), anonymous.get(METADATA, headers={"Host": host})):
+            problem(reply, 421, "PROTOCOL_REFUSED")
+            assert "evil" not in f"{reply.headers}{reply.text}"
+
+
+@pytest.mark.parametrize("revision", ["", "2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"ping",
+        b"",
+        b" ",
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"a":{"b":1,"b":1}}}}',
+        rb'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"a":1,"\u0061":1}}}',
+        b'{"jsonrpc":"2.0","id":NaN,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"a":-Infinity}}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"a":1e999}}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"a":' + b"[" * 150 + b"]" * 150 + b"}}}",
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"a":"\xff"}}}',
+        rb'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"a":"\ud800"}}}',
+        b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}',
+    ],
+)
+def test_json_is_read_as_strictly_as_anywhere(service: Service, body: bytes, revision: str) -> None:
+    """What every route refuses as no JSON is a parse error of the protocol, in its form, whatever the revision."""
+    headers = {"Content-Type": "application/json", "MCP-Protocol-Version": revision, "Mcp-Method": "ping"}
+    reply = service.caller("viewer@t").post(
+        ADDRESS, content=body, headers={name: value for name, value in headers.items() if value}
+    )
+    assert (reply.status_code, reply.headers["content-type"]) == (400, "application/json")
+    document = reply.json()
+    assert (document["jsonrpc"], document["id"], document["error"]["code"]) == ("2.0", None, -32700)
+    assert document["error"]["message"].startswith("Parse error: ")
+
+
+def test_a_body_has_a_largest_size(service: Service) -> None:
+    """The limit is that of other routes, and the refusal theirs."""
+    problem(service.caller("viewer@t").post(ADDRESS, content=b" " * (1024 * 1024 + 1)), 413, "BODY_TOO_LARGE")
 
 
 def test_a_client_that_takes_no_json_is_told_in_json(service: Service) -> None:

@@ -8,8 +8,10 @@ import pytest
 
 from tests.service.running import Service, problem
 
-FREE = "workspace: {id: plant-f, name: Small plant}\nteam:\n" + "".join(
-    f"  - {{id: {who}@f, name: {who}, role: Viewer}}\n" for who in ("one", "two", "three")
+FREE = (
+    "workspace: {id: plant-f, name: Small plant}\nteam:\n"
+    + "".join(f"  - {{id: {who}@f, name: {who}, role: Viewer}}\n" for who in ("one", "two", "three"))
+    + "  - {id: link, name: Link, role: Editor, service: true}\n"
 )
 
 
@@ -53,6 +55,24 @@ def test_limit_comes_after_the_credential_and_before_the_right(small: Service) -
     graphql = caller.post("/v1/plant-f/graphql", json={"query": "{ workspace { id } }"})
     assert _codes(graphql) == (429, ["RATE_LIMITED"])
     assert "retry-after" in graphql.headers
+
+
+def test_who_names_nobody_is_counted(small: Service) -> None:
+    """The token of a service is known, though it may not say who acts: its 401 counts, and beyond the budget is 429."""
+    caller = small.caller("link")
+    routes = [
+        "/oi-api/provenance/events",
+        "/oi-api/provenance/amendments",
+        "/oi-api/provenance/amendments/000000000001/approve",
+        "/oi-api/provenance/amendments/000000000001/reject",
+    ]
+    for remaining in range(58, -1, -1):
+        reply = caller.post(routes[remaining % len(routes)], json={})
+        problem(reply, 401, "UNAUTHENTICATED")
+        assert reply.headers["ratelimit-policy"] == '"default";q=60;w=60'
+        assert reply.headers["ratelimit"].startswith(f'"default";r={remaining};t=')
+    for route in routes:
+        problem(caller.post(route, json={}), 429, "RATE_LIMITED")
 
 
 def _codes(reply: httpx.Response) -> tuple[int, list[str]]:

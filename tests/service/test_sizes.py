@@ -139,7 +139,7 @@ def test_no_trailer_becomes_a_header(service: Service, admin: httpx.Client) -> N
     token = admin.headers["Authorization"]
     trailers = f"Authorization: {token}\r\nx-request-id: trailed\r\nContent-Encoding: gzip\r\nHost: b\r\n".encode()
     for path in ("/oi-api/warm-queries", "/oi-api/mcp", "/v1/plant-t/graphql"):
-        begin = f"POST {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+        begin = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
         with raw(service) as connection:
             connection.sendall(begin.encode() + b"2\r\n{}\r\n0\r\n" + trailers + b"\r\n")
             reply = answered(connection)

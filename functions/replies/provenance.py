@@ -110,7 +110,9 @@ WRITTEN = Docs(
 )
 # Through target=DomainAmendments the same routes give corrections, so a record is not always an event.
 QUERIED = Docs((Answer(200, "Records, newest first.", list[dict[str, Any]], [EVENT_EXAMPLE], headers=SCANNED),))
-VERIFIED = Docs((Answer(200, "The verdict.", Verdict, _VERDICT),), refusals=(404, 504), example={"ScopeKey": "line-1"})
+VERIFIED = Docs(
+    (Answer(200, "The verdict.", Verdict, _VERDICT),), refusals=(404, 409, 504), example={"ScopeKey": "line-1"}
+)
 EXPORTED = Docs(
     (
         Answer(
@@ -135,4 +137,4 @@ PROOF = Docs(
     ),
     refusals=(404,),
 )
-VERIFIER_KEY = Docs((Answer(200, "The key, as a line of text.", forms={"text/plain": TEXT_FORM}),), refusals=(503,))
+VERIFIER_KEY = Docs((Answer(200, "The key, as a line of text.", forms={"text/plain": TEXT_FORM}),), refusals=(409, 503))

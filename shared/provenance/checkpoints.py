@@ -21,6 +21,8 @@ from shared.provenance.notes import (
     opened_checkpoint,
     origin_of,
     signed_note,
+    signer_of,
+    verified,
 )
 from shared.provenance.ports import ChainKey, ChainStore, CheckpointStore, NoteSigner, StoredCheckpoint, Tip
 from shared.provenance.tiles import Tiles
@@ -118,8 +120,19 @@ class Checkpoints:
         self._failures = Failures()
 
     async def verifier_key(self) -> VerifierKey:
-        """Return the key that checkpoints are verified with; its text is the line to publish."""
+        """Return the key that new checkpoints are verified with; its text is the line to publish."""
         return VerifierKey(key_name(await self._workspace()), await self._signer.public_key())
+
+    async def _signed_by(self, note: bytes) -> VerifierKey:
+        """Return which of the workspace's keys signed a note, the one that signs now or a retired one."""
+        name = key_name(await self._workspace())
+        # Another process may have begun to sign with a key that this one has not heard of.
+        for anew in (False, True):
+            keys = [VerifierKey(name, spki) for spki in await self._signer.trusted(anew=anew)]
+            key = signer_of(note, keys)
+            if key is not None:
+                return key
+        raise NoteError(f"the checkpoint is not signed by a key of {name} that is trusted")
 
     async def newest_stored(self, chain: ChainKey) -> StoredCheckpoint | None:
         """Return a chain's newest checkpoint, unopened."""
@@ -129,11 +142,12 @@ class Checkpoints:
         """Return what a stored checkpoint says.
 
         Raises:
-            NoteError: it is not signed by this workspace's key, belongs to another chain, or stands under the name of
-                another size: a copy under a later name would hide every checkpoint after it.
+            NoteError: neither this workspace's key signed it nor a retired one, it belongs to another chain, or stands
+                under the name of another size: a copy under a later name would hide every checkpoint after it.
+            WorkspaceError: UNAVAILABLE, or CONFLICT ``CHECKPOINT_REFUSED``: there is no key to judge it by.
         """
         origin = origin_of(await self._workspace(), chain.target, chain.scope_key)
-        checkpoint = opened_checkpoint(stored.note, await self.verifier_key(), origin)
+        checkpoint = opened_checkpoint(stored.note, await self._signed_by(stored.note), origin)
         if stored.name != name_of(chain, checkpoint.size):
             raise NoteError(f"it counts {checkpoint.size} records and stands under another size's name")
         return checkpoint
@@ -214,9 +228,12 @@ class Checkpoints:
         return covered
 
     async def _sign_and_store(self, chain: ChainKey, checkpoint: Checkpoint) -> StoredCheckpoint | None:
+        key = await self.verifier_key()
         raw = await self._signer.sign(checkpoint.text.encode())
         parts = int.from_bytes(raw[:_COORDINATE]), int.from_bytes(raw[_COORDINATE:])
-        note = signed_note(checkpoint.text, await self.verifier_key(), encode_dss_signature(*parts))
+        note = signed_note(checkpoint.text, key, encode_dss_signature(*parts))
+        # The key may have been replaced in between, and what is stored stays.
+        verified(note, key)
         name = name_of(chain, checkpoint.size)
         # Another instance may have been quicker: its checkpoint of this size stays.
         await self._notes.create(name, note)

@@ -141,6 +141,16 @@ def verified(note: bytes, key: VerifierKey) -> str:
     return text
 
 
+def signer_of(note: bytes, keys: Sequence[VerifierKey]) -> VerifierKey | None:
+    """Return the first of some keys that a note has a signature line of, right or wrong; None without.
+
+    Raises:
+        NoteError: it is no signed note.
+    """
+    _, lines = _parts(note)
+    return next((key for key in keys if any(_signature(line, key) is not None for line in lines)), None)
+
+
 def opened_checkpoint(note: bytes, key: VerifierKey, origin: str) -> Checkpoint:
     """Return what a checkpoint says, after its signature and its origin are checked.
 

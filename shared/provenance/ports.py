@@ -391,16 +391,24 @@ class CheckpointStore(Protocol):
 
 
 class NoteSigner(Protocol):
-    """The ECDSA P-256 key that signs checkpoints."""
+    """The ECDSA P-256 key that signs checkpoints, and those that did before it.
+
+    Methods raise ``WorkspaceError`` UNAVAILABLE when the key cannot be reached, and CONFLICT ``CHECKPOINT_REFUSED``
+    when it is gone though it signed checkpoints that are kept: nothing is to be signed, or judged, without it.
+    """
 
     async def sign(self, message: bytes) -> bytes:
-        """Return the signature over SHA-256 of a message, r and s as 64 bytes.
-
-        Raises:
-            WorkspaceError: UNAVAILABLE when the key cannot be reached.
-        """
+        """Return the signature over SHA-256 of a message, r and s as 64 bytes."""
         ...
 
     async def public_key(self) -> bytes:
         """Return the public key as DER SubjectPublicKeyInfo."""
+        ...
+
+    async def trusted(self, *, anew: bool = False) -> Sequence[bytes]:
+        """Return the public keys whose signatures count, that of the key that signs and of those retired.
+
+        Args:
+            anew: do not rely on what was read before.
+        """
         ...

@@ -85,7 +85,8 @@ class ProvenanceServices(CatalogServices):
             return VaultNoteSigner(self.key_vault, self.settings.checkpoint_key)
         from shared.backends.embedded.provenance_key import FileNoteSigner
 
-        return FileNoteSigner(self.settings.data_dir / "checkpoint-key.pem")
+        folder = self.settings.data_dir
+        return FileNoteSigner(folder / "checkpoint-key.pem", folder / "checkpoints")
 
     @cached_property
     def proofs(self) -> "Proofs":

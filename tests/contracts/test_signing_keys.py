@@ -41,7 +41,10 @@ async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     """Keys of each kind; in a real vault new ones, which are deleted (and stay there, recoverable) afterwards."""
     async with AsyncExitStack() as stack:
         if request.param == FILE:
-            yield Opened(FileSigningKey(tmp_path / "tokens.pem"), FileNoteSigner(tmp_path / "notes.pem"))
+            yield Opened(
+                FileSigningKey(tmp_path / "tokens.pem"),
+                FileNoteSigner(tmp_path / "notes.pem", tmp_path / "checkpoints"),
+            )
             return
         name = f"contract-{uuid.uuid4().hex}"
         if request.param == DOUBLE:

@@ -1,17 +1,26 @@
-"""The key that signs checkpoints, in Key Vault; one version for good, since verifiers hold its public key."""
+"""The key that signs checkpoints, in Key Vault: a version of it for long, while all enabled ones verify."""
 
+import asyncio
+import time
+from collections.abc import Sequence
 from typing import Final
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from shared import logs
 from shared.backends.azure.key_vault import KeyVersion, Vault, answering
 from shared.errors import Kind, WorkspaceError
 
+FRESH_SECONDS: Final = 300.0
+_CODE: Final = "CHECKPOINTS_UNAVAILABLE"
 _WHAT: Final = "the key that signs checkpoints"
+_LOG = logs.logger("key_vault")
 
 
 class VaultNoteSigner:
     """The NoteSigner port over a key of a vault.
+
+    What any of its versions signed is trusted, until that version is disabled in the vault.
 
     Args:
         vault: where it is.
@@ -21,26 +30,54 @@ class VaultNoteSigner:
     def __init__(self, vault: Vault, key: str) -> None:
         self._vault = vault
         self._name, _, self._wanted = key.partition("/")
-        self._version: KeyVersion | None = None
+        self._versions: list[KeyVersion] = []
+        self._read_at = float("-inf")
+        self._reading = asyncio.Lock()
 
     async def sign(self, message: bytes) -> bytes:
         """Return the signature over SHA-256 of a message, r and s as 64 bytes."""
-        version = await self._pinned()
-        return await answering(
-            lambda: self._vault.sign(self._name, version.version, message), "CHECKPOINTS_UNAVAILABLE", _WHAT
-        )
+        version = await self._signs()
+        return await answering(lambda: self._vault.sign(self._name, version.version, message), _CODE, _WHAT)
 
     async def public_key(self) -> bytes:
         """Return the public key as DER SubjectPublicKeyInfo."""
-        return (await self._pinned()).public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        return _spki(await self._signs())
 
-    async def _pinned(self) -> KeyVersion:
-        if self._version is None:
-            versions = await answering(lambda: self._vault.versions(self._name), "CHECKPOINTS_UNAVAILABLE", _WHAT)
-            fitting = [version for version in versions if self._wanted in ("", version.version)]
-            if not fitting:
-                raise WorkspaceError(
-                    Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", f"{_WHAT} has no such enabled version"
-                )
-            self._version = fitting[0]
-        return self._version
+    async def trusted(self, *, anew: bool = False) -> Sequence[bytes]:
+        """Return the public keys of all enabled versions."""
+        return [_spki(version) for version in await self._current(anew=anew)]
+
+    async def _signs(self) -> KeyVersion:
+        for version in await self._current():
+            if self._wanted in ("", version.version):
+                return version
+        raise _none_enabled()
+
+    async def _current(self, *, anew: bool = False) -> list[KeyVersion]:
+        """Return the enabled versions, oldest first; those known before while the vault does not answer."""
+        asked = time.monotonic()
+        async with self._reading:
+            if asked - self._read_at > FRESH_SECONDS or (anew and self._read_at < asked):
+                await self._read(anew=anew)
+        if not self._versions:
+            raise _none_enabled()
+        return self._versions
+
+    async def _read(self, *, anew: bool) -> None:
+        try:
+            versions = await answering(lambda: self._vault.versions(self._name), _CODE, _WHAT)
+        except WorkspaceError:
+            if anew or not self._versions:
+                raise
+            _LOG.warning("the versions of the checkpoint key are not read anew")
+        else:
+            self._versions = versions
+        self._read_at = time.monotonic()
+
+
+def _spki(version: KeyVersion) -> bytes:
+    return version.public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+def _none_enabled() -> WorkspaceError:
+    return WorkspaceError(Kind.UNAVAILABLE, _CODE, f"{_WHAT} has no such enabled version")

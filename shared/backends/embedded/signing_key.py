@@ -43,14 +43,28 @@ class FileSigningKey:
 
 def _load_or_create(path: Path) -> ec.EllipticCurvePrivateKey:
     if not path.exists():
-        _create(path)
-    key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+        new_private(path)
+    return load_private(path)
+
+
+def load_private(path: Path) -> ec.EllipticCurvePrivateKey:
+    """Return the key of a PEM file.
+
+    Raises:
+        ValueError: it holds no P-256 private key.
+        OSError: it cannot be read.
+    """
+    try:
+        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
         raise ValueError(f"{path} holds no P-256 private key")  # noqa: TRY004  the content is wrong, not a type
     return key
 
 
-def _create(path: Path) -> None:
+def new_private(path: Path) -> None:
+    """Make a key in a PEM file, unless there is one."""
     pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

@@ -104,7 +104,8 @@ async def ledger(folder: Path, apart: Apart = BOTH_ENDS) -> AsyncIterator[Ledger
     store = WalkedApart(folder / "provenance.sqlite")
     log = ChainLog(store, workspace)
     notes = FileCheckpointStore(folder / "checkpoints")
-    checkpoints = Checkpoints(store, notes, FileNoteSigner(folder / "checkpoint-key.pem"), workspace)
+    signer = FileNoteSigner(folder / "checkpoint-key.pem", folder / "checkpoints")
+    checkpoints = Checkpoints(store, notes, signer, workspace)
     try:
         yield Ledger(folder, store, EventLog(log), checkpoints, Verifier(store, workspace, checkpoints, apart=apart))
     finally:

@@ -1,0 +1,31 @@
+"""``python -m local.checkpoint_key rotate``: has a new key sign the checkpoints of a data directory from now on."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from shared.backends.embedded.provenance_key import public_keys, rotate
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Replace the key and return the exit code: 0 done, 1 without such a data directory, or when the file is no key."""
+    parser = argparse.ArgumentParser(prog="python -m local.checkpoint_key", description=__doc__)
+    parser.add_argument("verb", choices=["rotate"], help="make a new key; notes of the old one are trusted as before")
+    parser.add_argument("--data-dir", type=Path, help="folder of all state (DATA_DIR; .data)")
+    folder = Path(parser.parse_args(arguments).data_dir or os.environ.get("DATA_DIR") or ".data")
+    if not folder.is_dir():
+        sys.stderr.write(f"{folder} is no data directory\n")
+        return 1
+    path = folder / "checkpoint-key.pem"
+    try:
+        name = rotate(path)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(f"{path} is a new key; {public_keys(path)}/{name}.pem verifies what it signs\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

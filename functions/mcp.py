@@ -86,7 +86,7 @@ async def _offers(principal: Principal) -> "Offers":
     operations, catalog = await _usable(principal), await services().catalog.current()
     tools = [*catalog_tools(principal, catalog), *route_tools(operations, ask), *tail_tools(principal, catalog)]
     if "execute_warm_query" in operations:
-        tools += query_tools(operations["execute_warm_query"], catalog, ask)
+        tools += query_tools(operations["execute_warm_query"], catalog)
     return Offers(principal.member_id, tools, catalog_resources(principal, catalog), PROMPTS)
 
 

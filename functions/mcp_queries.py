@@ -1,31 +1,71 @@
-"""One tool for each approved warm query, with its parameters at the top level."""
+"""Tools that run warm queries: one for any of them, and one for each with its parameters at the top level."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from functions.mcp_tools import Ask, asked, gives_of, text_of
+from pydantic import BaseModel, ConfigDict, Field, StrictStr
+
+from functions.mcp_tools import gives_of
+from functions.query_reply import query_reply
+from functions.warm_queries import Limit, TimeRange
 from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.snapshot import Catalog
+from shared.http.messages import Request
 from shared.http.operations import Operation
+from shared.http.validation import validated
 from shared.mcp_server.offers import Outcome, Run, Schema, Tool
-from shared.openapi.schemas import parameters_of
+from shared.openapi.schemas import inlined
 from shared.openapi.warm_queries import parameter_schema
 from shared.timestamps import rfc3339
+from shared.warm_queries.run import QueryRun
+from shared.warm_queries.service import DEFAULT_LIMIT
+from shared.wiring import services
 
 _OWN: Final = ("timeRange", "limit")
 """Arguments that every query has; a declared parameter of the same name is called ``p_<name>``."""
 
 
-def query_tools(execute: Operation, catalog: Catalog, ask: Ask) -> Iterable[Tool]:
-    """Return the tools of the approved queries, in order of their lookup keys."""
+class QueryArguments(BaseModel):
+    """How much of a query's answer is wanted."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    time_range: TimeRange = Field(
+        None, alias="timeRange", description="ISO 8601 duration: only rows of the last so much time, at most P366D."
+    )
+    limit: Limit = Field(DEFAULT_LIMIT, description="Most rows to return, 1 to 10000.")
+
+
+class RunArguments(QueryArguments):
+    """Which query is run, and with what."""
+
+    lookup: Annotated[StrictStr, Field(min_length=1, description="Lookup key or API path of an approved query.")]
+    parameters: dict[str, Any] = Field({}, description="Values of declared parameters by name.")
+
+
+def query_tools(execute: Operation, catalog: Catalog) -> Iterable[Tool]:
+    """Return the tool for any query, and those of the approved queries in order of their lookup keys."""
     approved = [catalog.queries[lookup].value for lookup in sorted(catalog.queries)]
     approved = [query for query in approved if query.approval is not None]
-    general = {
-        one["name"]: {**one["schema"], "description": one["description"]} for one in parameters_of(execute.query)
-    }
     gives = gives_of(execute)
-    return [_tool(name, query, execute, general, gives, ask) for name, query in _named(approved)]
+    return [_any_query(gives), *(_tool(name, query, gives) for name, query in _named(approved))]
+
+
+def _any_query(gives: Schema) -> Tool:
+    async def run(arguments: Mapping[str, Any]) -> Outcome:
+        wanted = validated(RunArguments, _present(arguments))
+        return await _ran(wanted.lookup, wanted, wanted.parameters, "parameters.{}".format)
+
+    return Tool(
+        "run_warm_query",
+        "Run a warm query",
+        "Run an approved warm query by its lookup or API path. Give its declared parameters under `parameters`.",
+        inlined(RunArguments, "validation"),
+        gives,
+        run,
+    )
 
 
 def _named(queries: Sequence[WarmQuery]) -> Iterable[tuple[str, WarmQuery]]:
@@ -39,19 +79,22 @@ def _named(queries: Sequence[WarmQuery]) -> Iterable[tuple[str, WarmQuery]]:
         yield name, query
 
 
-def _tool(name: str, query: WarmQuery, execute: Operation, general: Mapping[str, Any], gives: Schema, ask: Ask) -> Tool:
-    names = {_argument(parameter): parameter for parameter in query.parameters}
+def _tool(name: str, query: WarmQuery, gives: Schema) -> Tool:
+    names = {_argument(parameter.name): parameter for parameter in query.parameters}
     takes = {
         "type": "object",
-        "properties": {**{given: _schema(parameter) for given, parameter in names.items()}, **general},
+        "properties": {
+            **{given: _schema(parameter) for given, parameter in names.items()},
+            **inlined(QueryArguments, "validation")["properties"],
+        },
         "required": [given for given, parameter in names.items() if parameter.required],
         "additionalProperties": False,
     }
-    return Tool(name, query.name, _description(query), takes, gives, _runner(query, execute, names, ask))
+    return Tool(name, query.name, _description(query), takes, gives, _runner(query, names))
 
 
-def _argument(parameter: QueryParameter) -> str:
-    return f"p_{parameter.name}" if parameter.name in _OWN else parameter.name
+def _argument(parameter: str) -> str:
+    return f"p_{parameter}" if parameter in _OWN else parameter
 
 
 def _schema(parameter: QueryParameter) -> dict[str, Any]:
@@ -66,15 +109,26 @@ def _description(query: WarmQuery) -> str:
     return f"{told} Approved by {approval.approved_by} at {rfc3339(approval.approved_at)}."
 
 
-def _runner(query: WarmQuery, execute: Operation, names: Mapping[str, QueryParameter], ask: Ask) -> Run:
-    route = execute.route.replace("{*lookup}", query.lookup)
-
+def _runner(query: WarmQuery, names: Mapping[str, QueryParameter]) -> Run:
     async def run(arguments: Mapping[str, Any]) -> Outcome:
-        pairs = []
-        for given, value in arguments.items():
-            if value is not None:
-                name = given if given in _OWN else f"p.{names[given].name if given in names else given}"
-                pairs.append((name, text_of(value)))
-        return await asked(ask, execute.method, route, pairs)
+        given = _present(arguments)
+        values = {parameter.name: given[name] for name, parameter in names.items() if name in given}
+        return await _ran(query.lookup, validated(QueryArguments, given), values, _argument)
 
     return run
+
+
+async def _ran(lookup: str, wanted: QueryArguments, values: Mapping[str, Any], named: Any) -> Outcome:
+    run = await services().warm_queries.execute(lookup, wanted.time_range, wanted.limit, values, named)
+    return Outcome(await _content(run))
+
+
+async def _content(run: QueryRun) -> dict[str, Any]:
+    reply = await query_reply(Request("POST", "", "", {}, b""), run)
+    content: dict[str, Any] = json.loads(reply.body)
+    return content
+
+
+def _present(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments without those that are null, which asks for the default."""
+    return {name: value for name, value in arguments.items() if value is not None}

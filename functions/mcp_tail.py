@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypedDict
+from typing import Annotated, Any, Final, TypedDict
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
 
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.snapshot import Catalog
-from shared.errors import Kind, WorkspaceError, invalid
+from shared.errors import Kind, WorkspaceError
+from shared.http.validation import validated
 from shared.mcp_server.offers import Outcome, Tool
-from shared.mcp_server.refusals import refused
 from shared.openapi.schemas import inlined
 from shared.warm_queries.ports import EngineQuery
 from shared.warm_queries.results import row_objects
@@ -20,20 +20,32 @@ from shared.wiring import services
 _TIMEOUT_SECONDS: Final = 20
 _KQL: Final = """declare query_parameters(connections:dynamic, window:timespan);
 Telemetry
-| where ConnectionLookup in (connections) and Timestamp > ago(window)
+| where ConnectionLookup in (connections) and Timestamp between (ago(window) .. now())
 | top 1000 by Timestamp desc
 | project Timestamp, ConnectionLookup, DeviceId, MessageId, Payload"""
 
 
+def _whole(value: Any) -> Any:
+    """Return a whole number, which JSON may write with a point."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError("a whole number is expected")  # noqa: TRY004  pydantic catches ValueError
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
+
+
 class TailArguments(BaseModel):
-    """Which messages."""
+    """Which messages; those that come from the future are left out."""
 
     model_config = ConfigDict(extra="forbid")
 
-    connection: str | None = Field(None, description="Lookup of a data connection; all of them when left out.")
-    surface: str | None = Field(None, description="Lookup of a surface whose connections are meant.")
-    minutes: int = Field(60, ge=1, le=1440, description="How far back to look.")
-    limit: int = Field(20, ge=1, le=1000, description="Most messages to return.")
+    connection: StrictStr | None = Field(None, description="Lookup of a data connection; all of them when left out.")
+    surface: StrictStr | None = Field(None, description="Lookup of a surface whose connections are meant.")
+    minutes: Whole = Field(60, ge=1, le=1440, description="How far back to look.")
+    limit: Whole = Field(20, ge=1, le=1000, description="Most messages to return.")
 
 
 class TailMessage(TypedDict):
@@ -58,10 +70,8 @@ def tail_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
         return ()
 
     async def tail(arguments: Mapping[str, Any]) -> Outcome:
-        try:
-            return Outcome({"messages": await _messages(_checked(arguments), catalog)})
-        except WorkspaceError as error:
-            return refused(error)
+        given = {name: value for name, value in arguments.items() if value is not None}
+        return Outcome({"messages": await _messages(validated(TailArguments, given), catalog)})
 
     return (
         Tool(
@@ -73,14 +83,6 @@ def tail_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
             tail,
         ),
     )
-
-
-def _checked(arguments: Mapping[str, Any]) -> TailArguments:
-    try:
-        return TailArguments.model_validate(dict(arguments))
-    except ValidationError as failure:
-        first = failure.errors(include_url=False, include_input=False)[0]
-        raise invalid(".".join(map(str, first["loc"])) or "arguments", first["msg"]) from None
 
 
 async def _messages(wanted: TailArguments, catalog: Catalog) -> list[dict[str, Any]]:

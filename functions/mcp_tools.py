@@ -4,9 +4,9 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
-from shared.errors import invalid
+from shared.errors import FieldError, invalid, invalid_fields
 from shared.http.messages import Reply, Request, json_bytes
 from shared.http.operations import NoBody, NoQuery, Operation
 from shared.mcp_server.offers import Outcome, Run, Schema, Tool
@@ -16,6 +16,7 @@ type Ask = Callable[[Request], Awaitable[Reply]]
 """Passes a request through the door as the caller."""
 
 _LISTED: Final = "records"
+_EXPECTED: Final = {"string": "text is expected", "integer": "a whole number is expected"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +28,16 @@ class RouteTool:
         operation: name of the operation.
         title: for people.
         description: for the model.
-        path: names of arguments that stand in the path.
         renamed: arguments that the body has under another name, which is taken, too.
+        telling: members of the body that ask for something by being there, whatever they hold.
     """
 
     name: str
     operation: str
     title: str
     description: str
-    path: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
+    telling: frozenset[str] = frozenset()
 
 
 ROUTE_TOOLS: Final = (
@@ -45,13 +46,6 @@ ROUTE_TOOLS: Final = (
         "list_warm_queries",
         "List warm queries",
         "List the workspace's named queries with their KQL, parameters, columns and approval. Drafts cannot be run.",
-    ),
-    RouteTool(
-        "run_warm_query",
-        "execute_warm_query",
-        "Run a warm query",
-        "Run an approved warm query by its lookup or API path. Give its declared parameters under `parameters`.",
-        path=("lookup",),
     ),
     RouteTool(
         "run_adhoc_query",
@@ -73,6 +67,7 @@ ROUTE_TOOLS: Final = (
         "Recompute every digest and link of a chain and say whether it is unbroken. It reads the whole chain. "
         "Without scopeKey: the workspace's configuration changes.",
         renamed={"scopeKey": "ScopeKey", "recordId": "RecordID"},
+        telling=frozenset({"RecordID"}),
     ),
     RouteTool(
         "list_amendments",
@@ -101,9 +96,9 @@ def _route_tool(spec: RouteTool, operation: Operation, ask: Ask) -> Tool:
 
 
 def _takes(spec: RouteTool, operation: Operation) -> Schema:
-    """Return the arguments: path, query and body at one level; the query wins where both name a member."""
-    properties: dict[str, Any] = {name: {"type": "string", "minLength": 1} for name in spec.path}
-    required = list(spec.path)
+    """Return the arguments: query and body at one level; the query wins where both name a member."""
+    properties: dict[str, Any] = {}
+    required: list[str] = []
     definitions: dict[str, Any] = {}
     if operation.body is not NoBody:
         schema = inlined(operation.body, "validation")
@@ -118,8 +113,6 @@ def _takes(spec: RouteTool, operation: Operation) -> Schema:
                 **({"description": parameter["description"]} if "description" in parameter else {}),
             }
             required += [parameter["name"]] if parameter["required"] else []
-    if spec.operation == "execute_warm_query":
-        properties["parameters"] = {"type": "object", "description": "Values of declared parameters by name."}
     made: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
     return {**made, "$defs": definitions} if definitions else made
 
@@ -140,19 +133,14 @@ def gives_of(operation: Operation) -> Schema:
 
 
 def _runner(spec: RouteTool, operation: Operation, ask: Ask) -> Run:
-    in_query = set() if operation.query is NoQuery else {one["name"] for one in parameters_of(operation.query)}
+    listed = [] if operation.query is NoQuery else parameters_of(operation.query)
+    in_query = {one["name"]: one["schema"].get("type", "string") for one in listed}
 
     async def run(arguments: Mapping[str, Any]) -> Outcome:
         given = _given(spec, arguments)
-        route = operation.route
-        for name in spec.path:
-            value = text_of(given.pop(name, ""))
-            route = route.replace(f"{{*{name}}}", quote(value, safe="/")).replace(f"{{{name}}}", quote(value, safe=""))
-        query = [(name, text_of(given.pop(name))) for name in sorted(in_query & given.keys())]
-        if spec.operation == "execute_warm_query":
-            query += parameters_text(given.pop("parameters", {}))
+        query = query_text({name: given.pop(name) for name in sorted(in_query.keys() & given.keys())}, in_query)
         body = b"" if operation.body is NoBody else json_bytes(given)
-        return await asked(ask, operation.method, route, query, body)
+        return await asked(ask, operation.method, operation.route, query, body)
 
     return run
 
@@ -166,7 +154,8 @@ def _given(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     for ours, theirs in spec.renamed.items():
         if ours in arguments and theirs in arguments:
             raise invalid(theirs, f"is given as {ours}, too")
-    return {spec.renamed.get(name, name): value for name, value in arguments.items() if value is not None}
+    given = {spec.renamed.get(name, name): value for name, value in arguments.items()}
+    return {name: value for name, value in given.items() if value is not None or name in spec.telling}
 
 
 async def asked(ask: Ask, method: str, route: str, query: Sequence[tuple[str, str]], body: bytes = b"") -> Outcome:
@@ -182,12 +171,26 @@ async def asked(ask: Ask, method: str, route: str, query: Sequence[tuple[str, st
     return Outcome(content)
 
 
-def parameters_text(parameters: Any) -> list[tuple[str, str]]:
-    """Return declared parameters as the query string has them."""
-    members = parameters if isinstance(parameters, dict) else {"": parameters}
-    return [(f"p.{name}", text_of(value)) for name, value in members.items()]
+def query_text(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return arguments as the query string has them.
+
+    Args:
+        values: JSON values by name.
+        types: the JSON type of each, ``string`` or ``integer``.
+
+    Raises:
+        WorkspaceError: INVALID naming each that is not of its type: as text it would ask for something else.
+    """
+    texts = {name: _text_of(value, types[name]) for name, value in values.items()}
+    wrong = [name for name, text in texts.items() if text is None]
+    if wrong:
+        raise invalid_fields([FieldError(name, _EXPECTED[types[name]]) for name in wrong])
+    return [(name, text) for name, text in texts.items() if text is not None]
 
 
-def text_of(value: Any) -> str:
-    """Return a JSON value as a query string has it: text bare, everything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _text_of(value: Any, kind: str) -> str | None:
+    if kind == "string":
+        return value if isinstance(value, str) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        return None
+    return str(int(value))

@@ -99,7 +99,8 @@ async def execute_query(_: Any, info: Info, name: str, parameters: Any = None) -
         raise invalid("parameters", "an object of parameters by name is expected")
     found = request.find_query(name)
     lookup = found.value.lookup if found else name
-    return _result(await request.warm_queries.execute(lookup, None, DEFAULT_LIMIT, arguments))
+    run = await request.warm_queries.execute(lookup, None, DEFAULT_LIMIT, arguments, "parameters.{}".format)
+    return _result(run)
 
 
 def _result(run: QueryRun) -> dict[str, Any]:

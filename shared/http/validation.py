@@ -41,6 +41,18 @@ async def read(operation: Operation, principal: Principal, path: Mapping[str, st
     return call
 
 
+def validated[M: BaseModel](model: type[M], value: Any) -> M:
+    """Return a value as a model.
+
+    Raises:
+        WorkspaceError: INVALID listing every failing member.
+    """
+    faults = Faults()
+    made: M = _validate(model, value, faults)
+    faults.raise_all()
+    return made
+
+
 def _check_encoding(request: Request) -> None:
     """Refuse a body that is encoded, and say that none may be (RFC 9110 section 15.5.16)."""
     encodings = {each.strip().lower() for each in request.headers.get("content-encoding", "").split(",")}

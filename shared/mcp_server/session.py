@@ -23,6 +23,7 @@ MAX_RESULT: Final = 4 * 1024 * 1024
 """Most characters of a tool's answer; no assistant reads more, and it is sent twice."""
 
 _LOG = logs.logger("mcp")
+_UNEXPECTED: Final = WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", "The service failed; its log has the reason.")
 _INSTRUCTIONS: Final = (
     "Telemetry, approved queries and the audit log of an industrial workspace. Approved warm queries are tools of "
     "their own. Nothing here can approve or change a record."
@@ -128,7 +129,10 @@ class Exchange:
 
 
 async def _outcome(tool: Tool, arguments: Mapping[str, Any]) -> Outcome:
-    """Run a tool; an argument that it does not have is refused, since what is meant by it would not be done."""
+    """Run a tool; an argument that it does not have is refused, since what is meant by it would not be done.
+
+    What was not foreseen is logged, and its message shown to nobody.
+    """
     unknown = tool.unknown(arguments)
     if unknown:
         return refused(invalid_fields([FieldError(name, "is no argument of this tool") for name in unknown]))
@@ -136,6 +140,9 @@ async def _outcome(tool: Tool, arguments: Mapping[str, Any]) -> Outcome:
         return await tool.run(arguments)
     except WorkspaceError as error:
         return refused(error)
+    except Exception:  # noqa: BLE001  the protocol's own error would show its message
+        _LOG.exception("a tool failed", extra=logs.fields(tool=tool.name))
+        return refused(_UNEXPECTED)
 
 
 def _tool(tool: Tool) -> types.Tool:

@@ -35,7 +35,12 @@ class WarmQueries:
         self._kept = KeptRuns()
 
     async def execute(
-        self, lookup: str, time_range: timedelta | None, limit: int, arguments: Mapping[str, Any]
+        self,
+        lookup: str,
+        time_range: timedelta | None,
+        limit: int,
+        arguments: Mapping[str, Any],
+        named: Callable[[str], str] = "p.{}".format,
     ) -> QueryRun:
         """Run the approved query with this lookup key or API path.
 
@@ -44,10 +49,11 @@ class WarmQueries:
             time_range: keeps the rows of the last so much time, before anything is aggregated.
             limit: most rows to return.
             arguments: values of declared parameters by name, as text or as JSON values.
+            named: gives what the caller calls the parameter of a name.
 
         Raises:
             WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``, FORBIDDEN ``QUERY_NOT_APPROVED``, INVALID naming
-                ``p.<name>``, or what the engine raises.
+                parameters, or what the engine raises.
         """
         stored = (await self._catalog()).find_query(lookup)
         if stored is None:
@@ -57,7 +63,7 @@ class WarmQueries:
             raise WorkspaceError(
                 Kind.FORBIDDEN, "QUERY_NOT_APPROVED", "The query is a draft; it runs once somebody else approved it."
             )
-        bound = bind(query.parameters, arguments)
+        bound = bind(query.parameters, arguments, named)
         if query.cache_seconds:
             return await self._kept_or_run(query, bound, time_range, limit)
         return await self._run(query, bound, time_range, limit, now())
@@ -143,23 +149,26 @@ class _AdHoc:
     approval: None = None
 
 
-def bind(parameters: Sequence[QueryParameter], arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Return a literal for every declared parameter, from the arguments or its default.
+def bind(
+    parameters: Sequence[QueryParameter], arguments: Mapping[str, Any], named: Callable[[str], str] = "p.{}".format
+) -> dict[str, str]:
+    """Return a literal for every declared parameter, from the arguments or its default, which null asks for.
 
     Raises:
-        WorkspaceError: INVALID, listing each unknown, missing or ill-typed argument as ``p.<name>``.
+        WorkspaceError: INVALID, listing each unknown, missing or ill-typed argument by what the caller calls it.
     """
     declared = {parameter.name: parameter for parameter in parameters}
-    errors = [FieldError(f"p.{name}", "is no parameter of this query") for name in arguments if name not in declared]
+    errors = [FieldError(named(name), "is no parameter of this query") for name in arguments if name not in declared]
     bound: dict[str, str] = {}
     for name, parameter in declared.items():
-        if name not in arguments and parameter.required:
-            errors.append(FieldError(f"p.{name}", f"is required, of type {parameter.type}"))
+        given = arguments.get(name)
+        if given is None and parameter.required:
+            errors.append(FieldError(named(name), f"is required, of type {parameter.type}"))
             continue
         try:
-            bound[name] = literal(parameter.type, arguments.get(name, parameter.default))
+            bound[name] = literal(parameter.type, parameter.default if given is None else given)
         except ValueError as error:
-            errors.append(FieldError(f"p.{name}", f"{error} ({parameter.type})"))
+            errors.append(FieldError(named(name), f"{error} ({parameter.type})"))
     if errors:
         raise invalid_fields(errors)
     return bound

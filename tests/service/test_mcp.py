@@ -14,7 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from tests.service.running import Service, problem
+from tests.service.running import Service, count, eventually, problem
 
 ADDRESS = "/oi-api/mcp"
 METADATA = "/.well-known/oauth-protected-resource/oi-api/mcp"
@@ -171,6 +171,72 @@ async def test_refusals_are_tool_errors(plant: Service, name: str, arguments: di
         assert result.is_error
         assert isinstance(result.content[0], types.TextContent)
         assert json.loads(result.content[0].text)["code"] == code
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "failing"),
+    [
+        ("warm_query_asked_by", {}, ["n"]),
+        ("warm_query_asked_by", {"n": None}, ["n"]),
+        ("warm_query_asked_by", {"n": True}, ["n"]),
+        ("warm_query_asked_by", {"n": 5.5}, ["n"]),
+        ("warm_query_asked_by", {"n": 1, "p_timeRange": ["a"]}, ["p_timeRange"]),
+        ("warm_query_asked_by", {"n": 1, "p_timeRange": {"a": 1}}, ["p_timeRange"]),
+        ("warm_query_asked_by", {"n": 1, "p_timeRange": 5}, ["p_timeRange"]),
+        ("warm_query_asked_by", {"n": 1, "p_timeRange": True}, ["p_timeRange"]),
+        ("warm_query_asked_by", {"n": 1, "limit": "5"}, ["limit"]),
+        ("warm_query_asked_by", {"n": 1, "limit": True, "timeRange": 5}, ["timeRange", "limit"]),
+        ("run_warm_query", {}, ["lookup"]),
+        ("run_warm_query", {"lookup": None}, ["lookup"]),
+        ("run_warm_query", {"lookup": ""}, ["lookup"]),
+        ("run_warm_query", {"lookup": 5}, ["lookup"]),
+        ("run_warm_query", {"lookup": "asked-by", "parameters": []}, ["parameters"]),
+        ("run_warm_query", {"lookup": "asked-by", "parameters": {"m": None}}, ["parameters.m", "parameters.n"]),
+        ("run_warm_query", {"lookup": "asked-by", "parameters": {"n": [1]}}, ["parameters.n"]),
+        ("run_warm_query", {"lookup": "asked-by", "parameters": {"n": 1}, "limit": "5"}, ["limit"]),
+        ("tail_telemetry", {"minutes": "5", "limit": True, "surface": 1}, ["surface", "minutes", "limit"]),
+        ("query_audit_events", {"limit": "5", "scopeKey": 1}, ["limit", "scopeKey"]),
+        ("verify_audit_chain", {"recordId": None}, ["RecordID"]),
+        ("verify_audit_chain", {"RecordID": None}, ["RecordID"]),
+    ],
+)
+async def test_ill_typed_arguments_are_named(
+    plant: Service, name: str, arguments: dict[str, Any], failing: list[str]
+) -> None:
+    """An argument that is missing or not of its declared type is an error that calls it what the tool calls it."""
+    async with session(plant) as client:
+        result = await client.call_tool(name, arguments)
+        assert result.is_error
+        assert isinstance(result.content[0], types.TextContent)
+        refusal = json.loads(result.content[0].text)
+        assert refusal["code"] == "INVALID_REQUEST"
+        assert [one["field"] for one in refusal["errors"]] == failing
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("warm_query_asked_by", {"n": 5.0, "p_timeRange": None, "limit": 5.0, "timeRange": None}),
+        ("warm_query_asked_by", {"n": "5", "limit": None}),
+        ("run_warm_query", {"lookup": "asked-by", "parameters": {"n": 5.0, "timeRange": None}, "limit": 5.0}),
+    ],
+)
+async def test_null_asks_for_the_default(plant: Service, name: str, arguments: dict[str, Any]) -> None:
+    """Null stands for the default, and a whole number may be written with a point, in both tools of a query."""
+    async with session(plant) as client:
+        content = structured(await client.call_tool(name, arguments))
+        assert content["results"] == [{"n": 5, "text": "none"}]
+
+
+async def test_a_message_from_the_future_is_no_newest_one(plant: Service) -> None:
+    """A message that is dated after now does not head the newest ones."""
+    editor = plant.caller("editor@t")
+    messages = [{"messageId": "far", "timestamp": "2999-01-01T00:00:00Z"}, {"messageId": "near"}]
+    assert editor.post("/oi-api/telemetry/lathe", json=messages).status_code == 202
+    eventually(lambda: count(editor, "lathe"), lambda now: now == 2)
+    async with session(plant) as client:
+        content = structured(await client.call_tool("tail_telemetry", {"connection": "lathe"}))
+        assert [one["MessageId"] for one in content["messages"]] == ["near"]
 
 
 async def test_a_chain_is_verified_by_its_scope(plant: Service) -> None:

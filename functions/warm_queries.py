@@ -9,11 +9,11 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from functions.query_reply import query_reply
 from functions.replies import warm_queries as replies
 from shared.auth.rights import AccessRight
+from shared.catalog.kql_text import check_read_only
 from shared.catalog.parameters import parse_duration
 from shared.errors import Faults, FieldError, invalid_fields
 from shared.http.messages import Reply, Request
 from shared.http.operations import Call, Group
-from shared.warm_queries.kql_text import check_read_only
 from shared.warm_queries.service import DEFAULT_LIMIT, MAX_LIMIT
 from shared.wiring import services
 

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from shared.catalog.document import load
-from shared.logs import logger
+from shared.logs import fields, logger
 from shared.settings import Settings
+from shared.warm_queries.declared import check_declared
 from shared.wiring import Services
 
 ACTOR = "local-host"
@@ -22,13 +23,17 @@ async def prepare(settings: Settings, workspace_file: Path) -> None:
         workspace_file: the document to seed from; read only when the catalog is empty.
 
     Raises:
-        shared.catalog.problems.DocumentError: the document breaks a rule; nothing is stored.
+        shared.catalog.problems.DocumentError: the document breaks a rule, or the engine refuses a query; nothing
+            is stored.
         OSError: the document cannot be read, or the data directory not written.
     """
     wired = Services(settings)
     if await wired.catalog_store.version() == 0:
         text = await asyncio.to_thread(workspace_file.read_text, encoding="utf-8")
         document = load(text, str(workspace_file))
+        silent = await check_declared(document, text, str(workspace_file), wired.query_columns)
+        if silent is not None:
+            _LOG.warning("the queries are seeded without having been tried", extra=fields(reason=silent.code))
         await wired.catalog_service.apply(document, ACTOR)
         _LOG.info("seeded the workspace")
     await wired.catalog_service.flush_pending()

@@ -39,6 +39,7 @@ from shared.backends.embedded.hub_file import PARTITIONS
 from shared.http.crowd import crowd
 from shared.logs import logger
 from shared.readiness import stands_on
+from shared.settings import EMBEDDED_ENGINE
 
 _LOGGER = logger("local.host")
 _DRAIN_SECONDS = 3.5
@@ -186,6 +187,8 @@ class Host:
         child = KustoChild(self._options.data_dir)
         stack.push_async_callback(lambda: child.stop(self._child_seconds()))
         os.environ["KUSTO_URI"] = await child.start()
+        # The workspace command, another process over the same data directory, finds the engine by it.
+        (self._options.data_dir / EMBEDDED_ENGINE).write_text(os.environ["KUSTO_URI"], encoding="utf-8")
         self._spawn(child.supervise(self._stopping))
 
     def _name_web_pubsub(self, listener: socket.socket) -> bool:

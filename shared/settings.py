@@ -5,8 +5,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
+
+EMBEDDED_ENGINE: Final = "kusto-uri"
+"""File of a data directory that holds where its embedded query engine listens."""
 
 
 class Stores(StrEnum):

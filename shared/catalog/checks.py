@@ -7,7 +7,7 @@ from typing import Final
 from shared.auth.rights import AccessRight
 from shared.catalog.models import ConnectionType, Member, Tier
 from shared.catalog.problems import Path, field_path
-from shared.catalog.query_checks import parameter_findings, path_findings
+from shared.catalog.query_checks import kql_findings, parameter_findings, path_findings
 from shared.catalog.sections import Sections
 from shared.catalog.simulator_checks import simulator_findings
 
@@ -98,6 +98,7 @@ def _queries(sections: Sections) -> Iterator[Finding]:
         at = ("warmQueries", index)
         if query.surface not in sections.written["surfaces"]:
             yield (*at, "surface"), f"names no surface: {query.surface}"
+        yield from kql_findings(at, query)
         yield from parameter_findings((*at, "parameters"), query.parameters)
         approver = query.approval.approved_by if query.approval else None
         if approver is not None and (approver in members or approver not in sections.written["team"]):

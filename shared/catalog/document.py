@@ -1,7 +1,7 @@
 """From YAML text to the workspace document, with every problem at its line and column."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -42,6 +42,18 @@ def load(text: str, source: str) -> WorkspaceDocument:
     if document is None or problems:
         raise DocumentError(problems)
     return document
+
+
+def located(text: str, source: str, findings: Iterable[tuple[Path, str]]) -> DocumentError:
+    """Return the error of a document that was loaded, for rules that are known to others.
+
+    Args:
+        text: the YAML document.
+        source: name of the file.
+        findings: paths and the rules that are broken there, at least one.
+    """
+    values = LocatedValues(compose(text, source), source)
+    return DocumentError([values.problem(path, rule) for path, rule in findings])
 
 
 def _shape(refused: list[ErrorDetails], located: LocatedValues) -> Iterator[Problem]:

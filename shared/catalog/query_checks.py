@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from shared.catalog.kql_text import check_read_only, check_stays_inside
 from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.parameters import literal
 from shared.catalog.problems import Path
+from shared.errors import WorkspaceError
 
 
 def api_path_rule(api_path: str) -> str | None:
@@ -32,6 +34,29 @@ def path_findings(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Pa
             yield at, f"is the lookup of warmQueries[{lookups[query.api_path]}]"
         if owners.setdefault(query.api_path, index) != index:
             yield at, f"is already the apiPath of warmQueries[{owners[query.api_path]}]"
+
+
+def kql_findings(at: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
+    """Yield what is wrong with a query's text as far as that is known without an engine.
+
+    Args:
+        at: the path of the query.
+        query: the query; what somebody has released stays inside the workspace.
+    """
+    try:
+        check_read_only(query.kql)
+        if query.approval is not None:
+            check_stays_inside(query.kql)
+    except WorkspaceError as error:
+        yield (*at, "kql"), kql_rule(error)
+
+
+def kql_rule(error: WorkspaceError) -> str:
+    """Return the rule that a query's text breaks, with its place in that text where it has one."""
+    listed = error.members.get("errors")
+    rule = str(listed[0]["message"]) if isinstance(listed, list) else error.detail
+    line, column = error.members.get("line"), error.members.get("column")
+    return rule if line is None else f"{rule} (line {line}, column {column} of the query)"
 
 
 def parameter_findings(at: Path, parameters: Sequence[QueryParameter]) -> Iterator[tuple[Path, str]]:

@@ -24,7 +24,8 @@ def main(arguments: Sequence[str], services: Callable[[], Any] | None = None) ->
 
     Args:
         arguments: of the command line, without the program's name.
-        services: gives ``catalog_service``, ``api_keys`` and ``close``; left out: the service's own wiring.
+        services: gives ``catalog_service``, ``query_columns``, ``api_keys`` and ``close``; left out: the service's own
+            wiring.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -61,11 +62,10 @@ async def _run(options: argparse.Namespace, services: Callable[[], Any]) -> int:
     from shared.catalog.problems import DocumentError  # noqa: PLC0415  as above
 
     try:
-        document = load(_text(options.file), str(options.file))
+        text = _text(options.file)
+        document = load(text, str(options.file))
     except DocumentError as error:
-        for problem in error.problems:
-            print(problem, file=sys.stderr)
-        return REFUSED
+        return _refused(error)
     if options.verb == "validate":
         return DONE
     for principal in filter(None, (options.actor, options.issue_key)):
@@ -77,10 +77,28 @@ async def _run(options: argparse.Namespace, services: Callable[[], Any]) -> int:
         if options.verb == "diff":
             _tell(await opened.catalog_service.plan(document), sys.stdout)
         else:
+            await _check_queries(document, text, options.file, opened)
             await _apply(document, options, opened)
+    except DocumentError as error:
+        return _refused(error)
     finally:
         await opened.close()
     return DONE
+
+
+def _refused(error: Any) -> int:
+    for problem in error.problems:
+        print(problem, file=sys.stderr)
+    return REFUSED
+
+
+async def _check_queries(document: Any, text: str, file: Path, services: Any) -> None:
+    from shared.warm_queries.declared import check_declared  # noqa: PLC0415  keeps imports of this module cheap
+
+    silent = await check_declared(document, text, str(file), services.query_columns)
+    if silent is not None:
+        warning = "warning: the queries are applied without having been tried"
+        print(f"{warning}: {silent.detail} ({silent.code})", file=sys.stderr)
 
 
 async def _apply(document: Any, options: argparse.Namespace, services: Any) -> None:

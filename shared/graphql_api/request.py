@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from aiodataloader import DataLoader
+from graphql import GraphQLError
 
 from shared.auth.principals import Principal
 from shared.catalog.models import Connection, Surface, WarmQuery
@@ -25,6 +26,7 @@ class GraphQLRequest:
         states: of the connections, read once; empty when no field asks for them.
         warm_queries: executes queries.
         columns: loads the columns of queries, those of one tick together.
+        failures: errors of fields that still have a value, since null would take their neighbours away.
     """
 
     principal: Principal
@@ -32,6 +34,7 @@ class GraphQLRequest:
     states: Mapping[str, ConnectionState]
     warm_queries: WarmQueries
     columns: "DataLoader[str, Any]" = field(repr=False)
+    failures: list[GraphQLError] = field(default_factory=list)
 
     @cached_property
     def queries_by_surface(self) -> Mapping[str, list[Stored[WarmQuery]]]:
@@ -69,10 +72,10 @@ def in_order[T](items: Mapping[str, Stored[T]]) -> list[Stored[T]]:
 
 
 def column_loader(columns: QueryColumns, catalog: Catalog) -> "DataLoader[str, Any]":
-    """Return the loader of a request: query lookup to columns, None while the engine cannot tell them."""
+    """Return the loader of a request: query lookup to columns; it raises why they are not known."""
 
     async def load(lookups: list[str]) -> list[Any]:
         # One after the other: what is not remembered costs the engine a query each.
-        return [await columns.known(catalog.queries[lookup].value) for lookup in lookups]
+        return [await columns.told(catalog.queries[lookup].value) for lookup in lookups]
 
     return DataLoader(batch_load_fn=load)

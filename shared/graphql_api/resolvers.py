@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from ariadne import MutationType, ObjectType, QueryType
-from graphql import GraphQLResolveInfo
+from graphql import GraphQLError, GraphQLResolveInfo
 
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, Surface, WarmQuery
@@ -117,9 +117,13 @@ def _result(run: QueryRun) -> dict[str, Any]:
 
 
 async def _columns_of(stored: Stored[WarmQuery], info: Info) -> dict[str, Any]:
-    known: tuple[Column, ...] | None = await info.context.columns.load(stored.value.lookup)
-    if known is None:
-        raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The engine cannot tell the columns now.")
+    """Return a query's columns; where they are not known, none and an error: null would take whole lists away."""
+    try:
+        known: tuple[Column, ...] = await info.context.columns.load(stored.value.lookup)
+    except WorkspaceError as error:
+        told = GraphQLError(error.detail, info.field_nodes, path=info.path.as_list(), original_error=error)
+        info.context.failures.append(told)
+        return {"columns": ()}
     return {"columns": known}
 
 

@@ -1,6 +1,6 @@
 """Executes one request: document, limits, fields."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import isawaitable
@@ -9,7 +9,7 @@ from types import CoroutineType
 from typing import Any, Final, TypeGuard
 
 from ariadne import load_schema_from_path, make_executable_schema
-from graphql import ExecutionResult, GraphQLSchema, OperationType, execute, get_operation_ast
+from graphql import ExecutionResult, GraphQLError, GraphQLSchema, OperationType, execute, get_operation_ast
 
 from shared.auth.principals import Principal
 from shared.catalog.snapshot import Catalog
@@ -117,7 +117,7 @@ class GraphQLService:
             is_awaitable=_is_coroutine,
         )
         result: ExecutionResult = await outcome if isawaitable(outcome) else outcome
-        return _answer(result)
+        return _answer(result, context.failures)
 
     async def context(self, principal: Principal, *, states: bool) -> GraphQLRequest:
         """Return what the resolvers of one request share; this is all that a request reads of the stores.
@@ -150,8 +150,8 @@ def _is_coroutine(value: Any) -> TypeGuard[Awaitable[Any]]:
     return type(value) is CoroutineType
 
 
-def _answer(result: ExecutionResult) -> GraphQLAnswer:
-    errors = [formatted(error) for error in result.errors or ()]
+def _answer(result: ExecutionResult, failures: Sequence[GraphQLError]) -> GraphQLAnswer:
+    errors = [formatted(error) for error in (*(result.errors or ()), *failures)]
     if result.data is None and all(not error["path"] for error in errors):
         return _refused(errors)
     return GraphQLAnswer({"data": result.data, **({"errors": errors} if errors else {})}, executed=True)

@@ -4,9 +4,9 @@ import asyncio
 import time
 from collections import OrderedDict
 
+from shared.catalog import kql_text
 from shared.catalog.models import ParameterType, WarmQuery
-from shared.errors import WorkspaceError
-from shared.warm_queries import kql_text
+from shared.errors import Kind, WorkspaceError
 from shared.warm_queries.ports import Column, EngineQuery, QueryEngine
 
 REMEMBERED = 1_000
@@ -15,6 +15,7 @@ PATIENCE_SECONDS = 4.0
 """How long somebody waits who can do without."""
 SILENT_SECONDS = 10.0
 """For how long an engine that did not tell in that time is not waited for."""
+SILENT = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The engine cannot tell the columns now.")
 _NO_ROWS = "let Telemetry = Telemetry | where 1 == 0;"
 # A value of each type that engines bind; what the query gives for it is not looked at.
 _SOME_VALUE = {
@@ -37,7 +38,7 @@ class QueryColumns:
     def __init__(self, engine: QueryEngine) -> None:
         self._engine = engine
         self._known: OrderedDict[tuple[object, ...], tuple[Column, ...]] = OrderedDict()
-        self._asking: dict[tuple[object, ...], asyncio.Task[tuple[Column, ...] | None]] = {}
+        self._asking: dict[tuple[object, ...], asyncio.Task[tuple[Column, ...] | WorkspaceError]] = {}
         self._silent_until = 0.0
 
     async def of(self, query: WarmQuery) -> tuple[Column, ...]:
@@ -58,7 +59,12 @@ class QueryColumns:
         return known
 
     async def known(self, query: WarmQuery) -> tuple[Column, ...] | None:
-        """Return the columns of a query, None while the engine does not tell them in a moment.
+        """Return the columns of a query, None where the engine does not tell them in a moment."""
+        told = await self.told(query)
+        return None if isinstance(told, WorkspaceError) else told
+
+    async def told(self, query: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
+        """Return the columns of a query, or why they are not known: what :meth:`of` raises, or a silent engine.
 
         It goes on being asked meanwhile; while it is silent, nobody else waits for it.
         """
@@ -66,7 +72,7 @@ class QueryColumns:
         if key in self._known:
             return self._known[key]
         if key not in self._asking:
-            self._asking[key] = asyncio.create_task(self._told(query))
+            self._asking[key] = asyncio.create_task(self._answered(query))
             self._asking[key].add_done_callback(lambda _: self._asking.pop(key, None))
         patience = 0.0 if time.monotonic() < self._silent_until else PATIENCE_SECONDS
         done, _ = await asyncio.wait({self._asking[key]}, timeout=patience)
@@ -74,13 +80,13 @@ class QueryColumns:
             return done.pop().result()
         if patience:
             self._silent_until = time.monotonic() + SILENT_SECONDS
-        return None
+        return SILENT
 
-    async def _told(self, query: WarmQuery) -> tuple[Column, ...] | None:
+    async def _answered(self, query: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
         try:
             return await self.of(query)
-        except WorkspaceError:
-            return None
+        except WorkspaceError as error:
+            return error
 
     async def _ask(self, query: WarmQuery) -> tuple[Column, ...]:
         kql_text.check_read_only(query.kql)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from shared.auth.principals import Principal
+from shared.catalog import kql_text
 from shared.catalog.apply import CatalogService
 from shared.catalog.diff import Change
 from shared.catalog.items import ItemKind, definition_of
@@ -17,7 +18,6 @@ from shared.catalog.snapshot import Stored
 from shared.conditions import UNCONDITIONAL, Condition
 from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.timestamps import now
-from shared.warm_queries import kql_text
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.etags import etag_of
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from shared.catalog import kql_text
 from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.parameters import literal
 from shared.catalog.snapshot import Catalog
 from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
 from shared.timestamps import now, rfc3339
-from shared.warm_queries import kql_text
 from shared.warm_queries.kept_runs import KeptRuns
 from shared.warm_queries.ports import EngineQuery, QueryEngine
 from shared.warm_queries.results import row_objects

@@ -3,6 +3,7 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from shared.settings import EMBEDDED_ENGINE
 from shared.wiring.provenance import ProvenanceServices
 
 if TYPE_CHECKING:
@@ -22,8 +23,16 @@ class QueryServices(ProvenanceServices):
         from shared.warm_queries.observed_engine import ObservedEngine
 
         configured = self.settings
-        engine = KustoEngine(configured.kusto_uri, configured.kusto_database, configured.managed_identity_client_id)
-        return ObservedEngine(engine)
+        uri, database = self._engine_uri(), configured.kusto_database
+        return ObservedEngine(KustoEngine(uri, database, configured.managed_identity_client_id))
+
+    def _engine_uri(self) -> str:
+        """Return the engine that is set, else the one that the data directory's host carries, else the default."""
+        configured = self.settings
+        noted = configured.data_dir / EMBEDDED_ENGINE
+        if "kusto_uri" in configured.model_fields_set or not noted.exists():
+            return configured.kusto_uri
+        return noted.read_text(encoding="utf-8")
 
     @cached_property
     def warm_queries(self) -> "WarmQueries":

@@ -68,10 +68,10 @@ def test_engine_failure_is_told_by_code_and_reason(failing: Service, status: int
 
 
 def test_columns_that_nobody_can_tell_are_an_error_of_the_field(failing: Service) -> None:
-    """While the engine is down the schema of a query is an error with a path, and says why."""
+    """While the engine is down the schema of a query has no columns and an error with a path that says why."""
     _Engine.status = 503
     body = failing.caller("viewer@t").post(ADDRESS, json={"query": COLUMNS}).json()
     [error] = body["errors"]
     assert error["path"] == ["query", "schema"]
     assert error["extensions"] == {"code": "INTERNAL_ERROR", "reason": "QUERY_ENGINE_UNAVAILABLE"}
-    assert body["data"] == {"query": None}
+    assert body["data"] == {"query": {"name": "Pump rig per minute", "schema": {"columns": []}}}

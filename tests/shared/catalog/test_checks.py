@@ -34,6 +34,17 @@ ADMIN = "approvedBy: admin@plant-a.example"
         ("name: Second", "name: Second, apiPath: a//b", "warmQueries[1].apiPath: must hold no empty"),
         ("name: Second", "name: Second, apiPath: a/../b", "warmQueries[1].apiPath: must hold no empty"),
         ("name: since", "name: device", "warmQueries[0].parameters[1].name: is already the name of another parameter"),
+        (
+            "kql: Telemetry | take 1",
+            "kql: .drop table Telemetry",
+            "23:55: warmQueries[1].kql: control commands are not run here; a query is expected (line 1, column 1 of",
+        ),
+        (
+            "kql: Telemetry | count",
+            "kql: |\n      Telemetry | count; // ;.x\n        .set T <| print 1",
+            "21:10: warmQueries[0].kql: control commands are not run here; a query is expected (line 2, column 3 of",
+        ),
+        ("kql: Telemetry | take 1", 'kql: " // nothing"', "23:55: warmQueries[1].kql: is empty"),
         ('default: ""', "default: 4", "20:56: warmQueries[0].parameters[0].default: text of"),
         ("type: datetime", "type: datetime, default: 2026-01-01", "parameters[1].default: an RFC 3339 date-time"),
         ("type: datetime", "type: long, default: 1.5", "parameters[1].default: a whole number of 64 bits"),

@@ -12,6 +12,9 @@ from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.backends.embedded.sqlite import Database
 from shared.catalog.apply import CatalogService
 from shared.commands.workspace import DONE, FAILED, REFUSED, main
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.warm_queries.columns import QueryColumns
+from shared.warm_queries.ports import EngineQuery, EngineResult
 from tests.shared.catalog.documents import PLANT
 from tests.shared.catalog.stores import workspace_id
 
@@ -38,10 +41,30 @@ class Keys:
         return Issued(f"oik_{len(self.issued)}")
 
 
+class Engine:
+    """Binds what does not say ``wher``, unless it is down."""
+
+    down = False
+
+    async def execute(self, query: EngineQuery) -> EngineResult:
+        """Bind a query."""
+        if self.down:
+            raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The query engine does not answer.")
+        if "wher " in query.text:
+            error = invalid("query", "'wher' is no operator", code="QUERY_INVALID")
+            error.members.update(line=2, column=3)
+            raise error
+        return EngineResult((), [], 1.0)
+
+    async def ping(self) -> None:
+        """Answer."""
+
+
 class Services:
     """What the command needs of the wiring, over files; made anew for each run as a new process would."""
 
-    def __init__(self, folder: Path, keys: Keys) -> None:
+    def __init__(self, folder: Path, keys: Keys, engine: Engine) -> None:
+        self.query_columns = QueryColumns(engine)
         self._database = Database(folder / "workspace.sqlite", SCHEMA)
         self._log = SqliteAuditLog(folder / "provenance.sqlite", workspace_id)
         self.catalog_service = CatalogService(SqliteCatalogStore(self._database), self._log)
@@ -60,16 +83,18 @@ class Desk:
     Attributes:
         folder: where they are.
         keys: what was issued.
+        engine: binds the queries.
     """
 
     folder: Path
     keys: Keys = field(default_factory=Keys)
+    engine: Engine = field(default_factory=Engine)
 
     def run(self, *arguments: str, text: str = PLANT) -> int:
         """Run the command on a document with this text."""
         file = self.folder / "w.yaml"
         file.write_text(text, encoding="utf-8")
-        return main([arguments[0], str(file), *arguments[1:]], lambda: Services(self.folder, self.keys))
+        return main([arguments[0], str(file), *arguments[1:]], lambda: Services(self.folder, self.keys, self.engine))
 
 
 @pytest.fixture
@@ -96,6 +121,30 @@ def test_problems_are_lines_on_standard_error(desk: Desk, capsys: pytest.Capture
             "23:41: warmQueries[1].surface: names no surface: gone",
         ]
     assert not (desk.folder / "workspace.sqlite").exists()
+
+
+def test_apply_refuses_what_the_engine_does_not_bind(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    """A query that the engine refuses is a problem at its place in the file, and nothing is applied."""
+    faulty = PLANT.replace("kql: Telemetry | count", "kql: |\n      Telemetry\n      | wher x")
+    assert desk.run("validate", text=faulty) == DONE
+    assert desk.run("apply", text=faulty) == REFUSED
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert [line.split(".yaml:")[1] for line in errors.splitlines()] == [
+        "21:10: warmQueries[0].kql: 'wher' is no operator (line 2, column 3 of the query)",
+    ]
+    assert desk.run("diff") == DONE
+    assert "0 added" not in capsys.readouterr().out
+
+
+def test_apply_goes_on_without_the_engine(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    """While the engine does not answer, queries are applied untried, and a warning says so."""
+    desk.engine.down = True
+    assert desk.run("apply") == DONE
+    output, errors = capsys.readouterr()
+    assert output.endswith("13 added, 0 changed, 0 removed, 0 kept\n")
+    assert errors.startswith("warning: the queries are applied without having been tried: ")
+    assert errors.endswith("(QUERY_ENGINE_UNAVAILABLE)\n")
 
 
 def test_diff_shows_and_apply_makes_the_changes(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ This is no parser; the engine is. It finds the place for our own statements, and
 import re
 from dataclasses import dataclass
 
-from shared.errors import invalid
+from shared.errors import WorkspaceError, invalid
 
 MAX_LENGTH = 65_536
 _OPAQUE = re.compile(
@@ -20,6 +20,7 @@ _OPAQUE = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_COMMAND = re.compile(r"(?:^|;)\s*\.")
 _DECLARE = re.compile(r"declare\s+query_parameters\s*\(")
 _OUTSIDE = (
     (re.compile(r"\b(?:database|cluster)\s*\("), "database() and cluster()"),
@@ -57,11 +58,12 @@ def check_read_only(kql: str) -> None:
     """
     if len(kql) > MAX_LENGTH:
         raise invalid("query", f"is longer than {MAX_LENGTH} characters")
-    statements = [statement.strip() for statement in blank(kql).split(";")]
-    if not any(statements):
+    text = blank(kql)
+    if not text.strip("; \t\r\n\f\v"):
         raise invalid("query", "is empty", code="QUERY_INVALID")
-    if any(statement.startswith(".") for statement in statements):
-        raise invalid("query", "control commands are not run here; a query is expected", code="QUERY_NOT_READ_ONLY")
+    if command := _COMMAND.search(text):
+        rule = "control commands are not run here; a query is expected"
+        raise _located(invalid("query", rule, code="QUERY_NOT_READ_ONLY"), text, command.end() - 1)
 
 
 def check_time_range_holds(kql: str) -> None:
@@ -84,8 +86,9 @@ def check_stays_inside(kql: str) -> None:
     """
     text = blank(kql)
     for pattern, what in _OUTSIDE:
-        if pattern.search(text):
-            raise invalid("kql", f"{what} reach beyond this workspace", code="QUERY_INVALID")
+        if found := pattern.search(text):
+            rule = f"{what} reach beyond this workspace"
+            raise _located(invalid("kql", rule, code="QUERY_INVALID"), text, found.start())
 
 
 def takes_window(kql: str) -> bool:
@@ -115,6 +118,12 @@ def compose(kql: str, declarations: str, statements: str) -> Composed:
 def blank(kql: str) -> str:
     """Return the text with strings and comments turned into spaces of the same length; a string keeps its quotes."""
     return _OPAQUE.sub(_blanked, kql)
+
+
+def _located(error: WorkspaceError, text: str, offset: int) -> WorkspaceError:
+    before = text[:offset]
+    error.members.update(line=before.count("\n") + 1, column=offset - before.rfind("\n"))
+    return error
 
 
 def _blanked(found: re.Match[str]) -> str:

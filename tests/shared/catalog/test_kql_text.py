@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.catalog.kql_text import blank, check_read_only, check_time_range_holds, compose
 from shared.errors import WorkspaceError
-from shared.warm_queries.kql_text import blank, check_read_only, check_time_range_holds, compose
 
 WINDOW = "let Telemetry = Telemetry | where Timestamp between (_oi_from .. _oi_to);"
 

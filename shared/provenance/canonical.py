@@ -9,10 +9,7 @@ import orjson
 import rfc8785
 
 from shared.errors import WorkspaceError, invalid
-from shared.provenance.hash_rule import SAFE_INTEGER, json_integer
-
-MAX_DEPTH: Final = 128
-"""Levels of nesting that every reader of a record is expected to manage."""
+from shared.provenance.hash_rule import MAX_DEPTH, SAFE_INTEGER, json_integer, too_deep
 
 STRICT: Final = (
     orjson.OPT_SORT_KEYS
@@ -31,16 +28,21 @@ def fast_jcs(value: Any) -> bytes:
 
     Raises:
         ValueError: what has no such form: integers beyond ±(2^53-1), NaN, infinity, lone surrogates, keys that are not
-            text. :func:`canonical_bytes` says where it stands.
-        RecursionError: nested too deeply to be walked.
+            text, more than :data:`MAX_DEPTH` levels. :func:`canonical_bytes` says where it stands.
     """
     try:
         text = orjson.dumps(value, None, STRICT)
     except TypeError:
-        return rfc8785.dumps(value)
+        return _by_the_reference(value)
     # Spelled out here, since every append comes this way: see _writes_alike.
     if plain((value,), MAX_DEPTH) and (text.isascii() or _ascii_keys((value,))):
         return text
+    return _by_the_reference(value)
+
+
+def _by_the_reference(value: Any) -> bytes:
+    if too_deep(value):
+        raise ValueError(f"is nested deeper than {MAX_DEPTH} levels")
     return rfc8785.dumps(value)
 
 
@@ -61,7 +63,7 @@ def canonical_value(value: Any, field: str) -> bytes:
     """Return the RFC 8785 bytes of any JSON value that a caller sent; as :func:`canonical_bytes`."""
     try:
         return orjson.dumps(value) if type(value) is str else fast_jcs(value)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise _refusal(value, field) or invalid(field or "body", str(error)) from None
 
 
@@ -90,12 +92,32 @@ def parsed_if_canonical(canonical: bytes) -> Any:
     return _parsed_by_the_rule(canonical)
 
 
+def record_form(text: bytes) -> bytes | None:
+    """Return the RFC 8785 bytes of the record that text is, in whatever form: what its ``Hash`` is taken over.
+
+    None for what is no record without its Hash, or has no such form: no JSON object in UTF-8, an empty one, a name that
+    stands twice, a Hash inside, a number that is not to be held exactly, a lone surrogate, or too many levels.
+    """
+    try:
+        value = json.loads(text.decode(), parse_int=json_integer, object_pairs_hook=_unique)
+        return _by_the_reference(value) if type(value) is dict and value and "Hash" not in value else None
+    except (ValueError, RecursionError):
+        return None
+
+
 def _parsed_by_the_rule(canonical: bytes) -> Any:
     try:
         value = json.loads(canonical, parse_int=json_integer)
-        return value if rfc8785.dumps(value) == canonical else None
+        return value if _by_the_reference(value) == canonical else None
     except (TypeError, ValueError, RecursionError):
         return None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return members
 
 
 def _sorted_json(value: Any) -> bytes:

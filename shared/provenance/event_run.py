@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import orjson
 
-from shared.provenance.canonical import LARGEST_PLAIN, MAX_DEPTH, SMALLEST_PLAIN, STRICT, plain
+from shared.provenance.canonical import LARGEST_PLAIN, SMALLEST_PLAIN, STRICT, plain
+from shared.provenance.hash_rule import MAX_DEPTH, is_time
 from shared.provenance.ports import PROJECTED, Row
 
 _OF_EVENTS: Final = 5
@@ -56,7 +57,9 @@ class EventRun:
                     or value["PreviousHash"] != last
                     or value["RecordID"] != f"{sequence:012d}"
                     or dumps(said := fields(value))[:-1] + _NO_MORE != projected
+                    or None in said
                     or said[0] < time
+                    or not (said[0] == time > "" or is_time(said[0]))
                     or dumps(value, None, STRICT) != canonical
                     or not canonical.isascii()
                     or not _plain_event(value)

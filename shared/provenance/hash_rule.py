@@ -2,13 +2,22 @@
 
 import hashlib
 from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
 from typing import Any, Final
 
 RECORD_ID_DIGITS: Final = 12
 LAST_SEQUENCE: Final = 10**RECORD_ID_DIGITS - 1
 SAFE_INTEGER: Final = 2**53 - 1
+MAX_DEPTH: Final = 128
+"""Levels of nesting of a record, itself included, that are written and read. Requests have up to 100 of them."""
 TIMES: Final = ("Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt")
 """Members that hold a record's own time; each kind of record has one of them."""
+ACTORS: Final = ("UserID", "AmendedBy", "ApprovedBy", "RejectedBy")
+_ALIKE: Final = ("ActionType", "EntityType", "EntityID", "ReasonCategory", "Status", "AmendmentID")
+_TIME_LENGTH: Final = len("2026-01-05T08:00:00.000000Z")
+_FIRST_WITH_EXPONENT: Final = 10**21
+"""RFC 8785 writes doubles from here on with an exponent."""
 
 
 def genesis_hash(workspace: str, target: str, scope_key: str = "") -> str:
@@ -39,6 +48,57 @@ def own_time(record: Mapping[str, Any]) -> str:
     return time if isinstance(time, str) else ""
 
 
+def projection(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what filters look at: actor and own time as ``UserID`` and ``Timestamp``, the rest by its own name."""
+    fields = {name: record[name] for name in _ALIKE if name in record}
+    for actor in ACTORS:
+        if actor in record:
+            fields["UserID"] = record[actor]
+            break
+    for time in TIMES:
+        if time in record:
+            fields["Timestamp"] = record[time]
+            break
+    return fields
+
+
+def no_text(here: str, fields: Mapping[str, Any]) -> str:
+    """Return the reason of a record, by its RecordID, that has no text in a filter field; empty when all are text."""
+    names = sorted(name for name, value in fields.items() if not isinstance(value, str))
+    return f"{here} has no text in its filter fields: {', '.join(names)}" if names else ""
+
+
+def is_time(text: str) -> bool:
+    """Tell whether text is an instant as records have it: RFC 3339 in UTC, six digits of a second, ``Z``."""
+    if len(text) != _TIME_LENGTH:
+        return False
+    try:
+        return datetime.fromisoformat(text[:-1]).isoformat(timespec="microseconds") + "Z" == text
+    except ValueError:
+        return False
+
+
+def untimed(here: str) -> str:
+    """Return the reason of a record, by its RecordID, whose time is none that the service writes."""
+    return f"{here} does not have a time of the form 2026-01-05T08:00:00.000000Z"
+
+
+def too_deep(value: Any) -> bool:
+    """Tell whether a JSON value is nested deeper than any record is; without recursion."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below.extend(item.values())
+            elif isinstance(item, list | tuple):
+                below.extend(item)
+        if not below:
+            return False
+        level = below
+    return any(isinstance(item, dict | list | tuple) for item in level)
+
+
 def earlier(here: str, before: int) -> str:
     """Return the reason of a record, by its RecordID, whose time goes back behind that of a sequence."""
     return f"{here} does not have a time as late as that of {record_id(before)}"
@@ -50,10 +110,15 @@ def digest(canonical: bytes) -> str:
 
 
 def json_integer(text: str) -> Any:
-    """Return the number that integer digits in canonical text stand for: a float beyond ±(2^53-1).
+    """Return the number that integer digits in a record stand for: beyond ±(2^53-1) the float that is written so.
 
     RFC 8785 writes doubles up to 1e21 without an exponent, so 1e20 stands there as an integer. Only floats can:
-    integers beyond ±(2^53-1) are refused on the way in. Pass this as ``parse_int`` to :func:`json.loads`.
+    integers beyond ±(2^53-1) are refused on the way in. Digits that no float is written with stay an integer, which has
+    no canonical form. Pass this as ``parse_int`` to :func:`json.loads`.
     """
     number = int(text)
-    return number if abs(number) <= SAFE_INTEGER else float(number)
+    if abs(number) <= SAFE_INTEGER or abs(number) >= _FIRST_WITH_EXPONENT:
+        return number
+    nearest = float(number)
+    # The shortest digits that lead to a float are those of its canonical form.
+    return nearest if Decimal(repr(nearest)) == number else number

@@ -1,13 +1,27 @@
 """Verifies exported records with the standard library, ``cryptography`` and ``rfc8785`` alone."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import rfc8785
 
-from shared.provenance.hash_rule import digest, earlier, genesis_hash, json_integer, own_time, record_id, sequence_of
+from shared.provenance.hash_rule import (
+    MAX_DEPTH,
+    digest,
+    earlier,
+    genesis_hash,
+    is_time,
+    json_integer,
+    no_text,
+    own_time,
+    projection,
+    record_id,
+    sequence_of,
+    too_deep,
+    untimed,
+)
 from shared.provenance.merkle import CompactRange
 from shared.provenance.notes import Checkpoint
 
@@ -16,8 +30,8 @@ class BrokenError(Exception):
     """The chain is broken.
 
     Args:
-        broken_at: RecordID of the first bad record, of the first missing one at the end, the second record's Hash on a
-            fork, or ``checkpoint``.
+        broken_at: RecordID of the place of the first bad record, of the first missing one at the end, the second
+            record's Hash on a fork, or ``checkpoint``.
         reason: in words.
     """
 
@@ -38,7 +52,7 @@ class _Seen:
         sequence: records seen.
         last_hash: Hash of the last one, the genesis hash at first.
         time: its own time.
-        claimed: which record claims each predecessor, and its Hash.
+        claimed: which place claims each predecessor, and its Hash.
     """
 
     last_hash: str
@@ -63,7 +77,7 @@ def load(text: str) -> list[dict[str, Any]]:
 
 
 def verify(
-    records: Iterable[Mapping[str, Any]],
+    records: Sequence[Mapping[str, Any]],
     workspace: str,
     target: str,
     scope_key: str = "",
@@ -91,44 +105,76 @@ def verify(
     return seen.sequence
 
 
-def _walked(records: Iterable[Mapping[str, Any]], seen: _Seen) -> Iterator[str]:
-    for record in records:
-        stored = record.get("Hash")
-        here = str(record.get("RecordID"))
-        if not isinstance(stored, str) or _recomputed(record, here) != stored:
-            raise BrokenError(here, f"the content of {here} does not have the digest that stands as its Hash")
-        _check_link(record, here, stored, seen)
-        seen.claimed[seen.last_hash] = (here, stored)
+def _walked(records: Sequence[Mapping[str, Any]], seen: _Seen) -> Iterator[str]:
+    for index, record in enumerate(records):
+        reason = _content_fault(record)
+        if not reason:
+            _check_fork(record, seen)
+            reason = _link_fault(record, seen) or _fields_fault(record, seen)
+        if reason:
+            raise BrokenError(_place(records, index, seen), reason)
+        stored = str(record["Hash"])
         seen.sequence += 1
+        seen.claimed[seen.last_hash] = (record_id(seen.sequence), stored)
         seen.last_hash = stored
         seen.time = own_time(record)
         yield stored
 
 
-def _recomputed(record: Mapping[str, Any], here: str) -> str:
+def _place(records: Sequence[Mapping[str, Any]], index: int, seen: _Seen) -> str:
+    """Return the RecordID of the place of a bad record, as far as an export shows it.
+
+    That is the one behind the last sound record, unless records are missing before the bad one: then it is the
+    RecordID that the bad one has.
+    """
+    expected, said = record_id(seen.sequence + 1), records[index].get("RecordID")
+    number = sequence_of(said)
+    if number is None or number <= seen.sequence or records[index].get("PreviousHash") == seen.last_hash:
+        return expected
+    missing = all(record.get("RecordID") != expected for record in records[index:])
+    return record_id(number) if missing else expected
+
+
+def _content_fault(record: Mapping[str, Any]) -> str:
+    """Return what is wrong with a record by itself, empty when its content has its digest."""
+    here = str(record.get("RecordID"))
     content = {name: value for name, value in record.items() if name != "Hash"}
+    if too_deep(content):
+        return f"{here} has no canonical form: it is nested deeper than {MAX_DEPTH} levels"
     try:
-        return digest(rfc8785.dumps(content))
+        recomputed = digest(rfc8785.dumps(content))
     except (ValueError, RecursionError) as error:
-        raise BrokenError(here, f"{here} has no canonical form: {error}") from None
+        return f"{here} has no canonical form: {error}"
+    if recomputed == record.get("Hash"):
+        return ""
+    return f"the content of {here} does not have the digest that stands as its Hash"
 
 
-def _check_link(record: Mapping[str, Any], here: str, stored: str, seen: _Seen) -> None:
-    expected = record_id(seen.sequence + 1)
-    claimed = str(record.get("PreviousHash"))
-    other, its_hash = seen.claimed.get(claimed, ("", stored))
+def _check_fork(record: Mapping[str, Any], seen: _Seen) -> None:
+    stored = str(record["Hash"])
+    other, its_hash = seen.claimed.get(str(record.get("PreviousHash")), ("", stored))
     if stored != its_hash:
         raise BrokenError(stored, f"fork: a second record claims the predecessor of {other}")
+
+
+def _link_fault(record: Mapping[str, Any], seen: _Seen) -> str:
+    """Return what is wrong with a record's place, empty when it follows the last one."""
+    here, expected = str(record.get("RecordID")), record_id(seen.sequence + 1)
     if here != expected:
         number = sequence_of(here)
-        if number is not None and number <= seen.sequence:
-            raise BrokenError(expected, f"{here} stands where {expected} belongs, a second time")
-        raise BrokenError(here, f"{here} stands where {expected} belongs")
-    if claimed != seen.last_hash:
+        again = number is not None and number <= seen.sequence
+        return f"{here} stands where {expected} belongs{', a second time' if again else ''}"
+    if record.get("PreviousHash") != seen.last_hash:
         before = record_id(seen.sequence) if seen.sequence else "the genesis hash of this workspace, target and scope"
-        raise BrokenError(here, f"{here} does not link to {before}")
-    if own_time(record) < seen.time:
-        raise BrokenError(here, earlier(here, seen.sequence))
+        return f"{here} does not link to {before}"
+    return ""
+
+
+def _fields_fault(record: Mapping[str, Any], seen: _Seen) -> str:
+    """Return what is wrong with what filters look at in a record, its own time above all."""
+    here, time = str(record.get("RecordID")), own_time(record)
+    mistimed = "" if is_time(time) else untimed(here)
+    return no_text(here, projection(record)) or mistimed or (earlier(here, seen.sequence) if time < seen.time else "")
 
 
 def _compare(tree: CompactRange, checkpoint: Checkpoint) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.provenance.hash_rule import record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters
-from shared.provenance.records import presentable, record_json
+from shared.provenance.records import presentable, record_json, stand_in
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1_000
@@ -115,10 +115,10 @@ async def answered(records: Sequence[ChainRecord], scanned: int, *, has_more: bo
     """Return records as an answer in which a damaged one does not keep the others from being read."""
 
     def shown() -> Answer:
-        presented = [presentable(record) for record in records]
-        replaced = zip(records, presented, strict=True)
-        damaged = [record_id(record.sequence) for record, given in replaced if given is not record]
-        return Answer(presented, scanned, has_more, damaged)
+        given = [presentable(record) for record in records]
+        pairs = list(zip(records, given, strict=True))
+        damaged = [record_id(record.sequence) for record, shown in pairs if shown is None]
+        return Answer([shown or stand_in(record) for record, shown in pairs], scanned, has_more, damaged)
 
     return await asyncio.to_thread(shown)
 

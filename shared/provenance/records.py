@@ -1,6 +1,5 @@
 """Audit records: what they are made of, how they are linked, and how they are read back."""
 
-import json
 import re
 import uuid
 from collections.abc import Iterable, Mapping
@@ -11,15 +10,17 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.canonical import canonical_bytes, canonical_value, reparsed
+from shared.provenance.canonical import STRICT, canonical_bytes, canonical_value, record_form, reparsed
 from shared.provenance.hash_rule import (
+    MAX_DEPTH,
     RECORD_ID_DIGITS,
     SAFE_INTEGER,
-    TIMES,
     digest,
     genesis_hash,
+    projection,
     record_id,
     sequence_of,
+    too_deep,
 )
 from shared.provenance.ports import ChainRecord
 
@@ -44,6 +45,7 @@ __all__ = [
     "record_json",
     "sealed",
     "sequence_of",
+    "stand_in",
 ]
 
 EVENT_FIELDS: Final = (
@@ -61,8 +63,6 @@ EVENT_FIELDS: Final = (
 MAX_RECORD_BYTES: Final = 1_500_000
 """Most canonical bytes of one record; base64 of them, too, fits a Cosmos item of 2 MB."""
 
-_ACTORS: Final = ("UserID", "AmendedBy", "ApprovedBy", "RejectedBy")
-_ALIKE: Final = ("ActionType", "EntityType", "EntityID", "ReasonCategory", "Status", "AmendmentID")
 _OF_EVENTS: Final = ("ActionType", "EntityType", "EntityID")
 _BREAKS_JSON: Final = re.compile(r"[^ !#-\[\]-~]")
 _LINKS: Final = ("PreviousHash", "RecordID")
@@ -166,20 +166,6 @@ def event_record(sequence: int, timestamp: str, user_id: str, event: Mapping[str
     return {"RecordID": record_id(sequence), "Timestamp": timestamp, "UserID": user_id, **_event_members(event)}
 
 
-def projection(record: Mapping[str, Any]) -> dict[str, str]:
-    """Return what filters look at: actor and own time as ``UserID`` and ``Timestamp``, the rest by its own name."""
-    fields = {name: record[name] for name in _ALIKE if name in record}
-    for actor in _ACTORS:
-        if actor in record:
-            fields["UserID"] = record[actor]
-            break
-    for time in TIMES:
-        if time in record:
-            fields["Timestamp"] = record[time]
-            break
-    return fields
-
-
 def damaged(sequence: int) -> WorkspaceError:
     """Return the error of what needs a record that somebody damaged in the store."""
     detail = f"Record {record_id(sequence)} is damaged in the store; verify the chain."
@@ -198,40 +184,39 @@ def record_json(record: ChainRecord) -> bytes:
     return b'%b,"Hash":"%b"}' % (record.canonical[:-1], record.hash.encode())
 
 
-def presentable(record: ChainRecord) -> ChainRecord:
-    """Return a record that can be shown: itself, or a stand-in when somebody left no record in its place.
+def presentable(record: ChainRecord) -> ChainRecord | None:
+    """Return a record that every reader sees alike, None when somebody left none in its place.
 
-    The stand-in has ``Damaged`` true, the place, the stored Hash, and what stands there as text; no digest fits it.
+    What is a record in another form than the canonical one, is given in that: it has the same values.
     """
-    if _is_object(record.canonical) and not _BREAKS_JSON.search(record.hash):
+    if _BREAKS_JSON.search(record.hash):
+        return None
+    if _reads_alike(record.canonical):
         return record
+    form = record_form(record.canonical)
+    return None if form is None else record._replace(canonical=form)
+
+
+def stand_in(record: ChainRecord) -> ChainRecord:
+    """Return what is shown in the place of what is not :func:`presentable`.
+
+    It has ``Damaged`` true, the place, the stored Hash, and what stands there as text; no digest fits it.
+    """
     content = record.canonical.decode("utf-8", "replace")
-    stand_in = {"Content": content, "Damaged": True, "RecordID": record_id(record.sequence)}
-    return record._replace(canonical=orjson.dumps(stand_in), hash=_BREAKS_JSON.sub("?", record.hash))
+    members = {"Content": content, "Damaged": True, "RecordID": record_id(record.sequence)}
+    return record._replace(canonical=orjson.dumps(members), hash=_BREAKS_JSON.sub("?", record.hash))
 
 
-def _is_object(text: bytes) -> bool:
-    """Tell whether text is a JSON object that stays one with a Hash put behind its members: no name is there twice."""
+def _reads_alike(text: bytes) -> bool:
+    """Tell quickly whether text is a record that every reader sees alike; some that are need a closer look."""
     try:
         value = orjson.loads(text)
-        if type(value) is not dict or "Hash" in value or not text.endswith(b"}"):
+        # What orjson writes has each name once, and no integer that is not safe.
+        if type(value) is not dict or not value or "Hash" in value or orjson.dumps(value, None, STRICT) != text:
             return False
-        # What orjson writes has each name once.
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS) == text or _names_once(text)
-    except (TypeError, ValueError, RecursionError):
-        # No JSON, or nested deeper than readers manage.
+    except (TypeError, ValueError):
         return False
-
-
-def _names_once(text: bytes) -> bool:
-    twice = False
-
-    def names(pairs: list[tuple[str, Any]]) -> None:
-        nonlocal twice
-        twice = twice or len({name for name, _ in pairs}) < len(pairs)
-
-    json.loads(text, object_pairs_hook=names)
-    return not twice
+    return text.count(b"{") + text.count(b"[") <= MAX_DEPTH or not too_deep(value)
 
 
 def first_fault(records: Iterable[Mapping[str, Any]], genesis: str) -> str | None:

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from shared.errors import Kind, WorkspaceError
 from shared.logs import fields, logger
-from shared.provenance.canonical import parsed_if_canonical
+from shared.provenance.canonical import parsed_if_canonical, record_form
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.far_end import BOTH_ENDS, Apart, walk_to
 from shared.provenance.hash_rule import digest, genesis_hash, record_id
 from shared.provenance.heads import stray_fault, time_fault
 from shared.provenance.notes import Checkpoint, NoteError
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, OddPlaces, StoredCheckpoint, Tip
-from shared.provenance.records import opened
+from shared.provenance.records import opened, presentable, stand_in
 from shared.provenance.walk import Fault, Walk, claims_of, fork_at
 
 _LOG = logger("verification")
@@ -37,7 +37,7 @@ class Verdict:
         broken_at: the first bad link: a RecordID, a record's Hash on a fork, or the blob name of a checkpoint.
         valid: whether the named record has its digest; None when none is named.
         record: the named record.
-        recomputed_hash: its digest.
+        recomputed_hash: digest of its canonical form; None also for what has no such form.
     """
 
     chain_valid: bool
@@ -222,18 +222,20 @@ def _checkpoint_fault(
 def _verdict(fault: Fault | None, record: ChainRecord | None, *, empty: bool, forked: bool, count: int) -> Verdict:
     reason = fault.reason if fault else "nothing to check" if empty else f"{count} records, all sound"
     verdict = Verdict(fault is None, empty, forked, reason, fault.broken_at if fault else None)
-    if record is None:
-        return verdict
-    recomputed = digest(record.canonical)
+    return verdict if record is None else with_record(verdict, record)
+
+
+def with_record(verdict: Verdict, record: ChainRecord) -> Verdict:
+    """Return the verdict on a chain with that on a named record, whose Hash must be the digest of its canonical form.
+
+    The record is given as queries show it: where they show a stand-in, there is no such form.
+    """
+    form = record_form(record.canonical)
+    recomputed = None if form is None else digest(form)
     valid = recomputed == record.hash
-    if fault is None and not valid:
+    reason = verdict.reason
+    if verdict.chain_valid and not valid:
         reason = f"{record_id(record.sequence)} does not have the digest that is stored as its Hash"
-    return replace(verdict, reason=reason, valid=valid, record=_shown(record), recomputed_hash=recomputed)
-
-
-def _shown(record: ChainRecord) -> Mapping[str, Any]:
-    """Return a record even when somebody left no JSON of it."""
-    try:
-        return opened(record.canonical, record.hash)
-    except (ValueError, TypeError):
-        return {"RecordID": record_id(record.sequence), "Hash": record.hash}
+    shown = presentable(record) or stand_in(record)
+    given = opened(shown.canonical, shown.hash)
+    return replace(verdict, reason=reason, valid=valid, record=given, recomputed_hash=recomputed)

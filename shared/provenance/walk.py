@@ -6,12 +6,11 @@ from typing import Any
 
 import orjson
 
-from shared.provenance.canonical import parsed_if_canonical
+from shared.provenance.canonical import parsed_if_canonical, record_form
 from shared.provenance.event_run import EventRun
-from shared.provenance.hash_rule import digest, earlier, own_time, record_id
+from shared.provenance.hash_rule import digest, earlier, is_time, no_text, own_time, projection, record_id, untimed
 from shared.provenance.merkle import CompactRange
 from shared.provenance.ports import PROJECTED, ChainRecord, Row
-from shared.provenance.records import projection
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +101,7 @@ class Walk:
             and digest(record.canonical) == record.hash
             and projection(value) == record.projection
             and own_time(value) >= self.time
+            and is_time(own_time(value))
             and "Hash" not in value
         )
 
@@ -118,9 +118,10 @@ class Walk:
 
     def _fault(self, record: ChainRecord, value: Any) -> Fault:
         here = record_id(record.sequence)
-        if digest(record.canonical) != record.hash:
+        form = record_form(record.canonical)
+        if digest(record.canonical) != record.hash and (form is None or digest(form) != record.hash):
             return Fault(here, f"the content of {here} does not have the digest that is stored as its Hash")
-        if type(value) is not dict or "Hash" in value:
+        if type(value) is not dict or form != record.canonical:
             return Fault(here, f"{here} is not stored in its canonical form")
         if value.get("PreviousHash") == self.last_hash and record.sequence == self.sequence + 1:
             return self._misstated(record, value, here)
@@ -144,9 +145,10 @@ class Walk:
             return Fault(here, stands_for(value.get("RecordID"), here))
         stored, said = record.projection, projection(value)
         differing = sorted(name for name in stored.keys() | said.keys() if stored.get(name) != said.get(name))
-        if not differing:
-            return Fault(here, earlier(here, self.sequence))
-        return Fault(here, f"the filter fields of {here} differ from its content: {', '.join(differing)}")
+        if differing:
+            return Fault(here, f"the filter fields of {here} differ from its content: {', '.join(differing)}")
+        mistimed = earlier(here, self.sequence) if is_time(own_time(value)) else untimed(here)
+        return Fault(here, no_text(here, said) or mistimed)
 
 
 def stands_for(said: object, here: str) -> str:
@@ -163,7 +165,7 @@ def time_of(record: ChainRecord) -> str:
 def rows_of(records: Iterable[ChainRecord]) -> Iterable[Row]:
     """Give records as rows."""
     for record in records:
-        fields = orjson.dumps(tuple(map(record.projection.get, PROJECTED)), default=_no_text)
+        fields = orjson.dumps(tuple(map(record.projection.get, PROJECTED)), default=_no_value)
         yield (record.sequence, record.canonical, record.hash, fields)
 
 
@@ -203,5 +205,5 @@ def _fields_of(array: bytes) -> dict[str, str]:
     return {name: value for name, value in zip(PROJECTED, values, strict=True) if value is not None}
 
 
-def _no_text(_: object) -> int:
+def _no_value(_: object) -> int:
     return 0

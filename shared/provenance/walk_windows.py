@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
+from shared.provenance.hash_rule import is_time
 from shared.provenance.ports import ChainKey, ChainStore
 from shared.provenance.walk import Walk, time_of
 from shared.provenance.walking import walk_on
@@ -103,6 +104,8 @@ async def answered(store: ChainStore, asked: Question) -> Answer:
     if not page.records:
         return Answer()
     before, since = page.records[0].hash, time_of(page.records[0])
+    if not is_time(since):
+        return Answer()
     walk = Walk(before, asked.leaves, sequence=asked.first - 1, time=since)
     while walk.sequence < asked.last and walk.fault is None and walk.fork is None:
         here = walk.sequence

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rfc8785
 
 from shared.provenance.canonical import fast_jcs
 from shared.provenance.far_end import BOTH_ENDS
@@ -60,7 +61,8 @@ def reseal(first: int, change: Callable[[dict[str, Any]], None], *, last: int = 
 
 def put(connection: sqlite3.Connection, sequence: int, value: dict[str, Any], canonical: bytes | None = None) -> str:
     """Replace a row by a record that is sound in itself."""
-    text = canonical or fast_jcs(value)
+    # Deeper than the service writes, too.
+    text = canonical or rfc8785.dumps(value)
     fields = fields_of(value)
     columns = ", ".join(f"{name} = ?" for name in ("canonical", "hash", *fields))
     values = (text, digest(text), *fields.values(), sequence)
@@ -68,11 +70,23 @@ def put(connection: sqlite3.Connection, sequence: int, value: dict[str, Any], ca
     return digest(text)
 
 
-def swap(connection: sqlite3.Connection) -> None:
+def swap(one: int, other: int) -> Tampering:
     """Exchange two records' places."""
-    connection.execute(f"UPDATE records SET sequence = 99 WHERE chain = {CHAIN} AND sequence = 4")
-    connection.execute(f"UPDATE records SET sequence = 4 WHERE chain = {CHAIN} AND sequence = 5")
-    connection.execute(f"UPDATE records SET sequence = 5 WHERE chain = {CHAIN} AND sequence = 99")
+    moves = ((one, 99), (other, one), (99, other))
+    return sql(*(f"UPDATE records SET sequence = {to} WHERE chain = @ AND sequence = {place}" for place, to in moves))
+
+
+def nested(depth: int) -> Callable[[dict[str, Any]], None]:
+    """Return the change of a record into one of so many levels."""
+    state: Any = {}
+    for _ in range(depth - 2):
+        state = [state]
+    return lambda value: value.update(AfterState={"n": state} if depth > 2 else state)
+
+
+def mended(first: int, name: str, value: Any) -> Tampering:
+    """Return the change of a member to what is no text, hashes and filter fields mended."""
+    return reseal(first, lambda record: record.update({name: value}))
 
 
 def copy_over(source: str, sequence: int) -> Tampering:
@@ -139,7 +153,33 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
         "000000000007 is missing",
     ),
     "all deleted but the head": (sql("DELETE FROM records WHERE chain = @"), record_id(1), "000000000001 is missing"),
-    "swapped": (swap, record_id(4), "000000000005 stands where 000000000004 belongs"),
+    "swapped": (swap(4, 5), record_id(4), "000000000005 stands where 000000000004 belongs"),
+    "swapped far apart": (swap(5, 8), record_id(5), "000000000008 stands where 000000000005 belongs"),
+    "another RecordID": (
+        reseal(5, lambda value: value.update(RecordID=record_id(6)), last=5, head=False),
+        record_id(5),
+        "000000000006 stands where 000000000005 belongs",
+    ),
+    "another RecordID, all mended": (
+        reseal(5, lambda value: value.update(RecordID=record_id(8))),
+        record_id(5),
+        "000000000008 stands where 000000000005 belongs",
+    ),
+    "no RecordID": (
+        reseal(5, lambda value: value.update(RecordID="five")),
+        record_id(5),
+        "five stands where 000000000005 belongs",
+    ),
+    "an actor that is null": (
+        mended(5, "UserID", None),
+        record_id(5),
+        "000000000005 has no text in its filter fields: UserID",
+    ),
+    "a type that is null, of the last": (
+        mended(9, "EntityType", None),
+        record_id(9),
+        "000000000009 has no text in its filter fields: EntityType",
+    ),
     "duplicated": (
         copy_over("chain = @ AND sequence = 5", 6),
         record_id(6),
@@ -176,6 +216,31 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
         record_id(6),
         "000000000006 does not have a time as late as that of 000000000005",
     ),
+    **{
+        f"a time of the form {time!r} at {place}": (
+            mended(place, "Timestamp", time),
+            record_id(place),
+            f"{record_id(place)} does not have a time of the form 2026-01-05T08:00:00.000000Z",
+        )
+        for place, time in (
+            (9, "zzzz"),
+            (9, "2999-01-01T00:00:00Z"),
+            (9, "2999-W01-1T00:00:00.000000Z"),
+            (9, "2999-02-30T00:00:00.000000Z"),
+            (9, "2999-01-01T00:00:00,000000Z"),
+            (9, "2999-01-01t00:00:00.000000z"),
+            (5, "2999-01-01T00:00:00.000000+00:00Z"),
+            (1, ""),
+        )
+    },
+    **{
+        f"{levels} levels at {place}": (
+            reseal(place, nested(levels)),
+            record_id(place),
+            "not stored in its canonical form",
+        )
+        for place, levels in ((5, 129), (9, 130), (9, 254), (9, 255), (9, 256), (9, 300), (9, 900))
+    },
     "last rewritten": (
         reseal(9, lambda value: value.update(UserID="nobody"), head=False),
         record_id(9),
@@ -317,7 +382,7 @@ async def test_the_offline_verifier_finds_what_shows_in_an_export(
     await plant.checkpoints.make(PLATFORM)
     tampering, broken_at, _ = MATRIX[name]
     plant.tamper(tampering)
-    broken_at = {"last rewritten": "checkpoint", "swapped": record_id(5)}.get(name, broken_at)
+    broken_at = {"last rewritten": "checkpoint"}.get(name, broken_at)
     assert (await offline(plant)) == 1
     assert f"broken at {broken_at}:" in capsys.readouterr().out
 

@@ -1,0 +1,142 @@
+"""Whatever stands in a record's place: the walk, what is shown, a named verification and the offline verifier agree."""
+
+import json
+from typing import Any
+
+import pytest
+import rfc8785
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from shared.provenance.canonical import record_form
+from shared.provenance.hash_rule import MAX_DEPTH, digest, genesis_hash, projection, record_id
+from shared.provenance.offline import BrokenError, load, verify
+from shared.provenance.ports import ChainRecord
+from shared.provenance.records import event_draft, presentable, record_json, sealed, stand_in
+from shared.provenance.verification import Verdict, with_record
+from shared.provenance.walk import Walk, rows_of
+from shared.strict_json import MAX_DEPTH as MOST_OF_A_REQUEST
+
+GENESIS = genesis_hash("plant-a", "PlatformConfig")
+AT = "2026-01-05T08:00:00.000000Z"
+SOUND = Verdict(chain_valid=True, empty=False, fork_detected=False, reason="")
+FIRST = sealed(event_draft("u", {"ActionType": "A", "EntityType": "T", "EntityID": "1"}), 1, AT, GENESIS, "a")
+REST = f'"PreviousHash":"{FIRST.hash}","RecordID":"{record_id(2)}","Timestamp":"{AT}","UserID":"u"'
+
+
+def second(state: str, *, before: str = "", behind: str = "") -> bytes:
+    """Return the text of a record that follows the first, with a member written as somebody likes."""
+    return f'{before}{{"AfterState":{state},{REST}}}{behind}'.encode("utf-8", "surrogatepass")
+
+
+def levels(count: int) -> bytes:
+    """Return the text of a record of so many levels."""
+    return second("[" * (count - 1) + "]" * (count - 1))
+
+
+NUMBERS = ["1E2", "-0", "-0.0", "1.0", "1e400", "NaN", "9007199254740993", "9007199254740992", "1" + "0" * 20,
+           "1" + "0" * 21, "1" + "0" * 400, "9" * 5_000, "0.10000000000000000555", "1e21", "5e-324"]  # fmt: skip
+FORMS = {
+    **{f"the number {number[:30]}": second(number) for number in NUMBERS},
+    **{f"{count} levels": levels(count) for count in (99, 127, 128, 129, 130, 253, 254, 255, 256, 300, 900, 50_000)},
+    "a name twice": second('1,"AfterState":1'),
+    "a name twice, spelled otherwise": second('1,"After\\u0053tate":1'),
+    "a name twice below": second('{"a":1,"a":1}'),
+    "a Hash inside": second('1,"Hash":"x"'),
+    "a list": second("1", before="[", behind="]"),
+    "a mark before": second("1", before="\ufeff"),
+    "a blank before": second("1", before=" "),
+    "a line behind": second("1", behind="\n"),
+    "a blank within": second(" 1"),
+    "half a character": second('"\\ud800"'),
+    "half a character as bytes": second('"\ud800"'),
+    "bytes that are no text": second("1") + b"\xff",
+    "two octets a character": second("1").decode().encode("utf-16"),
+    "an escape": second('"\\u0041"'),
+    "another order": f'{{{REST},"AfterState":1}}'.encode(),
+    "order by UTF-16": second('{"\U0001f600":1,"\ufb33":2}'),
+    "order by code points": second('{"\ufb33":2,"\U0001f600":1}'),
+    "an empty object": b"{}",
+    "nothing": b"",
+}
+TEXT = st.text(st.characters(codec="utf-8"), max_size=4)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=5,
+)
+WRITTEN = st.sampled_from(
+    (
+        json.dumps,
+        lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":")),
+        lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True),
+        lambda value: json.dumps(value, indent=1),
+    )
+)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_all_readers_agree(name: str) -> None:
+    """No form of a record is sound to one reader and none to another; with either digest as its Hash."""
+    for hashed in hashes_of(FORMS[name]):
+        agree(FORMS[name], hashed)
+
+
+@given(VALUES, WRITTEN, st.integers(0, 140))
+@example(1e16, json.dumps, 0)
+def test_all_readers_agree_on_anything(value: Any, written: Any, depth: int) -> None:
+    """As above, for any value written in any way at any depth."""
+    text = second("[" * depth + written(value) + "]" * depth)
+    for hashed in hashes_of(text):
+        agree(text, hashed)
+
+
+def hashes_of(text: bytes) -> set[str]:
+    """Return the Hashes that a forger may give a text: of its bytes, and of the record that it is."""
+    return {digest(text), digest(record_form(text) or b"")}
+
+
+def agree(text: bytes, hashed: str) -> None:
+    """Hold what each reader finds against what the rule says."""
+    form = record_form(text)
+    walked, verdict, shown = readings(text, hashed)
+    # The rule: a record is sound when it stands there in its canonical form, with the digest of that.
+    assert walked == (form == text and digest(text) == hashed)
+    assert verdict.valid == (form is not None and digest(form) == hashed)
+    assert verdict.recomputed_hash == (None if form is None else digest(form))
+    # An export has values, not the form that they are stored in.
+    assert offline(shown) == verdict.valid
+    given = json.loads(shown)[1]
+    assert ("Damaged" in given) == (form is None)
+    assert verdict.record == load(shown)[1]
+    content = {member: value for member, value in load(shown)[1].items() if member != "Hash"}
+    assert (digest(rfc8785.dumps(content)) == hashed) == verdict.valid
+
+
+def readings(text: bytes, hashed: str) -> tuple[bool, Verdict, str]:
+    """Return whether the walk finds a chain of two sound, the verdict on the second, and the export of both."""
+    try:
+        fields = projection(json.loads(text))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        fields = {}
+    record = ChainRecord(2, text, hashed, "b", fields)
+    walk = Walk(GENESIS)
+    walk.over(rows_of([FIRST, record]))
+    shown = [presentable(one) or stand_in(one) for one in (FIRST, record)]
+    export = b"[%b]" % b",".join(map(record_json, shown))
+    return walk.fault is None and walk.sequence == 2, with_record(SOUND, record), export.decode()
+
+
+def offline(export: str) -> bool:
+    """Tell whether the offline verifier finds an export sound."""
+    try:
+        return verify(load(export), "plant-a", "PlatformConfig") == 2
+    except BrokenError as error:
+        if error.broken_at != record_id(2):
+            raise
+        return False
+
+
+def test_requests_are_no_deeper_than_records() -> None:
+    """Whatever a request says becomes a record that every reader takes, with room for what is put around it."""
+    assert MOST_OF_A_REQUEST < MAX_DEPTH

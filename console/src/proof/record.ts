@@ -6,11 +6,29 @@ import { sha256, toHex, utf8 } from "./bytes.ts";
 export type JsonObject = { readonly [name: string]: unknown };
 
 const ID_DIGITS = 12;
+const MAX_DEPTH = 128;
 
-/** Returns the RFC 8785 text of a record without its `Hash`: what is hashed. */
+/**
+ * Returns the RFC 8785 text of a record without its `Hash`: what is hashed.
+ *
+ * @throws RangeError: it is nested deeper than any record of a chain.
+ */
 export function canonicalText(record: JsonObject): string {
   const { Hash: _, ...hashed } = record;
+  if (tooDeep(hashed)) throw new RangeError(`A record has at most ${MAX_DEPTH} levels.`);
   return canonicalize(hashed) ?? "";
+}
+
+function tooDeep(record: JsonObject): boolean {
+  let level: readonly unknown[] = [record];
+  for (let depth = 0; depth < MAX_DEPTH; depth += 1) {
+    level = level.filter(isNested).flatMap((value) => Object.values(value));
+  }
+  return level.some(isNested);
+}
+
+function isNested(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }
 
 /** Returns the `Hash` that a record's content has: lowercase hexadecimal SHA-256 of its canonical text. */

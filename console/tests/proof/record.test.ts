@@ -29,6 +29,14 @@ describe("canonical text", () => {
     }
   });
 
+  it("refuses more levels than records have, as the service does", () => {
+    const levels = (count: number): unknown => JSON.parse("[".repeat(count) + "]".repeat(count));
+    expect(canonicalText({ a: levels(127) })).toContain("[[");
+    for (const count of [128, 254, 900]) {
+      expect(() => canonicalText({ a: levels(count) })).toThrow(RangeError);
+    }
+  });
+
   it("refuses text that is no Unicode", () => {
     expect(() => canonicalText({ a: "\ud800" })).toThrow();
     expect(() => canonicalText({ "\udfff": 1 })).toThrow();

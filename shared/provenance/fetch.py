@@ -1,4 +1,4 @@
-"""Pages a chain out of a running service into one export, with the standard library alone."""
+"""Pages a chain out of a running service into one export, and keeps its newest checkpoint; standard library alone."""
 
 import http.client
 import json
@@ -7,6 +7,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,12 +18,49 @@ PAGE: Final = 1_000
 TIMEOUT_SECONDS: Final = 120
 
 
+_NO_NOTE: Final = {
+    HTTPStatus.NOT_FOUND: "the service has no signed checkpoint of the chain yet",
+    HTTPStatus.CONFLICT: "the service does not trust its newest checkpoint of the chain",
+}
+_NOTE_LINES: Final = 3
+
+
 class FetchError(Exception):
-    """The service did not give the chain; the text says why."""
+    """The service did not give the chain; the text says why.
+
+    Args:
+        reason: in words.
+        status: that the service answered with, 0 when that is not it.
+    """
+
+    def __init__(self, reason: str, status: int = 0) -> None:
+        super().__init__(reason)
+        self.status = status
 
 
-def fetch(url: str, token: str, target: str, scope_key: str, out: Path) -> int:
-    """Write a chain into one file, oldest first, and return how many records it has.
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What came of it.
+
+    Attributes:
+        count: records in the export.
+        checkpoint: in words, which checkpoint is kept beside it.
+    """
+
+    count: int
+    checkpoint: str
+
+
+def beside(export: Path) -> Path:
+    """Return where the newest signed checkpoint of an exported chain is kept."""
+    return export.with_name(f"{export.name}.checkpoint")
+
+
+def fetch(url: str, token: str, target: str, scope_key: str, out: Path) -> Fetched:
+    """Write a chain into one file, oldest first, and its newest signed checkpoint into the file beside it.
+
+    The checkpoint is asked for first, so that the records cover it. One that is kept there from before stays when the
+    service gives none, or one of fewer records: whoever cut the chain may have cut the checkpoints, too.
 
     Args:
         url: of the service.
@@ -36,6 +75,7 @@ def fetch(url: str, token: str, target: str, scope_key: str, out: Path) -> int:
     if not (token.isascii() and token.isprintable()):
         # Said here: an error of the HTTP library would show it.
         raise FetchError("the token has characters that no token has")
+    note, why_none = _note(url, token, _chain(target, scope_key))
     count = 0
     draft = out.with_name(f"{out.name}.part")
     with draft.open("w", encoding="utf-8") as file:
@@ -46,7 +86,45 @@ def fetch(url: str, token: str, target: str, scope_key: str, out: Path) -> int:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(out)
-    return count
+    return Fetched(count, _kept(note, why_none, beside(out)))
+
+
+def _chain(target: str, scope_key: str) -> dict[str, Any]:
+    return {"target": target} | ({"scopeKey": scope_key} if scope_key else {})
+
+
+def _note(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
+    """Return the newest signed note of a chain, or why there is none."""
+    try:
+        reply, _ = _ask(url, token, "checkpoint", chain)
+    except FetchError as error:
+        if error.status in _NO_NOTE:
+            return "", _NO_NOTE[HTTPStatus(error.status)]
+        raise
+    note = reply.get("signedNote") if isinstance(reply, dict) else None
+    if not isinstance(note, str) or not _size(note):
+        raise FetchError("the service answered something else than a checkpoint")
+    return note, ""
+
+
+def _kept(note: str, why_none: str, path: Path) -> str:
+    """Keep a note, unless the one that is there says more about the same chain, and tell which is kept."""
+    before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    if not note:
+        return f"{why_none}; {f'the one from before stays in {path}' if before else 'none is kept'}"
+    if before.partition("\n")[0] == note.partition("\n")[0] and _size(before) > _size(note):
+        return f"the service gives a checkpoint of {_size(note)} records; the one of {_size(before)} stays in {path}"
+    draft = path.with_name(f"{path.name}.part")
+    draft.write_text(note, encoding="utf-8", newline="")
+    draft.replace(path)
+    return f"checkpoint of {_size(note)} records in {path}"
+
+
+def _size(note: str) -> int:
+    """Return how many records a note says it covers, 0 when it is no checkpoint; nothing is believed of it here."""
+    lines = note.split("\n")
+    said = lines[1] if len(lines) > _NOTE_LINES else ""
+    return int(said) if said.isascii() and said.isdigit() and len(said) <= len(str(LAST_SEQUENCE)) else 0
 
 
 def _records(url: str, token: str, target: str, scope_key: str) -> Iterator[Any]:
@@ -55,7 +133,7 @@ def _records(url: str, token: str, target: str, scope_key: str) -> Iterator[Any]
     Where a window ends is counted here, never read from a record: somebody may have put any RecordID into one, and it
     is the verifier who is to find that. Each round moves on, or halves the window, or ends.
     """
-    chain = {"target": target} | ({"scopeKey": scope_key} if scope_key else {})
+    chain = _chain(target, scope_key)
     first, width = 1, PAGE
     while first <= LAST_SEQUENCE:
         page, more = _get(url, token, {**chain, "fromSequence": first, "toSequence": first + width - 1, "limit": PAGE})
@@ -78,7 +156,15 @@ def _records(url: str, token: str, target: str, scope_key: str) -> Iterator[Any]
 
 def _get(url: str, token: str, query: dict[str, Any]) -> tuple[list[Any], bool]:
     """Return the records of a page, newest first, and whether there are more in its window."""
-    address = f"{url.rstrip('/')}/oi-api/provenance/events/query?{urllib.parse.urlencode(query)}"
+    page, more = _ask(url, token, "events/query", query)
+    if not isinstance(page, list) or more not in {"true", "false"}:
+        raise FetchError("the service answered something else than records")
+    return page, more == "true"
+
+
+def _ask(url: str, token: str, path: str, query: dict[str, Any]) -> tuple[Any, str]:
+    """Return what a provenance route answers, and what it says about more of it."""
+    address = f"{url.rstrip('/')}/oi-api/provenance/{path}?{urllib.parse.urlencode(query)}"
     if urllib.parse.urlsplit(address).scheme not in {"http", "https"}:
         raise FetchError("the address of the service must start with https:// or http://")
     try:
@@ -86,12 +172,9 @@ def _get(url: str, token: str, query: dict[str, Any]) -> tuple[list[Any], bool]:
         request = urllib.request.Request(address)  # noqa: S310  checked above
         request.add_unredirected_header("Authorization", f"Bearer {token}")
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as reply:  # noqa: S310  checked above
-            page = json.loads(reply.read(), parse_int=json_integer)
-            more = reply.headers.get("x-provenance-has-more")
+            body = json.loads(reply.read(), parse_int=json_integer)
+            return body, reply.headers.get("x-provenance-has-more", "")
     except urllib.error.HTTPError as error:
-        raise FetchError(f"the service answered {error.code}") from None
+        raise FetchError(f"the service answered {error.code}", error.code) from None
     except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
         raise FetchError(f"the service cannot be read: {error}") from None
-    if not isinstance(page, list) or more not in {"true", "false"}:
-        raise FetchError("the service answered something else than records")
-    return page, more == "true"

@@ -9,8 +9,8 @@ import os
 import sys
 from pathlib import Path
 
-from shared.provenance.fetch import FetchError, fetch
-from shared.provenance.notes import Checkpoint, NoteError, VerifierKey, opened_checkpoint, origin_of
+from shared.provenance.fetch import FetchError, beside, fetch
+from shared.provenance.notes import Checkpoint, NoteError, VerifierKey, opened_checkpoint, origin_of, signer_of
 from shared.provenance.offline import BrokenError, UnreadableError, load, verify
 
 SOUND, BROKEN, UNTOLD = 0, 1, 2
@@ -28,8 +28,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    if (options.key is None) != (options.checkpoint is None):
-        return _untold("--key and --checkpoint go together")
+    if options.key is None and options.checkpoint is not None:
+        return _untold("--checkpoint needs --key, the line that its signature is checked with")
     try:
         checkpoint = _checkpoint(options)
     except NoteError as error:
@@ -56,15 +56,27 @@ def _checkpoint(options: argparse.Namespace) -> Checkpoint | None:
         ValueError: the key itself cannot be used.
         OSError: a file cannot be read.
     """
-    if options.checkpoint is None:
+    if options.key is None:
         return None
-    text = Path(options.key).read_text(encoding="utf-8") if Path(options.key).is_file() else options.key
+    keys = _keys(Path(options.key).read_text(encoding="utf-8") if Path(options.key).is_file() else options.key)
+    kept = beside(Path(options.export))
+    if options.checkpoint is None and not kept.exists():
+        raise ValueError(f"there is no signed checkpoint: fetch keeps one as {kept}, or name one with --checkpoint")
+    note = Path(options.checkpoint or kept).read_bytes()
+    origin = origin_of(options.workspace, options.target, options.scope)
+    return opened_checkpoint(note, signer_of(note, keys) or keys[0], origin)
+
+
+def _keys(text: str) -> list[VerifierKey]:
+    """Return the keys of some lines: that of now, and earlier ones.
+
+    Raises:
+        ValueError: one of them cannot be used, or there is none.
+    """
     try:
-        key = VerifierKey.parse(text)
+        return [VerifierKey.parse(line) for line in text.strip().splitlines() or [""]]
     except NoteError as error:
         raise ValueError(str(error)) from None
-    origin = origin_of(options.workspace, options.target, options.scope)
-    return opened_checkpoint(Path(options.checkpoint).read_bytes(), key, origin)
 
 
 def _fetch(options: argparse.Namespace) -> int:
@@ -72,10 +84,10 @@ def _fetch(options: argparse.Namespace) -> int:
     if not token:
         return _untold(f"the environment variable {options.token_variable} holds no token")
     try:
-        count = fetch(options.url, token, options.target, options.scope, Path(options.out))
+        fetched = fetch(options.url, token, options.target, options.scope, Path(options.out))
     except (FetchError, OSError) as error:
         return _untold(str(error))
-    _say(f"{count} records in {options.out}")
+    _say(f"{fetched.count} records in {options.out}\n{fetched.checkpoint}")
     return SOUND
 
 
@@ -85,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workspace", required=True, help="id of the workspace")
     _add_chain(parser)
     parser.add_argument("--key", help="verifier key as /.well-known/oi-checkpoint-key gives it, or a file with it")
-    parser.add_argument("--checkpoint", help="file with a signed checkpoint of the chain")
+    parser.add_argument("--checkpoint", help="file with a signed checkpoint of the chain (EXPORT.checkpoint)")
     return parser
 
 

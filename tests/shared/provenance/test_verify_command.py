@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from shared.backends.embedded.provenance_key import rotate
 from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
 from shared.provenance.ports import Filters
 from shared.provenance.queries import export
@@ -106,6 +107,7 @@ def test_files_and_keys_that_cannot_be_used_are_no_verdict(tmp_path: Path) -> No
     file = str(tmp_path / "export.json")
     assert main([str(tmp_path / "none.json"), *OPTIONS]) == 2
     assert main([file, *OPTIONS, "--key", "x"]) == 2
+    assert main([file, *OPTIONS, "--checkpoint", file]) == 2
     assert main([file, *OPTIONS, "--key", "x", "--checkpoint", file]) == 2
 
 
@@ -122,11 +124,16 @@ async def test_a_checkpoint_of_another_key_is_broken(plant: Ledger, tmp_path: Pa
 
 class _Service(BaseHTTPRequestHandler):
     records: dict[int, dict[str, Any]]
+    note: object
+    refusal: int
 
     def do_GET(self) -> None:
         query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
         if self.headers["Authorization"] != f"Bearer {TOKEN}":
             self.send_error(401)
+            return
+        if urlsplit(self.path).path.endswith("/checkpoint"):
+            self._give_note()
             return
         window = range(int(query["fromSequence"]), int(query.get("toSequence", "1000000000000")) + 1)
         found = [record for place, record in self.records.items() if place in window]
@@ -134,6 +141,16 @@ class _Service(BaseHTTPRequestHandler):
         body = json.dumps(found[::-1][:2]).encode()
         self.send_response(200)
         self.send_header("x-provenance-has-more", "true" if len(found) > 2 else "false")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _give_note(self) -> None:
+        if self.refusal:
+            self.send_error(self.refusal)
+            return
+        body = json.dumps({"signedNote": self.note}).encode()
+        self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -146,6 +163,7 @@ class _Service(BaseHTTPRequestHandler):
 def address(tmp_path: Path, plant: Ledger) -> Iterator[str]:
     """A service that answers queries of the first chain."""
     _Service.records = dict(enumerate(json.loads((plant.folder / "export.json").read_text()), start=1))
+    _Service.note, _Service.refusal = None, 404
     with ThreadingHTTPServer(("127.0.0.1", 0), _Service) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -215,3 +233,105 @@ def test_an_unforeseen_error_is_no_broken_chain(tmp_path: Path, capsys: pytest.C
     """Exit 1 says that a chain is broken; a scope that is no text cannot be told."""
     assert main([str(tmp_path / "batch.json"), *OPTIONS[:3], "DomainEvents", "--scope", "\udcff"]) == 2
     assert capsys.readouterr().err.startswith("cannot tell: ")
+
+
+@pytest.fixture
+async def fetched(
+    plant: Ledger, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[str], list[str]]:
+    """A chain that was fetched with its newest checkpoint, and the commands that fetch and that verify it."""
+    made = await plant.checkpoints.make(PLATFORM)
+    assert made is not None
+    _Service.note, _Service.refusal = made.note.decode(), 0
+    monkeypatch.setenv("OI_TOKEN", TOKEN)
+    out = str(tmp_path / "fetched.json")
+    fetch = ["fetch", address, "--target", "PlatformConfig", "--out", out]
+    assert main(fetch) == 0
+    return fetch, [out, *OPTIONS, "--key", str(await plant.checkpoints.verifier_key())]
+
+
+def test_a_key_is_all_that_a_fetched_chain_needs(
+    tmp_path: Path, fetched: tuple[list[str], list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The newest signed checkpoint lies beside the export: a tail cut off and a rewritten chain are found."""
+    _, verify = fetched
+    out = tmp_path / "fetched.json"
+    assert (tmp_path / "fetched.json.checkpoint").read_text() == _Service.note
+    assert main(verify) == 0
+    assert "sound: 5 records, checkpoint of 5 agrees" in capsys.readouterr().out
+    records = json.loads(out.read_text())
+    out.write_text(json.dumps(records[:3]))
+    assert main(verify) == 1
+    assert "000000000004 is missing" in capsys.readouterr().out
+    assert main(verify[:-2]) == 0
+
+
+async def test_a_chain_rewritten_after_it_was_signed_is_found(
+    fetched: tuple[list[str], list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With every hash mended it is sound in itself, and not what was signed."""
+    _, verify = fetched
+    async with ledger(tmp_path / "second") as second:
+        await second.fill(PLATFORM, 5)
+        (tmp_path / "fetched.json").write_bytes((await export(second.store, PLATFORM, Filters())).json_array())
+    assert main(verify[:-2]) == 0
+    assert main(verify) == 1
+    assert "not the one that the checkpoint was signed for" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("plant")
+def test_without_a_checkpoint_a_key_cannot_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says where one would be."""
+    key = (ROOT / "tests" / "vectors" / "proofs.json").read_text()
+    assert main([str(tmp_path / "export.json"), *OPTIONS, "--key", json.loads(key)["verifierKey"]]) == 2
+    told = capsys.readouterr().err
+    assert f"there is no signed checkpoint: fetch keeps one as {tmp_path}/export.json.checkpoint" in told
+
+
+@pytest.mark.parametrize("refusal", [404, 409])
+async def test_a_kept_checkpoint_outlives_what_the_service_has(
+    plant: Ledger, fetched: tuple[list[str], list[str]], refusal: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither a service that has none, nor one with an older one, takes it away; a newer one takes its place."""
+    fetch, verify = fetched
+    newest = str(_Service.note)
+    _Service.refusal = refusal
+    assert main(fetch) == 0
+    assert "the one from before stays" in capsys.readouterr().out
+    assert main(verify) == 0
+    _Service.refusal, _Service.note = 0, newest.replace("\n5\n", "\n4\n")
+    assert main(fetch) == 0
+    assert "the one of 5 stays" in capsys.readouterr().out
+    assert main(verify) == 0
+    await plant.fill(PLATFORM, 2)
+    made = await plant.checkpoints.make(PLATFORM)
+    assert made is not None
+    _Service.note = made.note.decode()
+    _Service.records = dict(enumerate(json.loads((await export(plant.store, PLATFORM, Filters())).json_array()), 1))
+    assert main(fetch) == 0
+    assert main(verify) == 0
+    assert "checkpoint of 7 agrees" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("note", [None, 5, "", "text", "origin\nx\nroot\n\n", "origin\n5\n"])
+def test_what_is_no_checkpoint_is_not_kept(
+    fetched: tuple[list[str], list[str]], note: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor the chain that comes with it."""
+    fetch, verify = fetched
+    _Service.note = note
+    assert main(fetch) == 2
+    assert "something else than a checkpoint" in capsys.readouterr().err
+    assert main(verify) == 0
+
+
+async def test_lines_of_earlier_keys_may_be_given_too(
+    plant: Ledger, fetched: tuple[list[str], list[str]], tmp_path: Path
+) -> None:
+    """A note of a retired key verifies with the line that was published in its time."""
+    _, verify = fetched
+    rotate(tmp_path / "checkpoint-key.pem")
+    new = str(await plant.checkpoints.verifier_key())
+    assert main([*verify[:-1], new]) == 1
+    (tmp_path / "keys").write_text(f"{new}\n{verify[-1]}\n")
+    assert main([*verify[:-1], str(tmp_path / "keys")]) == 0

@@ -11,7 +11,8 @@ from typing import Any, Final
 import azure.durable_functions as df
 import azure.functions as func
 
-from shared.observability import count, span
+from shared.observability import count
+from shared.tracing import span
 from shared.wiring import services
 
 ORCHESTRATOR: Final = "cold_download"

@@ -6,7 +6,7 @@ the order in which the host tries overlapping routes.
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -49,8 +49,8 @@ def catch_all_blueprint() -> func.Blueprint:
 
 
 def _register(blueprint: func.Blueprint, name: str, route: str) -> None:
-    async def serve(req: func.HttpRequest) -> func.HttpResponse:
-        return _response(await door().serve(_request(req)))
+    async def serve(req: func.HttpRequest, context: func.Context) -> func.HttpResponse:
+        return _response(await door().serve(_request(req, _trace_context(context))))
 
     serve.__name__ = name
     # No methods: the host then passes on every one, and the door answers 405 where it is the wrong one.
@@ -59,9 +59,9 @@ def _register(blueprint: func.Blueprint, name: str, route: str) -> None:
 
 
 def _register_with_client(blueprint: func.Blueprint, name: str, route: str) -> None:
-    async def serve(req: func.HttpRequest, client: str) -> func.HttpResponse:
+    async def serve(req: func.HttpRequest, client: str, context: func.Context) -> func.HttpResponse:
         CLIENT.set(client)
-        return _response(await door().serve(_request(req)))
+        return _response(await door().serve(_request(req, _trace_context(context))))
 
     serve.__name__ = name
     bound = blueprint.durable_client_input(client_name="client")(serve)
@@ -79,7 +79,7 @@ def door() -> Door:
     return Door(endpoints, app.authenticator, app.require_feature, app.limits, Cors(app.settings.origins()), crowd())
 
 
-def _request(req: func.HttpRequest) -> Request:
+def _request(req: func.HttpRequest, trace_context: Mapping[str, str]) -> Request:
     path, query = _target(req.url, req.headers.get("host", ""))
     return Request(
         method=req.method.upper(),
@@ -87,7 +87,14 @@ def _request(req: func.HttpRequest) -> Request:
         query=query,
         headers={name.lower(): value for name, value in req.headers.items()},
         body=req.get_body(),
+        trace_context=trace_context,
     )
+
+
+def _trace_context(context: func.Context) -> Mapping[str, str]:
+    # Of itself the worker attaches it to nothing: that takes a setting, which costs every cold start.
+    given = context.trace_context
+    return {"traceparent": given.trace_parent or "", "tracestate": given.trace_state or ""}
 
 
 def _target(url: str, host: str) -> tuple[str, str]:

@@ -5,8 +5,9 @@ import typing
 import azure.functions as func
 
 from functions.hub_events import hub_events
-from shared.observability import count, span
+from shared.observability import count
 from shared.telemetry.models import IMPULSES_HUB
+from shared.tracing import span
 from shared.wiring import services
 
 blueprint = func.Blueprint()

@@ -16,6 +16,7 @@ import uvloop
 from local.environment import load_local_settings
 from local.errors import StartError
 from local.host import Host, HostOptions
+from shared import otlp
 from shared.logs import configure
 from shared.settings import Settings
 
@@ -32,12 +33,19 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         load_local_settings(parsed.app)
         configure(os.environ.get("LOG_LEVEL") or "INFO")
+        _refuse_unknown_exporters()
         host = Host(_options(parsed), lambda *said: print(_ready(*said), file=out, flush=True))
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return 0 if runner.run(host.run()) else 1
     except StartError as error:
         print(f"the local host does not start: {error}", file=sys.stderr)
         return 1
+
+
+def _refuse_unknown_exporters() -> None:
+    faults = otlp.faults(os.environ)
+    if faults:
+        raise StartError("; ".join(faults))
 
 
 def _ready(address: str, sign_in_link: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import nullcontext
 from typing import Any
@@ -23,6 +24,8 @@ from shared.backends.embedded.file_links import PATH as FILES
 from shared.errors import Kind, WorkspaceError
 from shared.http.crowd import Crowd
 from shared.http.guarding import GUARDING
+from shared.http.messages import Reply, Request
+from shared.http.request_span import refused as tell_refused
 from shared.logs import fields, logger
 
 MAX_BODY_BYTES = 104_857_600
@@ -66,13 +69,12 @@ class HttpApp:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
-        given_id = request_id(scope["headers"])
+        given_id, begun = request_id(scope["headers"]), time.perf_counter()
         send = _guarding(send)
+        answer: Answer | Reply | None
         try:
             if scope["raw_path"].startswith(FILES.encode()):
                 answer = await self._file(scope, send, given_id)
-                if answer is None:
-                    return
             else:
                 answer = await self._answer(scope, receive, given_id)
         except _Gone:
@@ -80,32 +82,37 @@ class HttpApp:
         except asyncio.CancelledError:
             # The host's drain is over, and with this reply so is the task.
             stopping = WorkspaceError(Kind.UNAVAILABLE, "HOST_STOPPING", "The host stops; send the request again.")
-            answer = _refused(stopping, given_id, close=True)
+            answer = refusal(stopping, given_id, close=True)
         except Exception:
             _LOGGER.exception("the host failed", extra=fields(requestId=given_id))
-            answer = _refused(_failed("The host failed; its log has the reason."), given_id, close=True)
-        await _reply(send, *answer)
+            answer = refusal(_failed("The host failed; its log has the reason."), given_id, close=True)
+        if isinstance(answer, Reply):
+            tell_refused(_seen(scope), given_id, answer, time.perf_counter() - begun)
+            answer = _of_reply(answer)
+        if answer is not None:
+            await _reply(send, *answer)
 
-    async def _file(self, scope: Message, send: Send, given_id: str) -> Answer | None:
+    async def _file(self, scope: Message, send: Send, given_id: str) -> Reply | None:
         """Send a stored file and return None, or return the refusal."""
         try:
             check_host(scope["headers"], scope["http_version"])
             await self._files.serve(scope, send, given_id)
         except WorkspaceError as error:
-            return _refused(error, given_id, close=True)
+            return refusal(error, given_id, close=True)
         return None
 
-    async def _answer(self, scope: Message, receive: Receive, given_id: str) -> Answer:
+    async def _answer(self, scope: Message, receive: Receive, given_id: str) -> Answer | Reply:
+        """Return the answer to a request; a Reply is the host's own refusal."""
         try:
             check_host(scope["headers"], scope["http_version"])
             check_target(scope["raw_path"].decode("latin-1"))
             body = await _body(scope["headers"], receive)
         except WorkspaceError as error:
-            return _refused(error, given_id, close=True)
+            return refusal(error, given_id, close=True)
         try:
             return await self._dispatch(scope, body, given_id)
         except WorkspaceError as error:
-            return _refused(error, given_id)
+            return refusal(error, given_id)
 
     async def _dispatch(self, scope: Message, body: bytes, given_id: str) -> Answer:
         """Return the answer to a whole request."""
@@ -242,10 +249,14 @@ def _response(answer: TypedData | None, *, is_head: bool) -> Answer:
     return int(http.status_code), headers, http.body.value
 
 
-def _refused(error: WorkspaceError, given_id: str, *, close: bool = False) -> Answer:
-    reply = refusal(error, given_id, close=close)
+def _of_reply(reply: Reply) -> Answer:
     headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
     return reply.status, headers, reply.body
+
+
+def _seen(scope: Message) -> Request:
+    """Return what a trace tells of a request."""
+    return Request(scope["method"], scope["raw_path"].decode("latin-1"), "", _headers(scope["headers"]), b"")
 
 
 def _guarding(send: Send) -> Send:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import random
 import re
 import sys
 import traceback
@@ -19,7 +18,7 @@ from local.errors import StartError
 from local.protos import InvocationRequest, ParameterBinding, RetryContext, TypedData
 from local.retries import RetryPolicy, policy_of
 
-_TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-[0-9a-f]{16}-([0-9a-f]{2})")
+_TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +91,15 @@ async def invoke(
         function: one that ``index`` returned.
         data: what triggered it.
         metadata: what the trigger knows beside it.
-        traceparent: the caller's W3C trace context; the invocation becomes its child, or starts a trace.
+        traceparent: the caller's W3C trace context, empty where it sent none. The invocation is given the same: this
+            host makes no spans, so none stands between the caller and the function.
         retry: which attempt this is.
 
     Raises:
         FunctionFailed: the function raised, or returned what its bindings cannot take.
     """
     call = InvocationRequest(function.function_id, str(uuid.uuid4()), ParameterBinding(function.trigger["name"], data))
-    call.trace_context.trace_parent = _child_of(traceparent)
+    call.trace_context.trace_parent = traceparent if _TRACEPARENT.fullmatch(traceparent) else ""
     call.input_data.extend(ParameterBinding(name, given) for name, given in function.inputs.items())
     if metadata:
         call.trigger_metadata = dict(metadata)
@@ -133,12 +133,3 @@ def _loaded(entry: Any) -> LoadedFunction:
         raise StartError(f"the function {entry.name} has no trigger")
     clients = {binding["name"]: binding.get("taskHub") for binding in bindings if binding["type"] == "durableClient"}
     return LoadedFunction(entry.name, entry.function_id, trigger, policy_of(entry.retry_options), clients)
-
-
-def _child_of(traceparent: str) -> str:
-    """Return a trace context below the given one, or a new one that is not sampled (W3C Trace Context 1)."""
-    span = f"{random.getrandbits(64):016x}"
-    known = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
-    if known:
-        return f"00-{known[1]}-{span}-{known[2]}"
-    return f"00-{random.getrandbits(128):032x}-{span}-00"

@@ -1,29 +1,27 @@
 """Traces and metrics by OpenTelemetry; without an exporter nothing is loaded and nothing costs anything.
 
 The app speaks the OpenTelemetry API alone. The standard ``OTEL_*`` variables name a collector; in the cloud an adapter
-provides for Azure Monitor once the process has begun.
+provides for Azure Monitor once the process has begun. Spans are made in ``shared.tracing``.
 """
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from shared import logs, otlp
+from shared.otlp import Signal
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import Counter, Histogram, Meter
+    from opentelemetry.metrics import Meter
+    from opentelemetry.sdk.resources import Resource
     from opentelemetry.trace import Tracer
 
 SCOPE: Final = "industrial-data-workspace"
-SWITCHES: Final = (
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
-)
-"""Any of these turns the exporters on."""
 
+_LOG = logs.logger("observability")
 _provided = threading.Event()
 
 type Attribute = str | int | float | bool
@@ -34,12 +32,12 @@ class Instrument:
     """A metric.
 
     Attributes:
-        kind: what is done with its values.
+        kind: what is done with its values; a level goes up and down.
         unit: UCUM.
         description: what is counted or measured.
     """
 
-    kind: Literal["counter", "histogram"]
+    kind: Literal["counter", "histogram", "level"]
     unit: str
     description: str
 
@@ -54,6 +52,7 @@ INSTRUMENTS: Final[Mapping[str, Instrument]] = {
     "workspace.ingest.lag": Instrument("histogram", "s", "Age of the oldest event of a batch when it was taken."),
     "workspace.live.published": Instrument("counter", "{message}", "Impulses handed to the live stream."),
     "workspace.live.admitted": Instrument("counter", "{client}", "Listeners that were let in."),
+    "workspace.live.clients": Instrument("level", "{client}", "Listeners that are connected to the local host."),
     "workspace.downloads.parts": Instrument("counter", "{part}", "Parts of cold downloads that were converted."),
     "workspace.overload.refusals": Instrument("counter", "{request}", "Requests refused by an instance with too much."),
     "workspace.rate_limit.refusals": Instrument("counter", "{request}", "Requests beyond their principal's budget."),
@@ -68,35 +67,30 @@ def count(name: str, amount: int = 1, **attributes: Attribute) -> None:
         amount: not negative.
         attributes: few values each; never names of people or equipment.
     """
-    if enabled():
-        _counter(name).add(amount, attributes)
+    if enabled(Signal.METRICS):
+        _instrument(name).add(amount, attributes)
+
+
+def change(name: str, amount: int, **attributes: Attribute) -> None:
+    """Add to a level, or with a negative amount take from it; arguments as for ``count``."""
+    if enabled(Signal.METRICS):
+        _instrument(name).add(amount, attributes)
 
 
 def measure(name: str, value: float, **attributes: Attribute) -> None:
     """Add a value to a histogram; arguments as for ``count``."""
-    if enabled():
-        _histogram(name).record(value, attributes)
+    if enabled(Signal.METRICS):
+        _instrument(name).record(value, attributes)
 
 
-@contextmanager
-def span(name: str, **attributes: Attribute) -> Iterator[None]:
-    """Trace what runs inside, as a child of what runs around it; an exception marks it failed."""
-    if not enabled():
-        yield
-        return
-    with _tracer().start_as_current_span(name, attributes=attributes):
-        yield
-
-
-def enabled() -> bool:
+def enabled(signal: Signal) -> bool:
     """Return whether there is somebody to tell."""
-    return _provided.is_set() or collector_named()
+    return _provided.is_set() or _told(signal)
 
 
-@cache
-def collector_named() -> bool:
-    """Return whether the environment names a collector."""
-    return any(os.environ.get(name) for name in SWITCHES)
+def collector_decides() -> bool:
+    """Return whether the standard's variables name a collector, or say that nobody is told anything."""
+    return otlp.disabled(os.environ) or any(_told(signal) for signal in Signal)
 
 
 def provided() -> None:
@@ -105,12 +99,20 @@ def provided() -> None:
 
 
 @cache
-def _tracer() -> "Tracer":
+def tracer() -> "Tracer":
+    """Return what makes spans, for when traces are told."""
     from opentelemetry import trace  # noqa: PLC0415  loaded where it is used
 
-    if collector_named():
+    if _told(Signal.TRACES):
         _provide_traces()
     return trace.get_tracer(SCOPE)
+
+
+@cache
+def _told(signal: Signal) -> bool:
+    for fault in otlp.faults(os.environ):
+        _LOG.warning("not told to a collector: %s", fault)
+    return otlp.told(signal, os.environ)
 
 
 def _provide_traces() -> None:
@@ -119,16 +121,24 @@ def _provide_traces() -> None:
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
-    provider = TracerProvider()
+    provider = TracerProvider(resource=_resource())
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
+
+
+def _resource() -> "Resource":
+    """Return who tells: as the environment says, else by the service's own name."""
+    from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource  # noqa: PLC0415
+
+    named = SERVICE_NAME in OTELResourceDetector().detect().attributes
+    return Resource.create({} if named else {SERVICE_NAME: SCOPE})
 
 
 @cache
 def _meters() -> "Meter":
     from opentelemetry import metrics  # noqa: PLC0415  loaded where it is used
 
-    if collector_named():
+    if _told(Signal.METRICS):
         _provide_metrics()
     return metrics.get_meter(SCOPE)
 
@@ -139,16 +149,18 @@ def _provide_metrics() -> None:
     from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415
 
-    metrics.set_meter_provider(MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())]))
+    metrics.set_meter_provider(MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], _resource()))
 
 
 @cache
-def _counter(name: str) -> "Counter":
-    instrument = INSTRUMENTS[name]
-    return _meters().create_counter(name, instrument.unit, instrument.description)
-
-
-@cache
-def _histogram(name: str) -> "Histogram":
-    instrument = INSTRUMENTS[name]
-    return _meters().create_histogram(name, instrument.unit, instrument.description)
+def _instrument(name: str) -> Any:
+    """Return the library's instrument of a name."""
+    instrument, meters = INSTRUMENTS[name], _meters()
+    made = (name, instrument.unit, instrument.description)
+    match instrument.kind:
+        case "counter":
+            return meters.create_counter(*made)
+        case "histogram":
+            return meters.create_histogram(*made)
+        case "level":
+            return meters.create_up_down_counter(*made)

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 
 from local.web_pubsub.connection import Connection
 from local.web_pubsub.payloads import DataType, Payload
+from shared.observability import change
 
 _NOBODY: frozenset[str] = frozenset()
 
@@ -20,6 +21,7 @@ class Hub:
     def add(self, connection: Connection, groups: Iterable[str] = ()) -> None:
         """Take a client in, and into groups."""
         self.connections[connection.id] = connection
+        change("workspace.live.clients", 1)
         if connection.user_id is not None:
             self._users.setdefault(connection.user_id, {})[connection.id] = connection
         for group in groups:
@@ -28,7 +30,8 @@ class Hub:
     def remove(self, connection: Connection) -> None:
         """Forget a client; doing it twice does nothing."""
         self.leave_all(connection)
-        self.connections.pop(connection.id, None)
+        if self.connections.pop(connection.id, None) is not None:
+            change("workspace.live.clients", -1)
         if connection.user_id is not None:
             _take_out(self._users, connection.user_id, connection)
         connection.gone()

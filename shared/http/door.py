@@ -18,9 +18,10 @@ from shared.http.guarding import guard
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Endpoint, Operation, Problems
 from shared.http.problems import problem_document
+from shared.http.request_span import RequestSpan, request_span
 from shared.http.router import Match, Router
 from shared.http.validation import read
-from shared.observability import span
+from shared.tracing import unexpected
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _LOG = logs.logger("http")
@@ -99,7 +100,9 @@ class Door:
         request_id = _request_id(request)
         token = logs.request_id.set(request_id)
         try:
-            reply = await self._pass(request, request_id, started, known)
+            with request_span(request, request_id) as told:
+                reply = await self._pass(request, request_id, started, known, told)
+                told.answered(reply)
         finally:
             logs.request_id.reset(token)
         # One that is there is of a request within this one, that of a listener whom the message service asks about.
@@ -110,12 +113,15 @@ class Door:
         guard(reply.headers)
         return reply
 
-    async def _pass(self, request: Request, request_id: str, started: float, known: Principal | None) -> Reply:
+    async def _pass(
+        self, request: Request, request_id: str, started: float, known: Principal | None, told: RequestSpan
+    ) -> Reply:
         route, caller = "-", ANONYMOUS
         problems: Problems = problem_document
         try:
             match = self._router.match(request.method, request.path)
             route, problems = match.operation.route, match.operation.problems
+            told.matched(route, match.operation.name)
             async with self._turn(request):
                 if known is None:
                     sizes.check(request)
@@ -127,8 +133,8 @@ class Door:
             allowed = error.members.get("allow")
             preflight = self._cors.preflight(request, allowed) if isinstance(allowed, list) else None
             reply = preflight or problems(error, request_id, request)
-        except Exception:  # noqa: BLE001  every failure ends here, and its message stays in the log
-            reply = _unexpected(route, problems, request_id, request)
+        except Exception as error:  # noqa: BLE001  every failure ends here, and its message stays in the log
+            reply = _unexpected(error, route, problems, request_id, request)
         _log(request, route, caller, reply, started)
         return reply
 
@@ -145,8 +151,8 @@ class Door:
                 reply = await self._answered(match, caller, request, admitted.refusal)
             except WorkspaceError as error:
                 reply = match.operation.problems(error, request_id, request)
-            except Exception:  # noqa: BLE001  as above; the caller is told of its limits all the same
-                reply = _unexpected(match.operation.route, match.operation.problems, request_id, request)
+            except Exception as error:  # noqa: BLE001  as above; the caller is told of its limits all the same
+                reply = _unexpected(error, match.operation.route, match.operation.problems, request_id, request)
             reply.headers.update(admitted.headers)
             return reply
 
@@ -163,8 +169,7 @@ class Door:
         if operation.feature:
             await self._require_feature(operation.feature)
         call = await read(operation, caller, match.path, request)
-        with span(operation.name):
-            return await operation.handler(call)
+        return await operation.handler(call)
 
     async def _caller(self, operation: Operation, request: Request, known: Principal | None) -> Principal:
         if operation.access is Access.PUBLIC:
@@ -174,8 +179,9 @@ class Door:
         return known or await self._authenticate(operation.credential(request), operation.access.value)
 
 
-def _unexpected(route: str, problems: Problems, request_id: str, request: Request) -> Reply:
-    _LOG.exception("unexpected failure", extra=logs.fields(route=route))
+def _unexpected(error: Exception, route: str, problems: Problems, request_id: str, request: Request) -> Reply:
+    _LOG.error("unexpected failure", extra=logs.fields(route=route), exc_info=error)
+    unexpected(error)
     return problems(_UNEXPECTED, request_id, request)
 
 

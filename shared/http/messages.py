@@ -27,6 +27,7 @@ class Request:
         query: the raw query string.
         headers: by lower-case name.
         body: the bytes of the body.
+        trace_context: ``traceparent`` and ``tracestate`` (W3C) as the host gives them, empty where it gives none.
     """
 
     method: str
@@ -34,6 +35,7 @@ class Request:
     query: str
     headers: Mapping[str, str]
     body: bytes
+    trace_context: Mapping[str, str] = field(default_factory=dict)
 
     def has_many_parameters(self) -> bool:
         """Return whether the query has more parameters than any request may have."""
@@ -58,11 +60,13 @@ class Reply:
         status: HTTP status.
         body: the bytes of the body.
         headers: names as they are to be sent; Content-Type is one of them.
+        error_code: of the error that it tells of, for traces; empty where it tells of none.
     """
 
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
+    error_code: str = ""
 
 
 def json_bytes(value: Any) -> bytes:

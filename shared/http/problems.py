@@ -46,7 +46,8 @@ def problem_reply(error: WorkspaceError, trace_id: str, status: HTTPStatus | Non
         "code": error.code,
         "traceId": trace_id,
     }
-    return Reply(int(status), json_bytes(document), {"Content-Type": PROBLEM_JSON, **headers_of(error)})
+    headers = {"Content-Type": PROBLEM_JSON, **headers_of(error)}
+    return Reply(int(status), json_bytes(document), headers, error.code)
 
 
 def problem_document(error: WorkspaceError, trace_id: str, _: Request) -> Reply:

@@ -4,7 +4,8 @@ import time
 from typing import Protocol
 
 from shared.errors import WorkspaceError
-from shared.observability import measure, span
+from shared.observability import measure
+from shared.tracing import call_span
 from shared.warm_queries.ports import EngineQuery, EngineResult, QueryEngine
 
 
@@ -21,16 +22,18 @@ class ObservedEngine:
 
     Args:
         engine: does the work.
+        database: that it queries.
     """
 
-    def __init__(self, engine: OpenEngine) -> None:
+    def __init__(self, engine: OpenEngine, database: str) -> None:
         self._engine = engine
+        self._attributes = {"db.system.name": "azure.kusto", "db.operation.name": "query", "db.namespace": database}
 
     async def execute(self, query: EngineQuery) -> EngineResult:
         """Run a query; arguments, result and errors are the engine's."""
         started, outcome = time.perf_counter(), "failed"
         try:
-            with span("query engine"):
+            with call_span("query", self._attributes):
                 result = await self._engine.execute(query)
             outcome = "answered"
         except WorkspaceError as error:

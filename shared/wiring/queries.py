@@ -24,7 +24,7 @@ class QueryServices(ProvenanceServices):
 
         configured = self.settings
         uri, database = self._engine_uri(), configured.kusto_database
-        return ObservedEngine(KustoEngine(uri, database, configured.managed_identity_client_id))
+        return ObservedEngine(KustoEngine(uri, database, configured.managed_identity_client_id), database)
 
     def _engine_uri(self) -> str:
         """Return the engine that is set, else the one that the data directory's host carries, else the default."""

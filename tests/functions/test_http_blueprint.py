@@ -27,7 +27,7 @@ from functions.http_blueprint import _request, catch_all_blueprint, http_bluepri
 )
 def test_path_and_query_are_the_targets(url: str, host: str, path: str, query: str) -> None:
     """Path and query are cut out as they came, and no Host header reaches into them."""
-    seen = _request(func.HttpRequest("get", url, headers={"Host": host}, body=b""))
+    seen = _request(func.HttpRequest("get", url, headers={"Host": host}, body=b""), {})
     assert (seen.method, seen.path, seen.query) == ("GET", path, query)
 
 

@@ -20,9 +20,10 @@ def start(connection_string: str, client_id: str = "", delay_seconds: float = DE
         delay_seconds: how long nothing is loaded.
 
     Returns:
-        What waits; None where there is nothing to tell to, or where a collector is named, which is told already.
+        What waits; None where there is nothing to tell to, or where the standard's variables decide: a collector is
+            told, or nobody.
     """
-    if not connection_string or observability.collector_named():
+    if not connection_string or observability.collector_decides():
         return None
     waiting = threading.Timer(delay_seconds, _begin, (connection_string, client_id))
     waiting.daemon = True

@@ -17,18 +17,20 @@ KEY = "00000000-0000-0000-0000-000000000001"
 PROGRAM = """
 import os, sys
 from shared.backends.azure.monitor import start
-from shared.observability import count, enabled, measure, span
+from shared.observability import count, enabled, measure
+from shared.otlp import Signal
+from shared.tracing import span
 waiting = start(os.environ.get("GIVEN", ""), delay_seconds=0.01)
-print(waiting is not None, enabled(), "opentelemetry" in sys.modules)
+print(waiting is not None, enabled(Signal.TRACES), "opentelemetry" in sys.modules)
 with span("before"):
     count("workspace.ingest.events", 1)
 if waiting:
     waiting.join()
-with span("a request", route="a"):
+with span("a request", {"route": "a"}):
     count("workspace.ingest.events", 3)
     measure("workspace.ingest.lag", 0.5)
-print(enabled())
-if enabled():
+print(enabled(Signal.TRACES))
+if enabled(Signal.TRACES):
     from opentelemetry import metrics, trace
     trace.get_tracer_provider().shutdown()
     metrics.get_meter_provider().shutdown()

@@ -1,0 +1,64 @@
+"""Which of the standard's variables decide what a collector is told."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from shared.otlp import Signal, disabled, faults, told
+
+ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
+BOTH, NEITHER = {Signal.TRACES, Signal.METRICS}, set[Signal]()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, NEITHER),
+        (ENDPOINT, BOTH),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": " "}, NEITHER),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1/v1/traces"}, {Signal.TRACES}),
+        ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://127.0.0.1:1/v1/metrics"}, {Signal.METRICS}),
+        ({**ENDPOINT, "OTEL_TRACES_EXPORTER": "none"}, {Signal.METRICS}),
+        ({**ENDPOINT, "OTEL_METRICS_EXPORTER": "None"}, {Signal.TRACES}),
+        ({**ENDPOINT, "OTEL_LOGS_EXPORTER": "none"}, BOTH),
+        ({"OTEL_TRACES_EXPORTER": "otlp"}, {Signal.TRACES}),
+        ({**ENDPOINT, "OTEL_SDK_DISABLED": "TRUE"}, NEITHER),
+        ({**ENDPOINT, "OTEL_SDK_DISABLED": "false"}, BOTH),
+        ({**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, BOTH),
+        ({**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": ""}, BOTH),
+    ],
+)
+def test_what_is_told(given: Mapping[str, str], expected: set[Signal]) -> None:
+    """A signal is told where it has an endpoint or an exporter, is not kept out, and nothing is disabled."""
+    assert {signal for signal in Signal if told(signal, given)} == expected
+    assert faults(given) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "expected"),
+    [
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", NEITHER),
+        ({"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json"}, "TRACES_PROTOCOL=http/json", {Signal.METRICS}),
+        (
+            {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"},
+            "OTEL_EXPORTER_OTLP_PROTOCOL=grpc",
+            {Signal.TRACES},
+        ),
+        ({"OTEL_METRICS_EXPORTER": "prometheus"}, "OTEL_METRICS_EXPORTER=prometheus", {Signal.TRACES}),
+    ],
+)
+def test_what_there_is_not_is_a_fault(given: Mapping[str, str], named: str, expected: set[Signal]) -> None:
+    """A protocol or exporter that is not known here is named once, and what it is about is told nowhere."""
+    environment = {**ENDPOINT, **given}
+    [fault] = faults(environment)
+    assert named in fault
+    assert {signal for signal in Signal if told(signal, environment)} == expected
+
+
+def test_what_is_kept_out_has_no_faults() -> None:
+    """Whoever turns everything off may leave the rest as it was."""
+    given = {**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
+    assert faults({**given, "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"}) == []
+    assert faults({**given, "OTEL_SDK_DISABLED": "true"}) == []
+    assert disabled({"OTEL_SDK_DISABLED": "true"})
+    assert faults({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}) == []

@@ -86,12 +86,12 @@ class ChoiceVariable(VariableBase):
 
 
 class CounterVariable(VariableBase):
-    """A number that grows by a step each message and wraps."""
+    """A number that grows by a step each message, and starts anew before it reaches its wrap, else each UTC day."""
 
     kind: Literal["counter"]
     start: int = 0
     step: int = 1
-    wrap: int | None = Field(None, ge=1, description="The counter starts anew when it has grown by this much.")
+    wrap: int | None = Field(None, description="Never reached: the counter starts anew before. Else each UTC day.")
 
 
 Variable = Annotated[

@@ -45,7 +45,9 @@ def _variable(variable: Variable) -> Iterator[tuple[str, str]]:
                 yield "start", "must lie between min and max"
         case ChoiceVariable():
             yield from _weights(variable)
-        case ConstantVariable() | NormalVariable() | CounterVariable():
+        case CounterVariable():
+            yield from _wrap(variable)
+        case ConstantVariable() | NormalVariable():
             return
         case _:
             assert_never(variable)
@@ -54,6 +56,11 @@ def _variable(variable: Variable) -> Iterator[tuple[str, str]]:
 def _range(low: float, high: float) -> Iterator[tuple[str, str]]:
     if low > high:
         yield "min", "must not be above max"
+
+
+def _wrap(variable: CounterVariable) -> Iterator[tuple[str, str]]:
+    if variable.wrap is not None and variable.step and (variable.wrap - variable.start) * variable.step <= 0:
+        yield "wrap", f"must be {'above' if variable.step > 0 else 'below'} start, where the steps lead"
 
 
 def _weights(variable: ChoiceVariable) -> Iterator[tuple[str, str]]:

@@ -101,10 +101,15 @@ def _normal(variable: NormalVariable, key: bytes, tick: Tick) -> float:
 
 
 def _counted(variable: CounterVariable, tick: Tick) -> int:
-    grown = abs(variable.step) * tick.number
+    steps = tick.of_day
     if variable.wrap is not None:
-        grown %= variable.wrap
-    return variable.start + (grown if variable.step > 0 else -grown)
+        steps = tick.number % _steps(variable.start, variable.wrap, variable.step)
+    return variable.start + steps * variable.step
+
+
+def _steps(start: int, wrap: int, step: int) -> int:
+    """Return how many values a counter has before it would reach its wrap, at least one."""
+    return max(1, -(-abs(wrap - start) // abs(step))) if step else 1
 
 
 def _periodic(variable: SineVariable | RampVariable | SquareVariable, key: bytes, device: int) -> Generator:
@@ -114,7 +119,8 @@ def _periodic(variable: SineVariable | RampVariable | SquareVariable, key: bytes
     shift = (device - 1) * _GOLDEN
 
     def value(tick: Tick) -> float:
-        share = _share(variable, (tick.milliseconds / period_ms + shift) % 1.0)
+        # The remainder first: divided as it is, the time since 1970 leaves a phase of eight digits.
+        share = _share(variable, (math.fmod(tick.milliseconds, period_ms) / period_ms + shift) % 1.0)
         noise = variable.noise * normal(key, tick.number) if variable.noise else 0.0
         return low + (high - low) * share + noise
 

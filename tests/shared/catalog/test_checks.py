@@ -74,6 +74,8 @@ ADMIN = "approvedBy: admin@plant-a.example"
             "{name: t, kind: random-walk, min: 1, max: 2, step: 1, start: 3}",
             "start: must lie between min and",
         ),
+        (SIMULATED, "{name: t, kind: counter, start: 8, wrap: 8}", "wrap: must be above start, where the steps lead"),
+        (SIMULATED, "{name: t, kind: counter, step: -1, wrap: 8}", "wrap: must be below start, where the steps lead"),
         (
             SIMULATED,
             "{name: t, kind: choice, values: [a, b], weights: [1]}",

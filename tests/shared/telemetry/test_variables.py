@@ -112,18 +112,41 @@ def test_weights_that_make_no_sense(weights: list[float]) -> None:
 @pytest.mark.parametrize(
     ("declared", "values"),
     [
-        ({"start": 5, "step": 2, "wrap": 4}, [5, 7, 5, 7]),
-        ({"start": 5, "step": -2, "wrap": 6}, [5, 3, 1, 5]),
-        ({"start": 1, "step": 0}, [1, 1, 1, 1]),
+        ({"start": 10, "step": 2, "wrap": 20}, [10, 12, 14, 16, 18, 10]),
+        ({"start": 5, "step": 3, "wrap": 10}, [5, 8, 5, 8, 5, 8]),
+        ({"start": 5, "step": -2, "wrap": 0}, [5, 3, 1, 5, 3, 1]),
+        ({"start": 1, "step": 0}, [1, 1, 1, 1, 1, 1]),
+        ({"start": 1, "step": 0, "wrap": 1}, [1, 1, 1, 1, 1, 1]),
     ],
 )
 def test_counter(declared: dict[str, int], values: list[int]) -> None:
-    """A counter grows by its step each tick and starts anew when it has grown by its wrap."""
+    """A counter grows by its step each tick and starts anew before it reaches its wrap."""
     made = generator(ADAPTER.validate_python({"name": "v", "kind": "counter", **declared}), 0, 1)
-    assert [made(Tick(12 + number, 1000)) for number in range(4)] == values
+    assert [made(Tick(30 + number, 1000)) for number in range(6)] == values
 
 
-def test_counter_without_wrap() -> None:
-    """A counter without a wrap never starts anew."""
-    values = _values({"kind": "counter", "step": 3}, range(3))
-    assert [value - values[0] for value in values] == [0, 3, 6]
+@given(st.integers(-50, 50), st.integers(-7, 7).filter(bool), st.integers(1, 60), st.integers(0, 10**12))
+def test_counter_stays_before_its_wrap(start: int, step: int, away: int, number: int) -> None:
+    """Whatever the tick, a counter lies between its start and its wrap, and a step leads on or back to the start."""
+    wrap = start + (away if step > 0 else -away)
+    declared = {"name": "v", "kind": "counter", "start": start, "step": step, "wrap": wrap}
+    made = generator(ADAPTER.validate_python(declared), 0, 1)
+    value, following = made(Tick(number, 1000)), made(Tick(number + 1, 1000))
+    assert isinstance(value, int)
+    assert min(start, wrap) <= value <= max(start, wrap)
+    assert value != wrap
+    after = value + step
+    assert following == (after if (wrap - after) * step > 0 else start)
+
+
+def test_counter_without_wrap_begins_anew_each_day() -> None:
+    """A counter without a wrap starts with the first tick of the UTC day."""
+    declared = {"kind": "counter", "start": 7, "step": 3}
+    assert _values(declared, range(3)) == _values(declared, range(86_400, 86_403)) == [7, 10, 13]
+    assert _values(declared, range(86_399, 86_400)) == [7 + 3 * 86_399]
+
+
+def test_periods_have_no_noise_of_their_own() -> None:
+    """A value is as exact as doubles are, though the time since 1970 has many digits."""
+    ramp = {"kind": "ramp", "min": 0, "max": 10, "periodSec": 20}
+    assert _values(ramp, range(20)) == pytest.approx([number / 2 for number in range(20)], rel=1e-15, abs=1e-15)

@@ -8,10 +8,12 @@ from shared.errors import WorkspaceError, invalid
 from shared.graphql_api.codes import error_object
 from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.negotiation import preferred
-from shared.http.problems import STATUS, headers_of
+from shared.http.problems import STATUS, headers_of, problem_reply
 from shared.strict_json import parse
 
 GRAPHQL_JSON: Final = "application/graphql-response+json"
+_METHODS: Final = frozenset({"GET", "HEAD", "POST"})
+"""Those of the protocol; others are refused as everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,17 @@ def media_type_of(request: Request) -> str:
     return preferred(request.headers.get("accept", ""), (JSON, GRAPHQL_JSON))
 
 
-def graphql_problem(error: WorkspaceError, request_id: str, _: Request) -> Reply:
-    """Return the reply of a request that never came to its fields: an ``errors`` array under the error's status."""
+def graphql_problem(error: WorkspaceError, request_id: str, request: Request) -> Reply:
+    """Return the reply of a request that never came to its fields: an ``errors`` array under the error's status.
+
+    Clients that prefer the newer media type read the body of a refusal in no other.
+    """
+    media_type = media_type_of(request)
+    if media_type == JSON and request.method not in _METHODS:
+        return problem_reply(error, request_id)
     shown = error_object(error)
     shown["extensions"]["traceId"] = request_id
-    headers = {"Content-Type": f"{JSON}; charset=utf-8", **headers_of(error)}
+    headers = {"Content-Type": f"{media_type}; charset=utf-8", **headers_of(error)}
     return Reply(int(STATUS[error.kind]), json_bytes({"errors": [shown]}), headers)
 
 

@@ -119,6 +119,7 @@ class Door:
         route, caller = "-", ANONYMOUS
         problems: Problems = problem_document
         try:
+            problems = self._router.problems(request.path)
             match = self._router.match(request.method, request.path)
             route, problems = match.operation.route, match.operation.problems
             told.matched(route, match.operation.name)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from shared.errors import Kind, WorkspaceError
-from shared.http.operations import Endpoint, Operation
+from shared.http.operations import Endpoint, Operation, Problems
+from shared.http.problems import problem_document
 
 _ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
@@ -56,6 +57,12 @@ class Router:
             f"{method} is not answered here.",
             allow=sorted(allowed | {"HEAD"} if "GET" in allowed else allowed),
         )
+
+    def problems(self, path: str) -> Problems:
+        """Return what makes the replies that tell of errors at a path, whatever the method."""
+        for methods, _ in self._candidates(_normalised(path.removeprefix("/"))):
+            return next(iter(methods.values())).loaded().problems
+        return problem_document
 
     def _candidates(self, path: str) -> Iterable[tuple[Mapping[str, Endpoint], Mapping[str, str]]]:
         literal = self._routes.get(path)

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.running import Service
+from tests.service.running import Service, problem
 
 ADDRESS = "/v1/plant-t/graphql"
 
@@ -272,6 +272,28 @@ def test_newer_media_type_tells_by_status(reader: httpx.Client) -> None:
     assert (good.status_code, bad.status_code) == (200, 400)
     assert good.headers["content-type"].startswith("application/graphql-response+json")
     assert bad.headers["content-type"].startswith("application/graphql-response+json")
+
+
+def test_refusals_come_in_the_media_type_that_is_asked_for(service: Service) -> None:
+    """Whatever keeps a request from its fields is told as application/graphql-response+json where that is preferred."""
+    newer, query = {"Accept": "application/graphql-response+json"}, {"query": "{ workspace { id } }"}
+    known, nobody = service.caller("viewer@t"), service.anonymous()
+    refusals = [
+        (400, known.post(ADDRESS, content=b"no json", headers={**newer, "Content-Type": "application/json"})),
+        (401, nobody.post(ADDRESS, json=query, headers=newer)),
+        (403, known.post("/v1/other/graphql", json=query, headers=newer)),
+        (405, known.get(ADDRESS, params={"query": 'mutation { executeQuery(name: "x") { rows } }'}, headers=newer)),
+        (405, known.delete(ADDRESS, headers=newer)),
+        (413, known.post(ADDRESS, json={"query": " " * 1_048_576}, headers=newer)),
+    ]
+    for status, reply in refusals:
+        assert (reply.status_code, reply.headers["content-type"].partition(";")[0]) == (status, newer["Accept"])
+        [error] = reply.json()["errors"]
+        assert error["extensions"]["code"]
+    assert refusals[1][1].headers["www-authenticate"] == "Bearer"
+    assert refusals[4][1].headers["allow"] == "GET, HEAD, POST"
+    assert nobody.post(ADDRESS, json=query).headers["content-type"].startswith("application/json")
+    problem(known.delete(ADDRESS), 405, "METHOD_NOT_ALLOWED")
 
 
 def test_introspection_shows_the_schema(reader: httpx.Client) -> None:

@@ -14,17 +14,23 @@ blobs; readers tell them by their place in the hub, and a later run merges again
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from shared.cold_data import sql
+from shared.cold_data import long_texts, sql
 from shared.cold_data.engine import opened
 from shared.cold_data.inventory import Hour, hour_at
 from shared.cold_data.names import HOUR, ROOT, folder_of, hour_of_name, merged_name
 from shared.cold_data.ports import Blob, BlobStore
-from shared.cold_data.tables import SUMMARY, Summary
-from shared.errors import WorkspaceError
+from shared.cold_data.scratch import need
+from shared.cold_data.tables import COLUMNS, GROUP_BYTES, GROUP_ROWS, LONG, SUMMARY, Summary, groups, writer
+from shared.errors import Kind, WorkspaceError
 from shared.logs import fields, logger
+
+if TYPE_CHECKING:
+    import duckdb
 
 _AT_ONCE = 8
 _LOGGER = logger("cold_data.compaction")
@@ -57,9 +63,9 @@ class Compaction:
             if len(blobs) > 1 and self._is_due(folder, blobs, at):
                 try:
                     merged += await self._settle(await hour_at(self._store, folder), at)
-                except WorkspaceError:
-                    raise
-                except Exception:
+                except Exception as error:
+                    if isinstance(error, WorkspaceError) and error.kind is Kind.UNAVAILABLE:
+                        raise
                     _LOGGER.exception("an hour of the archive cannot be merged", extra=fields(folder=folder))
         return merged
 
@@ -97,6 +103,7 @@ class Compaction:
 
     async def _merge(self, hour: Hour, folder: Path) -> None:
         files = [folder / f"{number}.parquet" for number in range(len(hour.live))]
+        await asyncio.to_thread(need, folder, 2 * hour.size)
         for first in range(0, len(files), _AT_ONCE):
             pairs = zip(hour.live[first : first + _AT_ONCE], files[first : first + _AT_ONCE], strict=True)
             await asyncio.gather(*(self._store.fetch(held.blob.name, file) for held, file in pairs))
@@ -114,11 +121,37 @@ def _write(hour: Hour, files: list[Path], target: Path) -> None:
         last_enqueued=max(held.summary.last_enqueued for held in hour.live),
         # What was replaced before and is still there would come back to life with the blob that names it gone.
         sources=frozenset(held.identity for held in hour.live) | hour.inherited,
+        longest=hour.longest,
     )
     engine = opened(target.parent)
     try:
-        query = f"{sql.rows_once(files, overlapping=hour.overlapping)} ORDER BY {sql.ORDER}"
-        metadata = f"KV_METADATA {{{SUMMARY}: {sql.text(said.text())}}}"
-        engine.execute(f"COPY ({query}) TO {sql.text(str(target))} (FORMAT parquet, COMPRESSION zstd, {metadata})")
+        (_write_short if long_texts.are_short(hour.longest) else _write_long)(engine, hour, files, target, said)
     finally:
         engine.close()
+
+
+def _write_short(
+    engine: "duckdb.DuckDBPyConnection", hour: Hour, files: list[Path], target: Path, said: Summary
+) -> None:
+    """Write rows that the engine may hold."""
+    query = f"{sql.rows_once(sql.blobs(files), COLUMNS, overlapping=hour.overlapping)} ORDER BY {sql.ORDER}"
+    rows = min(GROUP_ROWS, GROUP_BYTES // max(1, hour.longest or 0))
+    options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {rows}"
+    metadata = f"KV_METADATA {{{SUMMARY}: {sql.text(said.text())}}}"
+    engine.execute(f"COPY ({query}) TO {sql.text(str(target))} ({options}, {metadata})")
+
+
+def _write_long(
+    engine: "duckdb.DuckDBPyConnection", hour: Hour, files: list[Path], target: Path, said: Summary
+) -> None:
+    """Write rows that are too long for the engine, which only tells their order."""
+    kept = long_texts.ALL_KEPT
+    with long_texts.LaidAside(engine, target.parent, LONG, kept) as aside:
+        for file in files:
+            aside.add(file, hour.longest)
+        columns = [*kept, *long_texts.lengths(LONG)]
+        query = f"{sql.rows_once(long_texts.TABLE, columns, overlapping=hour.overlapping)} ORDER BY {sql.ORDER}"
+        with writer(target, replace(said, longest=aside.longest)) as blob:
+            for rows in aside.rows(query):
+                for group in groups(rows.select(COLUMNS)):
+                    blob.write_batch(group, row_group_size=group.num_rows)

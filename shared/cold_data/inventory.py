@@ -58,6 +58,12 @@ class Hour:
         return sum(held.blob.size for held in self.live)
 
     @property
+    def longest(self) -> int | None:
+        """The most bytes that the long texts of a row take; None where a blob does not say."""
+        found = [held.summary.longest for held in self.live]
+        return None if None in found else max(filter(None, found), default=0)
+
+    @property
     def overlapping(self) -> bool:
         """Whether a row may stand in more than one blob."""
         return len(self.live) > 1 and not _apart(held.name for held in self.live)

@@ -6,19 +6,22 @@ that stands in several blobs counts once, by its place in the hub.
 """
 
 import asyncio
+import contextlib
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shared.cold_data import sql
+from shared.cold_data import long_texts, sql
 from shared.cold_data.copies import TABLE, Copies
 from shared.cold_data.engine import opened
 from shared.cold_data.inventory import Hour, hour_at, hours
 from shared.cold_data.names import HOUR, hour_of
 from shared.cold_data.ports import BlobStore
+from shared.cold_data.scratch import need
+from shared.cold_data.tables import COLUMNS
 from shared.errors import Kind, WorkspaceError
 
 if TYPE_CHECKING:
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH_ROWS = 50_000
+BATCH_BYTES = 16 * 1024 * 1024
+"""Of the long texts of a batch of rows, as long as their longest allows; a single row may be larger."""
 BLOCK_HOURS = 24
 AROUND = timedelta(hours=24)
 """Hours this far before and after are looked at for other arrivals of a message."""
@@ -35,7 +40,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, 23, tzinfo=UTC) + timedelta(minutes=59)
 _AT_ONCE = 8
-_DOWNLOADED = '"timestamp", device_id AS "deviceId", message_id AS "messageId", payload'
+_NAMES = {"timestamp": "timestamp", "device_id": "deviceId", "message_id": "messageId"}
+_KEPT = ("timestamp", "device_id", "message_id", "partition", "sequence", "enqueued_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +100,7 @@ class ColdReader:
             end: first instant that is no longer in the range, aware.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
+            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``; UNPROCESSABLE ``SCRATCH_FULL``.
         """
         if self._scratch is not None:
             await asyncio.to_thread(self._scratch.mkdir, parents=True, exist_ok=True)
@@ -169,6 +175,7 @@ class _Reading:
             self._fetched += 1
             folder = self._folder / str(self._fetched)
             folder.mkdir()
+            await asyncio.to_thread(need, folder, hour.size)
             files = tuple(folder / f"{number}.parquet" for number in range(len(hour.live)))
             try:
                 for first in range(0, len(files), _AT_ONCE):
@@ -183,16 +190,38 @@ class _Reading:
     async def _hour(self, local: _Local, *, copies: bool) -> AsyncIterator["pa.RecordBatch"]:
         if not local.files:
             return
-        query = self._query(local, copies=copies)
-        reader = await asyncio.to_thread(lambda: self._engine.sql(query).to_arrow_reader(BATCH_ROWS))
-        while (batch := await asyncio.to_thread(next, reader, None)) is not None:
-            yield batch
+        read = self._short if long_texts.are_short(local.hour.longest) else self._long
+        rows = read(local, copies=copies)
+        try:
+            while (batch := await asyncio.to_thread(next, rows, None)) is not None:
+                yield batch
+        finally:
+            # A thread may still be at it when the task was cancelled; it ends with the engine then.
+            with contextlib.suppress(ValueError):
+                rows.close()
 
-    def _query(self, local: _Local, *, copies: bool) -> str:
-        rows = sql.rows_once(local.files, overlapping=local.hour.overlapping)
+    def _short(self, local: _Local, *, copies: bool) -> "Generator[pa.RecordBatch]":
+        """Yield rows that the engine may hold."""
+        query = self._query(local, sql.blobs(local.files), COLUMNS, ["payload"], copies=copies)
+        most = BATCH_BYTES // max(1, local.hour.longest or 0)
+        yield from self._engine.sql(query).to_arrow_reader(min(BATCH_ROWS, most))
+
+    def _long(self, local: _Local, *, copies: bool) -> "Generator[pa.RecordBatch]":
+        """Yield rows that are too long for the engine, which only tells their order."""
+        laid = ["payload"]
+        with long_texts.LaidAside(self._engine, self._folder, laid, _KEPT) as aside:
+            for file in local.files:
+                aside.add(file, local.hour.longest)
+            placed = long_texts.lengths(laid)
+            yield from aside.rows(self._query(local, long_texts.TABLE, [*_KEPT, *placed], placed, copies=copies))
+
+    def _query(self, local: _Local, source: str, columns: Sequence[str], texts: Sequence[str], *, copies: bool) -> str:
+        """Return the query for what is downloaded of a source with some columns, and for some more of them."""
+        rows = sql.rows_once(source, columns, overlapping=local.hour.overlapping)
         if copies:
             rows = sql.without(rows, TABLE)
-        query = f"SELECT {_DOWNLOADED} FROM ({rows}) WHERE {self._within(local.hour.hour)}"  # noqa: S608  our own names
+        wanted = ", ".join([*(f'{name} AS "{shown}"' for name, shown in _NAMES.items()), *texts])
+        query = f"SELECT {wanted} FROM ({rows}) WHERE {self._within(local.hour.hour)}"  # noqa: S608  our own names
         # Every blob is in order already; a join would not keep it.
         return query if len(local.files) == 1 and not copies else f"{query} ORDER BY {sql.ORDER}"
 

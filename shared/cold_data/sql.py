@@ -3,24 +3,22 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from shared.cold_data.tables import COLUMNS
-
 IDENTITY = '"partition", "sequence", enqueued_at'
 """What tells an event of the hub from all others; the time too, since a hub that begins anew repeats its numbers."""
 
 ORDER = 'timestamp, "partition", "sequence"'
 
 
-def rows_once(files: Sequence[Path], *, overlapping: bool) -> str:
-    """Return the query for the rows of some files, those that stand in several of them once."""
-    columns = ", ".join(f'"{name}"' for name in COLUMNS)
-    query = f"SELECT {columns} FROM {_files(files)}"  # noqa: S608  our own names
+def rows_once(source: str, columns: Sequence[str], *, overlapping: bool) -> str:
+    """Return the query for the rows of a source, those that stand there several times once."""
+    named = ", ".join(f'"{name}"' for name in columns)
+    query = f"SELECT {named} FROM {source}"  # noqa: S608  our own names
     return f"SELECT DISTINCT ON ({IDENTITY}) * FROM ({query})" if overlapping else query  # noqa: S608  as above
 
 
 def repeated_ids(files: Sequence[Path]) -> str:
     """Return the query for hashes of message ids that stand in more than one row, or seem to."""
-    found = f"SELECT hash(message_id) AS h FROM {_files(files)}"  # noqa: S608  our own names
+    found = f"SELECT hash(message_id) AS h FROM {blobs(files)}"  # noqa: S608  our own names
     return f"SELECT h FROM ({found}) GROUP BY h HAVING count(*) > 1"  # noqa: S608  as above
 
 
@@ -29,7 +27,7 @@ def with_ids_in(files: Sequence[Path], table: str) -> str:
     instants = "epoch_us(enqueued_at) AS enqueued, epoch_us(timestamp) AS happened"
     return (
         f'SELECT * FROM (SELECT DISTINCT message_id, "partition", "sequence", {instants} '  # noqa: S608  our own names
-        f"FROM {_files(files)} WHERE hash(message_id) IN (SELECT h FROM {table}))"
+        f"FROM {blobs(files)} WHERE hash(message_id) IN (SELECT h FROM {table}))"
     )
 
 
@@ -44,5 +42,6 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _files(files: Sequence[Path]) -> str:
+def blobs(files: Sequence[Path]) -> str:
+    """Return the source that some blobs are."""
     return f"read_parquet([{', '.join(text(str(file)) for file in files)}])"

@@ -1,12 +1,14 @@
 """Impulses as Parquet: the columns, and what a blob says of itself."""
 
+import functools
 import io
 import json
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from shared.telemetry.json_text import serialise
@@ -14,6 +16,11 @@ from shared.telemetry.models import HubEvent, Impulse
 
 SUMMARY = "oi"
 """Key of the summary in a Parquet file's key-value metadata."""
+GROUP_BYTES = 16 * 1024 * 1024
+"""A row group of a blob holds no more, where several rows do; whoever reads one holds it whole."""
+GROUP_ROWS = 122_880
+LONG = ("payload", "headers", "surfaces")
+"""The columns whose texts may be long; ids have 256 characters at most."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -49,6 +56,8 @@ class Summary:
         first_enqueued: when the hub took the earliest of its events, microseconds since 1970.
         last_enqueued: and the latest.
         sources: of a merged blob: the identities of the blobs that it stands for.
+        longest: bytes that the long texts of a row take together, of the row where they are longest; the row groups
+            hold ``GROUP_BYTES`` at most then. None where nobody looked.
     """
 
     rows: int
@@ -56,26 +65,51 @@ class Summary:
     first_enqueued: int
     last_enqueued: int
     sources: frozenset[str] = frozenset()
+    longest: int | None = None
 
     def text(self) -> str:
         """Return the JSON text that stands in the metadata."""
-        return json.dumps([self.first_enqueued, self.last_enqueued, sorted(self.sources)])
+        return json.dumps([self.first_enqueued, self.last_enqueued, sorted(self.sources), self.longest])
 
 
 def parquet(arrived: Sequence[Arrived], summary: Summary) -> bytes:
-    """Return the Parquet file of rows, in order of their timestamps."""
+    """Return the Parquet file of rows, in order of their timestamps; it says itself how long the longest is."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
-    import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
-    ordered = sorted(arrived, key=_order)
-    schema = _schema().with_metadata({SUMMARY: summary.text()})
+    rows = pa.RecordBatch.from_arrays([*_columns(sorted(arrived, key=_order))], schema=_schema())
     target = io.BytesIO()
+    with writer(target, replace(summary, longest=longest(rows))) as file:
+        for group in groups(rows):
+            file.write_batch(group, row_group_size=group.num_rows)
+    return target.getvalue()
+
+
+def writer(target: Path | io.BytesIO, summary: Summary) -> Any:
+    """Return a Parquet writer of the archive's columns; give it each row group by itself, see ``groups``."""
+    import pyarrow.parquet as pq  # noqa: PLC0415  loading it takes long
+
     # Values of these two rarely repeat; a dictionary of them would only be thrown away.
     repeating = [name for name in COLUMNS if name not in {"message_id", "payload"}]
-    pq.write_table(
-        pa.Table.from_arrays([*_columns(ordered)], schema=schema), target, compression="zstd", use_dictionary=repeating
-    )
-    return target.getvalue()
+    schema = _schema().with_metadata({SUMMARY: summary.text()})
+    return pq.ParquetWriter(target, schema, compression="zstd", use_dictionary=repeating)
+
+
+def longest(rows: Any, columns: Sequence[str] = LONG) -> int:
+    """Return the bytes that the long texts of a row take, of the row where they are longest; 0 without rows."""
+    import pyarrow.compute as pc  # noqa: PLC0415  loading it takes long
+
+    lengths = (pc.binary_length(rows.column(name)) for name in columns)
+    return pc.max(functools.reduce(pc.add, lengths)).as_py() or 0
+
+
+def groups(rows: Any) -> Iterator[Any]:
+    """Yield the rows of a record batch in row groups of bounded length and size; a single row may be larger."""
+    if rows.num_rows > GROUP_ROWS or (rows.nbytes > GROUP_BYTES and rows.num_rows > 1):
+        middle = rows.num_rows // 2
+        yield from groups(rows.slice(0, middle))
+        yield from groups(rows.slice(middle))
+    elif rows.num_rows:
+        yield rows
 
 
 def microseconds(instant: datetime) -> int:
@@ -100,8 +134,8 @@ def summary_of(end: bytes, size: int) -> Summary:
     text = (found.metadata or {}).get(SUMMARY.encode())
     if text is None:
         raise ValueError("the blob does not say what it holds")
-    first, last, sources = json.loads(text)
-    return Summary(found.num_rows, size, first, last, frozenset(sources))
+    first, last, sources, *more = json.loads(text)
+    return Summary(found.num_rows, size, first, last, frozenset(sources), more[0] if more else None)
 
 
 def footer_size(end: bytes) -> int:
@@ -131,18 +165,19 @@ def _columns(arrived: Sequence[Arrived]) -> Iterator[Any]:
     impulses = [impulse for impulse, _ in arrived]
     events = [event for _, event in arrived]
     yield _instants([each.timestamp for each in impulses])
-    yield _texts([each.connection.encode() for each in impulses])
-    yield _texts([each.device_id.encode() for each in impulses])
-    yield _texts([each.message_id.encode() for each in impulses])
-    yield _texts([serialise(each.payload) for each in impulses])
-    yield _texts([serialise(each.headers) for each in impulses])
-    yield _texts([serialise(each.surfaces) for each in impulses])
-    yield _texts([each.partition.encode() for each in events])
+    yield texts([each.connection.encode() for each in impulses])
+    yield texts([each.device_id.encode() for each in impulses])
+    yield texts([each.message_id.encode() for each in impulses])
+    yield texts([serialise(each.payload) for each in impulses])
+    yield texts([serialise(each.headers) for each in impulses])
+    yield texts([serialise(each.surfaces) for each in impulses])
+    yield texts([each.partition.encode() for each in events])
     yield _numbers([each.sequence_number for each in events])
     yield _instants([each.enqueued_at for each in events])
 
 
-def _texts(values: Sequence[bytes]) -> Any:
+def texts(values: Sequence[bytes]) -> Any:
+    """Return an Arrow array of texts, given as UTF-8; 2 GiB at most in all."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
     ends = array("i", accumulate(map(len, values), initial=0))

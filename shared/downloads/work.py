@@ -9,6 +9,7 @@ from typing import Final
 
 from shared import logs
 from shared.cold_data.ports import BlobStore
+from shared.cold_data.scratch import limits_told
 from shared.downloads.cleaning import folder, remove_files
 from shared.downloads.models import Job, Part, Status, StoredFile
 from shared.downloads.planning import parts
@@ -106,9 +107,10 @@ class DownloadWork:
         watching = asyncio.create_task(self._stop_when_ended(job.id, stop))
         with tempfile.TemporaryDirectory(dir=self._scratch, prefix=f"{job.id}-", ignore_cleanup_errors=True) as where:
             try:
-                written, leaves = await asyncio.to_thread(
-                    conversion.write, job.format, part.connection, rows, Path(where), known
-                )
+                with limits_told():
+                    written, leaves = await asyncio.to_thread(
+                        conversion.write, job.format, part.connection, rows, Path(where), known
+                    )
                 stored = [
                     StoredFile(
                         blob=_blob(job, part, number, len(leaves), place),

@@ -25,7 +25,7 @@ from shared.cold_data.inventory import Hour, hour_at
 from shared.cold_data.names import HOUR, ROOT, folder_of, hour_of_name, merged_name
 from shared.cold_data.ports import Blob, BlobStore
 from shared.cold_data.scratch import need
-from shared.cold_data.tables import COLUMNS, GROUP_BYTES, GROUP_ROWS, LONG, SUMMARY, Summary, groups, writer
+from shared.cold_data.tables import COLUMNS, GROUP_BYTES, GROUP_ROWS, LONG, SUMMARY, Summary, conforming, groups, writer
 from shared.errors import Kind, WorkspaceError
 from shared.logs import fields, logger
 
@@ -153,5 +153,5 @@ def _write_long(
         query = f"{sql.rows_once(long_texts.TABLE, columns, overlapping=hour.overlapping)} ORDER BY {sql.ORDER}"
         with writer(target, replace(said, longest=aside.longest)) as blob:
             for rows in aside.rows(query):
-                for group in groups(rows.select(COLUMNS)):
+                for group in groups(conforming(rows)):
                     blob.write_batch(group, row_group_size=group.num_rows)

@@ -58,6 +58,11 @@ class Hour:
         return sum(held.blob.size for held in self.live)
 
     @property
+    def unpacked(self) -> int:
+        """About how many bytes the rows take when they are read."""
+        return sum(held.summary.unpacked for held in self.live)
+
+    @property
     def longest(self) -> int | None:
         """The most bytes that the long texts of a row take; None where a blob does not say."""
         found = [held.summary.longest for held in self.live]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-SHORT: Final = 4096
-"""Bytes of a row's long texts up to which the engine may hold them: a vector of them takes 8 MiB."""
+SHORT: Final = 1024
+"""Bytes of a row's long texts up to which the engine may hold them: a vector of them takes 2 MiB."""
 TABLE: Final = "laid"
 """Temporary table of the short rows: the columns that are kept, ``place`` and a length for each text laid aside."""
 ROWS: Final = 16_384

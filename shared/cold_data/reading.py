@@ -20,7 +20,7 @@ from shared.cold_data.engine import opened
 from shared.cold_data.inventory import Hour, hour_at, hours
 from shared.cold_data.names import HOUR, hour_of
 from shared.cold_data.ports import BlobStore
-from shared.cold_data.scratch import need
+from shared.cold_data.scratch import limits_told, need
 from shared.cold_data.tables import COLUMNS
 from shared.errors import Kind, WorkspaceError
 
@@ -52,11 +52,13 @@ class Stretch:
         start: of the hour, UTC.
         rows: how many at most, before copies are left out.
         size: bytes in the archive, compressed.
+        unpacked: about how many bytes these are when they are read.
     """
 
     start: datetime
     rows: int
     size: int
+    unpacked: int = 0
 
 
 class ColdReader:
@@ -83,7 +85,8 @@ class ColdReader:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
         """
         found = await hours(self._store, connection, hour_of(start), end)
-        return [Stretch(each.hour, each.rows, each.size) for each in sorted(found, key=lambda each: each.hour)]
+        in_order = sorted(found, key=lambda each: each.hour)
+        return [Stretch(each.hour, each.rows, each.size, each.unpacked) for each in in_order]
 
     async def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator["pa.RecordBatch"]:
         """Yield a connection's rows in a range, in order of timestamp, partition and sequence number.
@@ -100,7 +103,8 @@ class ColdReader:
             end: first instant that is no longer in the range, aware.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``; UNPROCESSABLE ``SCRATCH_FULL``.
+            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``; UNPROCESSABLE ``SCRATCH_FULL`` or
+                ``DOWNLOAD_OUT_OF_MEMORY``.
         """
         if self._scratch is not None:
             await asyncio.to_thread(self._scratch.mkdir, parents=True, exist_ok=True)
@@ -108,8 +112,9 @@ class ColdReader:
             engine = await asyncio.to_thread(opened, Path(folder))
             try:
                 reading = _Reading(self._store, connection, start, end, engine, Path(folder))
-                async for batch in reading.batches():
-                    yield batch
+                with limits_told(Path(folder)):
+                    async for batch in reading.batches():
+                        yield batch
             finally:
                 engine.close()
 

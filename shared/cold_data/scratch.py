@@ -11,6 +11,8 @@ from shared.errors import Kind, WorkspaceError
 
 KEPT_FREE = 1_000_000_000
 """Bytes of its disk that scratch files leave to others; on a small disk a tenth of it."""
+NEARLY_FULL = 64_000_000
+"""Bytes of room under which an engine that ends was short of disk."""
 _SMALLER = "ask for a shorter range"
 
 
@@ -38,8 +40,11 @@ def need(folder: Path, size: int) -> None:
 
 
 @contextmanager
-def limits_told() -> Iterator[None]:
+def limits_told(folder: Path) -> Iterator[None]:
     """Tell the end of disk or memory, which another attempt would only meet again.
+
+    Args:
+        folder: where the scratch files are; what an engine spilled must still be there.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL`` or ``DOWNLOAD_OUT_OF_MEMORY``.
@@ -49,7 +54,8 @@ def limits_told() -> Iterator[None]:
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        raise (_full() if "max_temp_directory_size" in str(error) else _too_much()) from error
+        # The engine words both ends alike.
+        raise (_full() if _is_nearly_full(folder) else _too_much()) from error
     except MemoryError as error:
         raise _too_much() from error
     except (OSError, duckdb.IOException) as error:
@@ -67,6 +73,13 @@ def remove_left(scratch: Path, made_before: datetime) -> None:
             continue  # its owner is done with it
         if is_left:
             shutil.rmtree(left, ignore_errors=True)
+
+
+def _is_nearly_full(folder: Path) -> bool:
+    try:
+        return room(folder) < NEARLY_FULL
+    except WorkspaceError:
+        return True
 
 
 def _full() -> WorkspaceError:

@@ -58,6 +58,7 @@ class Summary:
         sources: of a merged blob: the identities of the blobs that it stands for.
         longest: bytes that the long texts of a row take together, of the row where they are longest; the row groups
             hold ``GROUP_BYTES`` at most then. None where nobody looked.
+        unpacked: about the bytes that the rows take when they are read.
     """
 
     rows: int
@@ -66,6 +67,7 @@ class Summary:
     last_enqueued: int
     sources: frozenset[str] = frozenset()
     longest: int | None = None
+    unpacked: int = 0
 
     def text(self) -> str:
         """Return the JSON text that stands in the metadata."""
@@ -102,6 +104,13 @@ def longest(rows: Any, columns: Sequence[str] = LONG) -> int:
     return pc.max(functools.reduce(pc.add, lengths)).as_py() or 0
 
 
+def conforming(rows: Any) -> Any:
+    """Return the rows of a record batch that has the archive's columns in its very form: their order, none null."""
+    import pyarrow as pa  # noqa: PLC0415  loading it takes long
+
+    return pa.RecordBatch.from_arrays([rows.column(name) for name in COLUMNS], schema=_schema())
+
+
 def groups(rows: Any) -> Iterator[Any]:
     """Yield the rows of a record batch in row groups of bounded length and size; a single row may be larger."""
     if rows.num_rows > GROUP_ROWS or (rows.nbytes > GROUP_BYTES and rows.num_rows > 1):
@@ -135,7 +144,8 @@ def summary_of(end: bytes, size: int) -> Summary:
     if text is None:
         raise ValueError("the blob does not say what it holds")
     first, last, sources, *more = json.loads(text)
-    return Summary(found.num_rows, size, first, last, frozenset(sources), more[0] if more else None)
+    unpacked = sum(found.row_group(number).total_byte_size for number in range(found.num_row_groups))
+    return Summary(found.num_rows, size, first, last, frozenset(sources), more[0] if more else None, unpacked)
 
 
 def footer_size(end: bytes) -> int:

@@ -58,7 +58,8 @@ class Part(_Record):
         connection: whose rows.
         start: first instant, inclusive.
         end: last instant, exclusive.
-        size: bytes that its files are expected to take.
+        size: bytes that its files take at least.
+        unpacked: bytes that its rows take when they are read, about.
         files: None until it is converted.
         columns: how many payload columns its CSV files have.
     """
@@ -67,6 +68,7 @@ class Part(_Record):
     start: datetime
     end: datetime
     size: int = 0
+    unpacked: int = 0
     files: tuple[StoredFile, ...] | None = None
     columns: int = 0
 

@@ -27,5 +27,6 @@ def parts(connection: str, start: datetime, end: datetime, form: Format, stretch
             made[-1] = last.model_copy(update={"end": stretch.start})
             last = Part(connection=connection, start=stretch.start, end=end)
             made.append(last)
-        made[-1] = last.model_copy(update={"size": last.size + size})
+        sums = {"size": last.size + size, "unpacked": last.unpacked + stretch.unpacked}
+        made[-1] = last.model_copy(update=sums)
     return made

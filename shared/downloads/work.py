@@ -63,12 +63,13 @@ class DownloadWork:
         job = await self._jobs.get(job_id)
         if job is None or job.parts is None:
             return
-        async with self._large if job.parts[number].size >= LARGE else self._small:
+        part = job.parts[number]
+        async with self._large if max(part.size, part.unpacked) >= LARGE else self._small:
             job = await self._jobs.get(job_id)
-            if job is None or not job.unfinished or job.parts is None:
+            if job is None or not job.unfinished:
                 return
             try:
-                files, leaves = await self._convert(job, number, job.parts[number])
+                files, leaves = await self._convert(job, number, part)
             except WorkspaceError as error:
                 if error.kind is not Kind.UNPROCESSABLE:
                     raise
@@ -107,7 +108,7 @@ class DownloadWork:
         watching = asyncio.create_task(self._stop_when_ended(job.id, stop))
         with tempfile.TemporaryDirectory(dir=self._scratch, prefix=f"{job.id}-", ignore_cleanup_errors=True) as where:
             try:
-                with limits_told():
+                with limits_told(self._scratch):
                     written, leaves = await asyncio.to_thread(
                         conversion.write, job.format, part.connection, rows, Path(where), known
                     )

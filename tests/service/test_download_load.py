@@ -1,10 +1,15 @@
 """Downloads of many rows."""
 
-from collections.abc import Iterator
+import csv
+import json
+import random
+import string
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 
 from bench import downloads
@@ -14,6 +19,9 @@ from tests.service.conftest import WORKSPACE
 from tests.service.running import Service, eventually, problem
 
 ROWS = 10_000_000
+LONGEST = 256 * 1024 - 100
+LONG_ROWS = 3_996
+csv.field_size_limit(LONGEST)
 
 
 @pytest.fixture
@@ -25,6 +33,23 @@ def archived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Servic
     service = Service(tmp_path / "data", WORKSPACE)
     yield service
     service.stop()
+
+
+type Make = Callable[[dict[str, str]], Service]
+
+
+@pytest.fixture
+def make_service(tmp_path: Path) -> Iterator[Make]:
+    """Return what makes a service, not started, with some settings; it is stopped in the end."""
+    made: list[Service] = []
+
+    def make(environment: dict[str, str]) -> Service:
+        made.append(Service(tmp_path / "data", WORKSPACE, environment))
+        return made[-1]
+
+    yield make
+    for service in made:
+        service.stop()
 
 
 @pytest.mark.soak
@@ -60,6 +85,60 @@ def test_ten_million_rows_survive_a_kill_in_bounded_memory(archived: Service, fo
     [found] = duckdb.connect().execute(query).fetchall()
     assert found == (total, total)
     assert max(peaks) - idle <= 600
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("merged", [False, True])
+def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make, *, merged: bool) -> None:
+    """A gigabyte of messages of 256 KiB is downloaded in every format, each once, in at most 550 MB over idle."""
+    soon = {"COMPACTION_SCHEDULE": "*/5 * * * * *", "COMPACTION_QUIET_MINUTES": "0"}
+    service = make_service(soon if merged else {}).start()
+    editor = service.caller("editor@t")
+    text = "".join(random.Random(1).choices(string.ascii_letters, k=2 * LONGEST))
+    idle = resident_mb(service.pid)
+    for first in range(0, LONG_ROWS, 3):
+        at = [downloads.START + timedelta(seconds=number * 7919 % 3600) for number in range(first, first + 3)]
+        messages = [
+            {"timestamp": when.isoformat(), "n": number, "x": text[number : number + LONGEST]}
+            for number, when in enumerate(at, first)
+        ]
+        assert editor.post("/oi-api/telemetry/lathe", json=messages).status_code == 202
+    blobs = service.data_dir / "blobs" / "cold" / hour_folder("lathe", downloads.START)
+    archived = f"SELECT count(DISTINCT message_id) FROM read_parquet('{blobs}/*.parquet')"
+    eventually(lambda: duckdb.connect().execute(archived).fetchall(), lambda found: found == [(LONG_ROWS,)], 120)
+    if merged:
+        eventually(lambda: len(list(blobs.iterdir())), lambda count: count == 1, 120)
+    eventually(lambda: resident_mb(service.pid), lambda held: held < idle + 250, 120)
+    body = {"dateRange": {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}}
+    peaks = []
+    for form in ("csv", "jsonl", "parquet"):
+        job = editor.post("/oi-api/downloads/data-connections/lathe", json=body | {"format": form}).json()
+
+        def look(address: str = job["statusUrl"]) -> dict[str, object]:
+            peaks.append(resident_mb(service.pid))
+            shown: dict[str, object] = editor.get(address).json()
+            return shown
+
+        done = eventually(look, lambda shown: shown["status"] not in ("pending", "running"), 300)
+        assert (done["status"], done["error"]) == ("completed", None)
+        assert all(file["bytes"] <= 256_000_000 for file in editor.get(job["statusUrl"]).json()["files"])
+        files = sorted((service.data_dir / "blobs" / "downloads" / job["downloadId"] / "lathe").iterdir())
+        assert numbers(files, form) == sorted(range(LONG_ROWS), key=lambda number: number * 7919 % 3600)
+    assert max(peaks) - idle <= 550
+
+
+def numbers(files: Sequence[Path], form: str) -> list[int]:
+    """Return the numbers of messages in their order."""
+    found: list[int] = []
+    for path in files:
+        if form == "parquet":
+            groups = pq.ParquetFile(path).iter_batches(64, columns=["payload"])
+            found += [json.loads(payload.as_py())["n"] for batch in groups for payload in batch.column(0)]
+        else:
+            with path.open(newline="") as file:
+                lines = (json.loads(line)["payload"] for line in file) if form == "jsonl" else csv.DictReader(file)
+                found += [int(row["n"]) for row in lines]
+    return found
 
 
 @pytest.mark.soak

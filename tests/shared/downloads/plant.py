@@ -43,6 +43,7 @@ class Archive:
         self.payload = payload
         self.size = size
         self.down = False
+        self.trouble: Exception | None = None
         self.reads = 0
 
     async def stretches(self, connection: str, start: datetime, end: datetime) -> Sequence[Stretch]:
@@ -57,6 +58,8 @@ class Archive:
             self.reads += 1
             if self.down:
                 raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "down")
+            if self.trouble is not None:
+                raise self.trouble
             begin = START + hour * HOUR
             instants = [begin + timedelta(seconds=number) for number in range(self.per_hour)]
             kept = [(number, at) for number, at in enumerate(instants) if start <= at < end]

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -211,3 +212,16 @@ async def test_what_no_job_owns_goes_after_a_while(plants: Plants, tmp_path: Pat
     assert plant.files() == ["lost/pump/0.csv"]
     await Expiry(plant.jobs, plant.blobs, plant.scratch, clock=lambda: written_at + timedelta(hours=50)).run()
     assert (plant.files(), list(plant.scratch.iterdir())) == ([], [])
+
+
+async def test_what_another_attempt_would_meet_again_fails_at_once(plants: Plants) -> None:
+    """The end of memory fails the job in its first attempt, with an error that says what to do, and leaves no files."""
+    plant = plants.make()
+    plant.archive.trouble = duckdb.OutOfMemoryException("failed to pin a block")
+    await plant.job(form=Format.PARQUET)
+    [first, *_] = await plant.work.next_parts("j1")
+    await plant.work.convert("j1", first)
+    job = await plant.stored()
+    assert job.status is Status.FAILED
+    assert "shorter range" in (job.error or "")
+    assert (plant.archive.reads, plant.files(), await plant.work.next_parts("j1")) == (1, [], [])

@@ -3,26 +3,21 @@
 import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
-
-from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from shared import logs
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.growth import Covered, Trees, grown
 from shared.provenance.hash_rule import RECORD_ID_DIGITS
+from shared.provenance.note_keys import NoteKeys
 from shared.provenance.notes import (
     Checkpoint,
     NoteError,
     VerifierKey,
-    key_name,
     opened_checkpoint,
     origin_of,
-    signed_note,
-    signer_of,
-    verified,
 )
 from shared.provenance.ports import ChainKey, ChainStore, CheckpointStore, NoteSigner, StoredCheckpoint, Tip
 from shared.provenance.tiles import Tiles
@@ -31,7 +26,6 @@ from shared.timestamps import now, rfc3339
 KNOWN_SIZES: Final = 100_000
 LONGEST_WAIT_SWEEPS: Final = 64
 CLOCK_SKEW: Final = timedelta(minutes=10)
-_COORDINATE: Final = 32
 _LOG = logs.logger("provenance")
 
 
@@ -40,7 +34,7 @@ class CurrentCheckpoint:
     """The newest checkpoint of a chain.
 
     Attributes:
-        stored: as it is stored.
+        stored: as it is stored; one of a retired key has the signature of the key that signs now behind it.
         checkpoint: what it says.
         last_hash: Hash of the last record that it covers.
     """
@@ -111,7 +105,7 @@ class Checkpoints:
     ) -> None:
         self._store = store
         self._notes = notes
-        self._signer = signer
+        self._keys = NoteKeys(signer, workspace)
         self._workspace = workspace
         self._clock = clock
         self.trees = Trees(store, Tiles(notes, prefix_of))
@@ -121,18 +115,7 @@ class Checkpoints:
 
     async def verifier_key(self) -> VerifierKey:
         """Return the key that new checkpoints are verified with; its text is the line to publish."""
-        return VerifierKey(key_name(await self._workspace()), await self._signer.public_key())
-
-    async def _signed_by(self, note: bytes) -> VerifierKey:
-        """Return which of the workspace's keys signed a note, the one that signs now or a retired one."""
-        name = key_name(await self._workspace())
-        # Another process may have begun to sign with a key that this one has not heard of.
-        for anew in (False, True):
-            keys = [VerifierKey(name, spki) for spki in await self._signer.trusted(anew=anew)]
-            key = signer_of(note, keys)
-            if key is not None:
-                return key
-        raise NoteError(f"the checkpoint is not signed by a key of {name} that is trusted")
+        return await self._keys.current()
 
     async def newest_stored(self, chain: ChainKey) -> StoredCheckpoint | None:
         """Return a chain's newest checkpoint, unopened."""
@@ -147,7 +130,7 @@ class Checkpoints:
             WorkspaceError: UNAVAILABLE, or CONFLICT ``CHECKPOINT_REFUSED``: there is no key to judge it by.
         """
         origin = origin_of(await self._workspace(), chain.target, chain.scope_key)
-        checkpoint = opened_checkpoint(stored.note, await self._signed_by(stored.note), origin)
+        checkpoint = opened_checkpoint(stored.note, await self._keys.of(stored.note), origin)
         if stored.name != name_of(chain, checkpoint.size):
             raise NoteError(f"it counts {checkpoint.size} records and stands under another size's name")
         return checkpoint
@@ -164,7 +147,8 @@ class Checkpoints:
             raise WorkspaceError(Kind.NOT_FOUND, "CHECKPOINT_NOT_FOUND", "This chain has no checkpoint yet.")
         checkpoint = await self.opened(chain, stored)
         last = await self._store.hashes(chain, checkpoint.size - 1, limit=1)
-        return CurrentCheckpoint(stored, checkpoint, last[0] if last else "")
+        note = await self._keys.cosigned(stored.note)
+        return CurrentCheckpoint(replace(stored, note=note), checkpoint, last[0] if last else "")
 
     async def make(self, chain: ChainKey) -> StoredCheckpoint | None:
         """Sign and store a checkpoint of a chain, None when it did not grow since the last one.
@@ -228,12 +212,7 @@ class Checkpoints:
         return covered
 
     async def _sign_and_store(self, chain: ChainKey, checkpoint: Checkpoint) -> StoredCheckpoint | None:
-        key = await self.verifier_key()
-        raw = await self._signer.sign(checkpoint.text.encode())
-        parts = int.from_bytes(raw[:_COORDINATE]), int.from_bytes(raw[_COORDINATE:])
-        note = signed_note(checkpoint.text, key, encode_dss_signature(*parts))
-        # The key may have been replaced in between, and what is stored stays.
-        verified(note, key)
+        note = await self._keys.sign(checkpoint.text)
         name = name_of(chain, checkpoint.size)
         # Another instance may have been quicker: its checkpoint of this size stays.
         await self._notes.create(name, note)

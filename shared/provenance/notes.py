@@ -120,7 +120,12 @@ def signed_note(text: str, key: VerifierKey, signature: bytes) -> bytes:
         key: whose signature it is.
         signature: DER, over SHA-256 of the text.
     """
-    return f"{text}\n{_DASH}{key.name} {base64.b64encode(key.key_id + signature).decode()}\n".encode()
+    return f"{text}\n".encode() + signature_line(key, signature)
+
+
+def signature_line(key: VerifierKey, signature: bytes) -> bytes:
+    """Return the line of a signature; a note may have several."""
+    return f"{_DASH}{key.name} {base64.b64encode(key.key_id + signature).decode()}\n".encode()
 
 
 def verified(note: bytes, key: VerifierKey) -> str:

@@ -52,9 +52,14 @@ class FileNoteSigner:
 
     def _trusted(self) -> list[bytes]:
         kept = [spki for path in sorted(public_keys(self._path).glob("*.pem")) if (spki := _public(path))]
-        # Notes can be verified while the key that signs is gone.
-        current = [] if kept and not self._path.exists() else [_spki(self._current().public_key())]
-        return list(dict.fromkeys([*current, *kept]))
+        try:
+            current = _spki(self._current().public_key())
+        except WorkspaceError:
+            # Notes can be verified while the key that signs is gone.
+            if kept:
+                return kept
+            raise
+        return list(dict.fromkeys([current, *kept]))
 
     def _current(self) -> ec.EllipticCurvePrivateKey:
         try:

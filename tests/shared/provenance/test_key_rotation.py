@@ -91,6 +91,10 @@ async def test_a_replaced_key_is_trusted_and_signs_no_more(plant: Ledger, keys: 
     for checkpoints in (after, before):
         assert await sound(plant, checkpoints)
         assert (await checkpoints.current(BATCH)).checkpoint.size == 3
+    # Whoever has one of both keys can verify what was signed before.
+    given = (await after.current(BATCH)).stored.note
+    for key in (old, new):
+        assert opened_checkpoint(given, key, origin_of(WORKSPACE, *BATCH)).size == 3
     await plant.fill(BATCH, 2)
     made = await after.make(BATCH)
     assert made is not None
@@ -137,10 +141,9 @@ async def test_a_lost_key_is_not_made_anew(plant: Ledger, tmp_path: Path, left: 
                 await refused
             assert caught.value.code == "CHECKPOINT_REFUSED"
         assert await checkpoints.make_all() == 0
-        if left == "nothing":
-            assert await sound(plant, checkpoints)
-            assert (await checkpoints.current(BATCH)).checkpoint.size == 3
-            assert not path.exists()
+        assert await sound(plant, checkpoints)
+        assert (await checkpoints.current(BATCH)).checkpoint.size == 3
+        assert path.exists() == (left == "rubbish")
     aside.rename(path)
     assert await plant.checkpoints.make(BATCH) is not None
     assert await sound(plant, plant.checkpoints)

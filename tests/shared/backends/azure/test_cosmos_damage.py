@@ -10,7 +10,10 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_items import partition, record_item
 from shared.errors import WorkspaceError
+from shared.provenance.amendment_queries import AmendmentFilters, query_amendments
+from shared.provenance.amendments import Amendments
 from shared.provenance.chain_log import ChainLog
+from shared.provenance.decisions import decided
 from shared.provenance.hash_rule import record_id
 from shared.provenance.ports import ChainRecord, Filters, Lookup
 from shared.provenance.queries import query
@@ -18,6 +21,8 @@ from shared.provenance.records import event_draft, sealed
 from shared.provenance.verification import Verifier
 from tests.cosmos_server import CosmosServer
 from tests.shared.backends.azure.cosmos_stores import CHAIN, DATABASE, EVENT, MANY, fill, provisioned, stores, workspace
+from tests.shared.provenance.test_amendments import CHAIN as CORRECTIONS
+from tests.shared.provenance.test_amendments import STRICT, body, refusal
 
 COUNT = 5
 KEY = partition(CHAIN, 1)
@@ -136,3 +141,23 @@ async def test_an_item_without_partition_key_hides_no_head(store: CosmosChainSto
     """A head that lies in no partition is not taken for a chain's."""
     await container.create_item({"id": "head", "append": "x", "tip": {"timestamp": "2999"}, "scope": "s"})
     assert [chain async for chain, _ in store.tips()] == [CHAIN]
+
+
+@pytest.mark.parametrize("lost", ["AmendmentID", "Status", "EntityID"])
+async def test_a_decision_without_its_filter_fields_decides(server: CosmosServer, lost: str) -> None:
+    """What it says is read behind its correction; a list without filters and the pending ones tell it, too."""
+    async with stores(server) as (store,), CosmosClient(server.endpoint, server.key) as client:
+        amendments = Amendments(ChainLog(store, workspace), store)
+        for _ in range(2):
+            await amendments.create(CORRECTIONS, "ann", body(), STRICT)
+        await amendments.approve(CORRECTIONS, record_id(1), "bob")
+        items = client.get_database_client(DATABASE).get_container_client(CORRECTIONS.target)
+        item = await items.read_item(record_id(3), partition(CORRECTIONS, 1))
+        del item["p"][lost]
+        await items.upsert_item(item)
+        assert (await refusal(amendments.reject(CORRECTIONS, record_id(1), "bob", None)))[1] == "AMENDMENT_NOT_PENDING"
+        told = await decided(store, CORRECTIONS, [record_id(1), record_id(2)])
+        assert (sorted(told.by_amendment), told.whole) == ([record_id(1)], True)
+        answer = await query_amendments(store, CORRECTIONS, AmendmentFilters())
+        assert [record.sequence for record in answer.records] == [3, 2, 1]
+        await amendments.approve(CORRECTIONS, record_id(2), "bob")

@@ -21,7 +21,8 @@ from graphql.validation.rules import overlapping_fields_can_be_merged as overlap
 from shared.graphql_api.limits import MAX_TOKENS
 from shared.graphql_api.merging import merged
 
-KEPT: Final = 500
+KEPT_CHARACTERS: Final = 100_000
+"""Of the texts that are kept together: a character of a document becomes up to 550 bytes of nodes."""
 MAX_KEPT_LENGTH: Final = 20_000
 _MAX_ERRORS: Final = 10
 _MAX_COMPARISONS: Final = 50_000
@@ -69,6 +70,7 @@ class Documents:
     def __init__(self, schema: GraphQLSchema) -> None:
         self._schema = schema
         self._kept: OrderedDict[str, Prepared] = OrderedDict()
+        self._characters = 0
         overlapping.MAX_COMPLEXITY_BUDGET = _MAX_COMPARISONS
 
     def prepare(self, text: str) -> Prepared:
@@ -79,16 +81,22 @@ class Documents:
             return kept
         made = self._made(text)
         if len(text) <= MAX_KEPT_LENGTH:
-            self._kept[text] = made
-            if len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+            self._keep(text, made)
         return made
+
+    def _keep(self, text: str, made: Prepared) -> None:
+        self._kept[text] = made
+        self._characters += len(text)
+        while self._characters > KEPT_CHARACTERS:
+            forgotten, _ = self._kept.popitem(last=False)
+            self._characters -= len(forgotten)
 
     def _made(self, text: str) -> Prepared:
         try:
             document = parse(text, max_tokens=MAX_TOKENS)
         except GraphQLSyntaxError as error:
-            return Prepared(None, (error,))
+            # Kept with its traceback it would hold all that the parser had in its hands.
+            return Prepared(None, (error.with_traceback(None),))
         except RecursionError:
             return Prepared(None, (GraphQLError(_TOO_DEEP),))
         try:

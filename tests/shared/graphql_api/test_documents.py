@@ -1,6 +1,8 @@
 """Documents: repeated selections, bounds of validation, and what is kept."""
 
 import asyncio
+import gc
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -109,7 +111,7 @@ def test_hostile_documents_are_refused_or_harmless(text: str) -> None:
 
 def test_documents_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """The documents used last are kept, a long one and the rest are not."""
-    monkeypatch.setattr(documents, "KEPT", 3)
+    monkeypatch.setattr(documents, "KEPT_CHARACTERS", 85)
     kept = Documents(SCHEMA)
     first = kept.prepare("{ workspace { id } }")
     long = "{ workspace { id } } #" + "x" * documents.MAX_KEPT_LENGTH
@@ -120,3 +122,19 @@ def test_documents_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> No
     for number in range(3):
         kept.prepare(f"{{ b{number}: workspace {{ id }} }}")
     assert kept.prepare("{ workspace { id } }") is not first
+
+
+@pytest.mark.parametrize("behind", ["", " ) ) ("])
+def test_what_is_kept_is_bounded_by_its_size(behind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many documents of many fields come, sound or not, no more is kept than of two of them."""
+    monkeypatch.setattr(documents, "KEPT_CHARACTERS", 10_000)
+    kept = Documents(SCHEMA)
+    fields = " a" * 2_000
+    tracemalloc.start()
+    try:
+        for number in range(10):
+            kept.prepare(f"{{ a{number}{fields} }}{behind}")
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 6_000_000
+    finally:
+        tracemalloc.stop()

@@ -2,9 +2,12 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 from shared.backends.embedded.provenance_schema import COLUMNS, CORRECTED, IN_PLACE, RECORD_COLUMNS, record_of
+from shared.provenance.decisions import content_of
+from shared.provenance.hash_rule import own_time
 from shared.provenance.ports import ChainRecord, Filters, Page
 
 _LAST = 2**62
@@ -99,14 +102,27 @@ def _first_from(connection: sqlite3.Connection, chain: int, instant: str, *, str
     high = max(0, row[0] if row else 0) + 1
     while low < high:
         middle = (low + high) // 2
-        # The nearest record at or above: a chain that somebody cut has gaps.
-        sql = (
-            f"SELECT timestamp FROM records WHERE chain = ? AND sequence >= ? AND {IN_PLACE} ORDER BY sequence LIMIT 1"  # noqa: S608
-        )
-        (stored,) = connection.execute(sql, (chain, middle)).fetchone()
-        found = stored if isinstance(stored, str) else ""
-        if found > instant or (found == instant and not strict):
+        found = _next_time(connection, chain, middle)
+        if found is None:
+            # Nothing tells: the window stays as wide as it may have to be.
+            low, high = (middle + 1, high) if strict else (low, middle)
+        elif found[1] > instant or (found[1] == instant and not strict):
             high = middle
         else:
-            low = middle + 1
+            low = found[0] + 1
     return low
+
+
+def _next_time(connection: sqlite3.Connection, chain: int, sequence: int) -> tuple[int, str] | None:
+    """Return the nearest record from a sequence on that says its time, and that; None without one.
+
+    A chain that somebody cut has gaps, and a filter field that somebody edited must not hide other records.
+    """
+    sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence >= ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608
+    with closing(connection.execute(sql, (chain, sequence))) as rows:
+        for record in map(record_of, rows):
+            content = content_of(record)
+            time = own_time(content) if content is not None else ""
+            if time:
+                return record.sequence, time
+    return None

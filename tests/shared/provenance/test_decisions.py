@@ -1,6 +1,8 @@
 """Decisions about corrections are found by what records say, whatever became of their filter fields."""
 
+import itertools
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,10 @@ from shared.provenance.amendment_queries import AmendmentFilters, entity_chain, 
 from shared.provenance.amendments import Amendments, Status
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.decisions import decided
+from shared.provenance.event_log import EventLog
 from shared.provenance.hash_rule import record_id
-from shared.provenance.ports import ChainStore
-from tests.shared.provenance.chains import Ledger, ledger, workspace
+from shared.provenance.ports import ChainStore, Filters
+from tests.shared.provenance.chains import BATCH, Ledger, event, ledger, workspace
 from tests.shared.provenance.faulty_store import FaultyStore
 from tests.shared.provenance.test_amendments import CHAIN, STRICT, body, refusal
 
@@ -152,3 +155,23 @@ async def test_reading_is_bounded_and_says_how_far_it_came(
     assert told.seen_to == min(1 + most, 9)
     further = await decided(plain, CHAIN, [FIRST], told.seen_to)
     assert further.seen_to == min(1 + 2 * most, 9)
+
+
+@pytest.mark.parametrize("forged", ["NULL", "'9999'", "''", "5"])
+@pytest.mark.parametrize("edited", [1, 4, 5, 8])
+async def test_an_edited_time_hides_no_other_record(tmp_path: Path, edited: int, forged: str) -> None:
+    """A window of dates is found by what records say; the one whose filter field was edited is missed alone."""
+    start = datetime(2026, 1, 5, tzinfo=UTC)
+    ticks = itertools.count()
+    async with ledger(tmp_path) as plant:
+        log = ChainLog(plant.store, workspace, clock=lambda: start + timedelta(seconds=next(ticks)))
+        for _ in range(8):
+            await EventLog(log).write(BATCH, "u", event(1))
+        times = {record.sequence: record.projection["Timestamp"] for record in await plant.records(BATCH)}
+        edit(plant, f"timestamp = {forged}", edited)
+        for first, last in itertools.combinations_with_replacement(range(1, 9), 2):
+            page = await plant.store.scan(
+                BATCH, Filters(start=times[first], end=times[last]), limit=99, max_bytes=10**9, newest_first=False
+            )
+            assert [one.sequence for one in page.records] == [n for n in range(first, last + 1) if n != edited]
+        await log.close()

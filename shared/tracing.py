@@ -81,6 +81,24 @@ def caller() -> "SpanContext | None":
     return context if context.is_valid else None
 
 
+def told_of_reply(attributes: Mapping[str, Attribute], *, failed: bool) -> None:
+    """Tell the span that runs of the reply that came.
+
+    Args:
+        attributes: ``db.response.status_code`` and others.
+        failed: whether the reply says that the call failed.
+    """
+    if caller() is None:
+        return
+    from opentelemetry.trace import get_current_span  # noqa: PLC0415  loaded where it is used
+
+    running = get_current_span()
+    for name, value in attributes.items():
+        running.set_attribute(name, value)
+    if failed:
+        mark_failed(running, str(attributes["db.response.status_code"]))
+
+
 def unexpected(error: BaseException) -> None:
     """Put an exception that nobody foresaw, with its stack trace, to the span that runs."""
     if enabled(Signal.TRACES):

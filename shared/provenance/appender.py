@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from shared import logs
 from shared.errors import Kind, WorkspaceError
@@ -24,6 +24,10 @@ from shared.provenance.ports import (
 )
 from shared.provenance.records import Draft, sealed
 from shared.timestamps import rfc3339
+from shared.tracing import batch_span
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import SpanContext
 
 FIRST_BACKOFF_SECONDS: Final = 0.005
 LONGEST_BACKOFF_SECONDS: Final = 2.0
@@ -58,6 +62,7 @@ class Entry:
         look_up: whether the append id may be in the chain already.
         check: refuses by raising; see :meth:`ChainLog.append`.
         exclusive: at most one of these rides in a batch.
+        caller: the span that waits for it, None where none does.
         sent: whether the store may have it from an earlier attempt of this process.
     """
 
@@ -67,6 +72,7 @@ class Entry:
     look_up: bool
     check: Check | None
     exclusive: str
+    caller: "SpanContext | None" = None
     sent: bool = False
 
     def gone(self) -> bool:
@@ -119,7 +125,9 @@ class Appender:
             while self.waiting:
                 await self._ready()
                 batch = self._take()
-                await self._store_all(batch)
+                told = {"workspace.chain.target": self.chain.target.value, "workspace.chain.records": len(batch)}
+                with batch_span("append a batch to an audit chain", [entry.caller for entry in batch], told):
+                    await self._store_all(batch)
                 batch = []
         except asyncio.CancelledError:
             for entry in (*batch, *self.waiting):

@@ -15,6 +15,7 @@ from shared.provenance.appender import Appended, Appender, Check, Entry, Tips
 from shared.provenance.ports import ChainKey, ChainStore
 from shared.provenance.records import Draft
 from shared.timestamps import now
+from shared.tracing import call_span, caller
 
 MAX_QUEUED_BYTES: Final = 64_000_000
 KNOWN_TIPS: Final = 1_000
@@ -88,9 +89,11 @@ class ChainLog:
         entry = Entry(draft, append_id or self._new_id(), future, bool(append_id), check, exclusive)
         self._queued_bytes += draft.size
         try:
-            appender = self._appenders.get(chain) or self._started(chain, await self._workspace())
-            appender.waiting.append(entry)
-            return await future
+            with call_span("append to an audit chain", {"workspace.chain.target": chain.target.value}, kind="INTERNAL"):
+                appender = self._appenders.get(chain) or self._started(chain, await self._workspace())
+                entry.caller = caller()
+                appender.waiting.append(entry)
+                return await future
         finally:
             self._queued_bytes -= draft.size
 

@@ -58,6 +58,11 @@ class ColdServices(Base):
         return root / "scratch"
 
     def _blobs(self, container: str) -> "BlobStore":
+        from shared.cold_data.observed_blobs import ObservedBlobs
+
+        return ObservedBlobs(self._plain_blobs(container), container)
+
+    def _plain_blobs(self, container: str) -> "BlobStore":
         configured = self.settings
         if self.on_azure:
             from shared.backends.azure.blobs import AzureBlobStore

@@ -18,13 +18,17 @@ class TelemetryServices(CatalogServices):
     @cached_property
     def sender(self) -> "EventSender":
         """Sends to the hubs."""
+        from shared.telemetry.observed_sender import ObservedSender
+
         if self.on_azure:
             from shared.backends.azure.event_hubs import EventHubsSender
 
-            return EventHubsSender(self.settings.event_hubs_namespace, self.settings.managed_identity_client_id)
+            configured = self.settings
+            sender = EventHubsSender(configured.event_hubs_namespace, configured.managed_identity_client_id)
+            return ObservedSender(sender, "eventhubs")
         from shared.backends.embedded.hub import HubLog
 
-        return HubLog(self.settings.data_dir / "hub.sqlite")
+        return ObservedSender(HubLog(self.settings.data_dir / "hub.sqlite"), "workspace.hub")
 
     @cached_property
     def telemetry(self) -> "TelemetryService":

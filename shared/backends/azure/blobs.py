@@ -14,6 +14,7 @@ from azure.storage.blob.aio import BlobClient, BlobServiceClient
 
 from shared.backends.azure.identity import app_identity
 from shared.cold_data.attachments import content_disposition
+from shared.cold_data.observed_blobs import blob_span
 from shared.cold_data.ports import Blob
 from shared.errors import Kind, WorkspaceError
 from shared.logs import fields, logger
@@ -181,7 +182,12 @@ class AzureBlobStore:
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
         """Yield the blobs whose names begin with a prefix, in order of their names."""
         pages = self._container().list_blobs(name_starts_with=prefix).by_page()
-        while (page := await _answering(lambda: _next(pages))) is not None:
+
+        async def next_page() -> "list[Blob] | None":
+            with blob_span("list", self._name):
+                return await _answering(lambda: _next(pages))
+
+        while (page := await next_page()) is not None:
             for blob in page:
                 yield blob
 

@@ -3,6 +3,8 @@
 import aiohttp
 from azure.core.pipeline.transport import AioHttpTransport
 
+from shared.backends.azure.cosmos_spans import traced
+
 
 def sent_once_transport() -> AioHttpTransport:
     """Return a transport under which a lost connection is the caller's to judge; to be made in a running event loop.
@@ -10,7 +12,7 @@ def sent_once_transport() -> AioHttpTransport:
     A repeat that nobody knows of would meet its own first try as a conflict (412) or find nothing (404).
     """
     session = aiohttp.ClientSession(
-        trust_env=True, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, middlewares=(_once,)
+        trust_env=True, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, middlewares=(traced, _once)
     )
     return AioHttpTransport(session=session)
 

@@ -6,6 +6,7 @@ Tested with the genuine SDK against a test double at the wire; nothing here has 
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -22,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from shared import logs
 from shared.backends.azure.identity import app_identity
 from shared.errors import Kind, WorkspaceError
+from shared.tracing import call_span
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 10
@@ -79,9 +81,10 @@ class Vault:
             AzureError: the vault does not answer, or has no such key.
             ValueError: it is no P-256 key.
         """
-        listed = self._opened().list_properties_of_key_versions(name)
-        enabled = [properties.version async for properties in listed if properties.enabled]
-        found = [await self._version(name, version) for version in enabled if version]
+        with _span("list versions"):
+            listed = self._opened().list_properties_of_key_versions(name)
+            enabled = [properties.version async for properties in listed if properties.enabled]
+            found = [await self._version(name, version) for version in enabled if version]
         return sorted(found, key=lambda version: (version.created_at, version.version))
 
     async def sign(self, name: str, version: str, message: bytes) -> bytes:
@@ -95,7 +98,8 @@ class Vault:
             signer = self._opened().get_cryptography_client(name, key_version=version)
             self._signers[name, version] = signer
         digest = hashlib.sha256(message).digest()
-        return (await signer.sign(SignatureAlgorithm.es256, digest)).signature
+        with _span("sign"):
+            return (await signer.sign(SignatureAlgorithm.es256, digest)).signature
 
     async def check(self, name: str) -> None:
         """Return when the vault answers and has a key.
@@ -103,7 +107,8 @@ class Vault:
         Raises:
             AzureError: otherwise.
         """
-        await self._opened().get_key(name)
+        with _span("get"):
+            await self._opened().get_key(name)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -146,6 +151,10 @@ async def answering[T](work: Callable[[], Awaitable[T]], code: str, what: str) -
         _LOG.warning("the key vault does not answer", extra=logs.fields(error=type(error).__name__, status=status))
         detail = f"{what} cannot be reached at the moment; try again"
         raise WorkspaceError(Kind.UNAVAILABLE, code, detail) from error
+
+
+def _span(operation: str) -> AbstractContextManager[None]:
+    return call_span(f"{operation} key", {"az.namespace": "Microsoft.KeyVault", "workspace.vault.operation": operation})
 
 
 def _public(key: KeyVaultKey) -> ec.EllipticCurvePublicKey:

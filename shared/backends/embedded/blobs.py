@@ -12,6 +12,7 @@ from pathlib import Path
 
 from shared.backends.embedded import durable_files
 from shared.backends.embedded.file_links import FileLinks, Linked
+from shared.cold_data.observed_blobs import blob_span
 from shared.cold_data.ports import Blob
 from shared.errors import Kind, WorkspaceError
 
@@ -65,7 +66,12 @@ class FolderBlobStore:
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
         """Yield the blobs whose names begin with a prefix, in order of their names."""
         found = _blobs(self._folder, "", prefix)
-        while page := await _answering(lambda: list(itertools.islice(found, _LISTED_AT_ONCE))):
+
+        async def next_page() -> "list[Blob]":
+            with blob_span("list", self._folder.name):
+                return await _answering(lambda: list(itertools.islice(found, _LISTED_AT_ONCE)))
+
+        while page := await next_page():
             for blob in page:
                 yield blob
 

@@ -1,12 +1,17 @@
 """Group commit: writes that come while one is being put on disk go together in the next transaction."""
 
 import asyncio
+import contextvars
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import FAILURES, Database, told_as
+from shared.tracing import batch_span, call_span, caller
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import SpanContext
 
 MAX_GROUP: Final = 256
 
@@ -17,6 +22,7 @@ type Work = Callable[[sqlite3.Connection], Any]
 class _Waiting:
     work: Work
     ended: asyncio.Future[Any]
+    caller: "SpanContext | None"
 
 
 class GroupedWrites:
@@ -30,14 +36,19 @@ class GroupedWrites:
         self._database = database
         self._waiting: list[_Waiting] = []
         self._writing: asyncio.Task[None] | None = None
+        self._told_as = told_as(database.path, "write")
+        self._waits = f"wait for the write to {database.path.stem}"
+        self._commits = f"commit to {database.path.stem}"
 
     async def write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run a function in a write transaction, return once it is on disk; on an exception nothing of it stays."""
         ended: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(work, ended))
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write_all())
-        return await ended
+        with call_span(self._waits, self._told_as, FAILURES, kind="INTERNAL"):
+            self._waiting.append(_Waiting(work, ended, caller()))
+            if self._writing is None:
+                # In a context of its own: it serves many callers.
+                self._writing = asyncio.create_task(self._write_all(), context=contextvars.Context())
+            return await ended
 
     async def close(self) -> None:
         """Finish what waits and close the file."""
@@ -48,8 +59,10 @@ class GroupedWrites:
     async def _write_all(self) -> None:
         while self._waiting:
             group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
+            size: dict[str, str | int] = {"db.operation.batch.size": len(group)} if len(group) > 1 else {}
             try:
-                outcomes = await self._database.write(_together([waiting.work for waiting in group]))
+                with batch_span(self._commits, [waiting.caller for waiting in group], self._told_as | size):
+                    outcomes = await self._database.write(_together([waiting.work for waiting in group]))
             except Exception as error:  # noqa: BLE001  whoever waits is told, whatever it is
                 outcomes = [error] * len(group)
             for waiting, outcome in zip(group, outcomes, strict=True):

@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Final
+
+from shared.tracing import call_span
 
 BUSY_TIMEOUT_MS = 30_000
 WRITE_SECONDS = 10.0
@@ -38,6 +41,15 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             return
 
 
+FAILURES: Final = (sqlite3.Error, OSError)
+"""What says that a file failed; whatever else is raised over it is an answer."""
+
+
+def told_as(path: Path, operation: str) -> dict[str, str | int]:
+    """Return the attributes of a span of a call to a file, by the OpenTelemetry conventions for databases."""
+    return {"db.system.name": "sqlite", "db.namespace": path.stem, "db.operation.name": operation}
+
+
 class Database:
     """A SQLite file with its schema, used from coroutines; one thread reads, another one writes, each in order.
 
@@ -45,16 +57,23 @@ class Database:
         path: the file.
         schema: what makes its tables where they are missing.
         write_seconds: how long a write may wait for others, of this process and of others, that hold the file.
+
+    Attributes:
+        path: the file.
     """
 
     def __init__(self, path: Path, schema: str, *, write_seconds: float = WRITE_SECONDS) -> None:
         self._reading = _Connected(path, schema, "reads")
         self._writing = _Connected(path, schema, "writes")
         self._write_seconds = write_seconds
+        self.path = path
+        self._read_span = f"read {path.stem}", told_as(path, "read"), FAILURES
+        self._write_span = f"write {path.stem}", told_as(path, "write"), FAILURES
 
     async def read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run a function over one consistent view of the file; no writer holds it up."""
-        return await self._reading.run(lambda connection: _within(connection, "BEGIN", work))
+        with call_span(*self._read_span):
+            return await self._reading.run(lambda connection: _within(connection, "BEGIN", work))
 
     async def write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run a function in a write transaction; on an exception nothing of it stays."""
@@ -65,7 +84,8 @@ class Database:
             connection.execute(f"PRAGMA busy_timeout={round(left * 1000)}")
             return _within(connection, "BEGIN IMMEDIATE", work)
 
-        return await self._writing.run(run)
+        with call_span(*self._write_span):
+            return await self._writing.run(run)
 
     async def close(self) -> None:
         """Finish what runs and close the file."""

@@ -12,7 +12,7 @@ from shared import logs
 from shared.errors import Kind, WorkspaceError
 from shared.observability import count, measure
 from shared.provenance.hash_rule import genesis_hash
-from shared.provenance.heads import refuse_forged
+from shared.provenance.heads import refuse_ahead, refuse_forged
 from shared.provenance.ports import (
     ChainKey,
     ChainRecord,
@@ -268,7 +268,12 @@ class Appender:
 
     def _sealed(self, batch: Sequence[Entry], tip: Tip) -> list[ChainRecord]:
         """Return the records of as many entries as fit in one append."""
-        timestamp = max(rfc3339(self._clock()), tip.timestamp)
+        instant = self._clock()
+        timestamp = rfc3339(instant)
+        if tip.timestamp > timestamp:
+            # Of another host's clock, or of this one's before it was set back.
+            refuse_ahead(tip, instant)
+            timestamp = tip.timestamp
         previous = tip.hash or self._genesis
         records: list[ChainRecord] = []
         weight = 0

@@ -11,6 +11,7 @@ from shared import logs
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.growth import Covered, Trees, grown
 from shared.provenance.hash_rule import RECORD_ID_DIGITS
+from shared.provenance.heads import latest
 from shared.provenance.note_keys import NoteKeys
 from shared.provenance.notes import (
     Checkpoint,
@@ -157,8 +158,8 @@ class Checkpoints:
         not consistent with it is never signed.
 
         Raises:
-            WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` when chain and last checkpoint disagree; the stores'
-                UNAVAILABLE.
+            WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` when chain and last checkpoint disagree, or a record's time
+                lies ahead of the clock; the stores' UNAVAILABLE.
             NoteError: the last checkpoint is not to be trusted.
         """
         tip = await self._store.tip(chain)
@@ -168,7 +169,8 @@ class Checkpoints:
             self._know(chain, tip.sequence)
             return None
         workspace = await self._workspace()
-        covered = await grown(self._store, chain, workspace, await self._covered(chain, last), tip)
+        before = await self._covered(chain, last)
+        covered = await grown(self._store, chain, workspace, before, tip, latest(self._clock()))
         tree = covered.tree()
         checkpoint = Checkpoint(origin_of(workspace, chain.target, chain.scope_key), tree.size, tree.root())
         made = await self._sign_and_store(chain, checkpoint)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.hash_rule import digest, genesis_hash, record_id
+from shared.provenance.hash_rule import digest, genesis_hash, is_time, record_id, untimed
 from shared.provenance.merkle import CompactRange
 from shared.provenance.ports import ChainKey, ChainStore, Tip
 from shared.provenance.tiles import SUBTREE_LEAVES, TILE_LEAVES, TILE_ROOTS, Tiles
@@ -143,7 +143,7 @@ class Trees:
             await asyncio.to_thread(tree.append, leaves)
 
 
-async def grown(store: ChainStore, chain: ChainKey, workspace: str, covered: Covered, tip: Tip) -> Covered:
+async def grown(store: ChainStore, chain: ChainKey, workspace: str, covered: Covered, tip: Tip, until: str) -> Covered:
     """Return what covers a chain up to the tip; every record that comes new into it is verified, and links on.
 
     Args:
@@ -152,9 +152,10 @@ async def grown(store: ChainStore, chain: ChainKey, workspace: str, covered: Cov
         workspace: the workspace's id.
         covered: up to here the chain was signed; the stored record there must be the one that was.
         tip: beyond it.
+        until: the latest time that a record may have.
 
     Raises:
-        WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED``; the chain is broken, or another one.
+        WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED``; the chain is broken, or another one, or ahead of the clock.
     """
     tree = covered.tree()
     walk = Walk(genesis_hash(workspace, chain.target, chain.scope_key), tip.sequence, sequence=tree.size, tree=tree)
@@ -166,6 +167,8 @@ async def grown(store: ChainStore, chain: ChainKey, workspace: str, covered: Cov
     if walk.fault or walk.fork or walk.sequence != tip.sequence or walk.last_hash != tip.hash:
         fault = walk.fault or walk.fork
         raise _refused(f"broken and not signed: {fault.reason if fault else 'records and head item disagree'}")
+    if walk.time > until:
+        raise _refused(f"not signed before its time: {record_id(walk.sequence)} lies ahead of this host's clock")
     return Covered(before, walk.last_hash)
 
 
@@ -180,7 +183,10 @@ async def _time_at(store: ChainStore, chain: ChainKey, covered: Covered) -> str:
         covered.last_hash,
     ):
         raise _refused(f"not the one that its last checkpoint was signed for: {record_id(place)} is another one")
-    return time_of(record)
+    time = time_of(record)
+    if not is_time(time):
+        raise _refused(f"broken and not signed: {untimed(record_id(place))}")
+    return time
 
 
 async def _walk_up_to(store: ChainStore, chain: ChainKey, walk: Walk, last: int) -> None:

@@ -1,14 +1,19 @@
 """Head items, compared with the records that they stand for: who can write to the store can change them, too."""
 
+from datetime import datetime, timedelta
 from typing import Final
 
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.canonical import parsed_if_canonical
-from shared.provenance.hash_rule import LAST_SEQUENCE, digest, record_id
-from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Strays, Target, Tip
-from shared.provenance.walk import Fault, forked, time_of
+from shared.provenance.hash_rule import LAST_SEQUENCE, digest, is_time, record_id
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Strays, Target, Tip
+from shared.provenance.walk import Fault, Walk, forked, time_of
+from shared.timestamps import rfc3339
 
 MOST_STRAYS: Final = 100
+_AHEAD: Final = "has a time more than an hour ahead of this host's clock"
+MOST_AHEAD: Final = timedelta(hours=1)
+"""How far the clocks of hosts may differ: what is further ahead of this one is not built on."""
 
 
 async def refuse_forged(store: ChainStore, chain: ChainKey, tip: Tip, instant: str) -> None:
@@ -16,7 +21,7 @@ async def refuse_forged(store: ChainStore, chain: ChainKey, tip: Tip, instant: s
 
     Its hash goes into what is sealed, and must be that of the last record. So does its time, as the earliest one of the
     next record: one that lies ahead of the clock is believed only if the last record has it, since the clock of another
-    host may be ahead.
+    host may be ahead; and that record's own time must be one that the service writes, and not be hidden by the head's.
 
     Args:
         store: keeps the chain.
@@ -38,7 +43,41 @@ async def _is_of_last(store: ChainStore, chain: ChainKey, tip: Tip, instant: str
     last = await _last(store, chain, tip)
     if tip.hash != (last.hash if last else "") or (last is None and tip.sequence):
         return False
-    return tip.timestamp <= instant or tip.timestamp == (time_of(last) if last else "")
+    time = time_of(last) if last else ""
+    if last and not is_time(time) and parsed_if_canonical(last.canonical) is not None:
+        return False
+    return max(tip.timestamp, time) <= instant or tip.timestamp == time
+
+
+def refuse_ahead(tip: Tip, instant: datetime) -> None:
+    """Refuse to append behind a time that would have to be given to honest records, too.
+
+    Args:
+        tip: as the records behind it are to be sealed from.
+        instant: the current one.
+
+    Raises:
+        WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE``; that time lies more than :data:`MOST_AHEAD` ahead. It
+            goes away when the time has come.
+    """
+    if tip.timestamp > latest(instant):
+        detail = f"{record_id(tip.sequence)} {_AHEAD}; synchronise the clocks of the hosts, and verify the chain."
+        raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail)
+
+
+def latest(instant: datetime) -> str:
+    """Return the latest time that a record may have at an instant."""
+    return rfc3339(instant + MOST_AHEAD)
+
+
+async def ahead_fault(store: ChainStore, chain: ChainKey, walk: Walk, instant: datetime) -> Fault | None:
+    """Return the fault of the first record whose time lies too far ahead, after a walk over sound ones."""
+    if walk.time <= latest(instant):
+        return None
+    ahead = Filters(start=latest(instant + timedelta(microseconds=1)))
+    page = await store.scan(chain, ahead, newest_first=False, limit=1, max_bytes=1)
+    first = record_id(min([walk.sequence, *(record.sequence for record in page.records)]))
+    return Fault(first, f"{first} {_AHEAD}")
 
 
 async def time_fault(store: ChainStore, chain: ChainKey, tip: Tip) -> Fault | None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final
 
 from shared.errors import Kind, WorkspaceError
@@ -11,11 +12,12 @@ from shared.provenance.canonical import parsed_if_canonical, record_form
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.far_end import BOTH_ENDS, Apart, walk_to
 from shared.provenance.hash_rule import digest, genesis_hash, record_id
-from shared.provenance.heads import stray_fault, time_fault
+from shared.provenance.heads import ahead_fault, stray_fault, time_fault
 from shared.provenance.notes import Checkpoint, NoteError
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, OddPlaces, StoredCheckpoint, Tip
 from shared.provenance.records import opened, presentable, stand_in
 from shared.provenance.walk import Fault, Walk, claims_of, fork_at
+from shared.timestamps import now
 
 _LOG = logger("verification")
 VERIFY_SECONDS: Final = 200.0
@@ -73,6 +75,7 @@ class Verifier:
         checkpoints: the signed checkpoints; None where there are none.
         seconds: after which there is no verdict.
         apart: how long chains are walked from both ends.
+        clock: gives the current instant.
     """
 
     def __init__(
@@ -83,12 +86,14 @@ class Verifier:
         *,
         seconds: float = VERIFY_SECONDS,
         apart: Apart = BOTH_ENDS,
+        clock: Callable[[], datetime] = now,
     ) -> None:
         self._store = store
         self._workspace = workspace
         self._checkpoints = checkpoints
         self._seconds = seconds
         self._apart = apart
+        self._clock = clock
 
     async def verify(self, chain: ChainKey, named: int | None = None) -> Verdict:
         """Walk a chain from genesis to tip.
@@ -124,7 +129,10 @@ class Verifier:
         odd = await self._store.misplaced(chain) if isinstance(self._store, OddPlaces) else None
         end = tip.sequence if odd is None else min(tip.sequence, odd - 1)
         await walk_to(self._store, chain, walk, end, self._apart)
-        fault = await self._as_fork(chain, walk, walk.fault) or await self._end_fault(chain, walk, tip, odd)
+        fault = await self._as_fork(chain, walk, walk.fault) or await ahead_fault(
+            self._store, chain, walk, self._clock()
+        )
+        fault = fault or await self._end_fault(chain, walk, tip, odd)
         forked = walk.fork is not None or (fault is not None and fault.reason.startswith("fork"))
         fault = fault or walk.fork or _checkpoint_fault(walk, newest, signed, distrust)
         fault = fault or await time_fault(self._store, chain, tip)

@@ -7,9 +7,13 @@ Needs the standard library, ``cryptography`` and ``rfc8785`` alone. Exits 0 when
 import argparse
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from shared.provenance.fetch import FetchError, beside, fetch
+from shared.provenance.hash_rule import own_time
 from shared.provenance.notes import Checkpoint, NoteError, VerifierKey, opened_checkpoint, origin_of, signer_of
 from shared.provenance.offline import BrokenError, UnreadableError, load, verify
 
@@ -45,7 +49,15 @@ def _verify(options: argparse.Namespace) -> int:
         return _untold(str(error))
     against = f", checkpoint of {checkpoint.size} agrees" if checkpoint else ", compared with no checkpoint"
     _say(f"sound: {count} records{against}" if count else f"empty: nothing was checked{against}")
+    _note_ahead(records)
     return SOUND if count else UNTOLD
+
+
+def _note_ahead(records: Sequence[Mapping[str, Any]]) -> None:
+    """Say that the last record's time has not come; whose clock is wrong cannot be told here."""
+    last = own_time(records[-1]) if records else ""
+    if last > datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds"):
+        sys.stderr.write(f"note: the last record's time, {last}, lies ahead of this computer's clock\n")
 
 
 def _checkpoint(options: argparse.Namespace) -> Checkpoint | None:

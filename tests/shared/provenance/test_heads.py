@@ -9,7 +9,7 @@ import pytest
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.records import draft
+from shared.provenance.records import draft, event_draft, sealed
 from tests.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, ledger
 
 COUNT = 4
@@ -205,6 +205,21 @@ async def test_corrections_without_head_and_first_record_are_found_in_their_scop
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(2))
     assert (await plant.verify(other)).empty
     assert (await plant.verify(OTHER)).empty
+
+
+async def test_records_ahead_of_the_clock_are_taken_away_by_an_operator(plant: Ledger) -> None:
+    """With them gone, and the head item set to the last record that is left, the chain goes on; a checkpoint agrees."""
+    await plant.checkpoints.make(PLATFORM)
+    tip = await plant.store.tip(PLATFORM)
+    made = sealed(event_draft("u", event(9)), COUNT + 1, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
+    await plant.store.append(PLATFORM, [made], tip)
+    assert "more than an hour ahead" in await refused(plant)
+    chain = f"(SELECT chain FROM chains {OF_PLATFORM})"
+    left = f"(SELECT sequence, hash, timestamp FROM records WHERE chain = {chain} ORDER BY sequence DESC LIMIT 1)"
+    plant.tamper(lambda file: file.execute(f"DELETE FROM records WHERE sequence > {COUNT} AND chain = {chain}"))
+    change(plant, f"UPDATE chains SET (sequence, hash, timestamp) = {left}")
+    await plant.events.write(PLATFORM, "editor", event(9))
+    assert (await plant.verify(PLATFORM)).chain_valid
 
 
 async def test_a_chain_that_was_begun_anew_is_a_fork(plant: Ledger) -> None:

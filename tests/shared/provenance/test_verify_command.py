@@ -17,8 +17,9 @@ from shared.backends.embedded.provenance_key import rotate
 from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
 from shared.provenance.ports import Filters
 from shared.provenance.queries import export
+from shared.provenance.records import event_draft, sealed
 from shared.provenance.verify import main
-from tests.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, ledger
+from tests.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, event, ledger
 
 ROOT = Path(__file__).parents[3]
 OPTIONS = ["--workspace", WORKSPACE, "--target", "PlatformConfig"]
@@ -226,6 +227,23 @@ def test_fetch_shows_no_token(
     monkeypatch.setenv("OI_TOKEN", f"{TOKEN}\n")
     assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(tmp_path / "fetched.json")]) == 2
     assert TOKEN not in capsys.readouterr().err
+
+
+async def test_a_last_time_that_has_not_come_is_noted(
+    plant: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whose clock is wrong cannot be told here: the chain is sound, and the note says what to look at."""
+    file = tmp_path / "export.json"
+    assert main([str(file), *OPTIONS]) == 0
+    assert capsys.readouterr().err == ""
+    tip = await plant.store.tip(PLATFORM)
+    made = sealed(event_draft("u", event(6)), 6, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
+    await plant.store.append(PLATFORM, [made], tip)
+    file.write_bytes((await export(plant.store, PLATFORM, Filters())).json_array())
+    assert main([str(file), *OPTIONS]) == 0
+    said = capsys.readouterr()
+    assert said.out == "sound: 6 records, compared with no checkpoint\n"
+    assert said.err.startswith("note: the last record's time, 2999-01-01T00:00:00.000000Z, lies ahead")
 
 
 @pytest.mark.usefixtures("plant")

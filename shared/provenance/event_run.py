@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from shared.provenance.canonical import LARGEST_PLAIN, SMALLEST_PLAIN, STRICT, plain
-from shared.provenance.hash_rule import MAX_DEPTH, is_time
+from shared.provenance.hash_rule import DAY_OF_ANY_MONTH, MAX_DEPTH, is_time
 from shared.provenance.ports import PROJECTED, Row
 
 _OF_EVENTS: Final = 5
@@ -46,7 +46,7 @@ class EventRun:
             leaves: hashes are wanted up to this sequence.
         """
         here, last, claimed, time = self.sequence, self.last_hash, self.claimed, self.time
-        loads, dumps, fields = orjson.loads, orjson.dumps, _fields
+        loads, dumps, fields, told = orjson.loads, orjson.dumps, _fields, DAY_OF_ANY_MONTH.fullmatch
         for row in rows:
             sequence, canonical, stored, projected = row
             try:
@@ -59,7 +59,7 @@ class EventRun:
                     or dumps(said := fields(value))[:-1] + _NO_MORE != projected
                     or None in said
                     or said[0] < time
-                    or not (said[0] == time > "" or is_time(said[0]))
+                    or not (said[0] == time > "" or told(said[0]) or is_time(said[0]))
                     or dumps(value, None, STRICT) != canonical
                     or not canonical.isascii()
                     or not _plain_event(value)

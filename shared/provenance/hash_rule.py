@@ -1,6 +1,7 @@
 """The rule by which a chain is hashed, in the standard library alone: what an offline verifier needs too."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
@@ -16,6 +17,10 @@ TIMES: Final = ("Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt")
 ACTORS: Final = ("UserID", "AmendedBy", "ApprovedBy", "RejectedBy")
 _ALIKE: Final = ("ActionType", "EntityType", "EntityID", "ReasonCategory", "Status", "AmendmentID")
 _TIME_LENGTH: Final = len("2026-01-05T08:00:00.000000Z")
+DAY_OF_ANY_MONTH: Final = re.compile(
+    r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII
+)
+"""Instants as records have them, told quickly on the days that every month has."""
 _FIRST_WITH_EXPONENT: Final = 10**21
 """RFC 8785 writes doubles from here on with an exponent."""
 
@@ -70,6 +75,8 @@ def no_text(here: str, fields: Mapping[str, Any]) -> str:
 
 def is_time(text: str) -> bool:
     """Tell whether text is an instant as records have it: RFC 3339 in UTC, six digits of a second, ``Z``."""
+    if DAY_OF_ANY_MONTH.fullmatch(text):
+        return True
     if len(text) != _TIME_LENGTH:
         return False
     try:

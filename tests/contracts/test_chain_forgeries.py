@@ -66,7 +66,7 @@ async def refused(store: ChainStore, at: datetime = NOW) -> str:
 
 def checkpoints(store: ChainStore, folder: Path, at: datetime) -> Checkpoints:
     """Return a signer with a clock."""
-    notes, signer = FileCheckpointStore(folder / "notes"), FileNoteSigner(folder / "key.pem")
+    notes, signer = FileCheckpointStore(folder / "notes"), FileNoteSigner(folder / "key.pem", folder / "notes")
     return Checkpoints(store, notes, signer, workspace, clock=lambda: at)
 
 

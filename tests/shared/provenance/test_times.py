@@ -1,0 +1,52 @@
+"""The form of a record's own time."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.provenance.hash_rule import is_time
+from shared.timestamps import rfc3339
+
+TIME = "2026-01-05T08:00:00.000000Z"
+
+
+@given(st.datetimes())
+def test_what_the_service_writes_has_the_form(instant: datetime) -> None:
+    """Every instant that there is."""
+    assert is_time(rfc3339(instant.replace(tzinfo=UTC)))
+
+
+@pytest.mark.parametrize("year", [0, 1, 1900, 2000, 2023, 2024, 9999])
+def test_only_days_that_there_are_have_the_form(year: int) -> None:
+    """By the calendar, leap years included."""
+    for month in range(14):
+        for day in range(33):
+            try:
+                there = bool(date(year, month, day))
+            except ValueError:
+                there = False
+            assert is_time(f"{year:04d}-{month:02d}-{day:02d}T23:59:59.999999Z") == there
+
+
+@given(st.integers(0, len(TIME)), st.characters() | st.just(""), st.integers(0, 1))
+def test_no_other_character_stands_in_it(place: int, character: str, taken: int) -> None:
+    """A character replaced, put in or taken out leaves the form only where a digit becomes another one."""
+    text = TIME[:place] + character + TIME[place + taken :]
+    same_form = len(text) == len(TIME) and all(
+        one == other or (one in "0123456789" and other in "0123456789") for one, other in zip(text, TIME, strict=True)
+    )
+    assert not is_time(text) or same_form
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2026-01-05T24:00:00.000000Z", "2026-01-05T08:60:00.000000Z", "2026-01-05T08:00:60.000000Z",
+     "2026-W01-1T08:00:00.000000Z", "2026-01-05 08:00:00.000000Z", "2026-01-05T08:00:00.000000+00:00Z",
+     "2026-01-31T08:00:00,000000Z", "2026-01-31t08:00:00.000000Z", "2026-01-31T08:00:00.000000z",
+     "2026-01-31T08:00:00.00000\uff10Z", f"{TIME}\n", ""],
+)  # fmt: skip
+def test_no_other_form_passes(text: str) -> None:
+    """What other readers of ISO 8601 forgive."""
+    assert not is_time(text)

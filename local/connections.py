@@ -4,7 +4,6 @@ import asyncio
 import resource
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from http import HTTPStatus
 from typing import Any, cast
 
 import uvicorn
@@ -13,7 +12,7 @@ from uvicorn.server import ServerState
 
 from local.authority import split_target
 from local.heads import HeadSizes
-from local.refusals import RawHeaders, refusal, request_id, timed_out
+from local.refusals import RawHeaders, refusal, request_id, timed_out, wire
 from local.spoken import check_head, unparsed
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply
@@ -236,8 +235,4 @@ class Connection(HttpToolsProtocol):
         return request_id(() if self._stage is _Stage.NOTHING else known)
 
     def _write(self, reply: Reply) -> None:
-        lines = [f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}".encode()]
-        lines += [name + b": " + value for name, value in self.server_state.default_headers]
-        lines += [f"{name}: {value}".encode("latin-1") for name, value in reply.headers.items()]
-        lines += [b"content-length: %d" % len(reply.body), b"", reply.body]
-        self.transport.write(b"\r\n".join(lines))
+        self.transport.write(wire(reply, self.server_state.default_headers))

@@ -47,6 +47,20 @@ def refusal(error: WorkspaceError, given_id: str, *, close: bool = False, status
     return reply
 
 
+def wire(reply: Reply, further: RawHeaders) -> bytes:
+    """Return a reply as it goes out where no application answers (RFC 9112 section 4).
+
+    Args:
+        reply: the reply.
+        further: headers that every reply of the server has.
+    """
+    lines = [f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}".encode()]
+    lines += [name + b": " + value for name, value in further]
+    lines += [f"{name}: {value}".encode("latin-1") for name, value in reply.headers.items()]
+    lines += [b"content-length: %d" % len(reply.body), b"", reply.body]
+    return b"\r\n".join(lines)
+
+
 def timed_out(detail: str, given_id: str) -> Reply:
     """Return the 408 for a request that does not arrive; the app's own time-outs are the engine's, so 504."""
     error = WorkspaceError(Kind.TIMEOUT, "REQUEST_TIMEOUT", detail)

@@ -5,7 +5,6 @@ Serve with ``uvicorn.Config(..., ws=FrameSocket, ws_per_message_deflate=False)``
 
 import socket
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import cast
 
 from uvicorn._types import ASGISendEvent
@@ -14,7 +13,10 @@ from websockets.frames import CloseCode
 from websockets.http11 import Request
 from websockets.protocol import State
 
+from local.refusals import wire
 from local.web_pubsub.asgi import Message
+from local.web_pubsub.refusing import fault_of, told, unread
+from shared.errors import WorkspaceError
 
 EXTENSION = "local.frames"
 """The member of a scope's ``extensions`` that holds the socket itself."""
@@ -25,7 +27,6 @@ MOST_MESSAGE_BYTES = 1024 * 1024
 PING_SECONDS = 60.0
 """Between pings, and until a pong is missed; long, because a slow reader finds the ping behind all that waits."""
 
-_VERSION = "13"
 _LINGER_SECONDS = 2.0
 _END_SECONDS = 10.0
 _STOP_SECONDS = 1.0
@@ -40,15 +41,15 @@ class FrameSocket(WebSocketsSansIOProtocol):
 
     def handle_connect(self, event: Request) -> None:
         """Offer the socket to the application, beside what ASGI has."""
-        if event.headers.get_all("Sec-WebSocket-Version") not in ([], [_VERSION]):
-            self._refuse_version()
+        error = fault_of(event, self.conn)
+        if error is not None:
+            self._refuse(error, event)
             return
         super().handle_connect(event)
-        if self.response.status_code == 101:  # noqa: PLR2004  Switching Protocols
-            cast("Message", self.scope)["extensions"][EXTENSION] = self
-            raw: socket.socket | None = self.transport.get_extra_info("socket")
-            if raw is not None:
-                raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BYTES)
+        cast("Message", self.scope)["extensions"][EXTENSION] = self
+        raw: socket.socket | None = self.transport.get_extra_info("socket")
+        if raw is not None:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BYTES)
 
     def has_room(self) -> bool:
         """Return whether more may be written for now."""
@@ -132,6 +133,8 @@ class FrameSocket(WebSocketsSansIOProtocol):
         if self.conn.eof_sent:
             return
         super().data_received(data)
+        if not self.handshake_initiated and self.conn.handshake_exc is not None:
+            self._refuse(unread(self.conn), None)
 
     def handle_parser_exception(self) -> None:
         """Close after a breach of the protocol.
@@ -151,14 +154,10 @@ class FrameSocket(WebSocketsSansIOProtocol):
             self.close_timer.cancel()
         self.close_timer = self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 
-    def _refuse_version(self) -> None:
-        """Say which version is spoken here (RFC 6455 section 4.2.2)."""
-        response = self.conn.reject(HTTPStatus.UPGRADE_REQUIRED, "Another version of WebSocket is spoken here.\n")
-        response.headers["Sec-WebSocket-Version"] = _VERSION
-        response.headers["Upgrade"] = "websocket"
-        self.handshake_complete = self.close_sent = True
-        self.conn.send_response(response)
-        self._write_all()
+    def _refuse(self, error: WorkspaceError, handshake: Request | None) -> None:
+        """Answer in place of the upgrade; nothing that still comes is looked at."""
+        self.handshake_initiated = self.handshake_complete = self.close_sent = True
+        self.transport.write(wire(told(error, handshake), self.default_headers))
         self.transport.close()
 
     def _write_all(self) -> None:

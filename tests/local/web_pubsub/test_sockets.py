@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import itertools
+import json
 import os
 import struct
 from collections.abc import AsyncIterator, Sequence
@@ -236,6 +237,9 @@ async def test_nothing_is_read_after_a_close(port: int) -> None:
         ({"Sec-WebSocket-Key": "short"}, 400),
         ({"Sec-WebSocket-Key": None}, 400),
         ({"Sec-WebSocket-Version": None}, 400),
+        ({"Content-Length": "3"}, 400),
+        ({"X-Long": "x" * 9_000}, 431),
+        ({}, 405),
     ],
 )
 async def test_malformed_handshakes_are_refused(port: int, changed: dict[str, str | None], status: int) -> None:
@@ -250,10 +254,16 @@ async def test_malformed_handshakes_are_refused(port: int, changed: dict[str, st
     headers |= changed
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     lines = [f"{name}: {value}" for name, value in headers.items() if value is not None]
-    writer.write("\r\n".join(["GET / HTTP/1.1", *lines, "", ""]).encode())
+    writer.write("\r\n".join([f"{'POST' if status == 405 else 'GET'} / HTTP/1.1", *lines, "", ""]).encode())
     reply = await asyncio.wait_for(reader.read(), 20)
     assert reply.startswith(f"HTTP/1.1 {status} ".encode())
     assert (b"sec-websocket-version: 13" in reply.lower()) is (status == 426)
+    assert (b"upgrade: websocket" in reply.lower()) is (status == 426)
+    head, _, body = reply.partition(b"\r\n\r\n")
+    problem = json.loads(body)
+    assert problem["status"] == status
+    assert f"x-request-id: {problem['traceId']}".encode() in head
+    assert b"x-content-type-options: nosniff" in head.lower()
     writer.close()
 
 

@@ -158,6 +158,10 @@ def api_key(key_file: Path, principal: str) -> str:
     return key
 
 
+def _key_file() -> Path:
+    return Path(os.environ.get("DATA_DIR") or ".data") / "keys.json"
+
+
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the command line's options; exits with 2 where they are wrong."""
     parser = argparse.ArgumentParser(prog="python -m local.replay", description=__doc__)
@@ -171,7 +175,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--batch", default=MAX_BATCH, type=_up_to(MAX_BATCH), help="most rows in one request")
     parser.add_argument("--device", default="", help="device id of rows without a column deviceId")
     parser.add_argument("--url", default="http://127.0.0.1:7071", help="base address of the service")
-    parser.add_argument("--key-file", default=Path(".data/keys.json"), type=Path, help="API keys by principal")
+    parser.add_argument("--key-file", default=_key_file(), type=Path, help="API keys by principal (DATA_DIR/keys.json)")
     parser.add_argument("--as", dest="principal", default="editor@plant-a.example", help="whose key in the key file")
     parser.add_argument("--concurrency", default=4, type=_up_to(64), help="requests under way at once")
     parser.add_argument("--assume-zone", default=None, type=_zone, help="zone of times without one, such as UTC")

@@ -139,7 +139,7 @@ PUT = Docs(
         Answer(201, "The new query, a draft.", QueryDefinition, _DRAFT, headers=STATE),
     ),
     refusals=(409, 412, *ENGINE_REFUSALS),
-    example=_WRITTEN,
+    example={**_WRITTEN, "name": "Pressure per hour", "kql": _KQL.replace("5m", "1h")},
     path={"lookup": LOOKUP},
     heeds=WRITE_CONDITIONS,
 )

@@ -14,6 +14,7 @@ from shared.catalog.problems import DocumentError, Path, Problem
 from shared.catalog.sections import Sections
 from shared.catalog.yaml_tree import compose
 from shared.catalog.yaml_values import LocatedValues
+from shared.rules_told import rule_told
 
 
 def load(text: str, source: str) -> WorkspaceDocument:
@@ -62,7 +63,8 @@ def _shape(refused: list[ErrorDetails], located: LocatedValues) -> Iterator[Prob
     unknown = {located.resolve(detail["loc"]) for detail in refused if detail["type"] == "extra_forbidden"}
     for detail in _telling(refused):
         field = ("kind",) if detail["type"].startswith("union_tag") else ()
-        told = messages.setdefault(located.resolve((*detail["loc"], *field)), [])
+        names_missing = bool(field) or detail["type"] == "missing"
+        told = messages.setdefault(located.resolve((*detail["loc"], *field), names_missing=names_missing), [])
         if (message := _message(detail)) not in told:
             told.append(message)
     for path, told in messages.items():
@@ -77,7 +79,7 @@ def _telling(refused: list[ErrorDetails]) -> list[ErrorDetails]:
 
 def _message(detail: ErrorDetails) -> str:
     match detail["type"]:
-        case "missing" | "union_tag_not_found":
+        case "union_tag_not_found":
             return "is required"
         case "extra_forbidden":
             meant = nearest_field(detail["loc"])
@@ -88,7 +90,7 @@ def _message(detail: ErrorDetails) -> str:
             return f"should be {_context(detail)['expected_tags']}"
         case "value_error":
             return str(_context(detail)["error"])
-    return detail["msg"].replace("Input should", "should").replace("String should", "should")
+    return rule_told(detail["type"], detail["msg"])
 
 
 def _context(detail: ErrorDetails) -> Mapping[str, Any]:

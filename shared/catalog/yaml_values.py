@@ -48,17 +48,19 @@ class LocatedValues:
         """
         return self._at(self._place(path, of_name=of_name), path, message)
 
-    def resolve(self, path: Path) -> Path:
+    def resolve(self, path: Path, *, names_missing: bool = True) -> Path:
         """Return a path without the steps that name no field of the text, such as the tag of a union's member.
 
-        The last step stays when it names a field that is missing.
+        Args:
+            path: from the top.
+            names_missing: whether the last step may name a field that is missing, and then stays.
         """
         node, kept = self._root, []
         for index, step in enumerate(path):
             entry = _entry(node, step)
             if entry is not None:
                 node = entry[1]
-            elif index < len(path) - 1 or not isinstance(node, yaml.MappingNode):
+            elif not names_missing or index < len(path) - 1 or not isinstance(node, yaml.MappingNode):
                 continue
             kept.append(step)
         return tuple(kept)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from copy import copy
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
@@ -11,7 +11,11 @@ from shared.auth.principals import Principal
 from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.http.messages import MAX_PARAMETERS, Request
 from shared.http.operations import Call, NoQuery, Operation, OwnBody
+from shared.rules_told import rule_told
 from shared.strict_json import parse
+
+NULL_TELLS: Final = "null is a value"
+"""Annotates an optional member that asks for something by being there, even where it is null."""
 
 _UNREAD = object()
 """Stands for what could not be read at all, of which the caller is told already."""
@@ -33,7 +37,7 @@ async def read(operation: Operation, principal: Principal, path: Mapping[str, st
     faults = Faults()
     sent = _parsed(operation, request, faults)
     query = _read_query(operation, request, faults)
-    body = _validate(operation.body, sent, faults)
+    body = _validate(operation.body, _present(operation.body, sent), faults)
     call = Call(principal, path, query, body, request)
     if operation.check is not None:
         await operation.check(call, faults)
@@ -69,6 +73,20 @@ def _parsed(operation: Operation, request: Request, faults: Faults) -> Any:
     except ValueError as error:
         faults.add(invalid("body", str(error), code="BODY_NOT_JSON"))
         return _UNREAD
+
+
+def _present(model: Any, sent: Any) -> Any:
+    """Return a body without its optional members that are null: they count as left out."""
+    if not (isinstance(sent, dict) and _is_object(model)):
+        return sent
+    optional = nullable(model)
+    return {name: value for name, value in sent.items() if value is not None or name not in optional}
+
+
+def nullable(model: type[BaseModel]) -> set[str]:
+    """Return the members of a body that count as left out where they are null."""
+    fields = model.model_fields.items()
+    return {info.alias or name for name, info in fields if not info.is_required() and NULL_TELLS not in info.metadata}
 
 
 def _read_query(operation: Operation, request: Request, faults: Faults) -> Any:
@@ -112,7 +130,7 @@ def _validate(model: Any, value: Any, faults: Faults) -> Any:
             return model.model_validate(value) if _is_object(model) else _adapter(model).validate_python(value)
         except ValidationError as failure:
             found = failure.errors(include_url=False, include_context=False, include_input=False)
-            errors = [FieldError(_path(error["loc"]), _message(error["type"], error["msg"])) for error in found]
+            errors = [FieldError(_path(error["loc"]), rule_told(error["type"], error["msg"])) for error in found]
             faults.add(invalid_fields(errors))
     return _right_part(model, value, faults) if _is_object(model) else None
 
@@ -148,11 +166,3 @@ def _path(location: tuple[int | str, ...]) -> str:
     for part in location:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text or "body"
-
-
-def _message(kind: str, message: str) -> str:
-    if kind == "missing":
-        return "is required"
-    if kind == "model_type":
-        return "an object is expected"
-    return message.removeprefix("Value error, ")

@@ -32,13 +32,21 @@ def _window(seconds: int) -> int:
     return seconds
 
 
+def _given(text: object) -> object:
+    """Return what was given; nothing was, where a form left a field empty."""
+    return None if text == "" else text
+
+
+Filter = Annotated[str | None, BeforeValidator(_given)]
+
+
 class StreamFilters(BaseModel):
     """The query parameters of a stream; both lookups given, both must hold."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    connection: str | None = Field(None, description="Lookup of the one connection to listen to.")
-    surface: str | None = Field(None, description="Lookup of the surface whose connections to listen to.")
+    connection: Filter = Field(None, description="Lookup of the one connection to listen to.")
+    surface: Filter = Field(None, description="Lookup of the surface whose connections to listen to.")
     since: Annotated[datetime, BeforeValidator(_instant)] | None = Field(
         None, description="RFC 3339; what was measured since then comes first."
     )

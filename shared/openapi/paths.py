@@ -181,7 +181,8 @@ def _path_parameters(operation: Operation) -> list[Schema]:
             "name": name,
             "in": "path",
             "required": True,
-            "description": _PATH_PARAMETERS.get(name, f"The {name}."),
+            "description": _PATH_PARAMETERS[name][0],
+            "example": _LOOKUPS[operation.route.split("/")[1]] if name == "lookup" else _PATH_PARAMETERS[name][1],
             "schema": {
                 "type": "string",
                 "minLength": 1,
@@ -194,17 +195,31 @@ def _path_parameters(operation: Operation) -> list[Schema]:
 
 
 _PATH_PARAMETERS = {
-    "lookup": "Lookup key; of a warm query that is run also its API path.",
-    "queryId": "Lookup key of the warm query.",
-    "workspaceId": "Id of the workspace.",
-    "surfaceLookup": "Lookup key of the surface.",
-    "connLookup": "Lookup key of a data connection of the surface.",
-    "downloadId": "Id of the download.",
-    "documentId": "Id of the document.",
-    "id": "RecordID of the correction.",
-    "jti": "Id of the token, its claim `jti`.",
-    "keyId": "Id of the API key, the part between its underscores.",
+    "lookup": ("Lookup key; of a warm query that is run also its API path.", ""),
+    "queryId": ("Lookup key of the warm query.", "pressure-5m"),
+    "workspaceId": ("Id of the workspace.", "plant-a"),
+    "surfaceLookup": ("Lookup key of the surface.", "cooling"),
+    "connLookup": ("Lookup key of a data connection of the surface.", "pump-rig"),
+    "downloadId": ("Id of the download.", "5f0c7a1e9b3d4f6a8c2e1d0b7a695847"),
+    "documentId": ("Id of the document.", "wo-1"),
+    "id": ("RecordID of the correction.", "000000000001"),
+    "jti": ("Id of the token, its claim `jti`.", "0af7651916cd43dd8448eb211c80319c"),
+    "keyId": ("Id of the API key, the part between its underscores.", "k7w2m4qa"),
+    "containerName": ("Name of the container.", "workorders"),
+    "store": ("Lookup key of the document store.", "mes"),
+    "database": ("Lookup key of the database.", "orders"),
+    "table": ("Name of the table.", "workorders"),
+    "file": ("The file.", "index.html"),
 }
+
+
+_LOOKUPS = {
+    "warm-queries": "pressure-5m",
+    "telemetry": "pump-rig",
+    "downloads": "pump-rig",
+    "data-stores": "orders",
+}
+"""Examples of lookup keys, by what they are of: the second segment of a route."""
 
 
 def _query_parameters(operation: Operation) -> list[Schema]:

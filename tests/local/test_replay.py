@@ -246,6 +246,16 @@ def test_times(tmp_path: Path) -> None:
     assert row.moment == datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
+def test_keys_are_looked_for_where_the_host_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key file is that of DATA_DIR, unless another is named."""
+    needed = ["rig.csv", "--connection", "rig", "--time-column", "t"]
+    monkeypatch.setenv("DATA_DIR", "/srv/plant")
+    assert replay.parse(needed).key_file == Path("/srv/plant/keys.json")
+    assert replay.parse([*needed, "--key-file", "k.json"]).key_file == Path("k.json")
+    monkeypatch.delenv("DATA_DIR")
+    assert replay.parse(needed).key_file == Path(".data/keys.json")
+
+
 def test_api_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The key comes from the environment, else from the key file's entry of the principal."""
     monkeypatch.delenv("OI_API_KEY", raising=False)

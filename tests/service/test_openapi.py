@@ -109,6 +109,14 @@ def test_conditions_are_described(service: Service) -> None:
         assert "ETag" in mine[method, path]["responses"]["200"]["headers"]
 
 
+def test_every_path_parameter_has_an_example(service: Service) -> None:
+    """What stands in a path is shown by an example."""
+    for path, operation in operations(described(service.caller("admin@t"))).items():
+        for parameter in operation["parameters"]:
+            if parameter["in"] == "path":
+                assert parameter["example"], (path, parameter["name"])
+
+
 def test_every_json_body_has_an_example(service: Service) -> None:
     """Each JSON body, asked or answered, is shown by an example."""
     for key, made in operations(described(service.caller("admin@t"))).items():

@@ -69,6 +69,16 @@ def test_a_sound_document_loads() -> None:
         ("workspace: {id: plant-a", "workspace: !!python/object:os.system {id: plant-a", "is not taken"),
         ("connections: [rig, sim]", "connections: rig", "14:51: surfaces[0].connections: should be a valid array"),
         ('devices: ["rig-*"]', "devices: [7]", "connections[0].source.devices[0]: should be a valid string"),
+        (
+            "{name: t, kind: sine, min: 1, max: 2, periodSec: 60}",
+            "",
+            "12:17: connections[1].simulator.variables: must hold at least 1 item",
+        ),
+        (
+            "{name: t, kind: sine, min: 1, max: 2, periodSec: 60}",
+            "{name: t, kind: constant, value: {a: 1}}",
+            "variables[0].value: should be a valid number; should be a valid string; should be a valid boolean",
+        ),
     ],
 )
 def test_each_fault_is_told_at_its_place(old: str, new: str, told: str) -> None:

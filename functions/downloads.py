@@ -167,6 +167,7 @@ async def _shown(job: Job) -> dict[str, Any]:
             }
             for each in linked
         ],
+        "completeUpTo": None if job.complete_up_to is None else rfc3339(job.complete_up_to),
         "expiresAt": rfc3339(job.expires_at),
         "error": job.error,
     }

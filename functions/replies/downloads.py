@@ -33,7 +33,10 @@ class DownloadFile(TypedDict):
 
 
 class Download(TypedDict):
-    """A download; `files` are there once it is completed, `error` once it has failed."""
+    """A download; `files` are there once it is completed, `error` once it has failed.
+
+    What was accepted before `completeUpTo` is in the files; null as long as, or where, this is not known.
+    """
 
     downloadId: str
     status: Literal["pending", "running", "completed", "failed", "cancelled"]
@@ -43,6 +46,7 @@ class Download(TypedDict):
     createdAt: datetime
     progress: Progress
     files: list[DownloadFile]
+    completeUpTo: datetime | None
     expiresAt: datetime
     error: str | None
 
@@ -63,12 +67,14 @@ _PENDING: Final[dict[str, Any]] = {
     "createdAt": "2026-01-06T08:00:00.000000Z",
     "progress": {"connectionsDone": 0, "connectionsTotal": 1, "rows": 0},
     "files": [],
+    "completeUpTo": None,
     "expiresAt": "2026-01-07T08:00:00.000000Z",
     "error": None,
 }
 _COMPLETED: Final[dict[str, Any]] = {
     **_PENDING,
     "status": "completed",
+    "completeUpTo": "2026-01-06T08:00:00.000000Z",
     "progress": {"connectionsDone": 1, "connectionsTotal": 1, "rows": 86400},
     "files": [
         {

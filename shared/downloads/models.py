@@ -94,6 +94,8 @@ class Job(_Record):
         error: why it failed, for the caller to read.
         parts: None until the job is planned; sorted by connection and time.
         leaves: by connection, the payload paths that its CSV files have columns for.
+        complete_up_to: what was accepted before this instant was archived when the work began; None where that is
+            not known.
     """
 
     id: str
@@ -108,6 +110,7 @@ class Job(_Record):
     error: str | None = None
     parts: tuple[Part, ...] | None = None
     leaves: Mapping[str, tuple[tuple[str, ...], ...]] = {}
+    complete_up_to: datetime | None = None
 
     @property
     def unfinished(self) -> bool:
@@ -139,11 +142,17 @@ class Job(_Record):
         """Return the files with their connections, in order."""
         return [(part.connection, file) for part in self.parts or () for file in part.files or ()]
 
-    def planned(self, parts: tuple[Part, ...]) -> "Job":
-        """Return the job with its work laid out; as it is when that was done before."""
+    def planned(self, parts: tuple[Part, ...], *, complete: bool = False) -> "Job":
+        """Return the job with its work laid out; as it is when that was done before.
+
+        Args:
+            parts: the work.
+            complete: whether everything that was accepted before the job was made is archived.
+        """
         if self.parts is not None or not self.unfinished:
             return self
-        return self.model_copy(update={"parts": parts, "status": Status.RUNNING})
+        up_to = self.created_at if complete else None
+        return self.model_copy(update={"parts": parts, "status": Status.RUNNING, "complete_up_to": up_to})
 
     def converted(self, number: int, files: tuple[StoredFile, ...], leaves: frozenset[tuple[str, ...]]) -> "Job":
         """Return the job with a part's files; as it is when it has ended."""

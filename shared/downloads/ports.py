@@ -62,6 +62,17 @@ class Runner(Protocol):
         ...
 
 
+class Arrivals(Protocol):
+    """Tells whether what was accepted has come to the archive."""
+
+    async def settled(self, seconds: float) -> bool:
+        """Wait, a while at most, until everything that the hubs hold by now is archived; return whether it is.
+
+        False at once where this cannot be known.
+        """
+        ...
+
+
 class ArchivedRows(Protocol):
     """Reads the archive of telemetry.
 

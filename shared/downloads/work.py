@@ -13,7 +13,7 @@ from shared.cold_data.scratch import limits_told
 from shared.downloads.cleaning import folder, remove_files
 from shared.downloads.models import Job, Part, Status, StoredFile
 from shared.downloads.planning import parts
-from shared.downloads.ports import ArchivedRows, JobStore
+from shared.downloads.ports import ArchivedRows, Arrivals, JobStore
 from shared.errors import Kind, WorkspaceError
 
 LARGE: Final = 20_000_000
@@ -23,6 +23,8 @@ SMALL_AT_ONCE: Final = 2
 WAVE: Final = 16
 """Parts that are handed out together."""
 LOOK_SECONDS: Final = 0.5
+SETTLE_SECONDS: Final = 60.0
+"""How long a download waits for what was accepted before it, on its way to the archive."""
 FAILED: Final = "The download failed, also when it was tried again; the service's log has the reason."
 
 _LOG = logs.logger("downloads")
@@ -36,13 +38,17 @@ class DownloadWork:
         archive: gives the rows.
         blobs: takes the files.
         scratch: folder for files on their way.
+        arrivals: tells whether what was accepted is archived.
     """
 
-    def __init__(self, jobs: JobStore, archive: ArchivedRows, blobs: BlobStore, scratch: Path) -> None:
+    def __init__(
+        self, jobs: JobStore, archive: ArchivedRows, blobs: BlobStore, scratch: Path, arrivals: Arrivals
+    ) -> None:
         self._jobs = jobs
         self._archive = archive
         self._blobs = blobs
         self._scratch = scratch
+        self._arrivals = arrivals
         self._large = asyncio.Semaphore(1)
         self._small = asyncio.Semaphore(SMALL_AT_ONCE)
 
@@ -50,8 +56,9 @@ class DownloadWork:
         """Return the numbers of parts to convert now; none when the job is done or has ended."""
         job = await self._jobs.get(job_id)
         if job is not None and job.unfinished and job.parts is None:
+            complete = await self._arrivals.settled(SETTLE_SECONDS)
             planned = tuple(await self._plan(job))
-            job = await self._jobs.change(job_id, lambda current: current.planned(planned))
+            job = await self._jobs.change(job_id, lambda current: current.planned(planned, complete=complete))
         return job.to_do()[:WAVE] if job is not None and job.unfinished else []
 
     async def convert(self, job_id: str, number: int) -> None:

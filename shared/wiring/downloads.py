@@ -10,7 +10,7 @@ from shared.wiring.cold import ColdServices
 if TYPE_CHECKING:
     from shared.downloads.cleaning import Expiry
     from shared.downloads.jobs import Downloads
-    from shared.downloads.ports import JobStore
+    from shared.downloads.ports import Arrivals, JobStore
     from shared.downloads.work import DownloadWork
 
 
@@ -30,7 +30,7 @@ class DownloadServices(ColdServices, CatalogServices):
         """Does the steps of downloads."""
         from shared.downloads.work import DownloadWork
 
-        return DownloadWork(self._download_jobs, self.cold_reader, self.download_blobs, self._scratch)
+        return DownloadWork(self._download_jobs, self.cold_reader, self.download_blobs, self._scratch, self._arrivals)
 
     @cached_property
     def download_expiry(self) -> "Expiry":
@@ -38,6 +38,16 @@ class DownloadServices(ColdServices, CatalogServices):
         from shared.downloads.cleaning import Expiry
 
         return Expiry(self._download_jobs, self.download_blobs, self._scratch)
+
+    @cached_property
+    def _arrivals(self) -> "Arrivals":
+        if self.on_azure:
+            from shared.downloads.arrivals import UnknownArrivals
+
+            return UnknownArrivals()
+        from shared.backends.embedded.hub_arrivals import HubArrivals
+
+        return HubArrivals(self.settings.data_dir / "hub.sqlite")
 
     @cached_property
     def _download_jobs(self) -> "JobStore":

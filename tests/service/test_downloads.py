@@ -112,6 +112,18 @@ def test_a_download_is_started_watched_and_listed(plant: Service) -> None:
     assert listed == sorted(listed, key=lambda each: str(each["createdAt"]), reverse=True)
 
 
+def test_what_was_accepted_before_is_in_the_files(plant: Service) -> None:
+    """A download asked for right after messages were accepted has them all, and says up to when it is complete."""
+    editor = plant.caller("editor@t")
+    at = {"dateRange": {"start": "2026-04-01T00:00:00Z", "end": "2026-04-02T00:00:00Z"}}
+    for count in range(1, 4):
+        sent = [{"timestamp": "2026-04-01T00:00:00Z", "messageId": f"{count}-{number}"} for number in range(500)]
+        assert editor.post("/oi-api/telemetry/press", json=sent).status_code == 202
+        done = finished(editor, "press", **at)
+        assert done["progress"]["rows"] == count * len(sent)
+        assert done["completeUpTo"] == done["createdAt"]
+
+
 def test_csv_has_a_column_for_every_leaf(plant: Service) -> None:
     """The fixed columns come first, then the payloads' leaves in order, and every value is the one sent."""
     [content] = fetched(finished(plant.caller("editor@t"), "pump-rig", format="csv"))

@@ -20,10 +20,14 @@ _LEAST_SECONDS = 0.05
 def connect(path: Path) -> sqlite3.Connection:
     """Open a file in WAL mode with synchronous=FULL, so that a commit survives power loss; the caller closes it."""
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, autocommit=True, check_same_thread=False)
-    connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-    _use_wal(connection)
-    connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("PRAGMA foreign_keys=ON")
+    try:
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        _use_wal(connection)
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

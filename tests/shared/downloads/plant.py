@@ -74,6 +74,17 @@ class Archive:
                 )
 
 
+class Arrivals:
+    """Stands in for the hubs: what is on its way to the archive."""
+
+    are_settled = True
+
+    async def settled(self, seconds: float) -> bool:
+        """Return whether all of it is there."""
+        assert seconds > 0
+        return self.are_settled
+
+
 class Plant:
     """Job store, blob store and work over one folder."""
 
@@ -84,7 +95,8 @@ class Plant:
         self.folder = folder / "blobs" / "downloads"
         self.blobs = FolderBlobStore(self.folder, FileLinks("http://127.0.0.1:7071", folder / "files-key"))
         self.scratch = folder / "scratch"
-        self.work = DownloadWork(self.jobs, archive, self.blobs, self.scratch)
+        self.arrivals = Arrivals()
+        self.work = DownloadWork(self.jobs, archive, self.blobs, self.scratch, self.arrivals)
 
     async def job(self, job_id: str = "j1", form: Format = Format.CSV, **changes: Any) -> Job:
         """Store a job over the whole archive."""

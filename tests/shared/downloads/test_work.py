@@ -225,3 +225,13 @@ async def test_what_another_attempt_would_meet_again_fails_at_once(plants: Plant
     assert job.status is Status.FAILED
     assert "shorter range" in (job.error or "")
     assert (plant.archive.reads, plant.files(), await plant.work.next_parts("j1")) == (1, [], [])
+
+
+@pytest.mark.parametrize("settled", [True, False])
+async def test_a_job_tells_whether_it_has_everything(plants: Plants, *, settled: bool) -> None:
+    """A job is complete up to the moment it was made where all that was accepted is archived; else it says nothing."""
+    plant = plants.make()
+    plant.arrivals.are_settled = settled
+    made = await plant.job()
+    assert made.complete_up_to is None
+    assert (await plant.run()).complete_up_to == (made.created_at if settled else None)

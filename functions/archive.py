@@ -4,6 +4,7 @@ import typing
 
 import azure.functions as func
 
+from functions.batch_span import batch_span
 from functions.hub_events import hub_events
 from shared.logs import fields, logger
 from shared.telemetry.models import IMPULSES_HUB
@@ -11,6 +12,7 @@ from shared.timestamps import now
 from shared.wiring import services
 
 blueprint = func.Blueprint()
+GROUP = "archive"
 _LOG = logger("archive")
 
 
@@ -20,7 +22,7 @@ _LOG = logger("archive")
     arg_name="events",
     event_hub_name=IMPULSES_HUB,
     connection="EventHubs",
-    consumer_group="archive",
+    consumer_group=GROUP,
     cardinality=func.Cardinality.MANY,
     data_type=func.DataType.BINARY,
 )
@@ -30,9 +32,13 @@ _LOG = logger("archive")
     minimum_interval="00:00:01",
     maximum_interval="00:01:00",
 )
-async def archive(events: typing.List[func.EventHubEvent]) -> None:  # noqa: UP006  the worker reads this very form
+async def archive(
+    events: typing.List[func.EventHubEvent],  # noqa: UP006  the worker reads this very form
+    context: func.Context,
+) -> None:
     """Keep the impulses of a batch."""
-    await services().archive.run(hub_events(events))
+    with batch_span(IMPULSES_HUB, GROUP, len(events), context):
+        await services().archive.run(hub_events(events))
 
 
 @blueprint.function_name("compaction")

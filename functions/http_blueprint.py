@@ -13,6 +13,7 @@ from typing import Any, Final
 import azure.functions as func
 from werkzeug.datastructures import Headers
 
+from functions.batch_span import trace_context
 from functions.durable_runner import CLIENT
 from functions.lazy_groups import LazyGroup
 from shared.http.cors import Cors
@@ -50,7 +51,7 @@ def catch_all_blueprint() -> func.Blueprint:
 
 def _register(blueprint: func.Blueprint, name: str, route: str) -> None:
     async def serve(req: func.HttpRequest, context: func.Context) -> func.HttpResponse:
-        return _response(await door().serve(_request(req, _trace_context(context))))
+        return _response(await door().serve(_request(req, trace_context(context))))
 
     serve.__name__ = name
     # No methods: the host then passes on every one, and the door answers 405 where it is the wrong one.
@@ -61,7 +62,7 @@ def _register(blueprint: func.Blueprint, name: str, route: str) -> None:
 def _register_with_client(blueprint: func.Blueprint, name: str, route: str) -> None:
     async def serve(req: func.HttpRequest, client: str, context: func.Context) -> func.HttpResponse:
         CLIENT.set(client)
-        return _response(await door().serve(_request(req, _trace_context(context))))
+        return _response(await door().serve(_request(req, trace_context(context))))
 
     serve.__name__ = name
     bound = blueprint.durable_client_input(client_name="client")(serve)
@@ -89,12 +90,6 @@ def _request(req: func.HttpRequest, trace_context: Mapping[str, str]) -> Request
         body=req.get_body(),
         trace_context=trace_context,
     )
-
-
-def _trace_context(context: func.Context) -> Mapping[str, str]:
-    # Of itself the worker attaches it to nothing: that takes a setting, which costs every cold start.
-    given = context.trace_context
-    return {"traceparent": given.trace_parent or "", "tracestate": given.trace_state or ""}
 
 
 def _target(url: str, host: str) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import azure.functions as func
 
+from functions.batch_span import batch_span
 from functions.hub_events import hub_events
 from shared.observability import count, measure
 from shared.settings import settings
@@ -16,13 +17,14 @@ from shared.wiring import services
 blueprint = func.Blueprint()
 
 # The worker reads the batch's type from this very form of annotation.
-type _Handler = Callable[[typing.List[func.EventHubEvent]], Awaitable[None]]  # noqa: UP006
+type _Handler = Callable[[typing.List[func.EventHubEvent], func.Context], Awaitable[None]]  # noqa: UP006
 
 
 def _register(name: str, source: str, hub: str, consumer_group: str) -> None:
-    async def handle(events: typing.List[func.EventHubEvent]) -> None:  # noqa: UP006  see _Handler
+    async def handle(events: typing.List[func.EventHubEvent], context: func.Context) -> None:  # noqa: UP006  see _Handler
         batch = hub_events(events)
-        await services().ingest.run(source, batch)
+        with batch_span(hub, consumer_group, len(batch), context):
+            await services().ingest.run(source, batch)
         _tell(batch)
 
     handle.__name__ = name

@@ -4,6 +4,7 @@ import typing
 
 import azure.functions as func
 
+from functions.batch_span import batch_span
 from functions.hub_events import hub_events
 from shared.observability import count
 from shared.telemetry.models import IMPULSES_HUB
@@ -11,6 +12,7 @@ from shared.tracing import span
 from shared.wiring import services
 
 blueprint = func.Blueprint()
+GROUP = "live"
 
 
 # What cannot be handed on soon is worth nothing later: after five attempts the next batch is taken.
@@ -19,18 +21,21 @@ blueprint = func.Blueprint()
     arg_name="events",
     event_hub_name=IMPULSES_HUB,
     connection="EventHubs",
-    consumer_group="live",
+    consumer_group=GROUP,
     cardinality=func.Cardinality.MANY,
     data_type=func.DataType.BINARY,
 )
 @blueprint.retry(
     strategy="exponential_backoff", max_retry_count="5", minimum_interval="00:00:01", maximum_interval="00:00:20"
 )
-async def live(events: typing.List[func.EventHubEvent]) -> None:  # noqa: UP006  the worker reads this very form
+async def live(
+    events: typing.List[func.EventHubEvent],  # noqa: UP006  the worker reads this very form
+    context: func.Context,
+) -> None:
     """Hand a batch of impulses to those who listen."""
     if services().settings.web_pubsub_endpoint:
         batch = hub_events(events)
-        with span("publish to the live stream"):
+        with batch_span(IMPULSES_HUB, GROUP, len(batch), context), span("publish to the live stream"):
             await services().live_publisher.run(batch)
         count("workspace.live.published", len(batch))
 

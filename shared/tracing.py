@@ -9,10 +9,12 @@ from shared.observability import Attribute, enabled, tracer
 from shared.otlp import Signal
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
     from opentelemetry.trace import Link, Span, SpanContext
 
 ERROR_CODE: Final = "workspace.error_code"
 _NOTHING: Final[Mapping[str, Attribute]] = {}
+_NO_CONTEXT: Final[Mapping[str, str]] = {}
 _OFF: Final[AbstractContextManager[None]] = nullcontext()
 _OWN_FAULTS: Final = frozenset({Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.INTERNAL})
 """Kinds that tell of a failure here; the others tell the caller what is wrong with the request."""
@@ -21,7 +23,11 @@ ANY: Final = (Exception,)
 
 
 def span(
-    name: str, attributes: Mapping[str, Attribute] = _NOTHING, *, kind: str = "INTERNAL"
+    name: str,
+    attributes: Mapping[str, Attribute] = _NOTHING,
+    *,
+    kind: str = "INTERNAL",
+    within: Mapping[str, str] = _NO_CONTEXT,
 ) -> AbstractContextManager[None]:
     """Trace what runs inside, as a child of what runs around it; a failure marks it, a refusal does not.
 
@@ -29,10 +35,11 @@ def span(
         name: few values; no names of people or equipment.
         attributes: by the OpenTelemetry semantic conventions; no values that callers gave.
         kind: of the span, as ``SpanKind`` calls it.
+        within: ``traceparent`` and ``tracestate`` (W3C) of what runs around it elsewhere; empty for what does here.
     """
     if not enabled(Signal.TRACES):
         return _OFF
-    return _around(name, attributes, kind, ANY)
+    return _around(name, attributes, kind, ANY, context=context_of(within) if within.get("traceparent") else None)
 
 
 def call_span(
@@ -68,7 +75,16 @@ def batch_span(
         return _OFF
     from opentelemetry.trace import Link  # noqa: PLC0415  loaded where it is used
 
-    return _around(name, attributes, "INTERNAL", ANY, [Link(one) for one in traced])
+    return _around(name, attributes, "INTERNAL", ANY, links=[Link(one) for one in traced], context=context_of({}))
+
+
+def context_of(carrier: Mapping[str, str]) -> "Context":
+    """Return the context that headers carry (W3C Trace Context), an empty one where they have none that is sound."""
+    from opentelemetry.context import Context  # noqa: PLC0415  loaded where it is used
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
+
+    given = {name: carrier[name] for name in ("traceparent", "tracestate") if carrier.get(name)}
+    return TraceContextTextMapPropagator().extract(given, Context())
 
 
 def caller() -> "SpanContext | None":
@@ -121,14 +137,15 @@ def _around(
     attributes: Mapping[str, Attribute],
     kind: str,
     failures: tuple[type[Exception], ...],
+    *,
     links: "list[Link] | None" = None,
+    context: "Context | None" = None,
 ) -> Iterator[None]:
-    from opentelemetry.context import Context  # noqa: PLC0415  loaded where it is used
     from opentelemetry.trace import SpanKind  # noqa: PLC0415  loaded where it is used
 
     with tracer().start_as_current_span(
         name,
-        None if links is None else Context(),
+        context,
         SpanKind[kind],
         attributes,
         links,

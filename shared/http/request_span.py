@@ -1,15 +1,15 @@
 """The span of an HTTP request, by OpenTelemetry's semantic conventions for HTTP servers."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from shared.http.messages import Reply, Request
 from shared.observability import Attribute, enabled, tracer
 from shared.otlp import Signal
-from shared.tracing import ERROR_CODE, caller, mark_failed
+from shared.tracing import ERROR_CODE, caller, context_of, mark_failed
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -117,10 +117,4 @@ def _is_within_the_hosts(request: Request) -> bool:
 
 
 def _context(request: Request) -> "Context":
-    """Return the context that a request came with (W3C Trace Context), an empty one where it has none that is sound."""
-    from opentelemetry.context import Context  # noqa: PLC0415  loaded where it is used
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
-
-    carrier: Mapping[str, Any] = request.trace_context if _is_within_the_hosts(request) else request.headers
-    given = {name: carrier[name] for name in ("traceparent", "tracestate") if carrier.get(name)}
-    return TraceContextTextMapPropagator().extract(given, Context())
+    return context_of(request.trace_context if _is_within_the_hosts(request) else request.headers)

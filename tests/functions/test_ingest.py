@@ -133,5 +133,6 @@ async def test_handler_runs_the_ingest(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder()
     monkeypatch.setattr(ingest, "services", lambda: SimpleNamespace(ingest=recorder))
     builder = ingest.blueprint._function_builders[0]
-    await builder._function.get_user_function()(_batch())
+    context = SimpleNamespace(trace_context=SimpleNamespace(trace_parent="", trace_state=""))
+    await builder._function.get_user_function()(_batch(), context)
     assert recorder.runs == [("telemetry", 3)]

@@ -121,6 +121,14 @@ def test_telemetry_has_its_publishing_below_it(traced: Service, traces: Traces) 
     assert attributes_of(sent)["messaging.batch.message_count"] == 2
 
 
+def test_a_batch_of_events_is_told(traced: Service, traces: Traces, collector: Collector) -> None:
+    """What a trigger does with a batch is a span, with the sending of impulses below it."""
+    assert traced.caller("admin@t").post("/oi-api/telemetry/press", json={"value": 1}).status_code == 202
+    batch = eventually(lambda: [one for one in collector.spans() if one.name == "process telemetry"], bool)[0]
+    assert (batch.kind, batch.parent_span_id) == (Span.SPAN_KIND_CONSUMER, b"")
+    assert attributes_of(traces.below(batch, "send impulses"))["messaging.destination.name"] == "impulses"
+
+
 def test_refused_requests_are_told(traced: Service, traces: Traces) -> None:
     """What is refused before its handler has a span, with status and code; it is no error."""
     for method, path, status, code in (

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shared.provenance.amendments import Status, amendment_id
-from shared.provenance.decisions import named
+from shared.provenance.decisions import about, named
+from shared.provenance.hash_rule import LAST_SEQUENCE
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters
 from shared.provenance.queries import (
     DEFAULT_LIMIT,
@@ -70,9 +71,29 @@ async def query_amendments(
 
 
 async def entity_chain(store: ChainStore, chain: ChainKey, entity_id: str) -> Answer:
-    """Return what was corrected about an entity, and decided, in the order of the chain's links; at most 1,000."""
-    filters = Filters(equal={"EntityID": entity_id})
-    return await collect(store, chain, filters, newest_first=False, limit=MAX_CHAIN)
+    """Return what was corrected about an entity, and decided, in the order of the chain's links; at most 1,000.
+
+    Decisions are found by their corrections, too: somebody may have edited the entity in their filter fields.
+    """
+    answer = await collect(store, chain, Filters(equal={"EntityID": entity_id}), newest_first=False, limit=MAX_CHAIN)
+    last = answer.records[-1].sequence if answer.has_more else LAST_SEQUENCE
+    originals = [amendment_id(record) for record in answer.records if not about(record)]
+    there = {record.sequence for record in answer.records}
+    decisions = (await named(store, chain, originals)).items()
+    missed = [one for of, one in decisions if about(one) == of and one.sequence not in there and one.sequence < last]
+    return await _joined(answer, missed) if missed else answer
+
+
+async def _joined(answer: Answer, missed: Sequence[ChainRecord]) -> Answer:
+    more = await answered(missed, len(missed), has_more=False)
+    records = sorted((*answer.records, *more.records), key=lambda record: record.sequence)
+    shown, damaged = records[:MAX_CHAIN], {*answer.damaged, *more.damaged}
+    return Answer(
+        shown,
+        answer.scanned + more.scanned,
+        answer.has_more or len(records) > MAX_CHAIN,
+        [amendment_id(record) for record in shown if amendment_id(record) in damaged],
+    )
 
 
 async def _pending(store: ChainStore, chain: ChainKey, filters: Filters, limit: int, offset: int) -> Answer:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import WorkspaceError
-from shared.provenance import decisions
+from shared.provenance import amendment_queries, decisions
 from shared.provenance.amendment_queries import AmendmentFilters, entity_chain, query_amendments
 from shared.provenance.amendments import Amendments, Status
 from shared.provenance.chain_log import ChainLog
@@ -96,6 +96,24 @@ async def test_a_list_without_filters_gives_every_record(plant: Ledger, column: 
     assert [record.sequence for record in pending.records] == [2]
     entity = await entity_chain(plant.store, CHAIN, "S-1")
     assert [record.sequence for record in entity.records] == ([2] if column == "entity_id" else [1, 2, 3])
+
+
+@pytest.mark.parametrize("change", ["entity_id = NULL", "entity_id = 'S-2'", "canonical = 'x', entity_id = NULL"])
+async def test_an_entitys_decisions_are_found_by_their_corrections(plant: Ledger, change: str) -> None:
+    """Whatever entity their filter field names; none comes twice, and a damaged one is named."""
+    edit(plant, change, 3)
+    entity = await entity_chain(plant.store, CHAIN, "S-1")
+    assert ([record.sequence for record in entity.records], entity.has_more) == ([1, 2, 3], False)
+    assert list(entity.damaged) == ([record_id(3)] if "canonical" in change else [])
+
+
+async def test_an_entitys_chain_stays_a_prefix(plant: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decision beyond the cap is not put behind it."""
+    edit(plant, "entity_id = NULL", 3)
+    for most, expected in ((1, [1]), (2, [1, 2]), (3, [1, 2, 3])):
+        monkeypatch.setattr(amendment_queries, "MAX_CHAIN", most)
+        entity = await entity_chain(plant.store, CHAIN, "S-1")
+        assert ([record.sequence for record in entity.records], entity.has_more) == (expected, most < 3)
 
 
 async def test_an_entitys_corrections_need_no_status(plant: Ledger) -> None:

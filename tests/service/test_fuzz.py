@@ -18,7 +18,7 @@ from functions import GROUPS
 from shared.http.operations import Access, NoQuery, Operation
 from tests.service.running import Service
 
-SUITE_SECONDS = 10.0
+SUITE_SECONDS, FEWEST = 10.0, 100
 SOAK_SECONDS = float(os.environ.get("FUZZ_SECONDS", "600"))
 SLOWEST_SECONDS = 70.0
 MAX_GROWTH_BYTES = 400 * 1024 * 1024
@@ -147,11 +147,11 @@ def headers_of(chance: random.Random) -> dict[str, str]:
     return {name: chance.choice(plain) for name in chance.sample(names, chance.randrange(3))}
 
 
-def fuzz(service: Service, seconds: float, seed: int) -> int:
-    """Send requests for a while and return how many; the first failure of the service is told with its seed."""
+def fuzz(service: Service, seconds: float, seed: int) -> None:
+    """Send requests for a while, however few a loaded machine manages then; a failure is told with its seed."""
     chance = random.Random(seed)
     caller, sent, ends = service.caller("admin@t"), 0, time.monotonic() + seconds
-    while time.monotonic() < ends:
+    while sent < FEWEST or time.monotonic() < ends:
         operation = chance.choice(OPERATIONS)
         route = re.sub(
             r"\{\*?[^{}]+\}", lambda _: chance.choice(TEXTS).replace("\u0000", "%00") or "x", f"/{operation.route}"
@@ -172,7 +172,6 @@ def fuzz(service: Service, seconds: float, seed: int) -> int:
         assert reply.status_code < 500 or reply.headers.get("content-type", "").startswith("application/"), told
         assert time.monotonic() - started < SLOWEST_SECONDS, told
         sent += 1
-    return sent
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +183,7 @@ def victim(own_module_service: Service) -> Service:
 def test_nonsense_never_breaks_the_service(victim: Service) -> None:
     """Random requests to every route are refused or answered, and the service is alive and sound afterwards."""
     seed = random.randrange(2**32)
-    assert fuzz(victim, SUITE_SECONDS, seed) > 100
+    fuzz(victim, SUITE_SECONDS, seed)
     _sound(victim)
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from tests.service.running import Service
-from tests.service.test_fuzz import MAX_GROWTH_BYTES, SLOWEST_SECONDS, SUITE_SECONDS, TEXTS, anything
+from tests.service.test_fuzz import FEWEST, MAX_GROWTH_BYTES, SLOWEST_SECONDS, SUITE_SECONDS, TEXTS, anything
 
 SOAK_SECONDS = float(os.environ.get("FUZZ_SECONDS", "600"))
 PAGES = ("/oi-api/explorer", "/console", "/", "/graphiql", "/static", "/v1/plant-t/graphql")
@@ -129,22 +129,21 @@ def status_of(service: Service, raw: Raw, authorization: str) -> int:
     return int(head.split(b" ", 2)[1])
 
 
-def fuzz(service: Service, member: str, seconds: float, seed: int) -> int:
-    """Send nonsense for a while and return how many; the first failure of the service is told with its seed."""
+def fuzz(service: Service, member: str, seconds: float, seed: int) -> None:
+    """Send nonsense for a while, however little a loaded machine manages then; a failure is told with its seed."""
     chance, sent, ends = random.Random(seed), 0, time.monotonic() + seconds
     authorization = service.caller(member).headers["Authorization"]
-    while time.monotonic() < ends:
+    while sent < FEWEST or time.monotonic() < ends:
         raw = chance.choice(KINDS)(chance)
         status = status_of(service, raw, authorization)
         assert status < 500 or status in (501, 503, 504), f"seed {seed}, request {sent}: {raw}: {status}"
         sent += 1
-    return sent
 
 
 @pytest.mark.parametrize("member", ["admin@t", "editor@t"])
 def test_nonsense_at_the_edges_never_breaks_the_service(own_module_service: Service, member: str) -> None:
     """Handshakes, links, pages, documents and messages that make no sense are refused, and the service is alive."""
-    assert fuzz(own_module_service, member, SUITE_SECONDS / 2, random.randrange(2**32)) > 100
+    fuzz(own_module_service, member, SUITE_SECONDS / 2, random.randrange(2**32))
     assert own_module_service.anonymous().get("/healthz").is_success
 
 

@@ -158,6 +158,18 @@ def test_failed_start_ends_the_query_engine_in_order(tmp_path: Path) -> None:
     assert [line for line in log if json.loads(line)["level"] in {"ERROR", "CRITICAL"}] == []
 
 
+@pytest.mark.parametrize("variable", ["OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_TRACES_EXPORTER=zipkin"])
+def test_an_exporter_that_is_not_known_ends_the_start(tmp_path: Path, variable: str) -> None:
+    """What the telemetry variables ask for and there is not ends the start with 1, naming variable and value."""
+    name, value = variable.split("=")
+    environment = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", name: value}
+    command = [sys.executable, "-m", "local", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert variable in ended.stderr
+    assert not (tmp_path / "data").exists()
+
+
 @pytest.mark.parametrize("closed", [True, False])
 def test_query_engine_ends_quietly(tmp_path: Path, closed: bool) -> None:  # noqa: FBT001  a case
     """The query engine ends with 0 when its parent goes or asks it to, and what it says is JSON lines."""

@@ -123,7 +123,7 @@ function Outcome({ chain, found: { verdict, end, seconds }, record, onClose }: O
           {verdict.Valid
             ? "Its content has the digest that is stored as its Hash."
             : "Its content does not have its Hash."}
-          <code class={css.hash}>{verdict.RecomputedHash}</code>
+          {verdict.RecomputedHash && <code class={css.hash}>{verdict.RecomputedHash}</code>}
         </Notice>
       )}
       {!verdict.Empty && <ChainPicture chain={chain} picture={pictured(verdict, end)} onGo={onClose} />}

@@ -14,6 +14,7 @@ from tests.service.test_amendments import AMENDMENTS, approve, create, reject
 from tests.service.test_provenance import EVENTS, write
 
 THIRD = "000000000003"
+DEEP = b'{"RecordID":"000000000003","x":%b}' % (b"[" * 300 + b"]" * 300)
 
 
 def damage(service: Service, target: str, scope: str, sequence: int, canonical: object) -> None:
@@ -30,7 +31,7 @@ def editor(own_module_service: Service) -> httpx.Client:
     return own_module_service.caller("editor@t")
 
 
-@pytest.mark.parametrize("content", [b"garbage", 5, "text", b"[]", b'{"a":1},{"b":2}'])
+@pytest.mark.parametrize("content", [b"garbage", 5, "text", b"[]", b'{"a":1},{"b":2}', DEEP])
 def test_events_beside_a_damaged_one_are_still_read(
     own_module_service: Service, editor: httpx.Client, content: object
 ) -> None:
@@ -55,9 +56,12 @@ def test_events_beside_a_damaged_one_are_still_read(
     assert [row["RecordID"] for row in csv.DictReader(io.StringIO(as_csv.text))] == [
         record["RecordID"] for record in records
     ]
+    stand_in = editor.get(f"{EVENTS}/query", params={"scopeKey": scope}).json()[2]
     for named, valid in (({}, None), ({"RecordID": THIRD}, False)):
         verdict = editor.post(f"{EVENTS}/verify", json={"ScopeKey": scope, **named}).json()
         assert (verdict["ChainValid"], verdict["BrokenAt"], verdict["Valid"]) == (False, THIRD, valid)
+        assert verdict["RecomputedHash"] is None
+        assert verdict["Record"] == (stand_in if named else None)
     assert "x-provenance-damaged" not in editor.get(f"{EVENTS}/query", params={"scopeKey": "never"}).headers
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.canonical import canonical_bytes, fast_jcs, is_canonical, reparsed
+from shared.provenance.hash_rule import MAX_DEPTH
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "jcs.json").read_text(encoding="utf-8"))
 WHOLE = st.integers(-(2**53) + 1, 2**53 - 1)
@@ -106,6 +107,20 @@ def test_what_has_no_canonical_form_is_refused_by_name(value: Any, field: str) -
         canonical_bytes(value)
     errors: Any = caught.value.members["errors"]
     assert (caught.value.kind, errors[0]["field"]) == (Kind.INVALID, field)
+
+
+@pytest.mark.parametrize("innermost", [1, 1.0, "é", 1e300, {"é": 2}])
+def test_what_is_written_is_no_deeper_than_what_is_read(innermost: Any) -> None:
+    """128 levels, the object itself included, have a canonical form; one more has none, whichever way it is written."""
+    levels = MAX_DEPTH - 1 - isinstance(innermost, dict)
+    value: Any = innermost
+    for _ in range(levels):
+        value = [value]
+    assert is_canonical(canonical_bytes({"state": value}))
+    with pytest.raises(WorkspaceError) as caught:
+        canonical_bytes({"state": [value]})
+    assert "is nested deeper than 128 levels" in str(caught.value.members["errors"])
+    assert not is_canonical(rfc8785.dumps({"state": [value]}))
 
 
 def test_bottomless_nesting_is_refused() -> None:

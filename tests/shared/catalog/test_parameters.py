@@ -1,5 +1,6 @@
 """Values of Kusto's scalar types."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.catalog.models import ParameterType
-from shared.catalog.parameters import literal, parse_duration, parse_timespan
+from shared.catalog.parameters import DURATION_PATTERN, literal, parse_duration, parse_timespan
 
 
 @pytest.mark.parametrize(
@@ -147,3 +148,21 @@ def test_everything_else_is_no_duration(text: str) -> None:
     """Years, months and nonsense raise a ValueError."""
     with pytest.raises(ValueError, match=r"expected|no fixed length"):
         parse_duration(text)
+
+
+_TIMES = st.one_of(
+    st.text(alphabet="+-PT0123.,WDHMSY", max_size=14),
+    st.from_regex(r"\A[+-]?P([0-9]{1,4}([.,][0-9]{1,3})?[WDY])*(T([0-9]{1,4}([.,][0-9]{1,3})?[HMS])*)?\Z"),
+)
+
+
+@given(_TIMES)
+def test_the_pattern_is_what_is_read(text: str) -> None:
+    """What the published pattern takes is read, and nothing else is."""
+    try:
+        parse_duration(text)
+    except ValueError:
+        read = False
+    else:
+        read = True
+    assert read is bool(re.fullmatch(rf"[+-]?{DURATION_PATTERN}", text))

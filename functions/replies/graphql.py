@@ -32,6 +32,27 @@ _TAKES: Final[dict[str, Any]] = {
         "extensions": {"type": ["object", "null"]},
     },
 }
+_ASKS: Final[tuple[dict[str, Any], ...]] = (
+    {
+        "name": "query",
+        "required": True,
+        "description": "The document; mutations are for POST.",
+        "schema": {"type": "string", "pattern": r"\S", "maxLength": 65_536},
+        "example": _EXAMPLE["query"],
+    },
+    {
+        "name": "operationName",
+        "required": False,
+        "description": "Which of the document's operations.",
+        "schema": {"type": "string", "maxLength": 65_536},
+    },
+    {
+        "name": "variables",
+        "required": False,
+        "description": "Values of the operation's variables, as JSON.",
+        "content": {"application/json": {"schema": {"type": "object"}, "example": {}}},
+    },
+)
 _DATA = {"data": {"workspace": {"id": "plant-a", "name": "Plant A", "stats": {"connectionCount": 4}}}}
 _ERROR = {"message": "The query cannot be read.", "path": [], "extensions": {"code": "VALIDATION_ERROR"}}
 _ERRORS = (GraphQLReply, {"errors": [_ERROR]})
@@ -39,4 +60,4 @@ _NEWER: Final = {"application/graphql-response+json": {"$ref": "#/components/sch
 _ANSWER = Answer(200, "Data, errors, or both.", GraphQLReply, _DATA, _NEWER)
 
 POSTED = Docs((_ANSWER,), refusals=(400, 403, 413), example=_EXAMPLE, takes=_TAKES, errors=_ERRORS)
-ASKED = Docs((_ANSWER,), refusals=(400, 403, 405), errors=_ERRORS, listed=False)
+ASKED = Docs((_ANSWER,), refusals=(400, 403, 405), errors=_ERRORS, asks=_ASKS)

@@ -49,6 +49,7 @@ class Docs:
         example: a JSON body that it takes.
         takes: JSON schema of the body where its model says too little.
         path: JSON schemas of path parameters that must be more than text, by name.
+        asks: Parameter Objects of the query parameters that no model reads.
         heeds: request headers that it heeds, each with its description, JSON schema and example, by name.
         errors: type and example of the JSON body of its refusals, where they are no problem documents.
         listed: whether it stands in the document under its own template; what the workspace makes concrete is listed
@@ -60,6 +61,7 @@ class Docs:
     example: Any = None
     takes: Mapping[str, Any] | None = None
     path: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    asks: tuple[Mapping[str, Any], ...] = ()
     heeds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     errors: tuple[Any, Any] | None = None
     listed: bool = True

@@ -76,7 +76,8 @@ def refusal_object(operation: Operation, status: int, schemas: Schemas) -> Schem
     if operation.docs.errors is None or status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return {"$ref": f"#/components/responses/{name_of(status)}"}
     shape, example = operation.docs.errors
-    made = answer_object(Answer(status, HTTPStatus(status).phrase, shape, example), schemas, limited=status != _UNKNOWN)
+    told = Answer(status, HTTPStatus(status).phrase, shape, example, operation.docs.answers[0].forms)
+    made = answer_object(told, schemas, limited=status != _UNKNOWN)
     return {**made, "headers": {**made.get("headers", {}), **_PROBLEM_HEADERS.get(status, {})}}
 
 
@@ -223,9 +224,12 @@ _LOOKUPS = {
 
 
 def _query_parameters(operation: Operation) -> list[Schema]:
+    asked = [{**one, "in": "query"} for one in operation.docs.asks]
     if operation.query is NoQuery:
-        return []
-    return [{**one, "schema": bounded(one["schema"], LONGEST_PARAMETER)} for one in parameters_of(operation.query)]
+        return asked
+    return asked + [
+        {**one, "schema": bounded(one["schema"], LONGEST_PARAMETER)} for one in parameters_of(operation.query)
+    ]
 
 
 def _header_parameters(operation: Operation) -> list[Schema]:

@@ -16,6 +16,7 @@ macros: tuple[str, ...] = ()
 _ENDS = frozenset({KqlLexer.BAR, KqlLexer.CLOSEPAREN, KqlLexer.CLOSEBRACE, KqlLexer.SEMICOLON, Token.EOF})
 _PROPERTIES = frozenset({"regex", "quote", "escape", "greedy"})
 _RANGES = frozenset({KqlLexer.BETWEEN, KqlLexer.NOT_BETWEEN})
+_BLANKS = frozenset(map(ord, " \t\r\n\f"))
 _BEGINS = frozenset({KqlLexer.BAR, KqlLexer.OPENPAREN})
 
 
@@ -28,6 +29,7 @@ class CompletingLexer(KqlLexer):
         self._before = Token.INVALID_TYPE
         self._earlier = Token.INVALID_TYPE
         self._in_parse_kv = False
+        self._in_render = False
         self._depth = 0
         self._bounds: list[int] = []
 
@@ -50,9 +52,25 @@ class CompletingLexer(KqlLexer):
         elif token.type == KqlLexer.ASTERISK and (self._earlier, self._before) == (KqlLexer.COLON, KqlLexer.OPENPAREN):
             self._ahead.extendleft([_instead(token, KqlLexer.LONG, "long"), _instead(token, KqlLexer.COLON, ":")])
             token = _instead(token, KqlLexer.IDENTIFIER, NOTHING)
+        elif self._names_column(token):
+            token.type = KqlLexer.IDENTIFIER
         token = self._enclosed(token)
         self._earlier, self._before = self._before, token.type
         return token
+
+    def _names_column(self, token: Token) -> bool:
+        """Return whether a word that is also a keyword can only be a name here, as Data Explorer's parser takes it."""
+        if token.type == KqlLexer.RENDER:
+            self._in_render = True
+        if token.type == KqlLexer.TITLE:
+            return not self._in_render
+        return token.type == KqlLexer.COUNT and self._before not in _BEGINS and not self._is_called()
+
+    def _is_called(self) -> bool:
+        ahead = 1
+        while self._input.LA(ahead) in _BLANKS:
+            ahead += 1
+        return bool(self._input.LA(ahead) == ord("("))
 
     def _enclosed(self, token: Token) -> Token:
         """Put each bound of ``between`` into parentheses: the grammar takes an expression there only so."""

@@ -45,12 +45,11 @@ def _limit_text(text: str) -> int:
 
 DURATION: Final = {
     "type": "string",
-    "format": "duration",
     "pattern": rf"^\+?{DURATION_PATTERN}$",
     "maxLength": MAX_DURATION,
     "examples": ["PT15M", "P1DT12H", "P7D"],
 }
-"""Every form that is read; how long a time it may be, no pattern can say."""
+"""Every form that is read, more than the format ``duration`` has; how long a time it may be, no pattern can say."""
 _ROWS: Final = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_LIMIT}
 
 TimeRange = Annotated[timedelta | None, BeforeValidator(_time_range), WithJsonSchema(DURATION)]

@@ -78,6 +78,9 @@ def refusal_object(operation: Operation, status: int, schemas: Schemas) -> Schem
     shape, example = operation.docs.errors
     told = Answer(status, HTTPStatus(status).phrase, shape, example, operation.docs.answers[0].forms)
     made = answer_object(told, schemas, limited=status != _UNKNOWN)
+    if status == HTTPStatus.REQUEST_URI_TOO_LONG:
+        # A host that reads no such line answers in its own place.
+        made["content"] |= problem_object(status)["content"]
     return {**made, "headers": {**made.get("headers", {}), **_PROBLEM_HEADERS.get(status, {})}}
 
 

@@ -23,6 +23,8 @@ from shared.cold_data.tables import Summary
 ROWS = int(os.environ.get("DOWNLOAD_ROWS", "10000000"))
 CONNECTION = "line"
 HOURS = 24
+LONGEST = 200
+"""Bytes of a row's long texts, at most."""
 START = datetime(2026, 1, 5, tzinfo=UTC)
 LEAST_RATIO = 0.6
 MOST_GROWTH_MB = 600
@@ -73,7 +75,7 @@ def fill(archive: Path) -> None:
         blob = archive / (hour_folder(CONNECTION, begin) + batch_name(Run("0", first, last)))
         blob.parent.mkdir(parents=True)
         enqueued = int(begin.timestamp() * 1_000_000)
-        summary = Summary(an_hour, 0, enqueued, enqueued).text().replace("'", "''")
+        summary = Summary(an_hour, 0, enqueued, enqueued, longest=LONGEST).text().replace("'", "''")
         engine.execute(
             f"""COPY (SELECT make_timestamptz({enqueued} + (n - {first}) * {3_600_000_000 // an_hour}) AS timestamp,
                 '{CONNECTION}' AS connection, 'd-' || n % 20 AS device_id, 'm-' || n AS message_id,

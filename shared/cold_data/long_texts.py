@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from shared.cold_data.scratch import need
 from shared.cold_data.tables import COLUMNS, GROUP_BYTES, LONG, longest, texts
@@ -24,7 +24,7 @@ TABLE: Final = "laid"
 ROWS: Final = 16_384
 """Short rows that are handed over at a time."""
 UNKNOWN_ROWS: Final = 32
-"""Rows that are read at a time of a blob that does not say how long they are."""
+"""Rows that are read at a time where nothing tells how much a row group holds."""
 BATCH_BYTES: Final = GROUP_BYTES // 2
 
 
@@ -50,8 +50,16 @@ def streamed(file: Path, columns: Sequence[str], length: int | None) -> Iterator
 
     with pq.ParquetFile(file, pre_buffer=False) as blob:
         for number in range(blob.num_row_groups):
-            rows = UNKNOWN_ROWS if length is None else max(1, blob.metadata.row_group(number).num_rows)
+            group = blob.metadata.row_group(number)
+            rows = group.num_rows if length is not None or _is_bounded(group) else UNKNOWN_ROWS
             yield from blob.iter_batches(rows, row_groups=[number], columns=[*columns], use_threads=False)
+
+
+def _is_bounded(group: Any) -> bool:
+    """Return whether a row group of unknown origin is small; a dictionary may hold one long payload for many rows."""
+    columns = [group.column(number) for number in range(group.num_columns)]
+    long = [column.encodings for column in columns if column.path_in_schema == "payload"]
+    return group.total_byte_size <= GROUP_BYTES and not any("DICTIONARY" in name for names in long for name in names)
 
 
 class LaidAside:

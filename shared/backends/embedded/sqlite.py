@@ -110,10 +110,14 @@ class _Connected:
         return await asyncio.get_running_loop().run_in_executor(self._executor, lambda: work(self._open()))
 
     async def close(self) -> None:
-        if self._connection is not None:
-            await asyncio.get_running_loop().run_in_executor(self._executor, self._connection.close)
-            self._connection = None
+        await asyncio.to_thread(self._end)
+
+    def _end(self) -> None:
+        # A caller that was cancelled leaves its work behind, which may be opening the file at this moment.
         self._executor.shutdown(wait=True)
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:

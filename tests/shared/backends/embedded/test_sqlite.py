@@ -1,0 +1,37 @@
+"""How a file is closed."""
+
+import asyncio
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded import sqlite
+from shared.backends.embedded.sqlite import Database
+
+
+async def test_a_file_that_is_just_being_opened_is_closed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller that is cancelled while its file is opened leaves no connection behind the close."""
+    begun, go_on = threading.Event(), threading.Event()
+    opened: list[sqlite3.Connection] = []
+    genuine = sqlite.connect
+
+    def slow(path: Path) -> sqlite3.Connection:
+        begun.set()
+        go_on.wait()
+        opened.append(genuine(path))
+        return opened[0]
+
+    monkeypatch.setattr(sqlite, "connect", slow)
+    database = Database(tmp_path / "a.sqlite", "")
+    reading = asyncio.create_task(database.read(lambda connection: connection.execute("SELECT 1").fetchone()))
+    await asyncio.to_thread(begun.wait)
+    reading.cancel()
+    closing = asyncio.create_task(database.close())
+    await asyncio.sleep(0)
+    go_on.set()
+    await closing
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[0].execute("SELECT 1")
+    await database.close()

@@ -93,8 +93,20 @@ GROUPS = (
         "PUT oi-api/data-stores/{store}/databases/{database}/tables/{table}/{documentId}",
         "DELETE oi-api/data-stores/{store}/databases/{database}/tables/{table}/{documentId}",
     ),
-    LazyGroup("graphql", "functions.graphql", "POST v1/{workspaceId}/graphql", "GET v1/{workspaceId}/graphql"),
-    LazyGroup("mcp", "functions.mcp", "POST oi-api/mcp", "GET .well-known/oauth-protected-resource/oi-api/mcp"),
+    LazyGroup(
+        "graphql",
+        "functions.graphql",
+        "POST v1/{workspaceId}/graphql",
+        "GET v1/{workspaceId}/graphql",
+        own_problems=True,
+    ),
+    LazyGroup(
+        "mcp",
+        "functions.mcp",
+        "POST oi-api/mcp",
+        "GET .well-known/oauth-protected-resource/oi-api/mcp",
+        own_problems=True,
+    ),
     LazyGroup("openapi", "functions.openapi", "GET oi-api/openapi"),
     LazyGroup(
         "pages",

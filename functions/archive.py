@@ -12,7 +12,7 @@ from shared.timestamps import now
 from shared.wiring import services
 
 blueprint = func.Blueprint()
-GROUP = "archive"
+CONSUMER_GROUP = "archive"
 _LOG = logger("archive")
 
 
@@ -22,7 +22,7 @@ _LOG = logger("archive")
     arg_name="events",
     event_hub_name=IMPULSES_HUB,
     connection="EventHubs",
-    consumer_group=GROUP,
+    consumer_group=CONSUMER_GROUP,
     cardinality=func.Cardinality.MANY,
     data_type=func.DataType.BINARY,
 )
@@ -37,7 +37,7 @@ async def archive(
     context: func.Context,
 ) -> None:
     """Keep the impulses of a batch."""
-    with batch_span(IMPULSES_HUB, GROUP, len(events), context):
+    with batch_span(IMPULSES_HUB, CONSUMER_GROUP, len(events), context):
         await services().archive.run(hub_events(events))
 
 

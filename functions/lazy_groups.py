@@ -19,11 +19,15 @@ class LazyGroup:
         module: declares the group as ``GROUP``.
         addresses: the method and route of each operation, in the order of their declaration: ``GET healthz``.
         durable: whether its handlers start background work; they find the client in ``durable_runner.CLIENT``.
+        own_problems: whether it tells of errors otherwise than by problem documents.
     """
 
-    def __init__(self, name: str, module: str, *addresses: str, durable: bool = False) -> None:
+    def __init__(
+        self, name: str, module: str, *addresses: str, durable: bool = False, own_problems: bool = False
+    ) -> None:
         self.name = name
         self.durable = durable
+        self.own_problems = own_problems
         self._module = module
         parts = (address.partition(" ") for address in addresses)
         self.endpoints = tuple(LazyEndpoint(method, route, self) for method, _, route in parts)
@@ -41,6 +45,8 @@ class LazyGroup:
         declared = [(group.name, one.method, one.route) for one in group.operations]
         if listed != declared:
             raise LookupError(f"{self._module} declares {declared}, but the table of contents lists {listed}")
+        if any(one.own_problems != self.own_problems for one in group.operations):
+            raise LookupError(f"the table of contents says otherwise than {self._module} how errors are told")
         return tuple(group.operations)
 
 
@@ -51,6 +57,11 @@ class LazyEndpoint:
     method: str
     route: str
     group: LazyGroup
+
+    @property
+    def own_problems(self) -> bool:
+        """Whether it tells of errors otherwise than by problem documents."""
+        return self.group.own_problems
 
     def loaded(self) -> Operation:
         """Return the operation, loading its group's module where no request has needed it yet."""

@@ -12,7 +12,7 @@ from shared.tracing import span
 from shared.wiring import services
 
 blueprint = func.Blueprint()
-GROUP = "live"
+CONSUMER_GROUP = "live"
 
 
 # What cannot be handed on soon is worth nothing later: after five attempts the next batch is taken.
@@ -21,7 +21,7 @@ GROUP = "live"
     arg_name="events",
     event_hub_name=IMPULSES_HUB,
     connection="EventHubs",
-    consumer_group=GROUP,
+    consumer_group=CONSUMER_GROUP,
     cardinality=func.Cardinality.MANY,
     data_type=func.DataType.BINARY,
 )
@@ -35,7 +35,7 @@ async def live(
     """Hand a batch of impulses to those who listen."""
     if services().settings.web_pubsub_endpoint:
         batch = hub_events(events)
-        with batch_span(IMPULSES_HUB, GROUP, len(batch), context), span("publish to the live stream"):
+        with batch_span(IMPULSES_HUB, CONSUMER_GROUP, len(batch), context), span("publish to the live stream"):
             await services().live_publisher.run(batch)
         count("workspace.live.published", len(batch))
 

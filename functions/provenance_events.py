@@ -21,7 +21,6 @@ from shared.auth.rights import AccessRight
 from shared.errors import Faults, Kind, WorkspaceError, invalid
 from shared.http.messages import JSON, Reply, json_reply
 from shared.http.operations import Access, Call, Group
-from shared.http.validation import NULL_TELLS
 from shared.observability import measure
 from shared.provenance.models import EventBody, ScopeKey
 from shared.provenance.notes import NoteError
@@ -95,7 +94,7 @@ class VerifyBody(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     scope_key: Annotated[ScopeKey, Strict()] = Field(None, alias="ScopeKey")
-    record_id: Annotated[Any, NULL_TELLS, WithJsonSchema({"type": "string", "pattern": "^[0-9]{12}$"})] = Field(
+    record_id: Annotated[Any, WithJsonSchema({"type": "string", "pattern": "^[0-9]{12}$"})] = Field(
         None, alias="RecordID", description="A record whose digest is recomputed, too."
     )
 

@@ -69,7 +69,7 @@ def invalid_fields(errors: Sequence[FieldError], *, code: str = "INVALID_REQUEST
     return WorkspaceError(Kind.INVALID, code, detail, errors=listed)
 
 
-LEADING: Final = frozenset({"SCOPE_KEY_REQUIRED"})
+LEADING: Final = ("BODY_NOT_JSON", "SCOPE_KEY_REQUIRED")
 """Codes that are told wherever they stand among several: callers branch on them before anything else."""
 
 
@@ -126,7 +126,7 @@ class Faults:
         members = {name: value for error in reversed(self._found) for name, value in error.members.items()}
         members["errors"] = [listed for error in self._found for listed in _listed(error)]
         codes = [error.code for error in self._found]
-        code = next((code for code in codes if code in LEADING), codes[0])
+        code = next((code for code in LEADING if code in codes), codes[0])
         raise WorkspaceError(Kind.INVALID, code, "; ".join(error.detail for error in self._found), **members)
 
 

@@ -117,9 +117,8 @@ class Door:
         self, request: Request, request_id: str, started: float, known: Principal | None, told: RequestSpan
     ) -> Reply:
         route, caller = "-", ANONYMOUS
-        problems: Problems = problem_document
+        problems: Problems | None = None
         try:
-            problems = self._router.problems(request.path)
             match = self._router.match(request.method, request.path)
             route, problems = match.operation.route, match.operation.problems
             told.matched(route, match.operation.name)
@@ -133,9 +132,11 @@ class Door:
         except WorkspaceError as error:
             allowed = error.members.get("allow")
             preflight = self._cors.preflight(request, allowed) if isinstance(allowed, list) else None
-            reply = preflight or problems(error, request_id, request)
+            # Without a match, what answers other methods there says how.
+            tell = problems or self._router.problems(request.path)
+            reply = preflight or tell(error, request_id, request)
         except Exception as error:  # noqa: BLE001  every failure ends here, and its message stays in the log
-            reply = _unexpected(error, route, problems, request_id, request)
+            reply = _unexpected(error, route, problems or problem_document, request_id, request)
         _log(request, route, caller, reply, started)
         return reply
 

@@ -129,6 +129,11 @@ class Operation:
         """Whether a body is looked at; what GET and DELETE are sent means nothing (RFC 9110 section 9.3)."""
         return self.method in _WITH_BODY
 
+    @property
+    def own_problems(self) -> bool:
+        """Whether it tells of errors otherwise than by problem documents."""
+        return self.problems is not problem_document
+
     def loaded(self) -> Self:
         """Return the operation itself: it is an endpoint that is there."""
         return self
@@ -145,6 +150,11 @@ class Endpoint(Protocol):
     @property
     def route(self) -> str:
         """Template without a leading slash, as an operation has it."""
+        ...
+
+    @property
+    def own_problems(self) -> bool:
+        """Whether it tells of errors otherwise than by problem documents."""
         ...
 
     def loaded(self) -> Operation:

@@ -59,9 +59,13 @@ class Router:
         )
 
     def problems(self, path: str) -> Problems:
-        """Return what makes the replies that tell of errors at a path, whatever the method."""
+        """Return what makes the replies that tell of errors at a path, whatever the method.
+
+        Groups are not loaded for it but where they tell of errors in a form of their own.
+        """
         for methods, _ in self._candidates(_normalised(path.removeprefix("/"))):
-            return next(iter(methods.values())).loaded().problems
+            endpoint = next(iter(methods.values()))
+            return endpoint.loaded().problems if endpoint.own_problems else problem_document
         return problem_document
 
     def _candidates(self, path: str) -> Iterable[tuple[Mapping[str, Endpoint], Mapping[str, str]]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from copy import copy
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
@@ -13,9 +13,6 @@ from shared.http.messages import MAX_PARAMETERS, Request
 from shared.http.operations import Call, NoQuery, Operation, OwnBody
 from shared.rules_told import rule_told
 from shared.strict_json import parse
-
-NULL_TELLS: Final = "null is a value"
-"""Annotates an optional member that asks for something by being there, even where it is null."""
 
 _UNREAD = object()
 """Stands for what could not be read at all, of which the caller is told already."""
@@ -37,7 +34,7 @@ async def read(operation: Operation, principal: Principal, path: Mapping[str, st
     faults = Faults()
     sent = _parsed(operation, request, faults)
     query = _read_query(operation, request, faults)
-    body = _validate(operation.body, _present(operation.body, sent), faults)
+    body = _validate(operation.body, sent, faults)
     call = Call(principal, path, query, body, request)
     if operation.check is not None:
         await operation.check(call, faults)
@@ -73,20 +70,6 @@ def _parsed(operation: Operation, request: Request, faults: Faults) -> Any:
     except ValueError as error:
         faults.add(invalid("body", str(error), code="BODY_NOT_JSON"))
         return _UNREAD
-
-
-def _present(model: Any, sent: Any) -> Any:
-    """Return a body without its optional members that are null: they count as left out."""
-    if not (isinstance(sent, dict) and _is_object(model)):
-        return sent
-    optional = nullable(model)
-    return {name: value for name, value in sent.items() if value is not None or name not in optional}
-
-
-def nullable(model: type[BaseModel]) -> set[str]:
-    """Return the members of a body that count as left out where they are null."""
-    fields = model.model_fields.items()
-    return {info.alias or name for name, info in fields if not info.is_required() and NULL_TELLS not in info.metadata}
 
 
 def _read_query(operation: Operation, request: Request, faults: Faults) -> Any:

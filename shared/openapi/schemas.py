@@ -1,14 +1,12 @@
 """JSON schemas of Python types, each named type once under ``components``."""
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import DEFAULT_REF_TEMPLATE
-
-from shared.http.validation import nullable
 
 type Schema = dict[str, Any]
 type Mode = Literal["validation", "serialization"]
@@ -35,8 +33,6 @@ class Schemas:
             longest: bytes of the body that holds it, 0 where nothing bounds it.
         """
         made = _schema(shape, mode)
-        if mode == "validation" and isinstance(shape, type) and issubclass(shape, BaseModel):
-            _let_be_null(made, nullable(shape))
         if longest:
             made = bounded(made, longest)
         for name, schema in made.pop("$defs", {}).items():
@@ -51,16 +47,6 @@ class Schemas:
         # A document that tells one type's members under another's name would be believed.
         if self.named.setdefault(name, schema) != schema:
             raise ValueError(f"two types are called {name}")
-
-
-def _let_be_null(schema: Schema, names: Collection[str]) -> None:
-    """Let members of a body be null, which counts as left out, unless the schema says that it is needed."""
-    for name, member in schema.get("properties", {}).items():
-        if name not in names or name in schema.get("required", ()) or {"type": "null"} in member.get("anyOf", ()):
-            continue
-        told = {key: member[key] for key in ("description", "title", "default") if key in member}
-        rest = {key: value for key, value in member.items() if key not in told}
-        schema["properties"][name] = {"anyOf": [rest, {"type": "null"}], **told} if rest else member
 
 
 def inlined(shape: Any, mode: Mode) -> Schema:

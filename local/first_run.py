@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 from shared.catalog.document import load
+from shared.catalog.models import WorkspaceDocument
+from shared.catalog.problems import DocumentError
 from shared.logs import fields, logger
 from shared.settings import Settings
 from shared.warm_queries.declared import check_declared
@@ -23,22 +25,31 @@ async def prepare(settings: Settings, workspace_file: Path) -> None:
         workspace_file: the document to seed from; read only when the catalog is empty.
 
     Raises:
-        shared.catalog.problems.DocumentError: the document breaks a rule, or the engine refuses a query; nothing
-            is stored.
+        shared.catalog.problems.DocumentError: the document breaks a rule; nothing is stored.
         OSError: the document cannot be read, or the data directory not written.
     """
     wired = Services(settings)
     if await wired.catalog_store.version() == 0:
         text = await asyncio.to_thread(workspace_file.read_text, encoding="utf-8")
         document = load(text, str(workspace_file))
-        silent = await check_declared(document, text, str(workspace_file), wired.query_columns)
-        if silent is not None:
-            _LOG.warning("the queries are seeded without having been tried", extra=fields(reason=silent.code))
+        await _try_queries(document, text, str(workspace_file), wired)
         await wired.catalog_service.apply(document, ACTOR)
         _LOG.info("seeded the workspace")
     await wired.catalog_service.flush_pending()
     await _write_keys(wired, settings.data_dir / "keys.json")
     await wired.close()
+
+
+async def _try_queries(document: WorkspaceDocument, text: str, source: str, wired: Services) -> None:
+    """Log which queries the engine refuses; each tells so itself when it is run, and keeps no host from starting."""
+    try:
+        silent = await check_declared(document, text, source, wired.query_columns)
+    except DocumentError as refused:
+        for problem in refused.problems:
+            _LOG.warning("a query of the workspace document does not run", extra=fields(problem=str(problem)))
+    else:
+        if silent is not None:
+            _LOG.warning("the queries are seeded without having been tried", extra=fields(reason=silent.code))
 
 
 async def _write_keys(wired: Services, path: Path) -> None:

@@ -31,11 +31,11 @@ def test_apply_beside_a_running_host_refuses_what_does_not_bind(service: Service
     assert "(line 1, column " in done.stderr
 
 
-def test_a_new_data_directory_takes_no_query_that_does_not_bind(tmp_path: Path) -> None:
-    """The first start ends with the query's place in the file."""
-    command = [sys.executable, "-m", "local", "--port", "0", "--data-dir", str(tmp_path / "data")]
-    command += ["--workspace-file", str(faulty(tmp_path))]
-    environment = {name: value for name, value in os.environ.items() if name != "KUSTO_URI"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "warmQueries[2].kql: " in done.stderr
+def test_a_first_start_tells_of_a_query_that_does_not_bind(tmp_path: Path) -> None:
+    """The host starts, and its log has the query's place in the file."""
+    running = Service(tmp_path / "data", faulty(tmp_path)).start()
+    try:
+        assert "warmQueries[2].kql: " in running.log()
+        assert running.caller("editor@t").get("/oi-api/warm-queries").status_code == 200
+    finally:
+        assert running.stop() == 0

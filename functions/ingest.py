@@ -17,7 +17,7 @@ from shared.wiring import services
 blueprint = func.Blueprint()
 
 # The worker reads the batch's type from this very form of annotation.
-type _Handler = Callable[[typing.List[func.EventHubEvent], func.Context], Awaitable[None]]  # noqa: UP006
+type _Handler = Callable[[typing.List[func.EventHubEvent], func.Context], Awaitable[None]]  # noqa: UP006  as below
 
 
 def _register(name: str, source: str, hub: str, consumer_group: str) -> None:

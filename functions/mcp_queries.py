@@ -5,11 +5,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, StrictStr
+from pydantic import Field, StrictStr
 
 from functions.mcp_tools import gives_of
 from functions.query_reply import query_reply
-from functions.warm_queries import Limit, TimeRange
+from functions.warm_queries import ExecuteQuery, Limit
 from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.snapshot import Catalog
 from shared.http.messages import Request
@@ -27,14 +27,9 @@ _OWN: Final = ("timeRange", "limit")
 """Arguments that every query has; a declared parameter of the same name is called ``p_<name>``."""
 
 
-class QueryArguments(BaseModel):
-    """How much of a query's answer is wanted."""
+class QueryArguments(ExecuteQuery):
+    """How much of a query's answer is wanted, where a limit is a number and no text."""
 
-    model_config = ConfigDict(extra="ignore")
-
-    time_range: TimeRange = Field(
-        None, alias="timeRange", description="ISO 8601 duration: only rows of the last so much time, at most P366D."
-    )
     limit: Limit = Field(DEFAULT_LIMIT, description="Most rows to return, 1 to 10000.")
 
 

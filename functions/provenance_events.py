@@ -18,6 +18,7 @@ from functions.provenance_queries import Lenient, SequenceQuery, WindowQuery, pr
 from functions.provenance_queries import Sequence as SequenceNumber
 from functions.replies import provenance as replies
 from shared.auth.rights import AccessRight
+from shared.csv_cells import escape_formula
 from shared.errors import Faults, Kind, WorkspaceError, invalid
 from shared.http.messages import JSON, Reply, json_reply
 from shared.http.operations import Access, Call, Group
@@ -35,7 +36,6 @@ CSV_COLUMNS = ("RecordID", "Timestamp", "UserID", "ActionType", "EntityType", "E
 MAX_LINK = 2_048
 DAMAGED = "x-provenance-damaged"
 MAX_DAMAGED = 100
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 _TARGETS: Final = "By default DomainEvents with a scope, PlatformConfig without."
@@ -331,13 +331,8 @@ def _csv(records: Sequence[ChainRecord]) -> bytes:
     writer.writerow(CSV_COLUMNS)
     for record in records:
         whole = {**opened(record.canonical, record.hash), **record.projection}
-        writer.writerow([_harmless(str(whole.get(name, ""))) for name in CSV_COLUMNS])
+        writer.writerow([escape_formula(str(whole.get(name, ""))) for name in CSV_COLUMNS])
     return text.getvalue().encode("utf-8")
-
-
-def _harmless(cell: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula."""
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 
 def _file_name(chain: ChainKey) -> str:

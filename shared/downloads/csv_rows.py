@@ -1,7 +1,7 @@
 """CSV after RFC 4180: a header, and the payload's leaves as columns, their names joined with dots.
 
-Cells are data as they came. A value that a spreadsheet would take for a formula stays as it is: what reads telemetry
-back must find the device's own value.
+Column names and text cells that a spreadsheet would run as a formula get a leading apostrophe. A cell that is a number
+stays as it is, also a negative one.
 """
 
 from collections.abc import Collection, Sequence
@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shared.csv_cells import FORMULA_STARTS, escape_formula
 from shared.downloads.leaves import Path
 from shared.downloads.rows import FIXED_COLUMNS, timestamp_texts
 
@@ -17,6 +18,9 @@ LINE_END: Final = "\r\n"
 COLLISION_PREFIX: Final = "payload."
 _TO_QUOTE: Final = '^$|[",\r\n]'
 """Empty text is quoted too: an unquoted empty cell is null."""
+_FORMULA_BYTES: Final = pa.array([start.encode() for start in FORMULA_STARTS], pa.binary())
+_NEGATIVE_NUMBER: Final = r"^-(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+"""JSON's negative numbers; its other numbers begin with a digit."""
 _MARKS: Final = (b'"', b",", b"\r", b"\n")
 
 
@@ -24,7 +28,7 @@ def columns(paths: Collection[Path]) -> list[tuple[str, Path]]:
     """Return the payload's columns in order: their names, each once and none a fixed column's, with their paths."""
     named: dict[str, Path] = {}
     for path in sorted(paths, key=lambda one: (".".join(one), one)):
-        name = ".".join(path)
+        name = escape_formula(".".join(path))
         while name in FIXED_COLUMNS or name in named:
             name = COLLISION_PREFIX + name
         named[name] = path
@@ -66,11 +70,22 @@ def text_bytes(texts: pa.Array) -> memoryview:
 
 
 def _cells(texts: pa.Array) -> pa.Array:
+    texts = _escape_formulas(texts)
     if _may_need_quotes(texts):
         to_quote = pc.match_substring_regex(texts, _TO_QUOTE)
         quoted = pc.binary_join_element_wise('"', pc.replace_substring(texts, '"', '""'), '"', "")
         texts = pc.if_else(to_quote, quoted, texts)
     return pc.fill_null(texts, "")
+
+
+def _escape_formulas(texts: pa.Array) -> pa.Array:
+    """Return the cells, with an apostrophe before each one that begins like a formula and is no number."""
+    suspects = pc.is_in(pc.binary_slice(texts.cast(pa.binary()), 0, 1), _FORMULA_BYTES)
+    # Nearly always the suspects are negative numbers, and looking at them alone is quick.
+    if pc.all(pc.match_substring_regex(texts.filter(suspects), _NEGATIVE_NUMBER)).as_py():
+        return texts
+    formulas = pc.and_(suspects, pc.invert(pc.match_substring_regex(texts, _NEGATIVE_NUMBER)))
+    return pc.if_else(formulas, pc.binary_join_element_wise("'", texts, ""), texts)
 
 
 def _may_need_quotes(texts: pa.Array) -> bool:

@@ -6,20 +6,27 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from shared.csv_cells import escape_formula
 from shared.timestamps import parse_rfc3339
 from shared.warm_queries.run import QueryRun
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
+_TEXT_TYPES = frozenset({"string", "dynamic"})
+"""Types whose values can be free text."""
 
 
 def csv_bytes(run: QueryRun) -> bytes:
-    """Return the rows as UTF-8 CSV with a header line; null is an empty cell, a dynamic value JSON text."""
+    """Return the rows as UTF-8 CSV with a header line.
+
+    Null is an empty cell, a dynamic object or array is JSON text. Column names and text cells that begin like a formula
+    get a leading apostrophe; the values of other types cannot hold a formula and stay as they are.
+    """
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
-    names = [column.name for column in run.columns]
-    writer.writerow(names)
-    writer.writerows([_cell(row[name]) for name in names] for row in run.rows)
+    cells = [(column.name, _text_cell if column.type in _TEXT_TYPES else _cell) for column in run.columns]
+    writer.writerow([escape_formula(name) for name, _ in cells])
+    writer.writerows([cell(row[name]) for name, cell in cells] for row in run.rows)
     return text.getvalue().encode("utf-8")
 
 
@@ -43,6 +50,10 @@ def parquet_bytes(run: QueryRun) -> bytes:
     table = pa.Table.from_arrays(arrays, names=[column.name for column in run.columns])
     parquet.write_table(table, sink, compression="zstd")
     return sink.getvalue()
+
+
+def _text_cell(value: Any) -> Any:
+    return escape_formula(value) if isinstance(value, str) else _cell(value)
 
 
 def _cell(value: Any) -> Any:

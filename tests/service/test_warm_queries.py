@@ -215,6 +215,16 @@ def test_csv_and_parquet_by_accept(filled: Service) -> None:
     assert parquet.headers["x-query-truncated"] in ("true", "false")
 
 
+def test_csv_escapes_formulas_and_leaves_numbers(filled: Service) -> None:
+    """In CSV, text cells and column names that begin like a formula get an apostrophe; numbers do not."""
+    body = {"query": "print ['=name'] = '=1+1', wide = dynamic('@sum'), n = -5, r = -0.5, t = -1h"}
+    reply = filled.caller("editor@t").post("/oi-api/warm-queries", json=body, headers={"Accept": "text/csv"})
+    assert reply.status_code == 200, reply.text
+    header, cells, _ = reply.text.split("\r\n")
+    assert header == "'=name,wide,n,r,t"
+    assert cells == "'=1+1,'@sum,-5,-0.5,-01:00:00"
+
+
 def test_unchanged_rows_are_304(filled: Service) -> None:
     """A validator given back saves the body, until the rows change."""
     client = filled.caller("viewer@t")

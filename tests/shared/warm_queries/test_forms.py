@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from shared.warm_queries.forms import csv_bytes, parquet_bytes
 from shared.warm_queries.ports import Column
@@ -42,6 +43,40 @@ def test_csv_reads_back() -> None:
     assert first == [ROW[0], str(2**53 + 1), "0.1", "true", ROW[4], ROW[5], '{"a":[1,null]}', *ROW[7:9], "-5"]
     assert second == [""] * len(KINDS)
     assert written.count(b"\r\n") == 3
+
+
+def test_text_that_begins_like_a_formula_is_escaped() -> None:
+    """Text cells and column names that begin like a formula get an apostrophe; numbers and other types do not."""
+    columns = (Column("string", "string"), Column("dynamic", "dynamic"), Column("=1+1", "string"))
+    texts = ["=cmd()", "+1", "-1", "@a", "\ta", "\ra", "a=b", " =a", ""]
+    rows: list[list[Any]] = [[text, text, text] for text in texts]
+    rows += [[None, -5, "x"], [None, -0.5, "x"], [None, [-1], "x"]]
+    names = [column.name for column in columns]
+    escaped = QueryRun(
+        "q", datetime.now(UTC), columns, [dict(zip(names, row, strict=True)) for row in rows], False, 1.0, None
+    )
+    header, *cells = csv.reader(io.StringIO(csv_bytes(escaped).decode(), newline=""))
+    assert header == ["string", "dynamic", "'=1+1"]
+    for (first, second, third), text in zip(cells, texts, strict=False):
+        assert {first, second, third} == {f"'{text}" if text[:1] in {*"=+-@\t\r"} else text}
+    assert cells[len(texts) :] == [["", "-5", "x"], ["", "-0.5", "x"], ["", "[-1]", "x"]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "cell"),
+    [
+        ("long", -5, "-5"),
+        ("int", -5, "-5"),
+        ("real", -1.5e-7, "-1.5e-07"),
+        ("decimal", "-1.50", "-1.50"),
+        ("timespan", "-1.02:03:04", "-1.02:03:04"),
+    ],
+)
+def test_negative_values_stay_numbers(kind: str, value: Any, cell: str) -> None:
+    """Negative numbers and durations are not escaped, also those that are carried as text."""
+    columns = (Column("value", kind),)
+    answer = QueryRun("q", datetime.now(UTC), columns, [{"value": value}], False, 1.0, None)
+    assert csv_bytes(answer).decode() == f"value\r\n{cell}\r\n"
 
 
 def test_parquet_is_typed() -> None:

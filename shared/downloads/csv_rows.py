@@ -81,8 +81,8 @@ def _cells(texts: pa.Array) -> pa.Array:
 def _escape_formulas(texts: pa.Array) -> pa.Array:
     """Return the cells, with an apostrophe before each one that begins like a formula and is no number."""
     suspects = pc.is_in(pc.binary_slice(texts.cast(pa.binary()), 0, 1), _FORMULA_BYTES)
-    # Nearly always the suspects are negative numbers, and looking at them alone is quick.
-    if pc.all(pc.match_substring_regex(texts.filter(suspects), _NEGATIVE_NUMBER)).as_py():
+    # Nearly all suspects are negative numbers; it is quick to look at the suspects alone.
+    if pc.all(pc.match_substring_regex(texts.filter(suspects), _NEGATIVE_NUMBER), min_count=0).as_py():
         return texts
     formulas = pc.and_(suspects, pc.invert(pc.match_substring_regex(texts, _NEGATIVE_NUMBER)))
     return pc.if_else(formulas, pc.binary_join_element_wise("'", texts, ""), texts)

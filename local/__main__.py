@@ -21,6 +21,8 @@ from shared.logs import configure
 from shared.settings import Settings
 
 _APP = Path(__file__).parent.parent
+_STANDARD_OUTPUT = 1
+"""The file descriptor: unlike ``sys.stdout`` it can be asked also where standard output is closed."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,7 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
         load_local_settings(parsed.app)
         configure(os.environ.get("LOG_LEVEL") or "INFO")
         _refuse_unknown_exporters()
-        host = Host(_options(parsed), lambda *said: print(_ready(*said), file=out, flush=True))
+        options = _options(parsed, with_sign_in_link=parsed.sign_in_link or os.isatty(_STANDARD_OUTPUT))
+        host = Host(options, lambda *said: print(_ready(*said), file=out, flush=True))
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return 0 if runner.run(host.run()) else 1
     except StartError as error:
@@ -57,7 +60,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m local",
         description="Runs the function app on this machine and prints a line, 'ready http://HOST:PORT', once it "
-        "serves, and a link that signs in to the web console; the log goes to standard error as JSON lines. "
+        "serves. To a terminal it also prints a link that signs in to the web console. The log goes to standard error "
+        "as JSON lines. "
         "SIGTERM or Ctrl-C ends it within five seconds and loses nothing. A setting is taken from its option, else "
         "from the environment variable of its name, else from local.settings.json, else it has the default given here.",
     )
@@ -69,11 +73,17 @@ def _parser() -> argparse.ArgumentParser:
         help="workspace document that a new data directory is seeded from; empty: none (WORKSPACE_FILE; "
         "samples/workspace.yaml)",
     )
+    parser.add_argument(
+        "--sign-in-link",
+        action="store_true",
+        help="print the sign-in link also where standard output is no terminal; whoever reads it can sign in as an "
+        "administrator (python -m local.sign_in prints one at any time)",
+    )
     parser.add_argument("--app", type=Path, default=_APP, help=f"folder of function_app.py ({_APP})")
     return parser
 
 
-def _options(parsed: argparse.Namespace) -> HostOptions:
+def _options(parsed: argparse.Namespace, *, with_sign_in_link: bool) -> HostOptions:
     """Return the host's options, and put them into the environment, where the app reads its settings."""
     environment = os.environ
     workspace_file = parsed.workspace_file
@@ -85,6 +95,7 @@ def _options(parsed: argparse.Namespace) -> HostOptions:
         data_dir=Path(parsed.data_dir or environment.get("DATA_DIR") or ".data").absolute(),
         workspace_file=Path(workspace_file).absolute() if workspace_file else None,
         app=parsed.app.absolute(),
+        with_sign_in_link=with_sign_in_link,
     )
     environment["HOST"], environment["PORT"] = options.host, str(options.port)
     environment["DATA_DIR"] = str(options.data_dir)

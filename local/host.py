@@ -67,6 +67,7 @@ class HostOptions:
         data_dir: folder of all state, absolute.
         workspace_file: the workspace document that a new data directory is seeded from, None for no seeding.
         app: folder of the function app.
+        with_sign_in_link: whether to make a sign-in link for the web console once the host serves.
     """
 
     host: str
@@ -74,6 +75,7 @@ class HostOptions:
     data_dir: Path
     workspace_file: Path | None
     app: Path
+    with_sign_in_link: bool = False
 
 
 class Host:
@@ -115,11 +117,13 @@ class Host:
         return not self._failed
 
     async def _sign_in_link(self, listener: socket.socket) -> str:
-        """Return a new link to the web console, empty for an app that has none."""
+        """Return a new link to the web console; empty for an app that has no console, or if no link is wanted."""
         if not self._has_console:
             return ""
         origin = address(_reachable(self._options.host), listener)
         await asyncio.to_thread(note_address, self._options.data_dir, origin)
+        if not self._options.with_sign_in_link:
+            return ""
         return link(origin, await codes(self._options.data_dir).make())
 
     async def _first_of(self, start: asyncio.Task[None]) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import socket
 import subprocess
@@ -99,6 +100,42 @@ def test_standard_output_is_one_line(start_host: Any) -> None:
     assert host.terminate() == 0
     assert host.process.stdout.read() == ""
     assert "imported" in host.log()
+
+
+CONSOLE = """
+@app.function_name("pages_console")
+@app.route(route="console")
+def console(req: func.HttpRequest) -> func.HttpResponse:
+    return func.HttpResponse("")
+"""
+
+
+def test_sign_in_link_is_not_printed_into_a_log(start_host: Any, tmp_path: Path) -> None:
+    """Where standard output is no terminal, no sign-in link is printed or made, and the command still makes one."""
+    host = start_host(CONSOLE)
+    assert not (tmp_path / "data" / "sign-in").exists()
+    command = [sys.executable, "-m", "local.sign_in", "--data-dir", str(host.data_dir)]
+    link = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert link.startswith(f"{host.url}/console/#sign-in=")
+    assert host.terminate() == 0
+    assert host.process.stdout.read() == ""
+
+
+def test_sign_in_link_is_printed_on_request(start_host: Any) -> None:
+    """With --sign-in-link the second line of standard output is a sign-in link, also in a pipe."""
+    host = start_host(CONSOLE, "--sign-in-link")
+    assert host.process.stdout.readline().startswith(f"sign in at {host.url}/console/#sign-in=")
+
+
+def test_sign_in_link_is_printed_to_a_terminal(start_host: Any) -> None:
+    """A terminal gets the ready line and then a sign-in link."""
+    terminal, stdout = pty.openpty()
+    with os.fdopen(terminal) as lines:
+        host = start_host(CONSOLE, ready=False, stdout=stdout)
+        os.close(stdout)
+        url = lines.readline().removeprefix("ready ").strip()
+        assert lines.readline().startswith(f"sign in at {url}/console/#sign-in=")
+        assert host.terminate() == 0
 
 
 def test_log_is_json_lines(start_host: Any, http: httpx.Client) -> None:
@@ -213,7 +250,7 @@ def test_help_explains_itself() -> None:
     """--help names every option with its environment variable and default."""
     command = [sys.executable, "-m", "local", "--help"]
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=30).stdout
-    for word in ("HOST; 127.0.0.1", "PORT; 7071", "DATA_DIR; .data", "WORKSPACE_FILE;", "--app"):
+    for word in ("HOST; 127.0.0.1", "PORT; 7071", "DATA_DIR; .data", "WORKSPACE_FILE;", "--app", "--sign-in-link"):
         assert word in text
 
 

@@ -37,7 +37,7 @@ class Service:
 
     def start(self) -> "Service":
         """Start the host and return once it is ready."""
-        command = [sys.executable, "-m", "local"]
+        command = [sys.executable, "-m", "local", "--sign-in-link"]
         with self._log_path.open("a") as log:
             self._process = subprocess.Popen(
                 command, cwd=ROOT, env=self._environment, stdout=subprocess.PIPE, stderr=log, text=True

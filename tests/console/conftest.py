@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.console.visits import AXE, Console, visiting
-from tests.pages.browser import CHROMIUM
+from tests.pages.browser import CHROMIUM, NO_CHROMIUM
 from tests.service.running import ROOT, Service
 
 WORKSPACE = ROOT / "samples" / "workspace.yaml"
@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _missing() -> str:
     if CHROMIUM is None:
-        return "no Chromium is on this machine"
+        return NO_CHROMIUM
     if not (ROOT / "static" / "console" / "index.html").is_file() or not AXE.is_file():
         return "the console is not built: make assets needs npm"
     return ""

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Page, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+NO_CHROMIUM = "Chromium is not installed (Debian: apt-get install chromium)"
 
 # What is looked for may take a loaded machine longer than the five seconds that are the default.
 expect.set_options(timeout=30_000)

@@ -6,13 +6,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.pages.browser import CHROMIUM, visit
+from tests.pages.browser import CHROMIUM, NO_CHROMIUM, visit
 from tests.service.running import Service
 
 BUILT = (Path(__file__).parents[2] / "static" / "graphiql" / "index.html").is_file()
 
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is on this machine"),
+    pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM),
     pytest.mark.skipif(not BUILT, reason="the pages are not built: make assets needs npm"),
 ]
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,10 +11,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from tests.pages.browser import CHROMIUM, NO_CHROMIUM
 from tests.service.listening import stream_url, token
 from tests.service.running import Service
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PAGE = """<!doctype html><title>live</title><script>
 const ways = WAYS, heard = {};
 function tell(name, what) {
@@ -56,7 +55,7 @@ async def _page(ways: dict[str, list[object]], heard: asyncio.Future[dict[str, A
         await runner.cleanup()
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+@pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
 async def test_a_browser_listens(service: Service, tmp_path: Path) -> None:
     """A page of another origin listens with the token as subprotocol, as query parameter, and with a link."""
     bearer = token(service, "viewer@t")

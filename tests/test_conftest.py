@@ -1,0 +1,47 @@
+"""The line about tests that were left out, and the option that makes it a failure."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PASSES = "def test_a(): pass\n"
+SKIPS = """import pytest
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.skipif(True, reason="Tool A is not installed (get it)")
+def test_b(number): pass
+def test_c():
+    pytest.skip("Tool B is not installed (fetch it)")
+"""
+
+
+def run(folder: Path, source: str, *options: str) -> tuple[int, str]:
+    """Run tests in a process of their own, without other plugins; return the exit code and the output."""
+    path = folder / "test_some.py"
+    path.write_text(source)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    command = [sys.executable, "-m", "pytest", "-c", str(folder / "pytest.ini"), "-q", "-p", "xdist.plugin"]
+    command += ["-p", "tests.conftest", "-p", "no:cacheprovider", *options, str(path)]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize("workers", [("-n", "0"), ("-n", "2")], ids=["one process", "workers"])
+def test_left_out_tests_are_counted_by_reason(tmp_path: Path, workers: tuple[str, str]) -> None:
+    """One line gives the number of tests left out and how to get each missing tool, also with parallel workers."""
+    code, output = run(tmp_path, PASSES + SKIPS, *workers)
+    lines = [line for line in output.splitlines() if line.startswith("tests left out")]
+    assert lines == ["tests left out: 2 (Tool A is not installed (get it)); 1 (Tool B is not installed (fetch it))"]
+    assert code == 0
+    assert run(tmp_path, PASSES + SKIPS, *workers, "--require-all")[0] == 1
+
+
+def test_complete_run_says_nothing(tmp_path: Path) -> None:
+    """A run without left-out tests passes --require-all and prints no such line."""
+    code, output = run(tmp_path, PASSES, "--require-all")
+    assert code == 0
+    assert "left out" not in output

@@ -40,7 +40,7 @@ check-infra: .venv-infra/installed $(VENV)/dev.installed ## Scan the Bicep templ
 check-console: console/node_modules/installed ## Types, lint and format of the web console, where npm is
 	@if command -v npm >/dev/null; then npm run --silent --prefix console check; else echo "npm is not here: the console is not checked"; fi
 
-bench: $(VENV)/dev.installed .venv-bench/installed bench/lighthouse/node_modules/installed assets ## Run the benchmarks, one JSON object a line; ONLY=name runs one
+bench: $(VENV)/dev.installed .venv-bench/installed bench/lighthouse/node_modules/installed assets ## Run the benchmarks, one JSON object a line; ONLY=name runs one; exit code 3 when a tool is missing
 	@$(PYTHON) -m bench $(ONLY)
 
 services: $(VENV)/local.installed ## Start what the local host otherwise carries, for Core Tools (embedded Kusto on 8088, Web PubSub on 8089)
@@ -90,28 +90,28 @@ tests/%/node_modules/installed: tests/%/package.json tests/%/package-lock.json
 	else echo "npm is not there: what tests/$* is for is left out"; mkdir -p $(@D); fi
 	@touch $@
 
-# Lighthouse, which measures the web console.
+# Lighthouse, which measures the web console. Without it that benchmark is left out, and the others run.
 bench/lighthouse/node_modules/installed: bench/lighthouse/package.json bench/lighthouse/package-lock.json
-	@if command -v npm >/dev/null; then npm ci --prefix $(@D)/.. --no-audit --no-fund --ignore-scripts --silent; \
-	else echo "npm is not there: the web console is not measured"; mkdir -p $(@D); fi
-	@touch $@
+	@if command -v npm >/dev/null; then npm ci --prefix $(@D)/.. --no-audit --no-fund --ignore-scripts --loglevel=error && touch $@ \
+		|| echo "Lighthouse could not be installed" >&2; \
+	else echo "npm is not there: Lighthouse is not installed" >&2; fi
 
-.venv-infra/installed: requirements-infra.txt requirements-infra-types.txt
+.venv-infra/installed: requirements-infra.txt requirements-infra-types.txt constraints-infra.txt
 	@./scripts/make-venv .venv-infra
 	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-infra.txt
 	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile \
 		-r requirements-infra-types.txt
 	@touch $@
 
-.venv-audit/installed: requirements-audit.txt
+.venv-audit/installed: requirements-audit.txt constraints-audit.txt
 	@./scripts/make-venv .venv-audit
 	@.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-audit.txt
 	@touch $@
 
-.venv-bench/installed: requirements-bench.txt
+.venv-bench/installed: requirements-bench.txt constraints-bench.txt
 	@./scripts/make-venv .venv-bench
-	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt
-	@touch $@
+	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt && touch $@ \
+		|| echo "datasette and roapi could not be installed" >&2
 
 $(VENV)/dev.installed: requirements-dev.txt $(VENV)/local.installed
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt

@@ -1,4 +1,9 @@
-"""``python -m bench [NAME]``: run every benchmark, or the one of that name; exit 1 when a bound does not hold."""
+"""``python -m bench [NAME]``: run every benchmark, or the one of that name.
+
+A benchmark without the tools that it needs says so on standard error, and the others run. Exit codes: 0 when every
+benchmark ran and every bound holds, 1 when a bound does not hold, 2 for an unknown name, 3 when every bound holds but
+a tool is missing.
+"""
 
 import json
 import sys
@@ -11,7 +16,7 @@ from bench.console_live import console_live
 from bench.cosmos import cosmos
 from bench.documents import documents
 from bench.downloads import downloads
-from bench.figures import Benchmark
+from bench.figures import Benchmark, ToolMissingError
 from bench.graphql_list import graphql_list
 from bench.import_time import import_time
 from bench.ingest import ingest
@@ -23,6 +28,7 @@ from bench.peers import peers
 from bench.request_rate import request_rate
 from bench.warm_query import warm_query
 
+BOUND_BROKEN, UNKNOWN_NAME, TOOL_MISSING = 1, 2, 3
 BENCHMARKS: tuple[Benchmark, ...] = (
     import_time,
     cold_start,
@@ -47,19 +53,25 @@ BENCHMARKS: tuple[Benchmark, ...] = (
 
 
 def main(names: list[str]) -> int:
-    """Run the named benchmarks, or all of them."""
+    """Run the named benchmarks, or all of them, and return the exit code."""
     known = {benchmark.__name__: benchmark for benchmark in BENCHMARKS}
     unknown = sorted(set(names) - set(known))
     if unknown:
         print(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
-        return 2
-    held = True
+        return UNKNOWN_NAME
+    held = complete = True
     for name in names or known:
-        for figure in known[name]():
-            line = figure.line()
-            print(json.dumps(line), flush=True)
-            held = held and line["holds"]
-    return 0 if held else 1
+        try:
+            for figure in known[name]():
+                line = figure.line()
+                print(json.dumps(line), flush=True)
+                held = held and line["holds"]
+        except ToolMissingError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            complete = False
+    if not held:
+        return BOUND_BROKEN
+    return 0 if complete else TOOL_MISSING
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ from typing import Any
 
 from playwright.sync_api import CDPSession, Page, Route, sync_playwright
 
-from bench.figures import Figure
+from bench.figures import Figure, ToolMissingError
 from bench.running import MEMBER, ROOT, Running, service
 from tests.node import node
-from tests.pages.browser import CHROMIUM
+from tests.pages.browser import CHROMIUM, NO_CHROMIUM
 
 BUILT = ROOT / "static" / "console"
 LIGHTHOUSE = Path(__file__).with_name("lighthouse")
@@ -38,15 +38,19 @@ _SCROLL = """frames => new Promise((done) => {
 
 
 def console() -> Iterator[Figure]:
-    """Measure the built console; needs npm, and for all but its size Chromium."""
+    """Measure the built console: its size, then its pages with Lighthouse in Chromium.
+
+    Raises:
+        ToolMissingError: the console is not built; after the size: Chromium or Lighthouse is missing.
+    """
     if not (BUILT / "index.html").is_file():
-        print("the console is not built: make assets needs npm", file=sys.stderr)
-        return
+        raise ToolMissingError("the console is not built: make assets needs npm")
     sizes = {path.name: len(gzip.compress(path.read_bytes(), mtime=0)) for path in BUILT.rglob("*") if path.is_file()}
     yield Figure("console_size", sum(sizes.values()), "bytes", at_most=250_000, detail={"files": len(sizes)})
-    if CHROMIUM is None or not (LIGHTHOUSE / "node_modules" / "lighthouse").is_dir():
-        print("Chromium or Lighthouse is not here: only the size is told", file=sys.stderr)
-        return
+    if CHROMIUM is None:
+        raise ToolMissingError(NO_CHROMIUM)
+    if node() is None or not (LIGHTHOUSE / "node_modules" / "lighthouse").is_dir():
+        raise ToolMissingError("Lighthouse is not installed: make bench installs it with npm")
     with service() as running:
         yield from _lighthouse(running)
         yield from _table(running)

@@ -2,8 +2,6 @@
 
 import asyncio
 import re
-import shutil
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,27 +10,32 @@ from pathlib import Path
 import aiohttp
 from playwright.sync_api import Page, sync_playwright
 
-from bench.figures import Figure
+from bench.figures import Figure, ToolMissingError
 from bench.running import Running, service
+from tests.pages.browser import CHROMIUM, NO_CHROMIUM
 
 EVENTS_PER_SECOND = 1_000
 POSTS_PER_SECOND = 10
 SECONDS = 10
 DEVICES = 4
 _CONNECTION = "line"
-_CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 _BUILT = Path(__file__).parents[1] / "static" / "console" / "index.html"
 _PATIENCE_MS = 120_000
 
 
 def console_live() -> Iterator[Figure]:
-    """Show telemetry at an even pace in a real browser, twelve series of it drawn."""
-    if _CHROMIUM is None or not _BUILT.is_file():
-        print("console_live needs Chromium and the built console (make assets)", file=sys.stderr)
-        return
+    """Show telemetry at an even pace in a real browser, twelve series of it drawn.
+
+    Raises:
+        ToolMissingError: the console is not built, or Chromium is missing.
+    """
+    if CHROMIUM is None:
+        raise ToolMissingError(NO_CHROMIUM)
+    if not _BUILT.is_file():
+        raise ToolMissingError("the console is not built: make assets needs npm")
     with service() as running, sync_playwright() as playwright:
         # The sandbox of Chromium needs rights that a container does not have.
-        browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
             page = browser.new_page(viewport={"width": 1400, "height": 1400})
             yield from _measured(page, running)

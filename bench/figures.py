@@ -39,4 +39,8 @@ class Figure:
         }
 
 
+class ToolMissingError(Exception):
+    """A benchmark cannot run, or not all of it, without a tool; the message says which, and how to get it."""
+
+
 type Benchmark = Callable[[], Iterator[Figure]]

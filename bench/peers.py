@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import pyarrow as pa
 from pyarrow import parquet
 
-from bench.figures import Figure
+from bench.figures import Figure, ToolMissingError
 from bench.running import ROOT, Running, requests_per_second, service
 
 STORED, ROWS = 200_000, 100
@@ -29,7 +29,14 @@ SQL = "SELECT Timestamp, DeviceId, Payload FROM Telemetry WHERE DeviceId = 'd-03
 
 
 def peers() -> Iterator[Figure]:
-    """Load the four in turn, several times, and compare medians of the rounds."""
+    """Load the four in turn, several times, and compare medians of the rounds.
+
+    Raises:
+        ToolMissingError: datasette or roapi is missing.
+    """
+    for name in ("datasette", "roapi"):
+        if not (PEERS / name).is_file():
+            raise ToolMissingError(f"{name} is not installed: make bench installs requirements-bench.txt")
     with tempfile.TemporaryDirectory(prefix="bench-peers-") as made, ExitStack() as stack:
         folder = Path(made)
         _write_rows(folder)

@@ -1,0 +1,78 @@
+"""The benchmark command: its exit codes, and what it does when a tool is missing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import bench.__main__ as command
+from bench import console, console_live, peers
+from bench.figures import Benchmark, Figure, ToolMissingError
+
+
+def good() -> Iterator[Figure]:
+    """Yield a figure within its bound."""
+    yield Figure("good", 1, "s", at_most=2)
+
+
+def bad() -> Iterator[Figure]:
+    """Yield a figure beyond its bound."""
+    yield Figure("bad", 3, "s", at_most=2)
+
+
+def cut_short() -> Iterator[Figure]:
+    """Yield a figure, then miss a tool."""
+    yield Figure("first_part", 1, "s")
+    raise ToolMissingError("Tool A is not installed")
+
+
+@pytest.mark.parametrize(
+    ("benchmarks", "code", "figures"),
+    [
+        ((good,), 0, ["good"]),
+        ((good, bad), 1, ["good", "bad"]),
+        ((cut_short, good), 3, ["first_part", "good"]),
+        ((cut_short, bad), 1, ["first_part", "bad"]),
+    ],
+)
+def test_exit_code_says_whether_bounds_hold_and_all_ran(
+    benchmarks: tuple[Benchmark, ...],
+    code: int,
+    figures: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """0: all hold; 1: a bound does not hold; 3: a tool is missing, which is named, and the others ran."""
+    monkeypatch.setattr(command, "BENCHMARKS", benchmarks)
+    assert command.main([]) == code
+    printed = capsys.readouterr()
+    assert [line.split('"')[3] for line in printed.out.splitlines()] == figures
+    assert ("cut_short: Tool A is not installed" in printed.err) == (cut_short in benchmarks)
+
+
+def test_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown name ends with 2, and the known names are listed."""
+    assert command.main(["nowhere"]) == 2
+    assert "request_rate" in capsys.readouterr().err
+
+
+def test_each_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without Chromium, Lighthouse, the built console or the peers, their benchmarks name what is missing."""
+    monkeypatch.setattr(peers, "PEERS", tmp_path)
+    with pytest.raises(ToolMissingError, match="datasette"):
+        list(peers.peers())
+    monkeypatch.setattr(console_live, "CHROMIUM", None)
+    with pytest.raises(ToolMissingError, match="Chromium"):
+        list(console_live.console_live())
+    (tmp_path / "index.html").touch()
+    monkeypatch.setattr(console, "BUILT", tmp_path)
+    monkeypatch.setattr(console, "CHROMIUM", None)
+    with pytest.raises(ToolMissingError, match="Chromium"):
+        list(console.console())
+    monkeypatch.setattr(console, "CHROMIUM", "chromium")
+    monkeypatch.setattr(console, "LIGHTHOUSE", tmp_path)
+    with pytest.raises(ToolMissingError, match="Lighthouse"):
+        list(console.console())
+    (tmp_path / "index.html").unlink()
+    with pytest.raises(ToolMissingError, match="npm"):
+        list(console.console())

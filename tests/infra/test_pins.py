@@ -1,0 +1,108 @@
+"""Every package is pinned, so that an installation next month gets the same ones."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NODE_PROJECTS = sorted(path.parent for path in ROOT.glob("*/package.json")) + sorted(
+    path.parent for path in ROOT.glob("*/*/package.json") if path.parent.name != "node_modules"
+)
+EXACT = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?")
+RANGE = re.compile(r"\*|[\^~<>=v]*\s*\d[\w.*+-]*(\s*(\|\||-|\s)\s*[\^~<>=v]*\s*\d?[\w.*+-]*)*|npm:.+@.*\d.*")
+"""A version range, which a locked version meets for good; a tag such as ``latest`` and an address are none."""
+ENVIRONMENTS = {
+    ".venv": ("requirements-dev.txt", "constraints.txt"),
+    ".venv-infra": ("requirements-infra.txt", "constraints-infra.txt"),
+    ".venv-audit": ("requirements-audit.txt", "constraints-audit.txt"),
+    ".venv-bench": ("requirements-bench.txt", "constraints-bench.txt"),
+}
+LIST = (
+    "import importlib.metadata as metadata, json; "
+    "print(json.dumps({d.metadata['Name']: d.version for d in metadata.distributions()}))"
+)
+NOT_INSTALLED_BY_US = {"pip"}  # Python brings it along
+WITHOUT_DEPENDENCIES = "requirements-infra-types.txt"
+
+
+def normal(name: str) -> str:
+    """Return a Python package's name in its one normal form."""
+    return re.sub(r"[-_.]+", "-", name.partition("[")[0]).lower()
+
+
+def pins(path: Path) -> dict[str, str]:
+    """Return the packages of a requirements or constraints file, without those that it includes; each is exact."""
+    found = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        requirement = line.partition("#")[0].strip()
+        if requirement and not requirement.startswith("-"):
+            name, _, version = requirement.partition("==")
+            assert re.fullmatch(r"[0-9][0-9A-Za-z.]*", version), f"{path.name}: {line} is not an exact version"
+            found[normal(name)] = version
+    return found
+
+
+def files_of(path: Path) -> Iterator[Path]:
+    """Yield a requirements file and those that it includes."""
+    yield path
+    for included in re.findall(r"^-r (\S+)", path.read_text(encoding="utf-8"), re.MULTILINE):
+        yield from files_of(ROOT / included)
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("requirements*.txt")), ids=lambda path: path.name)
+def test_requirements_are_exact_and_constrained(path: Path) -> None:
+    """Each requirements file pins exact versions, the same as in the constraints that its installation uses."""
+    direct = pins(path)
+    assert direct
+    if path.name == WITHOUT_DEPENDENCIES:
+        return
+    used = [each for file in files_of(path) for each in re.findall(r"^-c (\S+)", file.read_text(), re.MULTILINE)]
+    assert len(used) == 1
+    constraints = pins(ROOT / used[0])
+    assert {name: constraints.get(name) for name in direct} == direct
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_every_installed_package_is_pinned(environment: str) -> None:
+    """Every package of an environment, also one that another package pulled in, has the version that is pinned."""
+    requirements, constraints = ENVIRONMENTS[environment]
+    # The environments of make check and make bench are made by these; there is nothing to compare before.
+    if not (ROOT / environment / "bin" / "python").exists():
+        return
+    command = [str(ROOT / environment / "bin" / "python"), "-c", LIST]
+    listed = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
+    installed = {normal(name): version for name, version in listed.items() if name not in NOT_INSTALLED_BY_US}
+    pinned = pins(ROOT / constraints)
+    if environment == ".venv-infra":
+        pinned |= pins(ROOT / WITHOUT_DEPENDENCIES)
+    assert installed == pinned, f"pip install -r {requirements}, then bring {constraints} into line"
+
+
+@pytest.mark.parametrize("project", NODE_PROJECTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_node_packages_are_exact_and_locked(project: Path) -> None:
+    """Direct packages are exact; the lock file holds each package's digest, and no tag or address that can move."""
+    package = json.loads((project / "package.json").read_text(encoding="utf-8"))
+    direct = package.get("dependencies", {}) | package.get("devDependencies", {})
+    assert [f"{name} {version}" for name, version in direct.items() if not EXACT.fullmatch(version)] == []
+    overrides = package.get("overrides", {})
+    lock: dict[str, Any] = json.loads((project / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    assert lock[""].get("dependencies", {}) | lock[""].get("devDependencies", {}) == direct
+    for place, entry in lock.items():
+        if place:
+            assert "integrity" in entry, place
+        own = overrides.get(place.rpartition("node_modules/")[2], {})
+        for name, wanted in (entry.get("dependencies", {}) | entry.get("optionalDependencies", {})).items():
+            assert RANGE.fullmatch(wanted.strip()) or EXACT.fullmatch(own.get(name, "")), f"{place}: {name} {wanted}"
+
+
+@pytest.mark.parametrize(
+    "floating", ["latest", "next", "", "git+https://a/b.git#1", "github:a/b", "https://a/b-1.2.3.tgz"]
+)
+def test_floating_versions_are_recognised(floating: str) -> None:
+    """A tag and an address are no version range."""
+    assert RANGE.fullmatch(floating) is None

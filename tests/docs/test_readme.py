@@ -1,5 +1,6 @@
 """The README's tour is true: every command runs, every output is what it shows."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -9,16 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from shared.auth.rights import ROLE_RIGHTS, Role
+from shared.catalog.document import load
 from tests.service.running import ROOT, Service, eventually
 
 README = ROOT / "README.md"
 STARTS = ("make run", "make test")
+ADDRESS, DATA_DIR = "URL=http://127.0.0.1:7071", "export DATA_DIR=.data"
 
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Return the sample plant, running, with its simulators' first readings in the table."""
-    running = Service(tmp_path_factory.mktemp("readme") / "data", ROOT / "samples" / "workspace.yaml").start()
+    # A name with a blank, and a free port: the tour must work for any.
+    running = Service(tmp_path_factory.mktemp("readme") / "a plant", ROOT / "samples" / "workspace.yaml").start()
     viewer = running.caller("viewer@plant-a.example")
     address = "/oi-api/warm-queries/latest-readings?p.connection=chiller-sim&limit=2"
     eventually(lambda: viewer.get(address).json()["rowCount"], lambda rows: rows == 2)
@@ -51,12 +56,35 @@ def test_the_tour_is_true(plant: Service, tmp_path: Path) -> None:
     tour = [(command, output) for command, output in steps() if not command.startswith(STARTS)]
     assert len(tour) > 10
     mark = "=====8<====="
-    script = "\n".join(f"{_here(command, plant, tmp_path)}\necho '{mark}'" for command, _ in tour)
-    done = subprocess.run(["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=240)
+    script = "\n".join(f"{_here(command, plant)}\necho '{mark}'" for command, _ in tour)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=240
+    )
     outputs = done.stdout.split(f"{mark}\n")
     for (command, expected), output in zip(tour, outputs, strict=False):
         shown = output.strip("\n")
         assert pattern(expected).fullmatch(shown), f"$ {command}\n{shown}\n{done.stderr}\nis not\n{expected}"
+
+
+def test_the_tour_names_its_places_once() -> None:
+    """After its first commands the tour names no address, no data directory and no fixed temporary file."""
+    commands = [command for command, _ in steps() if not command.startswith(STARTS)]
+    assert commands[:2] == [ADDRESS, DATA_DIR]
+    for command in commands[2:]:
+        assert not any(place in command for place in ("127.0.0.1", "localhost", ".data", "/tmp/")), command
+
+
+def test_the_shown_rights_are_the_roles_and_one_more() -> None:
+    """The member of the tour has the rights of its role, and the one that the README says it was granted."""
+    path = ROOT / "samples" / "workspace.yaml"
+    document = load(path.read_text(encoding="utf-8"), path.name)
+    [editor] = [member for member in document.team if member.id == "editor@plant-a.example"]
+    assert editor.role is Role.EDITOR
+    [extra] = editor.rights
+    assert extra not in ROLE_RIGHTS[editor.role]
+    [named] = re.findall(r"grants this member `(.+?)`", README.read_text(encoding="utf-8"))
+    assert named == extra
 
 
 def _awaited(command: str, text: str) -> str:
@@ -65,16 +93,9 @@ def _awaited(command: str, text: str) -> str:
     return f'for _ in {{1..60}}; do out=$({command}); {there} && break; sleep 1; done; echo "$out"'
 
 
-def _here(command: str, plant: Service, folder: Path) -> str:
-    # The folder first: the data directory's own path may begin the same way.
-    for there, here in (
-        ("/tmp/", f"{folder}/"),
-        ("http://127.0.0.1:7071", plant.url),
-        (".data/", f"{plant.data_dir}/"),
-        (".venv/bin/python", sys.executable),
-    ):
-        command = command.replace(there, here)
+def _here(command: str, plant: Service) -> str:
+    here = {ADDRESS: f"URL={plant.url}", DATA_DIR: f"export DATA_DIR={shlex.quote(str(plant.data_dir))}"}
+    command = here.get(command, command).replace(".venv/bin/python", shlex.quote(sys.executable))
     if command.startswith("sleep 2; "):
         command = _awaited(command.removeprefix("sleep 2; "), '"n": 1,')
-    replay = f" --url {plant.url} --key-file {plant.data_dir}/keys.json" if "local.replay" in command else ""
-    return command + replay
+    return command

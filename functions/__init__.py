@@ -4,7 +4,7 @@ What is asked over HTTP stands here by method and route and is declared in full 
 something of it is first asked for. What the host starts by itself is small and is loaded at once.
 """
 
-from functions import archive, checkpoints, download_jobs, ingest, live, simulators
+from functions import archive, background, download_jobs, ingest, live
 from functions.http_blueprint import catch_all_blueprint, http_blueprint
 from functions.lazy_groups import LazyGroup
 
@@ -127,8 +127,7 @@ BLUEPRINTS = (
     ingest.blueprint,
     archive.blueprint,
     live.blueprint,
-    simulators.blueprint,
-    checkpoints.blueprint,
+    background.blueprint,
     download_jobs.blueprint,
     catch_all_blueprint(),
 )

@@ -1,4 +1,4 @@
-"""The Event Hub trigger that keeps impulses, and the timer that merges their blobs."""
+"""The Event Hub trigger that stores impulses in the archive."""
 
 import typing
 
@@ -6,14 +6,11 @@ import azure.functions as func
 
 from functions.batch_span import batch_span
 from functions.hub_events import hub_events
-from shared.logs import fields, logger
 from shared.telemetry.models import IMPULSES_HUB
-from shared.timestamps import now
 from shared.wiring import services
 
 blueprint = func.Blueprint()
 CONSUMER_GROUP = "archive"
-_LOG = logger("archive")
 
 
 # Without a retry policy the host moves on after an exception, and the batch would be lost.
@@ -39,12 +36,3 @@ async def archive(
     """Keep the impulses of a batch."""
     with batch_span(IMPULSES_HUB, CONSUMER_GROUP, len(events), context):
         await services().archive.run(hub_events(events))
-
-
-@blueprint.function_name("compaction")
-@blueprint.timer_trigger(arg_name="timer", schedule="%COMPACTION_SCHEDULE%", use_monitor=False)
-async def compaction(timer: func.TimerRequest) -> None:  # noqa: ARG001  the worker gives it by name
-    """Merge the blobs of hours that are over."""
-    merged = await services().compaction.run(now())
-    if merged:
-        _LOG.info("hours of the archive are merged", extra=fields(hours=merged))

@@ -1,4 +1,4 @@
-"""The work of cold downloads: an orchestration, its steps, and the timer that removes what has expired.
+"""The work of cold downloads: an orchestration and its activities.
 
 The orchestrator holds nothing: which parts there are and which are done stands in the job's record. It asks for parts,
 has them converted, and asks again, so that its history stays short however long the range is.
@@ -9,7 +9,6 @@ from collections.abc import Generator
 from typing import Any, Final
 
 import azure.durable_functions as df
-import azure.functions as func
 
 from shared.observability import count
 from shared.tracing import span
@@ -71,10 +70,3 @@ async def download_finish(job: str) -> None:
 async def download_fail(job: str) -> None:
     """Give a job up."""
     await services().download_work.fail(job)
-
-
-@blueprint.function_name("download_expiry")
-@blueprint.timer_trigger(arg_name="timer", schedule="%DOWNLOAD_EXPIRY_SCHEDULE%", use_monitor=False)
-async def download_expiry(timer: func.TimerRequest) -> None:  # noqa: ARG001  the worker gives it by name
-    """Remove downloads past their end."""
-    await services().download_expiry.run()

@@ -1,4 +1,4 @@
-"""The trigger that hands impulses to the live stream, and the timer that ends what must end."""
+"""The Event Hub trigger that publishes impulses to the live stream."""
 
 import typing
 
@@ -38,11 +38,3 @@ async def live(
         with batch_span(IMPULSES_HUB, CONSUMER_GROUP, len(batch), context), span("publish to the live stream"):
             await services().live_publisher.run(batch)
         count("workspace.live.published", len(batch))
-
-
-@blueprint.function_name("live_streams")
-@blueprint.timer_trigger(arg_name="timer", schedule="%LIVE_SCHEDULE%", use_monitor=False)
-async def live_streams(timer: func.TimerRequest) -> None:  # noqa: ARG001  the worker gives it by name
-    """Close streams whose token does not hold any more."""
-    if services().settings.web_pubsub_endpoint:
-        await services().live_stream.end_lapsed()

@@ -100,12 +100,8 @@ def _options(parsed: argparse.Namespace, *, with_sign_in_link: bool) -> HostOpti
     environment["HOST"], environment["PORT"] = options.host, str(options.port)
     environment["DATA_DIR"] = str(options.data_dir)
     environment["WORKSPACE_FILE"] = str(options.workspace_file or "")
-    # Bindings name them, and the host resolves bindings from the environment alone.
-    environment.setdefault("SIMULATOR_SCHEDULE", Settings().simulator_schedule)
-    environment.setdefault("CHECKPOINT_SCHEDULE", Settings().checkpoint_schedule)
-    environment.setdefault("COMPACTION_SCHEDULE", Settings().compaction_schedule)
-    environment.setdefault("LIVE_SCHEDULE", Settings().live_schedule)
-    environment.setdefault("DOWNLOAD_EXPIRY_SCHEDULE", Settings().download_expiry_schedule)
+    # The host resolves binding expressions from the environment only.
+    environment.setdefault("BACKGROUND_SCHEDULE", Settings().background_schedule)
     return options
 
 

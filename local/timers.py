@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from local.protos import TypedData
-from local.schedules import Schedule
 from local.stopping import Stopping
 from local.timer_status import Occurrence, TimerStatusFile
 from local.worker import FunctionFailed, LoadedFunction, invoke
+from shared.background.schedules import Schedule
 from shared.logs import fields, logger
 from shared.timestamps import now
 

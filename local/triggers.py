@@ -8,9 +8,9 @@ from local.environment import HostJson, resolved
 from local.errors import StartError
 from local.event_hubs import DEFAULT_GROUP, EventHubSetting
 from local.routes import RouteTable
-from local.schedules import Schedule
 from local.timers import TimerSetting
 from local.worker import LoadedFunction
+from shared.background.schedules import Schedule
 from shared.logs import fields, logger
 from shared.telemetry.models import IMPULSES_HUB
 

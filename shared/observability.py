@@ -53,6 +53,7 @@ INSTRUMENTS: Final[Mapping[str, Instrument]] = {
     "workspace.live.published": Instrument("counter", "{message}", "Impulses handed to the live stream."),
     "workspace.live.admitted": Instrument("counter", "{client}", "Listeners that were let in."),
     "workspace.live.clients": Instrument("level", "{client}", "Listeners that are connected to the local host."),
+    "workspace.background.failures": Instrument("counter", "{run}", "Runs of background jobs that failed."),
     "workspace.downloads.parts": Instrument("counter", "{part}", "Parts of cold downloads that were converted."),
     "workspace.overload.refusals": Instrument("counter", "{request}", "Requests refused by an instance with too much."),
     "workspace.rate_limit.refusals": Instrument("counter", "{request}", "Requests beyond their principal's budget."),

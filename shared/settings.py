@@ -129,15 +129,26 @@ class Settings(BaseModel):
         alias="EVENT_HUB_SOURCES",
         description="Connections with an Event Hub of their own, as `hub/consumerGroup,...`; each gets a trigger.",
     )
+    background_schedule: str = Field(
+        "*/1 * * * * *",
+        alias="BACKGROUND_SCHEDULE",
+        description="NCRONTAB schedule (six fields) of the one timer; each tick starts the background jobs that are "
+        "due. No job runs more often than the timer.",
+    )
+    simulators_enabled: bool = Field(
+        True,
+        alias="SIMULATORS_ENABLED",
+        description="Whether this deployment runs the simulators of the workspace document.",
+    )
     simulator_schedule: str = Field(
         "*/1 * * * * *",
         alias="SIMULATOR_SCHEDULE",
-        description="NCRONTAB schedule (six fields) on which simulators send what is due.",
+        description="NCRONTAB schedule (six fields) at which simulators are due.",
     )
     checkpoint_schedule: str = Field(
         "*/15 * * * * *",
         alias="CHECKPOINT_SCHEDULE",
-        description="NCRONTAB schedule (six fields) on which chains that grew get a signed checkpoint.",
+        description="NCRONTAB schedule (six fields) at which signed checkpoints of grown chains are due.",
     )
     web_pubsub_endpoint: str = Field(
         "",
@@ -162,12 +173,12 @@ class Settings(BaseModel):
     live_schedule: str = Field(
         "*/5 * * * * *",
         alias="LIVE_SCHEDULE",
-        description="NCRONTAB schedule (six fields) on which streams whose token does not hold any more are closed.",
+        description="NCRONTAB schedule (six fields) at which closing streams with an invalid token is due.",
     )
     compaction_schedule: str = Field(
         "0 */10 * * * *",
         alias="COMPACTION_SCHEDULE",
-        description="NCRONTAB schedule (six fields) on which the archive's blobs of past hours are merged.",
+        description="NCRONTAB schedule (six fields) at which merging the archive's blobs of past hours is due.",
     )
     compaction_quiet_minutes: float = Field(
         10.0,
@@ -179,7 +190,7 @@ class Settings(BaseModel):
     download_expiry_schedule: str = Field(
         "0 */5 * * * *",
         alias="DOWNLOAD_EXPIRY_SCHEDULE",
-        description="NCRONTAB schedule (six fields) on which downloads past their end are removed.",
+        description="NCRONTAB schedule (six fields) at which removing expired downloads is due.",
     )
     download_hours: float = Field(
         24.0, gt=0, le=24, alias="DOWNLOAD_HOURS", description="How long a download and its files stay, in hours."

@@ -7,16 +7,16 @@ from shared import logs
 from shared.readiness import Probe, Readiness
 from shared.settings import settings
 from shared.wiring.access import AccessServices
+from shared.wiring.background import BackgroundServices
 from shared.wiring.documents import DocumentServices
-from shared.wiring.downloads import DownloadServices
 from shared.wiring.graphql import GraphQLServices
 from shared.wiring.limits import LimitServices
-from shared.wiring.live_stream import LiveStreamServices
 
 PROVENANCE = "provenance"
 """The feature that every provenance route needs."""
 
 _CLOSED_IN_ORDER = (
+    "background",
     "authenticator",
     "sender",
     "message_service",
@@ -37,7 +37,7 @@ _CLOSED_IN_ORDER = (
 )
 
 
-class Services(LiveStreamServices, GraphQLServices, AccessServices, DownloadServices, DocumentServices, LimitServices):
+class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServices, LimitServices):
     """Every service of the app, wired for one set of settings."""
 
     @cached_property

@@ -20,11 +20,12 @@ class Base:
 
     @cached_property
     def _workspace_file(self) -> "Database":
-        from shared.backends.embedded import answers, catalog, credentials, download_jobs, idempotency
+        from shared.backends.embedded import answers, catalog, credentials, download_jobs, idempotency, job_leases
         from shared.backends.embedded.sqlite import Database
 
-        schemas = (catalog.SCHEMA, credentials.SCHEMA, idempotency.SCHEMA, answers.SCHEMA, download_jobs.SCHEMA)
-        return Database(self.settings.data_dir / "workspace.sqlite", "".join(schemas))
+        stores = (catalog, credentials, idempotency, answers, download_jobs, job_leases)
+        schema = "".join(store.SCHEMA for store in stores)
+        return Database(self.settings.data_dir / "workspace.sqlite", schema)
 
     @cached_property
     def cosmos(self) -> "CosmosAccount":

@@ -100,7 +100,7 @@ def test_every_reply_is_told_to_keep_to_itself(service: Service) -> None:
     replies.append(client.get("/healthz", headers={"Host": "a/b"}))
     replies.append(client.get("/local/sign-in"))
     replies.append(client.post("/local/sign-in", json={"code": "none"}))
-    replies.append(client.post("/admin/functions/live_streams"))
+    replies.append(client.post("/admin/functions/background"))
     replies.append(client.post("/admin/functions/none"))
     assert {reply.status_code for reply in replies} > {200, 202, 400, 401, 403, 404, 414, 431}
     for headers in (reply.headers for reply in replies):

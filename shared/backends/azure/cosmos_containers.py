@@ -75,8 +75,9 @@ CONNECTIONS: Final = ContainerDefinition("connections", "/id")
 REQUESTS: Final = ContainerDefinition("requests", "/id", default_ttl=25 * _HOUR)
 RATE_LIMITS: Final = ContainerDefinition("rateLimits", "/id", default_ttl=180)
 DOWNLOADS: Final = ContainerDefinition("downloads", "/id", ("/owner/?", "/expiresAt/?"))
+BACKGROUND: Final = ContainerDefinition("background", "/id")
 
-CONTAINERS: Final = (*CHAINS, CATALOG, CREDENTIALS, CONNECTIONS, REQUESTS, RATE_LIMITS, DOWNLOADS)
+CONTAINERS: Final = (*CHAINS, CATALOG, CREDENTIALS, CONNECTIONS, REQUESTS, RATE_LIMITS, DOWNLOADS, BACKGROUND)
 DEFINITIONS: Final[Mapping[str, ContainerDefinition]] = {definition.name: definition for definition in CONTAINERS}
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.schedules import Schedule
+from shared.background.schedules import Schedule
 
 START = datetime(2026, 1, 31, 23, 59, 58, 500_000, UTC)
 

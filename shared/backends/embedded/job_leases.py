@@ -1,0 +1,59 @@
+"""Due times and leases of background jobs in SQLite."""
+
+import sqlite3
+from contextlib import AbstractContextManager
+from datetime import datetime
+
+from shared.backends.embedded.faults import answering
+from shared.backends.embedded.sqlite import Database
+from shared.background.ports import JobClaim
+from shared.timestamps import parse_rfc3339, rfc3339
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS background_jobs (
+  job TEXT PRIMARY KEY, due_at TEXT NOT NULL, holder TEXT NOT NULL, held_until TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+
+
+class SqliteJobLeaseStore:
+    """The JobLeaseStore port over SQLite."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
+        """Take the lease of a job if the job is due and no other holder has it."""
+
+        def work(connection: sqlite3.Connection) -> JobClaim:
+            sql = "INSERT OR IGNORE INTO background_jobs VALUES (?, ?, '', '')"
+            connection.execute(sql, (job, rfc3339(first_due)))
+            sql = "SELECT due_at, holder, held_until FROM background_jobs WHERE job = ?"
+            due_at, current, held_until = connection.execute(sql, (job,)).fetchone()
+            free_at = due_at if current in ("", holder) else max(due_at, held_until)
+            if free_at > rfc3339(at):
+                return JobClaim(granted=False, next_attempt=parse_rfc3339(free_at))
+            sql = "UPDATE background_jobs SET holder = ?, held_until = ? WHERE job = ?"
+            connection.execute(sql, (holder, rfc3339(until), job))
+            return JobClaim(granted=True, next_attempt=until)
+
+        with _answering():
+            return await self._database.write(work)
+
+    async def extend(self, job: str, holder: str, until: datetime) -> bool:
+        """Move the end of a lease; return False if the holder has lost it."""
+        sql = "UPDATE background_jobs SET held_until = ? WHERE job = ? AND holder = ?"
+        row = (rfc3339(until), job, holder)
+        with _answering():
+            return bool(await self._database.write(lambda connection: connection.execute(sql, row).rowcount))
+
+    async def release(self, job: str, holder: str, due_at: datetime) -> None:
+        """Give a lease back and store when the job is due again."""
+        sql = "UPDATE background_jobs SET due_at = ?, holder = '', held_until = '' WHERE job = ? AND holder = ?"
+        row = (rfc3339(due_at), job, holder)
+        with _answering():
+            await self._database.write(lambda connection: connection.execute(sql, row).rowcount)
+
+
+def _answering() -> AbstractContextManager[None]:
+    return answering("BACKGROUND_JOBS_UNAVAILABLE", "the store of background jobs")

@@ -1,0 +1,76 @@
+"""The recurring work of the app."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from shared.logs import fields, logger
+from shared.timestamps import now
+from shared.wiring.downloads import DownloadServices
+from shared.wiring.live_stream import LiveStreamServices
+from shared.wiring.telemetry import TelemetryServices
+
+if TYPE_CHECKING:
+    from shared.background.ports import JobLeaseStore
+    from shared.background.runner import BackgroundJob, BackgroundRunner
+
+_LOG = logger("background")
+
+
+class BackgroundServices(LiveStreamServices, TelemetryServices, DownloadServices):
+    """Runs background jobs."""
+
+    @cached_property
+    def background(self) -> "BackgroundRunner":
+        """Runs the jobs that are due."""
+        from shared.background.runner import BackgroundRunner
+
+        return BackgroundRunner(tuple(self._background_jobs()), self._job_leases, now)
+
+    @cached_property
+    def _job_leases(self) -> "JobLeaseStore":
+        if self.on_azure:
+            from shared.backends.azure.cosmos_job_leases import CosmosJobLeaseStore
+
+            return CosmosJobLeaseStore(self.cosmos)
+        from shared.backends.embedded.job_leases import SqliteJobLeaseStore
+
+        return SqliteJobLeaseStore(self._workspace_file)
+
+    def _background_jobs(self) -> "Iterator[BackgroundJob]":
+        """Yield the jobs that this deployment has."""
+        from shared.background.runner import BackgroundJob
+        from shared.background.schedules import Schedule
+
+        configured = self.settings
+        if configured.simulators_enabled:
+            yield BackgroundJob("simulators", Schedule(configured.simulator_schedule), self._simulate)
+        if configured.web_pubsub_endpoint:
+            yield BackgroundJob("live-streams", Schedule(configured.live_schedule), self._end_streams)
+        yield BackgroundJob("checkpoints", Schedule(configured.checkpoint_schedule), self._sign_checkpoints)
+        yield BackgroundJob("compaction", Schedule(configured.compaction_schedule), self._compact)
+        yield BackgroundJob("download-expiry", Schedule(configured.download_expiry_schedule), self._expire_downloads)
+
+    async def _simulate(self) -> None:
+        """Send the simulated telemetry that is due."""
+        await self.simulators.run(now())
+
+    async def _end_streams(self) -> None:
+        """Close live streams whose token is no longer valid."""
+        await self.live_stream.end_lapsed()
+
+    async def _sign_checkpoints(self) -> None:
+        """Sign a checkpoint of every chain that grew since its last one."""
+        if (await self.catalog.current()).policies.provenance is None:
+            return
+        if made := await self.checkpoints.make_all():
+            _LOG.info("checkpoints signed", extra=fields(count=made))
+
+    async def _compact(self) -> None:
+        """Merge the archive's blobs of past hours."""
+        if merged := await self.compaction.run(now()):
+            _LOG.info("hours of the archive are merged", extra=fields(hours=merged))
+
+    async def _expire_downloads(self) -> None:
+        """Remove expired downloads."""
+        await self.download_expiry.run()

@@ -1,0 +1,176 @@
+"""Background jobs: when they run, and what a failure or a stop leaves behind."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded.job_leases import SCHEMA, SqliteJobLeaseStore
+from shared.backends.embedded.sqlite import Database
+from shared.background import runner
+from shared.background.runner import LEASE, BackgroundJob, BackgroundRunner
+from shared.background.schedules import Schedule
+from shared.errors import Kind, WorkspaceError
+
+START = datetime(2026, 3, 1, 12, 0, 0, 500_000, UTC)
+EVERY_15_S = Schedule("*/15 * * * * *")
+
+
+class Clock:
+    """A clock that stands until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        """Return the current time."""
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock."""
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+async def leases(tmp_path: Path) -> AsyncIterator[SqliteJobLeaseStore]:
+    """Return an empty store."""
+    database = Database(tmp_path / "jobs.sqlite", SCHEMA)
+    yield SqliteJobLeaseStore(database)
+    await database.close()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Return a clock at ``START``."""
+    return Clock()
+
+
+async def test_job_runs_once_for_each_due_time(leases: SqliteJobLeaseStore, clock: Clock) -> None:
+    """A job runs at its due times, not at every tick."""
+    runs: list[datetime] = []
+
+    async def work() -> None:
+        runs.append(clock())
+
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, clock)
+    for _ in range(31):
+        await background.tick()
+        clock.advance(1)
+    assert [moment.second for moment in runs] == [15, 30]
+
+
+async def test_two_instances_share_the_runs(leases: SqliteJobLeaseStore, clock: Clock) -> None:
+    """Two instances with one store run a job once for each due time."""
+    runs: list[datetime] = []
+
+    async def work() -> None:
+        runs.append(clock())
+
+    instances = [BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, clock) for _ in range(2)]
+    for _ in range(31):
+        await asyncio.gather(*(instance.tick() for instance in instances))
+        clock.advance(1)
+    assert len(runs) == 2
+
+
+async def test_failed_job_is_due_again_and_stops_no_other(
+    leases: SqliteJobLeaseStore, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A job that raises is logged, and it and all other jobs run at their next due times."""
+    runs: list[str] = []
+
+    async def fail() -> None:
+        runs.append("fail")
+        raise WorkspaceError(Kind.UNAVAILABLE, "X", "the store is down")
+
+    async def work() -> None:
+        runs.append("work")
+
+    jobs = [BackgroundJob("fail", EVERY_15_S, fail), BackgroundJob("work", EVERY_15_S, work)]
+    background = BackgroundRunner(jobs, leases, clock)
+    for _ in range(3):
+        await background.tick()
+        clock.advance(15)
+    assert sorted(runs) == ["fail", "fail", "work", "work"]
+    assert "a background job failed" in caplog.text
+
+
+async def test_long_job_delays_no_other(
+    leases: SqliteJobLeaseStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tick returns although a job still runs; the job is not started twice, and others go on."""
+    monkeypatch.setattr(runner, "WAIT_SECONDS", 0.01)
+    finish = asyncio.Event()
+    runs: list[str] = []
+
+    async def long() -> None:
+        runs.append("long")
+        await finish.wait()
+
+    async def short() -> None:
+        runs.append("short")
+
+    jobs = [BackgroundJob("long", EVERY_15_S, long), BackgroundJob("short", EVERY_15_S, short)]
+    background = BackgroundRunner(jobs, leases, clock)
+    for _ in range(4):
+        await background.tick()
+        clock.advance(15)
+    assert runs.count("long") == 1
+    assert runs.count("short") >= 2
+    finish.set()
+    await background.close()
+
+
+async def test_stopped_job_is_due_at_once(leases: SqliteJobLeaseStore, clock: Clock) -> None:
+    """A job that a stop interrupts runs on the next instance without a wait."""
+    started, runs = asyncio.Event(), list[str]()
+
+    async def endless() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async def work() -> None:
+        runs.append("made up")
+
+    first = BackgroundRunner([BackgroundJob("job", EVERY_15_S, endless)], leases, clock)
+    await first.tick()
+    clock.advance(15)
+    ticking = asyncio.create_task(first.tick())
+    await started.wait()
+    await first.close()
+    await ticking
+    await BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, clock).tick()
+    assert runs == ["made up"]
+
+
+async def test_crashed_run_is_made_up(leases: SqliteJobLeaseStore, clock: Clock) -> None:
+    """When an instance dies during a run, another one runs the job after the lease has ended."""
+    await leases.claim("job", "dead", START, START + LEASE, START)
+    runs: list[datetime] = []
+
+    async def work() -> None:
+        runs.append(clock())
+
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, clock)
+    await background.tick()
+    assert runs == []
+    clock.advance(LEASE.total_seconds())
+    await background.tick()
+    assert len(runs) == 1
+
+
+async def test_job_waits_while_the_store_is_down(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    """Without its store no job runs, since another instance may hold the lease."""
+
+    class Down:
+        async def claim(self, *_: object) -> None:
+            raise WorkspaceError(Kind.UNAVAILABLE, "BACKGROUND_JOBS_UNAVAILABLE", "down")
+
+    async def work() -> None:
+        pytest.fail("the job must not run")
+
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], Down(), clock)  # type: ignore[arg-type]
+    await background.tick()
+    assert "could not be claimed" in caplog.text

@@ -123,7 +123,7 @@ GROUPS = (
     ),
 )
 BLUEPRINTS = (
-    *map(http_blueprint, GROUPS),
+    http_blueprint(GROUPS),
     ingest.blueprint,
     archive.blueprint,
     live.blueprint,

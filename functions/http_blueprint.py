@@ -6,7 +6,7 @@ the order in which the host tries overlapping routes.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -27,18 +27,24 @@ _NO_CONTENT: Final = frozenset({204, 304})
 type HttpHandler = Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]
 
 
-def http_blueprint(group: LazyGroup) -> func.Blueprint:
-    """Return the functions of an endpoint group, one per route."""
+def http_blueprint(groups: Iterable[LazyGroup]) -> func.Blueprint:
+    """Return one function for each route of all groups.
+
+    The functions list no methods, so the host rejects a route that two functions share, also when two groups declare
+    it with different methods (``ScriptHost.HttpRoutesConflict`` of Azure/azure-functions-host).
+    """
     blueprint = func.Blueprint()
-    # An empty template would be read as the function's name: the catch-all answers for the root. The door tells a path
-    # with a slash at its end from one without; hosts do not.
-    routes = dict.fromkeys(endpoint.route.rstrip("/") for endpoint in group.endpoints)
-    for route in filter(None, routes):
-        name = re.sub(r"\W+", "_", f"{group.name}_{route}").strip("_").lower()
-        if group.durable:
-            _register_with_client(blueprint, name, route)
-        else:
-            _register(blueprint, name, route)
+    routes: dict[str, list[LazyGroup]] = {}
+    for group in groups:
+        for endpoint in group.endpoints:
+            # The host ignores slashes at the end of a route; the request pipeline does not.
+            routes.setdefault(endpoint.route.rstrip("/"), []).append(group)
+    # The host reads an empty route as the function's name; the catch-all function serves the root instead.
+    routes.pop("", None)
+    for route, sharing in routes.items():
+        name = re.sub(r"\W+", "_", f"{sharing[0].name}_{route}").strip("_").lower()
+        register = _register_with_client if any(group.durable for group in sharing) else _register
+        register(blueprint, name, route)
     return blueprint
 
 

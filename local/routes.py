@@ -59,14 +59,14 @@ class RouteTable:
             inside = _only_placeholder(segment)
             if last and inside.startswith("*"):
                 names.append(_name(inside.lstrip("*"), route))
-                node.catch_all.append(_Route(function, methods, tuple(names)))
+                _append(node.catch_all, _Route(function, methods, tuple(names)), route)
                 return
             if last and inside.endswith("?"):
-                node.routes.append(_Route(function, methods, tuple(names)))
+                _append(node.routes, _Route(function, methods, tuple(names)), route)
                 inside = inside[:-1]
                 segment = f"{{{inside}}}"  # noqa: PLW2901  the same segment, required from here on
             node = _child(node, segment, names, route)
-        node.routes.append(_Route(function, methods, tuple(names)))
+        _append(node.routes, _Route(function, methods, tuple(names)), route)
 
     def match(self, raw_path: str, method: str) -> Match | None:
         """Return the function for a path, as sent, and a method; None where there is none.
@@ -83,6 +83,15 @@ class RouteTable:
             if not route.methods or method in route.methods:
                 return Match(route.function, dict(zip(route.names, values, strict=True)))
         return None
+
+
+def _append(routes: list[_Route], added: _Route, template: str) -> None:
+    """Add a route; reject one that shares its template and a method with another function, as the cloud's host does."""
+    for other in routes:
+        if not added.methods or not other.methods or added.methods & other.methods:
+            names = f"{other.function.name} and {added.function.name}"
+            raise StartError(f"the route {template!r}: the functions {names} take the same method")
+    routes.append(added)
 
 
 def _walk(

@@ -16,12 +16,18 @@ _BAD = "The token is not valid."
 
 
 class EntraTokens:
-    """Verifies tokens of one tenant for one audience (OpenID Connect Core 3.1.3.7)."""
+    """Verifies tokens of one tenant for one application (OpenID Connect Core 3.1.3.7).
 
-    def __init__(self, provider: OpenIdProvider, tenant_id: str, audience: str) -> None:
+    Args:
+        provider: gives the issuer and the keys.
+        tenant_id: the only tenant whose tokens are accepted.
+        audiences: accepted values of ``aud``, all names of the one application.
+    """
+
+    def __init__(self, provider: OpenIdProvider, tenant_id: str, *audiences: str) -> None:
         self._provider = provider
         self._tenant_id = tenant_id
-        self._audience = audience
+        self._audiences = frozenset(filter(None, audiences))
 
     async def verify(self, token: str) -> Mapping[str, Any]:
         """Return the claims of a token.
@@ -35,15 +41,15 @@ class EntraTokens:
                 token,
                 key,
                 algorithms=[ALGORITHM],
-                audience=self._audience,
                 issuer=await self._provider.issuer(),
-                options={"require": _REQUIRED, "strict_aud": True},
+                options={"require": _REQUIRED, "verify_aud": False},
             )
         except jwt.ExpiredSignatureError:
             raise unauthenticated("The token has expired.") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
             raise unauthenticated(_BAD) from None
-        if claims["tid"] != self._tenant_id:
+        audience = claims["aud"]
+        if claims["tid"] != self._tenant_id or not isinstance(audience, str) or audience not in self._audiences:
             raise unauthenticated(_BAD)
         return claims
 
@@ -54,6 +60,45 @@ class EntraTokens:
         if key is None or key.get("kty") != "RSA":
             raise ValueError(_BAD)
         return jwt.PyJWK(dict(key), ALGORITHM)
+
+
+class ManagedIdentityTokens:
+    """Verifies tokens of managed identities in both forms that Entra ID issues.
+
+    The registration of the called application chooses the form: version 1.0 is the default, with the issuer
+    ``https://sts.windows.net/<tenant>/`` and the App ID URI or the client id as audience; version 2.0 has the issuer
+    ``<authority>/<tenant>/v2.0`` and the client id (learn.microsoft.com/entra/identity-platform/access-tokens). Each
+    form has a discovery document of its own.
+
+    Args:
+        versions: the verifier of each form by the token's claim ``ver``.
+    """
+
+    def __init__(self, versions: Mapping[str, EntraTokens]) -> None:
+        self._versions = versions
+
+    async def verify(self, token: str) -> Mapping[str, Any]:
+        """Return the claims of a token.
+
+        Raises:
+            WorkspaceError: as ``EntraTokens.verify``.
+        """
+        try:
+            jws.header_of(token)
+            # Unverified: it only selects the verifier, which checks issuer and signature.
+            version = str(jwt.decode(token, options={"verify_signature": False}).get("ver"))
+        except (jwt.PyJWTError, ValueError, RecursionError):
+            raise unauthenticated(_BAD) from None
+        verifier = self._versions.get(version)
+        if verifier is None:
+            raise unauthenticated(_BAD)
+        return await verifier.verify(token)
+
+
+def audience_forms(audience: str) -> tuple[str, str]:
+    """Return the two documented forms of an application's audience: its client id, and its App ID URI."""
+    client_id = audience.removeprefix("api://")
+    return client_id, f"api://{client_id}"
 
 
 def find_member(members: Iterable[TeamMember], claims: Mapping[str, Any]) -> TeamMember | None:

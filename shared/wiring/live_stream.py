@@ -66,7 +66,7 @@ class LiveStreamServices(AccessServices, QueryServices):
     @cached_property
     def live_events(self) -> "EventSource":
         """Tells the message service's own calls from others."""
-        from shared.auth.entra import EntraTokens
+        from shared.auth.entra import EntraTokens, ManagedIdentityTokens, audience_forms
         from shared.live_stream.callers import IdentifiedEvents, SignedEvents
 
         configured = self.settings
@@ -74,7 +74,12 @@ class LiveStreamServices(AccessServices, QueryServices):
             return SignedEvents(configured.web_pubsub_access_key)
         from shared.backends.open_id import HttpOpenIdProvider
 
-        address = f"{configured.entra_authority.rstrip('/')}/{configured.entra_tenant_id}/v2.0"
-        provider = HttpOpenIdProvider(f"{address}/.well-known/openid-configuration")
-        tokens = EntraTokens(provider, configured.entra_tenant_id, configured.web_pubsub_audience)
+        tenant = configured.entra_tenant_id
+        audiences = audience_forms(configured.web_pubsub_audience) if configured.web_pubsub_audience else ()
+
+        def verifier(path: str) -> EntraTokens:
+            address = f"{configured.entra_authority.rstrip('/')}/{tenant}{path}/.well-known/openid-configuration"
+            return EntraTokens(HttpOpenIdProvider(address), tenant, *audiences)
+
+        tokens = ManagedIdentityTokens({"1.0": verifier(""), "2.0": verifier("/v2.0")})
         return IdentifiedEvents(configured.web_pubsub_endpoint, tokens, configured.web_pubsub_identity)

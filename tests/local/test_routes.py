@@ -85,3 +85,16 @@ def test_any_path_gets_an_answer(text: str) -> None:
     """No path raises, and the rest of a path is found whatever it holds."""
     routes = table("{*rest}")
     assert routes.match("/" + text, "GET") is not None
+
+
+@pytest.mark.parametrize(("first", "second"), [("a/{x}", "A/{y}/"), ("a", "a"), ("a/{*x}", "a/{*y}")])
+def test_two_functions_with_one_route_stop_the_start(first: str, second: str) -> None:
+    """Two functions that take the same method at the same route are rejected, as the cloud's host rejects them."""
+    with pytest.raises(StartError, match="take the same method"):
+        table(first, second)
+
+
+def test_one_route_may_have_a_function_for_each_method() -> None:
+    """Functions with different methods may share a route."""
+    routes = table("a", "a/", a=["POST"], **{"a/": ["GET"]})
+    assert found(routes, "/a", "GET") == ("a/", {})

@@ -1,0 +1,50 @@
+"""A contract of import-linter for packages that share one top-level name.
+
+Import-linter sees every package of ``azure`` as the one external module ``azure``. This contract reads the import
+statements, so that it can allow some of these packages and forbid the others.
+"""
+
+import re
+from typing import Any
+
+from grimp import ImportGraph
+from importlinter import Contract, ContractCheck, fields, output
+
+_IMPORT = re.compile(r"\s*(?:from|import)\s++(?P<module>[\w.]++)(?:\s++import\s++(?P<name>\w++))?")
+
+
+class AllowedSubpackages(Contract):
+    """The source packages import a top-level package only through the allowed subpackages."""
+
+    source_modules = fields.ListField(subfield=fields.ModuleField())
+    package = fields.StringField()
+    allowed = fields.ListField(subfield=fields.StringField())
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: ARG002, FBT001  the library's signature
+        """Compare each import statement with the allowed subpackages."""
+        package, allowed = str(self.package), [str(name) for name in self.allowed]  # type: ignore[attr-defined]
+        sources = [str(module) for module in self.source_modules]  # type: ignore[attr-defined]
+        importers = graph.find_modules_that_directly_import(package) if package in graph.modules else frozenset()
+        wrong = [
+            f"{importer}, line {detail['line_number']}: {detail['line_contents']}"
+            for importer in sorted(importers)
+            if any(importer == source or importer.startswith(f"{source}.") for source in sources)
+            for detail in graph.get_import_details(importer=importer, imported=package)
+            if not is_allowed(detail["line_contents"], allowed)
+        ]
+        return ContractCheck(kept=not wrong, metadata={"wrong": wrong})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        """Print the statements that break the contract."""
+        metadata: dict[str, Any] = check.metadata
+        for line in metadata["wrong"]:
+            output.print_error(line)
+
+
+def is_allowed(statement: str, allowed: list[str]) -> bool:
+    """Return whether an import statement imports an allowed package or something inside of one."""
+    found = _IMPORT.match(statement)
+    if found is None:
+        return False
+    modules = [found["module"], f"{found['module']}.{found['name']}"]
+    return any(module == name or module.startswith(f"{name}.") for module in modules for name in allowed)

@@ -1,0 +1,70 @@
+"""The rules by which the Functions host accepts or rejects the functions of an app.
+
+They are those of ``ScriptHost.ValidateFunction``, ``ValidateHttpFunction`` and ``HttpRoutesConflict`` and of
+``Utility.FunctionNameValidationRegex`` and ``BindingNameValidationRegex`` in Azure/azure-functions-host.
+"""
+
+import re
+from collections import Counter
+from typing import Any
+
+import azure.functions as func
+import pytest
+
+from functions import BLUEPRINTS
+
+FUNCTION_NAME = re.compile(r"(?!host$)[a-z][a-z0-9_\-]{0,127}", re.IGNORECASE)
+BINDING_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9]{0,127}|\$return")
+RESERVED_PREFIXES = ("admin", "runtime")
+
+type Bindings = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def functions() -> dict[str, Bindings]:
+    """Return the bindings of every function of the app by the function's name."""
+    app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)
+    for blueprint in BLUEPRINTS:
+        app.register_functions(blueprint)
+    # It raises where two functions have one name.
+    return {str(each.get_function_name()): each.get_bindings_dict()["bindings"] for each in app.get_functions()}
+
+
+def http_triggers(functions: dict[str, Bindings]) -> list[dict[str, Any]]:
+    return [binding for each in functions.values() for binding in each if binding["type"] == "httpTrigger"]
+
+
+def test_function_names_are_valid(functions: dict[str, Bindings]) -> None:
+    """A function's name begins with a letter, holds letters, digits, underscores and hyphens, and is not ``host``."""
+    assert [name for name in functions if not FUNCTION_NAME.fullmatch(name)] == []
+
+
+def test_function_names_are_unique(functions: dict[str, Bindings]) -> None:
+    """Names of functions differ by more than their case."""
+    assert len({name.lower() for name in functions}) == len(functions)
+
+
+def test_binding_names_are_valid(functions: dict[str, Bindings]) -> None:
+    """A binding's name holds letters and digits only, and begins with a letter."""
+    names = {binding["name"] for each in functions.values() for binding in each}
+    assert [name for name in names if not BINDING_NAME.fullmatch(name)] == []
+
+
+def test_each_function_has_one_trigger(functions: dict[str, Bindings]) -> None:
+    """A function has exactly one trigger binding."""
+    counts = {
+        name: sum(str(each["type"]).lower().endswith("trigger") for each in found) for name, found in functions.items()
+    }
+    assert {name: count for name, count in counts.items() if count != 1} == {}
+
+
+def test_no_two_functions_share_a_route_and_a_method(functions: dict[str, Bindings]) -> None:
+    """Routes are unique without regard to case, since a function without a list of methods takes all of them."""
+    routes = Counter(str(trigger["route"]).strip("/").lower() for trigger in http_triggers(functions))
+    assert [route for route, count in routes.items() if count > 1] == []
+
+
+def test_no_route_is_reserved(functions: dict[str, Bindings]) -> None:
+    """No route begins with a prefix that the host keeps for itself, and none is empty."""
+    routes = [str(trigger["route"]).strip("/").lower() for trigger in http_triggers(functions)]
+    assert [route for route in routes if not route or route.startswith(RESERVED_PREFIXES)] == []

@@ -1,0 +1,37 @@
+"""The import contract that allows some packages below ``azure``."""
+
+import pytest
+
+from scripts.import_contracts import is_allowed
+
+ALLOWED = ["azure.functions", "azure.durable_functions"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import azure.functions as func",
+        "from azure import functions",
+        "from azure.functions.eventhub import EventHubTriggerConverter",
+        "    import azure.durable_functions as df",
+    ],
+)
+def test_allowed_imports(statement: str) -> None:
+    """The programming model may be imported in every form."""
+    assert is_allowed(statement, ALLOWED)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import azure.cosmos",
+        "from azure.cosmos.aio import CosmosClient",
+        "from azure import identity",
+        "import azure",
+        "import azure.functionsother",
+        "from azure.storage import blob",
+    ],
+)
+def test_forbidden_imports(statement: str) -> None:
+    """Every other package below ``azure`` is refused."""
+    assert not is_allowed(statement, ALLOWED)

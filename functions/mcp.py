@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from functions import GROUPS
 from functions.http_blueprint import door
+from functions.public_url import public_url
 from functions.replies import mcp as replies
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
@@ -29,7 +30,7 @@ def mcp_problem(error: WorkspaceError, trace_id: str, request: Request) -> Reply
     if error.kind is Kind.UNAUTHENTICATED:
         if not _is_ours(request):
             return misdirected(trace_id)
-        reply.headers["WWW-Authenticate"] = f'Bearer resource_metadata="{_base(request)}/{METADATA}"'
+        reply.headers["WWW-Authenticate"] = f'Bearer resource_metadata="{public_url(request)}/{METADATA}"'
     return reply
 
 
@@ -51,7 +52,7 @@ async def mcp_metadata(call: Call) -> Reply:
     """Say how the MCP server is protected (RFC 9728)."""
     if not _is_ours(call.request):
         return misdirected(request_id.get())
-    configured, base = services().settings, _base(call.request)
+    configured, base = services().settings, public_url(call.request)
     authority = f"{configured.entra_authority.rstrip('/')}/{configured.entra_tenant_id}/v2.0"
     document: dict[str, Any] = {
         "resource": f"{base}/{ROUTE}",
@@ -100,9 +101,3 @@ async def _usable(principal: Principal) -> Mapping[str, Operation]:
 
 def _is_ours(request: Request) -> bool:
     return is_taken(request.headers.get("host", ""), services().settings.hosts())
-
-
-def _base(request: Request) -> str:
-    """Return the address that the caller reached the service at."""
-    scheme = request.headers.get("x-forwarded-proto", "http").partition(",")[0].strip()
-    return f"{scheme if scheme in {'http', 'https'} else 'https'}://{request.headers.get('host', '')}"

@@ -29,4 +29,5 @@ async def _document(principal: Principal) -> dict[str, Any]:
 
     app, operations = services(), [operation for group in GROUPS for operation in group.operations]
     features = {name for name in {one.feature for one in operations} if name and await app.has_feature(name)}
-    return await describe(operations, principal, features, await app.catalog.current(), app.query_columns.known)
+    catalog, server = await app.catalog.current(), app.settings.public_url
+    return await describe(operations, principal, features, catalog, app.query_columns.known, server=server)

@@ -141,7 +141,8 @@ class Host:
 
     async def _start(self, listener: socket.socket, stack: AsyncExitStack) -> None:
         # Only now is the port known; the app, which is imported next, makes links with it.
-        url = os.environ.setdefault("FILES_URL", address(_reachable(self._options.host), listener))
+        here = os.environ.get("PUBLIC_URL") or address(_reachable(self._options.host), listener)
+        url = os.environ.setdefault("FILES_URL", here)
         await self._start_kusto(stack)
         carries_live = self._name_web_pubsub(listener)
         host_json = read_host_json(self._options.app)

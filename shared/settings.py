@@ -6,8 +6,9 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Final
+from urllib.parse import SplitResult, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 EMBEDDED_ENGINE: Final = "kusto-uri"
 """File of a data directory that holds where its embedded query engine listens."""
@@ -113,6 +114,12 @@ class Settings(BaseModel):
         "checkpoint-signing",
         alias="CHECKPOINT_KEY",
         description="Name of the P-256 key there that signs checkpoints, whose first version signs, or `name/version`.",
+    )
+    public_url: str = Field(
+        "",
+        alias="PUBLIC_URL",
+        description="Address of the service as its callers see it, such as `https://plant.example`: scheme, host and "
+        "port only. Behind a gateway, links and the OAuth issuer begin with it. Default: the address of each request.",
     )
     files_url: str = Field(
         "http://127.0.0.1:7071",
@@ -222,10 +229,21 @@ class Settings(BaseModel):
         "a collector. Its Functions host reads the same setting for its own.",
     )
 
+    @field_validator("public_url")
+    @classmethod
+    def _check_public_url(cls, value: str) -> str:
+        """Accept an http or https origin; drop one slash at its end."""
+        address = value.removesuffix("/")
+        parts = urlsplit(address)
+        if address and (parts.scheme not in {"http", "https"} or not parts.hostname or address != _origin(parts)):
+            raise ValueError("PUBLIC_URL must be scheme, host and port only, such as https://plant.example")
+        return address
+
     def hosts(self) -> tuple[str, ...]:
         """Return the values of the Host header that are taken where a rebound name would be a danger."""
         own = ("127.0.0.1", "127.0.0.1:*", "localhost", "localhost:*", "[::1]", "[::1]:*")
-        named = (self.website_hostname, *(name.strip() for name in self.allowed_hosts.split(",")))
+        public = urlsplit(self.public_url).netloc
+        named = (self.website_hostname, public, *(name.strip() for name in self.allowed_hosts.split(",")))
         return (*own, *(name for name in named if name))
 
     def origins(self) -> tuple[str, ...]:
@@ -241,6 +259,17 @@ class Settings(BaseModel):
         """
         aliases = {str(field.alias) for field in cls.model_fields.values()}
         return cls.model_validate({name: environment[name] for name in aliases if environment.get(name)})
+
+
+def _origin(parts: SplitResult) -> str:
+    """Return scheme, host and port of an address; user, path, query and fragment are left out.
+
+    Raises:
+        ValueError: the port is not a number.
+    """
+    port = f":{parts.port}" if parts.port is not None else ""
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{parts.scheme}://{host}{port}"
 
 
 @cache

@@ -27,6 +27,8 @@ async def describe(
     features: Collection[str],
     catalog: Catalog,
     columns: Columns,
+    *,
+    server: str = "",
 ) -> dict[str, Any]:
     """Return the OpenAPI document for a caller.
 
@@ -36,6 +38,7 @@ async def describe(
         features: names of what the workspace has.
         catalog: the workspace.
         columns: gives the columns of a query.
+        server: address of the service, empty for the address that served the document.
     """
     allowed = {one.name: one for one in operations if usable(one, principal, features)}
     schemas = Schemas()
@@ -46,7 +49,7 @@ async def describe(
     workspace = catalog.workspace
     title = f"{workspace.name}: Industrial Data Workspace" if workspace else "Industrial Data Workspace"
     told = workspace.description if workspace and workspace.description else ""
-    return build(allowed.values(), title, told, concrete, schemas)
+    return build(allowed.values(), title, told, concrete, schemas, server=server)
 
 
 async def _queries(

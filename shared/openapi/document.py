@@ -85,6 +85,8 @@ def build(
     description: str,
     concrete: Mapping[str, Mapping[str, Schema]],
     schemas: Schemas,
+    *,
+    server: str = "",
 ) -> dict[str, Any]:
     """Return the document.
 
@@ -94,6 +96,7 @@ def build(
         description: what it is, Markdown.
         concrete: further Path Items by path and lower-case method, with their problem documents as references.
         schemas: the named schemas of the concrete paths.
+        server: address of the service, empty for the address that served the document.
     """
     paths: dict[str, dict[str, Schema]] = {}
     for operation in operations:
@@ -110,7 +113,7 @@ def build(
             "description": description or _ABOUT,
             "contact": {"name": "The workspace's administrators"},
         },
-        "servers": [{"url": "/", "description": "Where this document was asked for.", "x-internal": False}],
+        "servers": [{"url": server or "/", "description": "This service.", "x-internal": False}],
         "tags": [{"name": name, "description": TAGS.get(name, name)} for name in sorted(set(_tags(paths)))],
         "paths": {path: paths[path] for path in sorted(paths)},
         "components": {

@@ -96,5 +96,5 @@ def test_two_functions_with_one_route_stop_the_start(first: str, second: str) ->
 
 def test_one_route_may_have_a_function_for_each_method() -> None:
     """Functions with different methods may share a route."""
-    routes = table("a", "a/", a=["POST"], **{"a/": ["GET"]})
+    routes = table("a", "a/", prefix="", **{"a": ["POST"], "a/": ["GET"]})
     assert found(routes, "/a", "GET") == ("a/", {})

@@ -1,0 +1,24 @@
+"""The address behind a gateway: links in replies begin with PUBLIC_URL."""
+
+from tests.service.running import Service
+
+PUBLIC = "https://plant.example"
+
+
+def test_links_begin_with_the_public_url(own_service: Service) -> None:
+    """OAuth metadata, the 401 challenge, the OpenAPI document and file links name the gateway's address."""
+    own_service._environment["PUBLIC_URL"] = PUBLIC + "/"
+    service = own_service.start()
+    anonymous, editor = service.anonymous(), service.caller("editor@t")
+    metadata = "/.well-known/oauth-protected-resource/oi-api/mcp"
+    assert anonymous.get(metadata, headers={"Host": "plant.example"}).json()["resource"] == f"{PUBLIC}/oi-api/mcp"
+    challenge = anonymous.post("/oi-api/mcp", json={}).headers["WWW-Authenticate"]
+    assert f'resource_metadata="{PUBLIC}{metadata}"' in challenge
+    assert editor.get("/oi-api/openapi").json()["servers"][0]["url"] == PUBLIC
+    wanted = {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}
+    started = editor.post(
+        "/oi-api/downloads/data-connections/pump-rig", json={"dateRange": wanted}, headers={"Prefer": "wait=30"}
+    )
+    [file] = started.json()["files"]
+    assert file["url"].startswith(f"{PUBLIC}/files/")
+    assert editor.get(file["url"].removeprefix(PUBLIC)).status_code == 200

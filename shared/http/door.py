@@ -21,6 +21,7 @@ from shared.http.problems import problem_document
 from shared.http.request_span import RequestSpan, request_span
 from shared.http.router import Match, Router
 from shared.http.validation import read
+from shared.observability import count
 from shared.tracing import unexpected
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -204,5 +205,7 @@ def _log(request: Request, route: str, caller: Principal, reply: Reply, started:
         ),
     )
     if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR or reply.status == HTTPStatus.TOO_MANY_REQUESTS:
-        # In the cloud lines below this level are not kept; alerts look for this text.
+        # Alerts read the metric, since the host may drop log lines of requests whose trace is not sampled.
+        count("workspace.http.errors", **{"http.response.status_code": reply.status})
+        # Lines below this level are not stored in the cloud.
         _LOG.warning("answered %d", reply.status, extra=logs.fields(method=request.method, route=route))

@@ -9,6 +9,7 @@ from typing import Final
 
 from shared import logs
 from shared.errors import Kind, WorkspaceError
+from shared.observability import count
 from shared.provenance.growth import Covered, Trees, grown
 from shared.provenance.hash_rule import RECORD_ID_DIGITS
 from shared.provenance.heads import latest
@@ -194,6 +195,7 @@ class Checkpoints:
                 made += await self.make(chain) is not None
             except Exception:  # noqa: BLE001  each chain is on its own, whatever ails another
                 self._failures.note(chain)
+                count("workspace.checkpoint.failures", target=chain.target.value)
                 _LOG.exception("no checkpoint could be made", extra=logs.fields(target=chain.target))
             else:
                 self._failures.forget(chain)

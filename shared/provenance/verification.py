@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from shared.errors import Kind, WorkspaceError
 from shared.logs import fields, logger
+from shared.observability import count
 from shared.provenance.canonical import parsed_if_canonical, record_form
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.far_end import BOTH_ENDS, Apart, walk_to
@@ -138,6 +139,7 @@ class Verifier:
         fault = fault or await time_fault(self._store, chain, tip)
         empty = not walk.sequence and fault is None
         if fault is not None:
+            count("workspace.chain.broken", target=chain.target.value)
             _LOG.error(
                 "an audit chain is broken",
                 extra=fields(target=chain.target, scopeKey=chain.scope_key, brokenAt=fault.broken_at),

@@ -59,11 +59,12 @@ def _set_providers(options: dict[str, Any]) -> None:
     from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415  loaded late, see the module
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415  see the module
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415  loaded late, see the module
-    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415  loaded late, see the module
+    from opentelemetry.sdk.trace import TracerProvider, sampling  # noqa: PLC0415  loaded late, see the module
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415  loaded late, see the module
 
     told_as = Resource.create({"service.name": observability.SCOPE})
-    traces = TracerProvider(resource=told_as)
+    # Set in code, because the SDK knows none of the sampler names that the Functions host reads from the environment.
+    traces = TracerProvider(sampling.ALWAYS_ON, told_as)
     traces.add_span_processor(BatchSpanProcessor(AzureMonitorTraceExporter(**options)))
     trace.set_tracer_provider(traces)
     reader = PeriodicExportingMetricReader(AzureMonitorMetricExporter(**options))

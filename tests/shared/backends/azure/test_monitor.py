@@ -29,6 +29,8 @@ if waiting:
 with span("a request", {"route": "a"}):
     count("workspace.ingest.events", 3)
     measure("workspace.ingest.lag", 0.5)
+with span("an unsampled request", within={"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"}):
+    pass
 print(enabled(Signal.TRACES))
 if enabled(Signal.TRACES):
     from opentelemetry import metrics, trace
@@ -91,11 +93,23 @@ def test_spans_and_metrics_arrive(ingestion: Ingestion) -> None:
     """Once the exporter is loaded all is told; before, nothing is loaded and nothing told."""
     address = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:{ingestion.server.server_port}/"
     assert run(GIVEN=address) == ["True", "False", "False", "True"]
-    assert [each["name"] for each in ingestion.of("RemoteDependencyData")] == ["a request"]
+    assert [each["name"] for each in ingestion.of("RemoteDependencyData")] == ["a request", "an unsampled request"]
     metrics = {name["name"]: name["value"] for each in ingestion.of("MetricData") for name in each["metrics"]}
     assert metrics["workspace.ingest.events"] == 3
     assert metrics["workspace.ingest.lag"] == 0.5
     assert {each["iKey"] for each in ingestion.envelopes} == {KEY}
+
+
+def test_sampler_settings_of_the_host_change_nothing(ingestion: Ingestion) -> None:
+    """The sampler that the Functions host reads from the environment drops no span or metric of the app.
+
+    The SDK does not know the names of these samplers, and would warn and take its default.
+    """
+    address = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:{ingestion.server.server_port}/"
+    settings = {"OTEL_TRACES_SAMPLER": "microsoft.fixed_percentage", "OTEL_TRACES_SAMPLER_ARG": "1.0"}
+    assert run(GIVEN=address, PYTHONWARNINGS="error", **settings) == ["True", "False", "False", "True"]
+    assert len(ingestion.of("RemoteDependencyData")) == 2
+    assert ingestion.of("MetricData")
 
 
 def test_nothing_is_told_where_nobody_is_named() -> None:

@@ -1,0 +1,194 @@
+"""Data of earlier versions opens: chains verify and continue, credentials, queries and documents still work.
+
+Each folder beside this file is named after the commit that wrote it; ``record.py`` says how.
+"""
+
+import asyncio
+import base64
+import gzip
+import json
+import tarfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.cosmos.aio import CosmosClient
+from azure.storage.blob.aio import BlobServiceClient
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from functions.http_blueprint import door
+from shared import wiring
+from tests.azurite.running import missing
+from tests.functions.azure_plant import ADMIN, EDITOR, QUALITY, Instance, Plant
+from tests.key_vault.keys import Version
+from tests.local.kusto.endpoints import end
+from tests.service.running import Service, eventually
+from tests.shared.wiring.azure import DATABASE, deployment
+from tests.upgrades.record import AMENDMENTS, EVENT, EVENTS, MESSAGES, RANGE, SCOPE, TABLE
+
+FOLDER = Path(__file__).parent
+VERSIONS = sorted(path.parent.name for path in FOLDER.glob("*/azure.json.gz"))
+CHAINS: list[dict[str, str]] = [
+    {"target": "PlatformConfig"},
+    {"target": "AccessControl"},
+    {"target": "DomainEvents", "ScopeKey": SCOPE},
+    {"target": "DomainAmendments", "ScopeKey": SCOPE},
+]
+
+
+def test_there_are_versions_to_open() -> None:
+    """At least one earlier version has recorded its data."""
+    assert VERSIONS
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Start this version over the data directory of an earlier one."""
+    folder = tmp_path_factory.mktemp("upgraded")
+    with tarfile.open(FOLDER / request.param / "embedded.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    service = Service(folder / "data", Path("unused.yaml"), {"WORKSPACE_FILE": ""}).start()
+    yield service
+    assert service.stop() == 0
+
+
+@pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain["target"])
+def test_earlier_chains_verify_and_continue(upgraded: Service, chain: dict[str, str]) -> None:
+    """Each chain of an earlier version is valid, and stays valid with a record of this version."""
+    admin = upgraded.caller("admin@t")
+    target, scope = {"target": chain["target"]}, {name: each for name, each in chain.items() if name == "ScopeKey"}
+
+    def verdict() -> dict[str, Any]:
+        found: dict[str, Any] = admin.post(f"{EVENTS}/verify", params=target, json=scope).json()
+        return found
+
+    def newest() -> dict[str, Any]:
+        scope_key = {"scopeKey": SCOPE} if scope else {}
+        query = target | scope_key | {"limit": "1"}
+        found: dict[str, Any] = admin.get(f"{EVENTS}/query", params=query).json()[0]
+        return found
+
+    assert (verdict()["ChainValid"], verdict()["Empty"]) == (True, False)
+    before = newest()
+    event = EVENT | {"EntityID": "after the upgrade"}
+    if chain["target"] == "DomainEvents":
+        assert admin.post(EVENTS, json=event).status_code == 201
+    elif chain["target"] == "PlatformConfig":
+        del event["ScopeKey"]
+        assert admin.post(EVENTS, json=event).status_code == 201
+    elif chain["target"] == "AccessControl":
+        upgraded.caller("viewer@t")
+    else:
+        [pending] = admin.get(AMENDMENTS, params={"scopeKey": SCOPE, "status": "pending"}).json()
+        decided = admin.post(f"{AMENDMENTS}/{pending['RecordID']}/approve", params={"scopeKey": SCOPE})
+        assert decided.status_code == 200, decided.text
+    assert int(newest()["RecordID"]) > int(before["RecordID"])
+    assert verdict()["ChainValid"] is True
+
+
+def test_earlier_checkpoints_cover_the_chain(upgraded: Service) -> None:
+    """Checkpoints of an earlier version are served, and newer ones follow them."""
+    viewer = upgraded.caller("viewer@t")
+    query = {"target": "DomainAmendments", "scopeKey": SCOPE}
+    checkpoint = viewer.get("/oi-api/provenance/checkpoint", params=query).json()
+    assert checkpoint["size"] >= 3
+    proof = {**query, "sequence": "1", "size": "3"}
+    assert viewer.get("/oi-api/provenance/proof", params=proof).status_code == 200
+
+
+def test_earlier_catalog_and_documents_are_served(upgraded: Service) -> None:
+    """Queries that an earlier version approved run, and its documents can be read and changed."""
+    editor = upgraded.caller("editor@t")
+    assert editor.get("/oi-api/warm-queries/mine").status_code == 200
+    assert editor.get("/oi-api/warm-queries/draft").json()["code"] == "QUERY_NOT_APPROVED"
+    read = editor.get(f"{TABLE}/w-1", params={"partitionKey": "A"})
+    assert (read.status_code, read.json()["kg"]) == (200, 5)
+    changed = editor.put(f"{TABLE}/w-1", json={"id": "w-1", "line": "A", "kg": 6})
+    assert changed.status_code == 200
+
+
+def test_earlier_telemetry_is_queried_and_downloaded(upgraded: Service) -> None:
+    """Rows and archive of an earlier version are there, and new messages join them."""
+    editor = upgraded.caller("editor@t")
+    rows = {"query": 'Telemetry | where ConnectionLookup == "press" | summarize n = dcount(MessageId)'}
+    assert editor.post("/oi-api/warm-queries", json=rows).json()["results"] == [{"n": len(MESSAGES)}]
+    sent = editor.post("/oi-api/telemetry/press", json={"messageId": "m-new", "Pressure": 9})
+    assert sent.status_code == 202
+    eventually(
+        lambda: editor.post("/oi-api/warm-queries", json=rows).json()["results"],
+        lambda results: results == [{"n": len(MESSAGES) + 1}],
+    )
+    job = editor.post(
+        "/oi-api/downloads/data-connections/press",
+        json={"dateRange": RANGE | {"end": "2027-01-01T00:00:00Z"}},
+        headers={"Prefer": "wait=60"},
+    ).json()
+    assert job["status"] == "completed"
+    assert job["progress"]["rows"] >= len(MESSAGES)
+
+
+@pytest.fixture(params=VERSIONS)
+async def instance(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[Instance, dict[str, str]]]:
+    """Start an instance of this version over the Cosmos DB items, blobs and keys of an earlier one."""
+    if missing():
+        pytest.skip(missing())
+    stored = json.loads(gzip.decompress((FOLDER / request.param / "azure.json.gz").read_bytes()))
+    async with deployment(tmp_path / "blobs") as deployed:
+        plant = Plant(deployed, tmp_path)
+        await plant.start()
+        await _restore(deployed, stored)
+        app = Instance(plant.services(), monkeypatch)
+        yield app, stored["apiKeys"]
+        await app.services.close()
+        await asyncio.to_thread(end, plant.kusto.process)
+    monkeypatch.undo()
+    wiring.services.cache_clear()
+    door.cache_clear()
+
+
+async def _restore(deployed: Any, stored: dict[str, Any]) -> None:
+    async with CosmosClient(deployed.cosmos.endpoint, deployed.cosmos.key) as client:
+        database = client.get_database_client(DATABASE)
+        for name, items in stored["items"].items():
+            for item in items:
+                await database.get_container_client(name).upsert_item(item)
+    async with BlobServiceClient.from_connection_string(deployed.blobs.connection_string) as account:
+        for name, blobs in stored["blobs"].items():
+            for blob in blobs:
+                content = base64.b64decode(blob["content"])
+                await account.get_blob_client(name, blob["name"]).upload_blob(content, metadata=blob["metadata"])
+    for name, versions in stored["vault"].items():
+        deployed.vault.keys.versions[name] = [
+            Version(each["created"], each["version"], private=_private_key(each["private"])) for each in versions
+        ]
+
+
+def _private_key(pem: str) -> Any:
+    return load_pem_private_key(pem.encode(), None)
+
+
+async def test_earlier_items_in_cosmos_open(instance: tuple[Instance, dict[str, str]]) -> None:
+    """Keys, chains, amendments, checkpoints and queries that an earlier version stored in Cosmos DB work on."""
+    app, keys = instance
+    tokens = {member: await app.token(key) for member, key in keys.items()}
+    for chain in CHAINS:
+        body = {name: each for name, each in chain.items() if name == "ScopeKey"}
+        verdict = await app.ask("POST", f"{EVENTS}/verify?target={chain['target']}", tokens[ADMIN], body)
+        assert (verdict.body["ChainValid"], verdict.body["Empty"]) == (True, False), verdict.body
+    appended = await app.ask("POST", EVENTS, tokens[EDITOR], EVENT | {"EntityID": "after the upgrade"})
+    assert (appended.status, appended.body["RecordID"]) == (201, "000000000013")
+    query = f"{AMENDMENTS}?scopeKey={SCOPE}&status=pending"
+    [pending] = (await app.ask("GET", query, tokens[QUALITY])).body
+    approve = f"{AMENDMENTS}/{pending['RecordID']}/approve?scopeKey={SCOPE}"
+    assert (await app.ask("POST", approve, tokens[QUALITY])).status == 200
+    assert (await app.ask("GET", "/oi-api/warm-queries/mine", tokens[EDITOR])).status == 200
+    before = await app.ask("GET", f"/oi-api/provenance/checkpoint?scopeKey={SCOPE}", tokens[EDITOR])
+    assert before.body["size"] == 12
+    assert await app.services.checkpoints.make_all() >= 2
+    after = await app.ask("GET", f"/oi-api/provenance/checkpoint?scopeKey={SCOPE}", tokens[EDITOR])
+    assert after.body["size"] == 13
+    verdict = await app.ask("POST", f"{EVENTS}/verify", tokens[ADMIN], {"ScopeKey": SCOPE})
+    assert verdict.body["ChainValid"] is True

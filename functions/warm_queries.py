@@ -9,7 +9,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from functions.query_reply import query_reply
 from functions.replies import warm_queries as replies
 from shared.auth.rights import AccessRight
-from shared.catalog.kql_text import check_read_only
+from shared.catalog.kql_restrictions import check_query
 from shared.catalog.parameters import DURATION_PATTERN, MAX_DURATION, parse_duration
 from shared.errors import Faults, FieldError, invalid_fields
 from shared.http.messages import Reply, Request
@@ -105,7 +105,7 @@ async def execute_warm_query_by_id(call: Call[ExecuteQuery]) -> Reply:
 async def _sound_query(call: Call[Any, AdHocBody], faults: Faults) -> None:
     if faults.readable("query", "Query"):
         with faults.gathered():
-            check_read_only(call.body.query)
+            check_query(call.body.query)
 
 
 @GROUP.endpoint(

@@ -61,7 +61,8 @@ def read_options(options: Mapping[str, Any]) -> RequestOptions:
     """Return the options of a request; names are compared without case, as Data Explorer does.
 
     Limits are bounded by the defaults of Data Explorer even where a request asks for more (``notruncation`` included):
-    the endpoint shares its process with ingestion. ``request_readonly`` and ``request_readonly_hardline`` hold always.
+    the endpoint shares its process with ingestion. The restrictions (``request_readonly``,
+    ``request_callout_disabled`` and their like) hold always, whether a request names them or not.
 
     Raises:
         QueryError: a value is malformed, or the option would change the answer and is not supported.

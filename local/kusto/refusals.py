@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from antlr4 import Token  # type: ignore[import-untyped]  # its stubs are no part of this project
@@ -15,6 +16,8 @@ from local.kusto.string_literals import UnreadableLiteralError, text_of
 from local.kusto.timespans import TimespanRangeError, check_literal
 
 _SHOWN = 60
+_SETTABLE = frozenset({"materialized_view_shuffle_query"})
+"""Request properties that a query may set: the translator ignores more, among them those that lift a restriction."""
 _MOST_REPETITIONS = 1024
 """Where Data Explorer's strrep() ends; the translator's does not."""
 
@@ -64,8 +67,8 @@ def _check_decimals(table: ir.DataTable) -> None:
 def check_tokens(tokens: Sequence[Token]) -> None:
     """Pass when the text holds nothing that lowering loses and the translator then answers wrongly.
 
-    That is decimal literals, which it takes for reals, strings whose text is not known for certain, and timespans
-    that cannot be kept in full.
+    That is decimal literals, which it takes for reals, strings whose text is not known for certain, timespans that
+    cannot be kept in full, and ``set`` statements, which it ignores.
 
     Args:
         tokens: of the default channel, in order.
@@ -77,6 +80,15 @@ def check_tokens(tokens: Sequence[Token]) -> None:
         check = _LITERALS.get(token.type)
         if check is not None:
             check(token.text, (token.line, token.column + 1))
+    _check_settings(tokens)
+
+
+def _check_settings(tokens: Sequence[Token]) -> None:
+    begins = True
+    for token, following in pairwise(tokens):
+        if begins and token.type == KqlLexer.SET and following.text.lower() not in _SETTABLE:
+            raise unsupported(f"set {following.text[:_SHOWN]}", position=(token.line, token.column + 1))
+        begins = token.text == ";"
 
 
 def _decimal(_text: str, position: tuple[int, int]) -> None:

@@ -78,19 +78,6 @@ def check_time_range_holds(kql: str) -> None:
             raise invalid("timeRange", f"does not apply to a query with {what}", code="TIME_RANGE_NOT_APPLICABLE")
 
 
-def check_stays_inside(kql: str) -> None:
-    """Refuse what reaches beyond the workspace's own database; nobody approves that.
-
-    Raises:
-        WorkspaceError: INVALID ``QUERY_INVALID``.
-    """
-    text = blank(kql)
-    for pattern, what in _OUTSIDE:
-        if found := pattern.search(text):
-            rule = f"{what} reach beyond this workspace"
-            raise _located(invalid("kql", rule, code="QUERY_INVALID"), text, found.start())
-
-
 def takes_window(kql: str) -> bool:
     """Return whether a statement of ours may stand in for the table; a query with its own one keeps that."""
     return _OWN_TABLE.search(blank(kql)) is None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from shared.catalog.kql_text import check_read_only, check_stays_inside
+from shared.catalog.kql_restrictions import check_query
 from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.parameters import literal
 from shared.catalog.problems import Path
@@ -41,12 +41,10 @@ def kql_findings(at: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
 
     Args:
         at: the path of the query.
-        query: the query; what somebody has released stays inside the workspace.
+        query: the query.
     """
     try:
-        check_read_only(query.kql)
-        if query.approval is not None:
-            check_stays_inside(query.kql)
+        check_query(query.kql)
     except WorkspaceError as error:
         yield (*at, "kql"), kql_rule(error)
 

@@ -5,6 +5,7 @@ import time
 from collections import OrderedDict
 
 from shared.catalog import kql_text
+from shared.catalog.kql_restrictions import check_query
 from shared.catalog.models import ParameterType, WarmQuery
 from shared.errors import Kind, WorkspaceError
 from shared.warm_queries.ports import Column, EngineQuery, QueryEngine
@@ -89,7 +90,7 @@ class QueryColumns:
             return error
 
     async def _ask(self, query: WarmQuery) -> tuple[Column, ...]:
-        kql_text.check_read_only(query.kql)
+        check_query(query.kql)
         declared = ", ".join(f"{parameter.name}:{parameter.type}" for parameter in query.parameters)
         composed = kql_text.compose(query.kql, declared, _NO_ROWS if kql_text.takes_window(query.kql) else "")
         values = {parameter.name: _SOME_VALUE[parameter.type] for parameter in query.parameters}

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from shared.catalog import kql_text
+from shared.catalog.kql_restrictions import check_query
 from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.parameters import literal
 from shared.catalog.snapshot import Catalog
@@ -118,7 +119,7 @@ class WarmQueries:
         limit: int,
         at: datetime,
     ) -> EngineQuery:
-        kql_text.check_read_only(query.kql)
+        check_query(query.kql)
         declarations = [f"{parameter.name}:{parameter.type}" for parameter in query.parameters]
         statements = ""
         if time_range is not None:

@@ -38,6 +38,21 @@ _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _POSITION = re.compile(r"\[line:position=(\d+):(\d+)\]")
 _SERVER_ERRORS = 500
 _MAX_RESULT_BYTES = 64 * 1024 * 1024
+_RESTRICTIONS = (
+    "request_readonly",
+    "request_readonly_hardline",
+    "request_callout_disabled",
+    "request_external_data_disabled",
+    "request_external_table_disabled",
+    "request_impersonation_disabled",
+    "request_remote_entities_disabled",
+    "request_sandboxed_execution_disabled",
+)
+"""Every request property that keeps a query inside its database.
+
+Documented at https://learn.microsoft.com/kusto/api/rest/request-properties. ``request_block_row_level_security`` is
+not among them: it makes a query fail on a table whose rows the owner of the cluster restricts.
+"""
 _TOO_LARGE = ("LimitsExceeded", "LowMemoryCondition", "E_QUERY_RESULT_SET_TOO_LARGE", "E_RUNAWAY_QUERY")
 _TIMED_OUT = ("TimeoutException", "Timeout", "timed out", "504", "80DA0002")
 _READ_ONLY = ("request_readonly", "NotReadOnly", "read-only", "E_QUERY_NOT_READ_ONLY")
@@ -152,8 +167,10 @@ def _connection(
 def _properties(query: EngineQuery) -> ClientRequestProperties:
     properties = ClientRequestProperties()
     properties.client_request_id = f"oi;{logs.request_id.get() or 'background'}"
-    properties.set_option("request_readonly", True)
-    properties.set_option("request_readonly_hardline", True)
+    for restriction in _RESTRICTIONS:
+        properties.set_option(restriction, True)
+    # The same text could mean something else in SQL, which the engine also runs.
+    properties.set_option("query_language", "kql")
     properties.set_option("query_take_max_records", query.max_records)
     properties.set_option("truncationmaxrecords", query.max_records)
     properties.set_option("truncationmaxsize", _MAX_RESULT_BYTES)

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from shared.auth.principals import Principal, Via
+from shared.catalog.diff import Change
 from shared.catalog.document import load
+from shared.catalog.items import ItemKind, definition_of
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import Stored
 from shared.conditions import Condition, condition
@@ -158,14 +160,24 @@ async def test_an_approval_done_again_after_a_crash_finds_its_own(desk: Desk, qu
 
 
 async def test_other_refusals_come_first(queries: QueryDefinitions) -> None:
-    """A condition is looked at last: the last editor, a taken name and a query that reaches out are told as such."""
-    made, _ = await queries.put(member("a"), text())
+    """A condition is checked last: the last editor and a taken name are reported first."""
+    await queries.put(member("a"), text())
     stale = if_match('"x"')
     assert await code_of(queries.approve("A", "mine", stale)) == "MAKER_CHECKER_VIOLATION"
     assert await code_of(queries.put(member("a"), text(name="First"), stale)) == "WARM_QUERY_NAME_TAKEN"
     assert await code_of(queries.put(member("a"), text(surface="nowhere"), stale)) == "INVALID_REQUEST"
-    await queries.put(member("a"), text('cluster("x").database("y").T'), if_match(made))
-    assert await code_of(queries.approve(ADMIN, "mine", stale)) == "QUERY_INVALID"
+
+
+async def test_a_query_stored_before_a_rule_is_not_released(desk: Desk) -> None:
+    """A stored draft that reaches outside the workspace cannot be approved, and its place in the text is named."""
+    [queries, _] = desk.services
+    definition = definition_of(text('Telemetry\n| union cluster("x").database("y").T'))
+    change = Change(ItemKind.WARM_QUERY, "mine", None, definition)
+    await desk.plants[0].service.change(lambda _: [change], "a")
+    with pytest.raises(WorkspaceError) as refused:
+        await queries.approve(ADMIN, "mine")
+    assert (refused.value.code, refused.value.members["line"]) == ("QUERY_INVALID", 2)
+    assert refused.value.detail.startswith("kql: ")
 
 
 async def test_of_simultaneous_edits_of_one_state_one_wins(desk: Desk) -> None:

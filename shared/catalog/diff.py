@@ -110,11 +110,10 @@ def _same_workspace(document: WorkspaceDocument, held: Mapping[ItemId, Item]) ->
 
 
 def _declared(declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, Item]) -> Iterator[Change | Kept]:
-    api_made = ApiMade(held.values())
+    api_made = _api_made(declared, held)
     for (kind, key), definition in declared.items():
         item = held.get((kind, key))
-        before = None if item is None else _normal(item)
-        after = _keep_approval(kind, definition, before)
+        before, after = _before_and_after(kind, definition, item)
         if item is not None and item.origin is Origin.API:
             same = before == definition
             yield Kept(kind, key, "made through the API" if same else "made otherwise through the API", not same)
@@ -122,6 +121,38 @@ def _declared(declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, I
             yield Kept(kind, key, reason, conflict=True)
         elif before != after:
             yield Change(kind, key, before, after)
+
+
+def _api_made(declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, Item]) -> ApiMade:
+    """Return the checks against what stays; a query that has to stay may keep the next one from changing."""
+    declared_queries = {
+        key: item
+        for (kind, key), item in held.items()
+        if kind == ItemKind.WARM_QUERY and item.origin is Origin.DECLARED and (kind, key) in declared
+    }
+    kept: dict[str, Item] = {}
+    while True:
+        api_made = ApiMade(held.values(), kept.values())
+        more = {
+            key: item
+            for key, item in declared_queries.items()
+            if key not in kept and _has_to_stay(api_made, declared[ItemKind.WARM_QUERY, key], item)
+        }
+        if not more:
+            return api_made
+        kept |= more
+
+
+def _has_to_stay(api_made: ApiMade, definition: dict[str, Any], item: Item) -> bool:
+    before, after = _before_and_after(item.kind, definition, item)
+    return before != after and api_made.objection(item.kind, item.key, after) is not None
+
+
+def _before_and_after(
+    kind: str, definition: dict[str, Any], item: Item | None
+) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    before = None if item is None else _normal(item)
+    return before, _keep_approval(kind, definition, before)
 
 
 def _undeclared(declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, Item]) -> Iterator[Change | Kept]:

@@ -36,6 +36,18 @@ def path_findings(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Pa
             yield at, f"is already the apiPath of warmQueries[{owners[query.api_path]}]"
 
 
+def name_findings(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path, str]]:
+    """Yield the names that lead to another query as its lookup or API path."""
+    placed = list(queries)
+    lookups = {query.lookup: index for index, query in reversed(placed)}
+    paths = {query.api_path: index for index, query in reversed(placed)}
+    for index, query in placed:
+        for what, owners in (("lookup", lookups), ("apiPath", paths)):
+            owner = owners.get(query.name, index)
+            if owner != index:
+                yield ("warmQueries", index, "name"), f"is the {what} of warmQueries[{owner}]"
+
+
 def kql_findings(at: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
     """Yield what is wrong with a query's text as far as that is known without an engine.
 

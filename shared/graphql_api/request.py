@@ -54,8 +54,12 @@ class GraphQLRequest:
         return [known[lookup] for lookup in surface.connections if lookup in known]
 
     def find_query(self, name: str) -> Stored[WarmQuery] | None:
-        """Return the query of this name, else of this lookup key, else None."""
-        return self._queries_by_name.get(name) or self.catalog.queries.get(name)
+        """Return the query of this name or this lookup key, else None.
+
+        No name is another query's lookup. In a catalog that is older than this rule the lookup decides, because an
+        editor chooses names freely.
+        """
+        return self.catalog.queries.get(name) or self._queries_by_name.get(name)
 
     def status_of(self, connection: Connection) -> str:
         """Return a connection's status."""

@@ -148,6 +148,13 @@ def _check_place(query: WarmQuery, stored: StoredCatalog) -> None:
     for other in _others(query, stored):
         if other["name"] == query.name:
             raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_NAME_TAKEN", "Another query has this name.")
+        # GraphQL finds a query by its name or its lookup: a name must not lead to another query than it says.
+        if query.name in (other["lookup"], other["apiPath"]):
+            detail = f"The name is the lookup or the apiPath of the query {other['lookup']}."
+            raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_NAME_TAKEN", detail)
+        if other["name"] in (query.lookup, query.api_path):
+            detail = f"The lookup or the apiPath is the name of the query {other['lookup']}."
+            raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_NAME_TAKEN", detail)
         if query.api_path is not None and query.api_path in (other["apiPath"], other["lookup"]):
             raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_PATH_TAKEN", "Another query is reached by this apiPath.")
         if other["apiPath"] == query.lookup:

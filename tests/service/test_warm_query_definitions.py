@@ -136,6 +136,21 @@ def test_names_and_paths_are_unique(plant: Service) -> None:
     problem(put(plant, "other", name="Other", apiPath="newest"), 409, "WARM_QUERY_PATH_TAKEN")
 
 
+@pytest.mark.parametrize(
+    ("lookup", "fields"),
+    [
+        ("other", {"name": "newest"}),
+        ("other", {"name": "hall/pump-rig/minutes"}),
+        ("Twin", {"name": "Other"}),
+        ("other", {"name": "Other", "apiPath": "Twin"}),
+    ],
+)
+def test_a_name_leads_to_no_other_query(plant: Service, lookup: str, fields: dict[str, str]) -> None:
+    """A name that is another query's lookup or API path is refused, and the reverse."""
+    assert put(plant, "twin-name", name="Twin").status_code in (200, 201)
+    problem(put(plant, lookup, **fields), 409, "WARM_QUERY_NAME_TAKEN")
+
+
 def test_managing_needs_its_rights(plant: Service) -> None:
     """Reading the list, writing and approving are three rights."""
     problem(put(plant, "x", "viewer@t"), 403, "ACCESS_RIGHT_MISSING")

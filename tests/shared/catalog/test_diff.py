@@ -102,17 +102,33 @@ def test_a_declared_item_gives_way_to_one_made_through_the_api() -> None:
     [
         ({"name": "Fresh"}, "has its name"),
         ({"apiPath": "cooling/fresh"}, "has its apiPath"),
-        ({"lookup": "fresh-path"}, "its apiPath is the lookup of"),
-        ({"apiPath": "fresh"}, "its lookup is the apiPath of"),
+        ({"lookup": "fresh-path"}, "has its apiPath as lookup"),
+        ({"apiPath": "fresh"}, "has its lookup as apiPath"),
+        ({"name": "fresh"}, "has its lookup as name"),
+        ({"name": "cooling/fresh"}, "has its apiPath as name"),
+        ({"lookup": "Fresh"}, "has its name as lookup"),
+        ({"apiPath": "Fresh"}, "has its name as apiPath"),
     ],
 )
 def test_a_declared_query_does_not_take_what_an_api_query_has(fields: dict[str, Any], told: str) -> None:
     """Name, lookup and API path stay unique: the declared query is held back and told."""
-    path = "fresh-path" if "lookup" in fields else "cooling/fresh"
+    path = "fresh-path" if fields.get("lookup") == "fresh-path" else "cooling/fresh"
     line = f"  - {{lookup: fresh, name: Fresh, apiPath: {path}, surface: cooling, kql: T}}\ndataStores:"
     planned = plan(load(PLANT.replace("dataStores:", line), "w.yaml"), stored(DOCUMENT, api_query(**fields)))
     assert planned.empty
     assert [kept.reason for kept in planned.kept if kept.conflict and told in kept.reason]
+
+
+def test_a_query_that_has_to_stay_keeps_its_name_from_others() -> None:
+    """A declared query that apply leaves as stored still has its old name, so no other query takes that name."""
+    swapped = PLANT.replace("name: Second", "name: First", 1).replace("name: First", "name: Mine", 1)
+    planned = plan(load(swapped, "w.yaml"), stored(DOCUMENT, api_query()))
+    assert planned.empty
+    reasons = {kept.key: kept.reason for kept in planned.kept if kept.conflict}
+    assert reasons == {
+        "q1": "warm query mine, made through the API, has its name",
+        "q2": "warm query q1, kept as it is stored, has its name",
+    }
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from shared.auth.rights import AccessRight
 from shared.errors import Faults
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Access, Call, Group
+from shared.names import Name
 from shared.timestamps import rfc3339
 from shared.wiring import services
 
@@ -58,12 +59,7 @@ class NewKeyBody(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    name: Annotated[
-        str,
-        StringConstraints(
-            strict=True, strip_whitespace=True, min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$"
-        ),
-    ]
+    name: Name
     principal: Annotated[str, StringConstraints(strict=True)] | None = None
     rights: list[AccessRight] | None = None
     expires_in_days: StrictInt | None = Field(None, alias="expiresInDays", ge=1, le=3650)

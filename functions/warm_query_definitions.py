@@ -10,11 +10,12 @@ from functions.conditions import condition_of
 from functions.idempotency import answered_once
 from functions.replies import warm_queries as replies
 from shared.auth.rights import AccessRight
-from shared.catalog.models import LOOKUP_PATTERN, ApiPath, Kql, Lookup, QueryParameter, Text, WarmQuery
+from shared.catalog.models import LOOKUP_PATTERN, ApiPath, Kql, Lookup, QueryParameter, WarmQuery
 from shared.catalog.snapshot import Stored
 from shared.errors import Faults, invalid
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group
+from shared.names import Name
 from shared.timestamps import rfc3339
 from shared.warm_queries.etags import etag_of
 from shared.wiring import services
@@ -33,7 +34,7 @@ class QueryBody(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    name: Text
+    name: Name
     surface: Lookup
     kql: Kql
     description: str | None = None

@@ -5,11 +5,12 @@ from itertools import chain
 from typing import Final
 
 from shared.auth.rights import AccessRight
-from shared.catalog.models import ConnectionType, Member, Tier
+from shared.catalog.models import ConnectionType, Member, Tier, WorkspaceDocument
 from shared.catalog.problems import Path, field_path
 from shared.catalog.query_checks import kql_findings, name_findings, parameter_findings, path_findings
 from shared.catalog.sections import Sections
 from shared.catalog.simulator_checks import simulator_findings
+from shared.names import identity_key, scripts_of
 
 type Finding = tuple[Path, str]
 
@@ -17,6 +18,14 @@ type Finding = tuple[Path, str]
 def findings(sections: Sections) -> Iterator[Finding]:
     """Return every broken rule with the path of the field that breaks it."""
     return chain.from_iterable(rule(sections) for rule in RULES)
+
+
+def warnings(document: WorkspaceDocument) -> Iterator[Finding]:
+    """Yield what a reader should look at, in a document that breaks no rule."""
+    for index, member in enumerate(document.team):
+        if len(scripts := scripts_of(member.id)) > 1:
+            rule = f"mixes letters of several scripts ({', '.join(scripts)}), some of which look alike"
+            yield ("team", index, "id"), rule
 
 
 def _unique(places: Iterable[tuple[Path, str]], what: str) -> Iterator[Finding]:
@@ -47,7 +56,7 @@ def _reason_categories(sections: Sections) -> Iterator[Finding]:
 
 
 def _members(sections: Sections) -> Iterator[Finding]:
-    yield from _unique(((("team", index, "id"), member.id.casefold()) for index, member in sections.team), "id")
+    yield from _unique(((("team", index, "id"), identity_key(member.id)) for index, member in sections.team), "id")
     oids = ((("team", index, "oid"), member.oid.casefold()) for index, member in sections.team if member.oid)
     yield from _unique(oids, "oid")
 

@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 
 from shared.catalog.checks import findings
 from shared.catalog.field_hints import nearest_field
+from shared.catalog.fields import WRITTEN
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.problems import DocumentError, Path, Problem
 from shared.catalog.sections import Sections
@@ -33,7 +34,9 @@ def load(text: str, source: str) -> WorkspaceDocument:
     problems = dict.fromkeys(located.problems)
     unread = {problem.field for problem in problems}
     try:
-        document = WorkspaceDocument.model_validate_json(json.dumps(data), strict=True, by_alias=True, by_name=False)
+        document = WorkspaceDocument.model_validate_json(
+            json.dumps(data), strict=True, context=WRITTEN, by_alias=True, by_name=False
+        )
         sections = Sections.of(document)
     except ValidationError as error:
         refused = error.errors(include_url=False, include_input=False)

@@ -1,15 +1,41 @@
 """What the models of the workspace document are made of."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StringConstraints
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainSerializer,
+    StringConstraints,
+    ValidationInfo,
+)
 
+from shared.names import MAX_NAME, checked_name
 from shared.timestamps import parse_rfc3339, rfc3339
 
 LOOKUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 Lookup = Annotated[str, StringConstraints(pattern=LOOKUP_PATTERN)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 JsonPointer = Annotated[str, StringConstraints(pattern=r"^(/([^/~]|~[01])*)*$", max_length=512)]
+
+
+WRITTEN: Final = {"written": True}
+"""Validation context of a document that is being declared.
+
+What is stored was declared under earlier rules and is read without it: a member or a query must not vanish because its
+name breaks a newer rule.
+"""
+
+
+def _written_name(text: str, info: ValidationInfo) -> str:
+    return checked_name(text) if info.context == WRITTEN else text
+
+
+Clean = Annotated[str, AfterValidator(_written_name)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_written_name)]
 
 
 def _instant(value: object) -> object:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, PlainSerializer, SerializerFunctionWrapHandler, StringConstraints, model_serializer
 
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
-from shared.catalog.fields import LOOKUP_PATTERN, Instant, JsonPointer, Lookup, Model, Text
+from shared.catalog.fields import LOOKUP_PATTERN, Clean, Instant, JsonPointer, Lookup, Model, Name, Text
 from shared.catalog.simulated import (
     ChoiceVariable,
     ConstantVariable,
@@ -41,6 +41,7 @@ __all__ = [
     "Lookup",
     "Member",
     "Model",
+    "Name",
     "NormalVariable",
     "ParameterType",
     "Policies",
@@ -80,7 +81,7 @@ class WorkspaceInfo(Model):
     """Which workspace the deployment serves."""
 
     id: Lookup
-    name: Text
+    name: Name
     description: str | None = None
 
 
@@ -105,7 +106,7 @@ class ProvenancePolicy(Model):
     require_approval: bool = Field(False, alias="requireApproval")
     require_two_person_auth: bool = Field(False, alias="requireTwoPersonAuth")
     require_reason_text: bool = Field(False, alias="requireReasonText")
-    reason_categories: tuple[Text, ...] = Field(DEFAULT_REASON_CATEGORIES, alias="reasonCategories", min_length=1)
+    reason_categories: tuple[Name, ...] = Field(DEFAULT_REASON_CATEGORIES, alias="reasonCategories", min_length=1)
 
 
 class Policies(Model):
@@ -117,13 +118,13 @@ class Policies(Model):
 class Member(Model):
     """A principal of the workspace: a person or a service."""
 
-    id: Text
-    name: Text
+    id: Name
+    name: Name
     role: Role
     rights: tuple[AccessRight, ...] = ()
     enabled: bool = True
     service: bool = False
-    oid: str | None = Field(None, description="Object id of the principal in Entra ID.")
+    oid: Clean | None = Field(None, description="Object id of the principal in Entra ID.")
 
     @property
     def access_rights(self) -> frozenset[AccessRight]:
@@ -146,15 +147,15 @@ class Source(Model):
     timestamp_pointer: JsonPointer = Field("/timestamp", alias="timestampPointer")
     device_id_pointer: JsonPointer = Field("/deviceId", alias="deviceIdPointer")
     message_id_pointer: JsonPointer = Field("/messageId", alias="messageIdPointer")
-    event_hub: str | None = Field(None, alias="eventHub")
-    consumer_group: str = Field("$Default", alias="consumerGroup")
+    event_hub: Clean | None = Field(None, alias="eventHub")
+    consumer_group: Clean = Field("$Default", alias="consumerGroup")
 
 
 class Connection(Model):
     """A data connection; its id is its lookup."""
 
     lookup: Lookup
-    name: Text
+    name: Name
     type: ConnectionType
     enabled: bool = True
     source: Source = Source()
@@ -165,7 +166,7 @@ class Surface(Model):
     """A named group of connections with the queries over them."""
 
     lookup: Lookup
-    name: Text
+    name: Name
     description: str | None = None
     connections: tuple[Lookup, ...] = ()
 
@@ -208,7 +209,7 @@ class QueryParameter(Model):
 class Approval(Model):
     """Who released a query for use, and when."""
 
-    approved_by: Text = Field(alias="approvedBy")
+    approved_by: Name = Field(alias="approvedBy")
     approved_at: Instant = Field(alias="approvedAt")
 
 
@@ -221,7 +222,7 @@ class WarmQuery(Model):
 
     lookup: Lookup
     api_path: ApiPath | None = Field(None, alias="apiPath")
-    name: Text
+    name: Name
     description: str | None = None
     surface: Lookup
     kql: Kql

@@ -4,13 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from shared.catalog.fields import Model, Text
+from shared.catalog.fields import Model, Name
 
 
 class VariableBase(Model):
     """What every simulated variable has."""
 
-    name: Text
+    name: Name
 
 
 class ConstantVariable(VariableBase):

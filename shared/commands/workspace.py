@@ -66,6 +66,7 @@ async def _run(options: argparse.Namespace, services: Callable[[], Any]) -> int:
         document = load(text, str(options.file))
     except DocumentError as error:
         return _refused(error)
+    _warn(document, text, options.file)
     if options.verb == "validate":
         return DONE
     for principal in filter(None, (options.actor, options.issue_key)):
@@ -84,6 +85,15 @@ async def _run(options: argparse.Namespace, services: Callable[[], Any]) -> int:
     finally:
         await opened.close()
     return DONE
+
+
+def _warn(document: Any, text: str, file: Path) -> None:
+    from shared.catalog.checks import warnings  # noqa: PLC0415  keeps --help and imports of this module cheap
+    from shared.catalog.document import located  # noqa: PLC0415  as above
+
+    if found := list(warnings(document)):
+        for problem in located(text, str(file), found).problems:
+            print(f"warning: {problem}", file=sys.stderr)
 
 
 def _refused(error: Any) -> int:

@@ -126,6 +126,9 @@ def test_a_revoked_token_is_refused_at_once_here(service: Service) -> None:
     [
         ({}, ["name"]),
         ({"name": ""}, ["name"]),
+        ({"name": " bench"}, ["name"]),
+        ({"name": "be\u200bnch"}, ["name"]),
+        ({"name": "\u202ehcneb"}, ["name"]),
         ({"name": 5, "expiresInDays": 0}, ["name", "expiresInDays"]),
         ({"name": "x", "rights": ["Nothing"]}, ["rights[0]"]),
         ({"name": "x", "rights": ["Workspace.Keys.Manage"]}, ["rights"]),

@@ -108,6 +108,12 @@ def test_bad_definitions_name_every_field(plant: Service, changes: dict[str, Any
     problem(plant.caller("editor@t").delete("/oi-api/warm-queries/bad"), 404, "WARM_QUERY_NOT_FOUND")
 
 
+@pytest.mark.parametrize("name", ["Newest ", "Ne\u200bwest", "\u202etsewen", "Ku\u0308hlung"])
+def test_a_look_alike_name_is_named(plant: Service, name: str) -> None:
+    """A name has no outer spaces and no hidden characters, and is in its NFC form."""
+    assert failing_fields(put(plant, "bad", name=name)) == ["name"]
+
+
 @pytest.mark.parametrize("lookup", ["-x", "a%20b", "x" * 65, "%C3%BC"])
 def test_a_bad_lookup_is_named(plant: Service, lookup: str) -> None:
     """A lookup has its form."""

@@ -185,3 +185,10 @@ def test_ten_thousand_items_are_built_and_searched() -> None:
     catalog = build(StoredCatalog(1, items))
     found = [catalog.find_query(f"path/{n}") for n in range(10_000)]
     assert [query.value.lookup for query in found if query] == [f"q{n}" for n in range(10_000)]
+
+
+def test_what_was_stored_under_earlier_rules_is_read() -> None:
+    """A stored member whose id breaks a newer rule does not vanish from the team."""
+    definition = {"id": "ann ", "name": "Ann\u200b", "role": "Viewer"}
+    item = Item("member", "ann ", definition, Origin.DECLARED, AT, AT, "apply")
+    assert build(StoredCatalog(1, (item,))).members["ann "].name == "Ann\u200b"

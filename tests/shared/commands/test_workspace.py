@@ -109,6 +109,17 @@ def test_a_sound_document_validates_in_silence(desk: Desk, capsys: pytest.Captur
     assert capsys.readouterr() == ("", "")
 
 
+def test_an_id_of_several_scripts_is_a_warning(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    """Validate prints a warning with its place and exits with 0."""
+    assert desk.run("validate", text=PLANT.replace("id: viewer@", "id: vi\u0435wer@")) == DONE
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors.startswith("warning: ")
+    assert errors.split(".yaml:")[1] == (
+        "5:10: team[1].id: mixes letters of several scripts (CYRILLIC, LATIN), some of which look alike\n"
+    )
+
+
 def test_problems_are_lines_on_standard_error(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     """Each problem is a line with file, line and column; nothing is applied."""
     faulty = PLANT.replace("name: Rig,", "name: 7,").replace("surface: cooling,", "surface: gone,")

@@ -1,0 +1,76 @@
+"""Rules for names and ids, so that no two of them look alike and no text around them is displayed wrongly."""
+
+import unicodedata
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+MAX_NAME: Final = 256
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters, marks and symbols that are displayed as nothing."""
+
+_EAST_ASIAN: Final = frozenset({"BOPOMOFO", "CJK", "HANGUL", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"})
+# What a regular expression can say of the rule, for the description of the API.
+_PATTERN: Final = r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$"
+
+
+def name_rule(text: str) -> str | None:
+    """Return the rule that a name or id breaks, None for a sound one."""
+    hidden = next((character for character in text if _is_hidden(character)), None)
+    if hidden is not None:
+        place = text.index(hidden) + 1
+        return f"must not hold control, format or invisible characters (U+{ord(hidden):04X} is character {place})"
+    if text != text.strip():
+        return "must not begin or end with a space character"
+    if not unicodedata.is_normalized("NFC", text):
+        return "must be in Unicode normalization form C (NFC)"
+    return None
+
+
+def checked_name(text: str) -> str:
+    """Return a name or id that keeps the rules, unchanged.
+
+    Raises:
+        ValueError: it breaks one.
+    """
+    if rule := name_rule(text):
+        raise ValueError(rule)
+    return text
+
+
+Name = Annotated[
+    str,
+    StringConstraints(strict=True, min_length=1, max_length=MAX_NAME),
+    AfterValidator(checked_name),
+    Field(json_schema_extra={"pattern": _PATTERN}),
+]
+"""A name in the body of a request."""
+
+
+def scripts_of(text: str) -> list[str]:
+    """Return the scripts of a text's letters and digits, sorted; ASCII digits belong to every script.
+
+    Names of scripts are the first words of Unicode's character names. The scripts that Chinese, Japanese and Korean
+    mix count as one.
+    """
+    return sorted({_script(character) for character in text if _is_of_a_script(character)})
+
+
+def identity_key(text: str) -> str:
+    """Return a key that two ids share if they differ in case, width or compatibility forms only."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _is_hidden(character: str) -> bool:
+    return unicodedata.category(character) in _HIDDEN or character in _BLANK
+
+
+def _is_of_a_script(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category[0] == "L" or (category == "Nd" and not character.isascii())
+
+
+def _script(character: str) -> str:
+    first = unicodedata.name(character, "UNKNOWN").split(" ")[0]
+    return "EAST ASIAN" if first in _EAST_ASIAN else first

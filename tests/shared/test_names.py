@@ -1,0 +1,75 @@
+"""Which names and ids are accepted."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.names import identity_key, name_rule, scripts_of
+
+
+@pytest.mark.parametrize(
+    "name", ["Pump rig", "Kühlwasser", "冷却水 ポンプ", "ann.o'neil@plant-a.example", "Zone 4 (north) #2", "a" * 256]
+)
+def test_ordinary_names_are_accepted(name: str) -> None:
+    """Letters of any script, digits, punctuation and inner spaces may be in a name."""
+    assert name_rule(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        (" admin", "space"),
+        ("admin ", "space"),
+        ("admin\u00a0", "space"),
+        ("\u3000admin", "space"),
+        ("ad\u200bmin", "U+200B is character 3"),
+        ("\u202enimda", "U+202E is character 1"),
+        ("ad\u00admin", "U+00AD"),
+        ("admin\ufeff", "U+FEFF"),
+        ("ad\u2066min", "U+2066"),
+        ("admin\n", "U+000A"),
+        ("ad\u2028min", "U+2028"),
+        ("ad\x85min", "U+0085"),
+        ("admin\u3164", "U+3164"),
+        ("Ku\u0308hlung", "NFC"),
+        ("\u212b-rig", "NFC"),
+    ],
+)
+def test_look_alike_forms_are_refused(name: str, rule: str) -> None:
+    """Hidden characters, outer spaces and decomposed letters break a rule that is named."""
+    told = name_rule(name)
+    assert told is not None
+    assert rule in told
+
+
+@given(st.text(max_size=20))
+def test_an_accepted_name_is_displayed_as_it_is(name: str) -> None:
+    """An accepted name has neither outer white space nor control or format characters, and is its own NFC form."""
+    if name_rule(name) is None:
+        assert name == unicodedata.normalize("NFC", name).strip()
+        assert not {unicodedata.category(character) for character in name} & {"Cc", "Cf"}
+
+
+@pytest.mark.parametrize(
+    ("text", "scripts"),
+    [
+        ("admin@plant-a.example", ["LATIN"]),
+        ("\u0430dmin@plant-a.example", ["CYRILLIC", "LATIN"]),
+        ("\u03bf.rig", ["GREEK", "LATIN"]),
+        ("\uff41dmin", ["FULLWIDTH", "LATIN"]),
+        ("rig-\u0663", ["ARABIC-INDIC", "LATIN"]),
+        ("東京タワー", ["EAST ASIAN"]),
+        ("42-7", []),
+    ],
+)
+def test_scripts_are_named(text: str, scripts: list[str]) -> None:
+    """Letters and digits of another script are found; ASCII digits and signs belong to every script."""
+    assert scripts_of(text) == scripts
+
+
+def test_ids_that_differ_in_form_only_share_a_key() -> None:
+    """Case, width and compatibility forms make no other identity."""
+    assert len({identity_key(text) for text in ("Admin", "admin", "\uff21dmin", "\uff41DMIN")}) == 1
+    assert identity_key("\u0430dmin") != identity_key("admin")

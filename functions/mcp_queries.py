@@ -11,7 +11,7 @@ from functions.mcp_tools import gives_of
 from functions.query_reply import query_reply
 from functions.warm_queries import ExecuteQuery, Limit
 from shared.catalog.models import QueryParameter, WarmQuery
-from shared.catalog.snapshot import Catalog
+from shared.catalog.snapshot import Catalog, Stored
 from shared.http.messages import Request
 from shared.http.operations import Operation
 from shared.http.validation import validated
@@ -42,10 +42,10 @@ class RunArguments(QueryArguments):
 
 def query_tools(execute: Operation, catalog: Catalog) -> Iterable[Tool]:
     """Return the tool for any query, and those of the approved queries in order of their lookup keys."""
-    approved = [catalog.queries[lookup].value for lookup in sorted(catalog.queries)]
-    approved = [query for query in approved if query.approval is not None]
+    approved = [stored for stored in catalog.queries.values() if stored.value.approval is not None]
+    named = sorted(_named(approved), key=lambda pair: pair[1].lookup)
     gives = gives_of(execute)
-    return [_any_query(gives), *(_tool(name, query, gives) for name, query in _named(approved))]
+    return [_any_query(gives), *(_tool(name, query, gives) for name, query in named)]
 
 
 def _any_query(gives: Schema) -> Tool:
@@ -63,12 +63,16 @@ def _any_query(gives: Schema) -> Tool:
     )
 
 
-def _named(queries: Sequence[WarmQuery]) -> Iterable[tuple[str, WarmQuery]]:
-    """Yield each query with its tool's name; of two that would share one, the later gets a mark of its lookup."""
+def _named(queries: Sequence[Stored[WarmQuery]]) -> Iterable[tuple[str, WarmQuery]]:
+    """Yield each query with its tool's name; of two that would share one, the newer gets a mark of its lookup.
+
+    A query therefore never takes the tool of one that was there before it.
+    """
     taken: set[str] = set()
-    for query in queries:
+    for stored in sorted(queries, key=lambda each: (each.created_at, each.value.lookup)):
+        query = stored.value
         name = f"warm_query_{query.lookup.replace('-', '_')}"
-        if name in taken:
+        while name in taken:
             name = f"{name}_{hashlib.sha256(query.lookup.encode()).hexdigest()[:6]}"
         taken.add(name)
         yield name, query

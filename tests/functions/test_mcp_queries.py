@@ -1,0 +1,30 @@
+"""The tools of warm queries."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.mcp_queries import query_tools
+from functions.warm_queries import GROUP
+from shared.catalog.models import WarmQuery
+from shared.catalog.snapshot import Catalog, Stored
+
+AT = datetime(2026, 1, 5, tzinfo=UTC)
+EXECUTE = next(operation for operation in GROUP.operations if operation.name == "execute_warm_query")
+
+
+def stored(lookup: str, age: int) -> Stored[WarmQuery]:
+    """Return an approved query that was made some days ago."""
+    approval = {"approvedBy": "admin@x", "approvedAt": AT}
+    query = {"lookup": lookup, "name": f"Query {lookup}", "surface": "hall", "kql": "Telemetry", "approval": approval}
+    made = AT - timedelta(days=age)
+    return Stored(WarmQuery.model_validate(query), made, made, "editor@x")
+
+
+@pytest.mark.parametrize(("older", "newer"), [("pump_rig", "pump-rig"), ("pump-rig", "pump_rig")])
+def test_a_newer_query_does_not_take_an_older_ones_tool(older: str, newer: str) -> None:
+    """Of two queries whose tools would share a name, the older keeps it."""
+    catalog = Catalog(queries={newer: stored(newer, 1), older: stored(older, 2)})
+    titles = {tool.name: tool.title for tool in query_tools(EXECUTE, catalog)}
+    assert titles["warm_query_pump_rig"] == f"Query {older}"
+    assert f"Query {newer}" in titles.values()

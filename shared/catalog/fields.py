@@ -35,7 +35,10 @@ def _written_name(text: str, info: ValidationInfo) -> str:
 
 
 Clean = Annotated[str, AfterValidator(_written_name)]
+"""A name that another service gives, of any length."""
+
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_written_name)]
+"""A name or an id; the rules of ``shared.names`` hold where a document declares it."""
 
 
 def _instant(value: object) -> object:

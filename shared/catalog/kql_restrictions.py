@@ -84,9 +84,8 @@ _KEYWORDS: Final = frozenset(
 
 _OUTSIDE: Final = "reaches outside this workspace, which no query may do"
 _SQL: Final = "SQL is not run here; a KQL query is expected"
-# Only two spellings end a line for the engine and for every text editor alike. The engine also ends a comment at the
-# others, so a text could hide code from the checks behind one of them.
-_LINE_END: Final = re.compile("\r(?!\n)|[\x0b\x0c\x85\u2028\u2029]")
+# The engine ends a comment at each of these as well, so a text could hide code from the checks behind one of them.
+_LINE_END: Final = re.compile("\r(?!\n)|[\u2028\u2029]")
 # Of the text in lower-case ASCII. The engine takes many characters outside ASCII for white space; each is a `?` here,
 # which is no token and so separates nothing.
 _TOKEN: Final = re.compile(r"[0-9a-z_]++|'\x20*+'|[!->@\[-^`{-~]")
@@ -123,7 +122,9 @@ def check_query(kql: str) -> None:
 
 def _check_tokens(kql: str, text: str) -> None:
     tokens = _TOKEN.findall(text)
-    # Two passes in C and one over what they find: a text of the greatest length takes some milliseconds.
+    if tokens[:2] == ["-", "-"]:
+        raise _refused(kql, _position(text, 0), _SQL)
+    # Most tokens are only compared with two sets, so that a text of the greatest length takes some milliseconds.
     pairs = zip([";", *tokens], tokens, strict=False)
     suspects = [
         index
@@ -155,8 +156,6 @@ def _statement_rule(tokens: Sequence[str], index: int) -> str | None:
             rule = f"set is allowed with these properties only: {', '.join(sorted(SET_OPTIONS))}"
         case "explain":
             rule = _SQL
-        case "-" if second == "-":
-            rule = _SQL
     return rule
 
 
@@ -185,7 +184,8 @@ def _call_rule(tokens: Sequence[str], index: int) -> str | None:
 
 
 def _keyword_rule(tokens: Sequence[str], index: int) -> str | None:
-    return None if _at(tokens, index - 1) == "." else f"{tokens[index]} {_OUTSIDE}"
+    is_member = _at(tokens, index - 1) == "." and _at(tokens, index + 1) != "("
+    return None if is_member else f"{tokens[index]} {_OUTSIDE}"
 
 
 def _macro_rule(tokens: Sequence[str], index: int) -> str | None:
@@ -204,7 +204,7 @@ def _quote_rule(_tokens: Sequence[str], _index: int) -> str | None:
 type _Check = Callable[[Sequence[str], int], str | None]
 
 _BEFORE_STATEMENT: Final = frozenset(";{")
-_STATEMENTS: Final = frozenset({".", "-", "alias", "declare", "explain", "restrict", "set"})
+_STATEMENTS: Final = frozenset({".", "alias", "declare", "explain", "restrict", "set"})
 _CHECKS: Final[Mapping[str, _Check]] = {
     **dict.fromkeys(_CALLS, _call_rule),
     **dict.fromkeys(_KEYWORDS, _keyword_rule),

@@ -65,6 +65,7 @@ REFUSED: Final = {
     "externaldata by its old name": "external_data(a:string)['https://example.com/x.csv']",
     "externaldata behind a comment": "externaldata // c\n (a:string) [h@'https://example.com/x.csv']",
     "externaldata in a let": "let e = externaldata(a:string)['https://example.com/x.csv']; e",
+    "externaldata behind a dot": "print a = 1 | where a in (1 ..externaldata(a:string)['https://example.com/x.csv'])",
     "external table": "external_table('archive')",
     "external table by a quoted name": "['external_table']('archive')",
     # Plugins.

@@ -14,15 +14,33 @@ class Accepted(TypedDict):
 
 _MESSAGE: Final[dict[str, Any]] = {
     "type": "object",
-    "description": "One message; what is not lifted out is its payload.",
+    "description": "One message. The members `timestamp`, `messageId` and `deviceId`, or those that the pointers of "
+    "the connection name instead, are lifted out; the rest is the payload.",
     "properties": {
-        "timestamp": {"type": "string", "format": "date-time", "description": "When the source measured."},
-        "messageId": {"type": "string", "minLength": 1, "description": "Removes copies within 24 hours."},
-        "deviceId": {"type": "string", "minLength": 1},
+        "timestamp": {
+            "type": "string",
+            "format": "date-time",
+            "description": "Time of the measurement; a number with the format `epochSeconds` or `epochMilliseconds` of "
+            "the connection. Default: the time of receipt.",
+        },
+        "messageId": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 256,
+            "description": "Removes copies within 24 hours. Default: a new id.",
+        },
+        "deviceId": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 256,
+            "description": "Default: the lookup of the connection.",
+        },
     },
 }
 _TAKES: Final[dict[str, Any]] = {
-    "oneOf": [_MESSAGE, {"type": "array", "items": _MESSAGE, "minItems": 1, "maxItems": 500}]
+    "description": "One message or an array of them. An object whose only member is an array of objects is rejected, "
+    "unless a pointer of the connection leads into it.",
+    "oneOf": [_MESSAGE, {"type": "array", "items": _MESSAGE, "minItems": 1, "maxItems": 500}],
 }
 _EXAMPLE = {"timestamp": "2026-01-05T08:00:00Z", "deviceId": "rig-1", "messageId": "m-1", "Pressure": 4.2}
 

@@ -57,6 +57,7 @@ __all__ = [
     "Text",
     "Tier",
     "TierLimits",
+    "TimestampFormat",
     "UniformVariable",
     "Variable",
     "VariableBase",
@@ -140,6 +141,14 @@ class ConnectionType(StrEnum):
     SIMULATOR = "SIMULATOR"
 
 
+class TimestampFormat(StrEnum):
+    """How a connection's messages write the time at its ``timestampPointer``."""
+
+    RFC3339 = "rfc3339"
+    EPOCH_SECONDS = "epochSeconds"
+    EPOCH_MILLISECONDS = "epochMilliseconds"
+
+
 class Source(Model):
     """How events become this connection's."""
 
@@ -147,6 +156,7 @@ class Source(Model):
     timestamp_pointer: JsonPointer = Field("/timestamp", alias="timestampPointer")
     device_id_pointer: JsonPointer = Field("/deviceId", alias="deviceIdPointer")
     message_id_pointer: JsonPointer = Field("/messageId", alias="messageIdPointer")
+    timestamp_format: TimestampFormat = Field(TimestampFormat.RFC3339, alias="timestampFormat")
     event_hub: Clean | None = Field(None, alias="eventHub")
     consumer_group: Clean = Field("$Default", alias="consumerGroup")
 

@@ -9,14 +9,18 @@ from uuid import uuid4
 from shared.catalog.models import Connection
 from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.telemetry.json_text import serialise
+from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, layout_of, read_id
 from shared.telemetry.models import TELEMETRY_HUB, HubMessage
+from shared.telemetry.pointers import Pointer, pointer_text, remove, resolve
 from shared.telemetry.ports import CurrentCatalog, EventSender
-from shared.telemetry.properties import DEVICE_ID, HTTP, MESSAGE_ID, TIMESTAMP, of_message
-from shared.timestamps import now, parse_rfc3339
+from shared.telemetry.properties import HTTP, of_message
+from shared.telemetry.timestamp_formats import parse_timestamp
+from shared.timestamps import now
 
 MAX_MESSAGES = 500
 MAX_MESSAGE_BYTES = 256 * 1024
-MAX_ID_CHARACTERS = 256
+_LONGEST_NAME = 64
+_MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +54,10 @@ class TelemetryService:
             WorkspaceError: as ``read``; NOT_FOUND ``CONNECTION_NOT_FOUND``; CONFLICT ``CONNECTION_DISABLED``; whatever
                 the sender raises, after which sending the same message ids again is safe.
         """
-        messages = read(body)
         catalog = await self._catalog()
         stored = catalog.connections.get(lookup)
+        # A body that breaks a rule is refused before an unknown connection is, with the default pointers then.
+        messages = read(body, DEFAULT_LAYOUT if stored is None else layout_of(stored.value.source))
         if stored is None:
             raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", "The workspace has no such connection.")
         await self._sender.send(TELEMETRY_HUB, hub_messages(stored.value, messages, now()))
@@ -61,11 +66,15 @@ class TelemetryService:
 
 def accept(connection: Connection, body: object, received_at: datetime) -> list[HubMessage]:
     """Return the hub messages of a request's JSON value; ``read`` and ``hub_messages`` in one."""
-    return hub_messages(connection, read(body), received_at)
+    return hub_messages(connection, read(body, layout_of(connection.source)), received_at)
 
 
-def read(body: object) -> list[Message]:
+def read(body: object, layout: MessageLayout) -> list[Message]:
     """Check one message or an array of 1 to 500.
+
+    Args:
+        body: the request's JSON value; lifted members are removed from it.
+        layout: where the connection's messages hold what is lifted.
 
     Raises:
         WorkspaceError: TOO_LARGE ``MESSAGE_TOO_LARGE`` for a message over 256 KiB; INVALID with every failing field,
@@ -74,9 +83,10 @@ def read(body: object) -> list[Message]:
     messages = body if isinstance(body, list) else [body]
     if not 1 <= len(messages) <= MAX_MESSAGES:
         raise invalid("body", f"one message or an array of 1 to {MAX_MESSAGES} is expected, not {len(messages)}")
+    _refuse_wrapped_batch(body, layout)
     errors: list[FieldError] = []
     places = [f"[{index}]" for index in range(len(messages))] if isinstance(body, list) else [""]
-    taken = [_message(message, place, errors) for message, place in zip(messages, places, strict=True)]
+    taken = [_message(message, layout, place, errors) for message, place in zip(messages, places, strict=True)]
     if errors:
         raise invalid_fields(errors)
     return [message for message in taken if message is not None]
@@ -111,49 +121,73 @@ def hub_messages(connection: Connection, messages: Sequence[Message], received_a
     ]
 
 
-def _message(message: Any, place: str, errors: list[FieldError]) -> Message | None:
+def _refuse_wrapped_batch(body: object, layout: MessageLayout) -> None:
+    """Reject an object around an array of messages, such as ``{"metrics": [...]}``.
+
+    It is a valid message, but one that is stored under the time of receipt, with the times within it as payload.
+    """
+    if not isinstance(body, dict) or len(body) != 1:
+        return
+    [(name, value)] = body.items()
+    if not isinstance(value, list) or not value or not all(isinstance(each, dict) for each in value):
+        return
+    if all(pointer[:1] != (name,) for pointer in (layout.timestamp, layout.message_id, layout.device_id)):
+        raise invalid(
+            name[:_LONGEST_NAME] or "body",
+            f"holds an array of {len(value)} objects; for one message each, send the array itself: [{{...}}, ...]; "
+            "for a single message with the array in it, send the object within an array: [{...}]",
+        )
+
+
+def _message(message: Any, layout: MessageLayout, place: str, errors: list[FieldError]) -> Message | None:
     if not isinstance(message, dict):
         errors.append(FieldError(place or "body", "a message is a JSON object"))
         return None
     before = len(errors)
-    prefix = f"{place}." if place else ""
-    timestamp = _timestamp(message, prefix, errors)
-    message_id = _id(message, MESSAGE_ID, prefix, errors)
-    device_id = _id(message, DEVICE_ID, prefix, errors)
-    payload = _payload(message, place, errors)
+    timestamp = _timestamp(message, layout, place, errors)
+    message_id = _id(message, layout.message_id, place, errors)
+    device_id = _id(message, layout.device_id, place, errors)
+    payload = _payload(message, layout, place, errors)
     return Message(timestamp, message_id, device_id, payload) if len(errors) == before else None
 
 
-def _payload(message: dict[str, Any], place: str, errors: list[FieldError]) -> bytes:
-    lifted = (TIMESTAMP, MESSAGE_ID, DEVICE_ID)
+def _payload(message: dict[str, Any], layout: MessageLayout, place: str, errors: list[FieldError]) -> bytes:
     try:
         if len(serialise(message)) > MAX_MESSAGE_BYTES:
             raise _too_large(place)
-        return serialise({name: value for name, value in message.items() if name not in lifted})
+        for pointer in (layout.timestamp, layout.message_id, layout.device_id):
+            remove(message, pointer)
+        return serialise(message)
     except ValueError as error:
         errors.append(FieldError(place or "body", str(error)))
         return b""
 
 
-def _timestamp(message: dict[str, Any], prefix: str, errors: list[FieldError]) -> datetime | None:
-    if TIMESTAMP not in message:
+def _timestamp(message: dict[str, Any], layout: MessageLayout, place: str, errors: list[FieldError]) -> datetime | None:
+    value = resolve(message, layout.timestamp, _MISSING) if layout.timestamp else _MISSING
+    if value is _MISSING:
         return None
-    value = message[TIMESTAMP]
     try:
-        return parse_rfc3339(value if isinstance(value, str) else "")
+        return parse_timestamp(value, layout.timestamp_format)
     except ValueError as error:
-        errors.append(FieldError(prefix + TIMESTAMP, str(error)))
+        errors.append(_field_error(place, layout.timestamp, error))
         return None
 
 
-def _id(message: dict[str, Any], name: str, prefix: str, errors: list[FieldError]) -> str | None:
-    if name not in message:
+def _id(message: dict[str, Any], pointer: Pointer, place: str, errors: list[FieldError]) -> str | None:
+    value = resolve(message, pointer, _MISSING) if pointer else _MISSING
+    if value is _MISSING:
         return None
-    value = message[name]
-    if isinstance(value, str) and 1 <= len(value) <= MAX_ID_CHARACTERS:
-        return value
-    errors.append(FieldError(prefix + name, f"a string of 1 to {MAX_ID_CHARACTERS} characters is expected"))
-    return None
+    try:
+        return read_id(value)
+    except ValueError as error:
+        errors.append(_field_error(place, pointer, error))
+        return None
+
+
+def _field_error(place: str, pointer: Pointer, error: ValueError) -> FieldError:
+    field = ".".join(filter(None, (place, *pointer)))
+    return FieldError(field, f"{error} (pointer {pointer_text(pointer)})")
 
 
 def _too_large(place: str) -> WorkspaceError:

@@ -3,11 +3,12 @@
 from datetime import datetime
 from typing import Any
 
-from shared.telemetry.acceptance import MAX_ID_CHARACTERS
+from shared.telemetry.layout import MessageLayout, read_id
 from shared.telemetry.models import TELEMETRY_HUB, HubEvent, Impulse
 from shared.telemetry.pointers import Pointer, remove, resolve
 from shared.telemetry.properties import DEVICE_ID, MESSAGE_ID, TIMESTAMP, headers
 from shared.telemetry.routing import Route
+from shared.telemetry.timestamp_formats import parse_timestamp
 from shared.timestamps import parse_rfc3339
 
 
@@ -26,16 +27,17 @@ def impulse_of(source: str, event: HubEvent, route: Route, message: dict[str, An
     Raises:
         ValueError: what stands where the timestamp, message id or device id is expected is none.
     """
+    layout = route.layout
     lifted: list[Pointer] = []
-    timestamp = _lift(event, TIMESTAMP, message, route.timestamp, lifted)
-    message_id = _lift(event, MESSAGE_ID, message, route.message_id, lifted)
-    device_id = _lift(event, DEVICE_ID, message, route.device_id, lifted)
+    timestamp = _timestamp(event, message, layout, lifted)
+    message_id = _id(event, MESSAGE_ID, message, layout.message_id, lifted)
+    device_id = _id(event, DEVICE_ID, message, layout.device_id, lifted)
     impulse = Impulse(
-        message_id=event_id(source, event) if message_id is None else _id(MESSAGE_ID, message_id),
-        timestamp=event.enqueued_at if timestamp is None else _timestamp(timestamp),
+        message_id=event_id(source, event) if message_id is None else message_id,
+        timestamp=event.enqueued_at if timestamp is None else timestamp,
         connection=route.connection,
         surfaces=route.surfaces,
-        device_id=(event.device_id or route.connection) if device_id is None else _id(DEVICE_ID, device_id),
+        device_id=(event.device_id or route.connection) if device_id is None else device_id,
         headers=headers(event.properties),
         payload=message,
     )
@@ -50,24 +52,30 @@ def event_id(source: str, event: HubEvent) -> str:
     return place if source == TELEMETRY_HUB else f"{source.partition('/')[0]}-{place}"
 
 
-def _lift(event: HubEvent, name: str, message: dict[str, Any], pointer: Pointer, lifted: list[Pointer]) -> Any:
-    stated = event.properties.get(name)
-    if stated:
-        return stated
+def _timestamp(
+    event: HubEvent, message: dict[str, Any], layout: MessageLayout, lifted: list[Pointer]
+) -> datetime | None:
+    try:
+        # The format is that of messages; properties are written as this service writes them.
+        stated = event.properties.get(TIMESTAMP)
+        if stated:
+            return parse_rfc3339(stated)
+        value = _lift(message, layout.timestamp, lifted)
+        return None if value is None else parse_timestamp(value, layout.timestamp_format)
+    except ValueError as error:
+        raise ValueError(f"{TIMESTAMP}: {error}") from None
+
+
+def _id(event: HubEvent, name: str, message: dict[str, Any], pointer: Pointer, lifted: list[Pointer]) -> str | None:
+    value = event.properties.get(name) or _lift(message, pointer, lifted)
+    try:
+        return None if value is None else read_id(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _lift(message: dict[str, Any], pointer: Pointer, lifted: list[Pointer]) -> Any:
     value = resolve(message, pointer) if pointer else None
     if value is not None:
         lifted.append(pointer)
     return value
-
-
-def _id(name: str, value: Any) -> str:
-    if isinstance(value, str) and 1 <= len(value) <= MAX_ID_CHARACTERS:
-        return value
-    raise ValueError(f"{name}: a string of 1 to {MAX_ID_CHARACTERS} characters is expected")
-
-
-def _timestamp(value: Any) -> datetime:
-    try:
-        return parse_rfc3339(value if isinstance(value, str) else "")
-    except ValueError as error:
-        raise ValueError(f"{TIMESTAMP}: {error}") from None

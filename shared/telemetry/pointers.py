@@ -25,16 +25,24 @@ def compile_pointer(text: str) -> Pointer:
     return tuple(token.replace("~1", "/").replace("~0", "~") for token in text[1:].split("/"))
 
 
-def resolve(document: Any, pointer: Pointer) -> Any:
-    """Return what a pointer names, None when there is no such thing (a JSON null looks the same)."""
+def pointer_text(pointer: Pointer) -> str:
+    """Return the text that ``compile_pointer`` turns into a pointer."""
+    return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in pointer)
+
+
+def resolve(document: Any, pointer: Pointer, missing: Any = None) -> Any:
+    """Return the value that a pointer names, else ``missing``; with None a JSON null looks the same."""
+    # Most pointers name a member of the document itself, and this is called for every message.
+    if len(pointer) == 1 and isinstance(document, dict):
+        return document.get(pointer[0], missing)
     value = document
     for token in pointer:
         if isinstance(value, dict):
-            value = value.get(token)
+            value = value.get(token, missing)
         elif isinstance(value, list):
-            value = _element(value, token)
+            value = _element(value, token, missing)
         else:
-            return None
+            return missing
     return value
 
 
@@ -45,13 +53,13 @@ def remove(document: Any, pointer: Pointer) -> None:
     """
     if not pointer:
         return
-    parent = resolve(document, pointer[:-1])
+    parent = document if len(pointer) == 1 else resolve(document, pointer[:-1])
     if isinstance(parent, dict):
         parent.pop(pointer[-1], None)
 
 
-def _element(array: list[Any], token: str) -> Any:
+def _element(array: list[Any], token: str, missing: Any) -> Any:
     if _INDEX.fullmatch(token) is None:
-        return None
+        return missing
     index = int(token)
-    return array[index] if index < len(array) else None
+    return array[index] if index < len(array) else missing

@@ -8,8 +8,9 @@ from typing import Any
 
 from shared.catalog.models import Connection
 from shared.catalog.snapshot import Catalog
+from shared.telemetry.layout import MessageLayout, layout_of
 from shared.telemetry.models import HubEvent
-from shared.telemetry.pointers import Pointer, compile_pointer, resolve
+from shared.telemetry.pointers import Pointer, resolve
 from shared.telemetry.properties import CONNECTION_LOOKUP, DEVICE_ID, accepted
 
 MAX_REMEMBERED = 10_000
@@ -24,17 +25,13 @@ class Route:
         connection: its lookup.
         surfaces: the surfaces that own it, sorted.
         enabled: whether it claims events.
-        timestamp: where its messages say when they were measured.
-        device_id: where they name their device.
-        message_id: where they carry their id.
+        layout: where its messages hold what is lifted out of them.
     """
 
     connection: str
     surfaces: tuple[str, ...]
     enabled: bool
-    timestamp: Pointer
-    device_id: Pointer
-    message_id: Pointer
+    layout: MessageLayout
 
 
 class Router:
@@ -89,9 +86,10 @@ class _Claims:
     """Device globs of several connections, tried in order; answers are remembered per device."""
 
     def __init__(self, connections: Sequence[tuple[Connection, Route]]) -> None:
-        self._pointers = list(dict.fromkeys(route.device_id for _, route in connections))
+        self._pointers = list(dict.fromkeys(route.layout.device_id for _, route in connections))
         self._claims = [
-            (self._pointers.index(route.device_id), _pattern(each.source.devices), route) for each, route in connections
+            (self._pointers.index(route.layout.device_id), _pattern(each.source.devices), route)
+            for each, route in connections
         ]
         self._remembered: dict[tuple[str, ...], Route | None] = {}
 
@@ -128,12 +126,9 @@ def _own_hub(connection: Connection) -> str:
 
 
 def _route(connection: Connection, surfaces: tuple[str, ...]) -> Route:
-    source = connection.source
     return Route(
         connection=connection.lookup,
         surfaces=surfaces,
         enabled=connection.enabled,
-        timestamp=compile_pointer(source.timestamp_pointer),
-        device_id=compile_pointer(source.device_id_pointer),
-        message_id=compile_pointer(source.message_id_pointer),
+        layout=layout_of(connection.source),
     )

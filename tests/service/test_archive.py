@@ -14,7 +14,7 @@ def archived(data_dir: Path, connection: str) -> list[str]:
 
 
 def send(service: Service, names: Sequence[str]) -> None:
-    batch = [{"messageId": name, "timestamp": "2026-02-01T00:00:00Z"} for name in names]
+    batch = [{"messageId": name, "ts": "2026-02-01T00:00:00Z"} for name in names]
     reply = service.caller("editor@t").post("/oi-api/telemetry/pump-rig", json=batch)
     assert (reply.status_code, reply.json()) == (202, {"accepted": len(names)})
 

@@ -46,7 +46,7 @@ def fill(service: Service, connection: str, timestamp: str, rows: int = ROWS) ->
     editor = service.caller("editor@t")
     messages = [
         {
-            "timestamp": f"2026-03-01T{number % 24:02d}:{number // 24 % 60:02d}:00Z",
+            timestamp: f"2026-03-01T{number % 24:02d}:{number // 24 % 60:02d}:00Z",
             "messageId": f"m{number}",
             **message(number),
         }

@@ -35,7 +35,7 @@ async def test_an_impulse_is_one_json_message(service: Service) -> None:
     identifier = fresh()
     payload = {"Pressure": 4.25, "big": 9007199254740993, "nested": {"a": [1, None, "ü"]}}
     async with listening(stream_url(service), token(service, "viewer@t")) as client:
-        told = {"messageId": identifier, "timestamp": "2026-02-01T01:00:00+01:00", "deviceId": "rig-1"}
+        told = {"messageId": identifier, "ts": "2026-02-01T01:00:00+01:00", "deviceId": "rig-1"}
         post(service, "pump-rig", {**told, **payload})
         [impulse] = await impulses(client, 1)
     headers = impulse.pop("Headers")
@@ -396,7 +396,7 @@ async def test_no_gap_and_no_repeat_at_the_seam(service: Service) -> None:
             for first in range(0, total, batch):
                 # Two clocks: every other message seems older than the one before.
                 messages = [
-                    {"messageId": f"{mark}-{number}", "timestamp": f"2033-01-01T{number % 2:02d}:00:00Z"}
+                    {"messageId": f"{mark}-{number}", "ts": f"2033-01-01T{number % 2:02d}:00:00Z"}
                     for number in range(first, first + batch)
                 ]
                 reply = await http.post("/oi-api/telemetry/pump-rig", json=messages)

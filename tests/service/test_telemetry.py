@@ -11,7 +11,7 @@ def test_a_message_arrives_unchanged(service: Service) -> None:
     """Lifted members become columns and the rest of the object is the payload, number for number."""
     editor = service.caller("editor@t")
     payload = {"a": {"b": [1, 2.5, None, True, "ü\u20ac"]}, "big": 9007199254740993, "small": 1e-300, "": "empty name"}
-    message = {"timestamp": "2026-02-01T01:00:00+01:00", "messageId": "whole", "deviceId": "rig-7", **payload}
+    message = {"ts": "2026-02-01T01:00:00+01:00", "messageId": "whole", "deviceId": "rig-7", **payload}
     reply = editor.post("/oi-api/telemetry/pump-rig", json=message)
     assert (reply.status_code, reply.json()) == (202, {"accepted": 1})
     kql = "Telemetry | where MessageId == 'whole'"
@@ -24,6 +24,19 @@ def test_a_message_arrives_unchanged(service: Service) -> None:
         "MessageId": "whole",
         "Payload": payload,
     }
+
+
+def test_a_member_that_no_pointer_names_is_payload(service: Service) -> None:
+    """The connection's pointers hold over HTTP, and the default names mean nothing where it has others."""
+    editor = service.caller("editor@t")
+    message = {"ts": "2026-02-02T00:00:00Z", "timestamp": "yesterday", "messageId": "pointers"}
+    assert editor.post("/oi-api/telemetry/pump-rig", json=message).status_code == 202
+    [row] = eventually(lambda: rows(editor, "Telemetry | where MessageId == 'pointers'"), bool)
+    assert row["Timestamp"] == "2026-02-02T00:00:00.000000Z"
+    assert row["Payload"] == {"timestamp": "yesterday"}
+    reply = editor.post("/oi-api/telemetry/pump-rig", json=[{}, {"ts": 5}])
+    assert failing_fields(reply, 400, "INVALID_REQUEST") == ["[1].ts"]
+    assert "/ts" in reply.json()["detail"]
 
 
 def test_what_is_left_out_is_filled_in(service: Service) -> None:
@@ -60,6 +73,7 @@ def test_the_same_message_twice_is_one_row(service: Service) -> None:
         (json.dumps([{}] * 501).encode(), 400, "INVALID_REQUEST", None),
         (b'{"timestamp":"yesterday"}', 400, "INVALID_REQUEST", ["timestamp"]),
         (b'{"timestamp":"2026-01-01T00:00:00"}', 400, "INVALID_REQUEST", ["timestamp"]),
+        (b'{"metrics":[{"name":"cpu"}]}', 400, "INVALID_REQUEST", ["metrics"]),
         (b'[{},{"messageId":5,"deviceId":[]}]', 400, "INVALID_REQUEST", ["[1].messageId", "[1].deviceId"]),
         (b'{"x":"' + b"y" * 300_000 + b'"}', 413, "MESSAGE_TOO_LARGE", None),
         (b'{"x":"' + b"y" * 2 * 1024 * 1024 + b'"}', 413, "BODY_TOO_LARGE", None),

@@ -149,6 +149,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
             "28:17: dataStores[1].databases[0].lookup: is a",
         ),
         ('devices: ["rig-*"]', "timestampPointer: ts", "connections[0].source.timestampPointer: should match pattern"),
+        ('devices: ["rig-*"]', "timestampFormat: unix", "connections[0].source.timestampFormat: should be 'rfc3339', "),
         (
             'devices: ["rig-*"]',
             "timestampPointer: /a~2",

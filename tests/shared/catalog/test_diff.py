@@ -182,6 +182,28 @@ def test_a_default_that_the_store_does_not_know_yet_is_no_change() -> None:
     assert plan(DOCUMENT, replace(held, items=items)).empty
 
 
+def test_timestamp_format_of_stored_connections() -> None:
+    """A connection stored before the field existed has the default format; another one is a change."""
+    document = load(PLANT.replace('["rig-*"]', '["rig-*"], timestampFormat: epochSeconds'), "w")
+    assert document != DOCUMENT
+    held = stored(DOCUMENT)
+    items = tuple(
+        replace(item, definition={**item.definition, "source": _without(item.definition["source"], "timestampFormat")})
+        if item.kind == "connection"
+        else item
+        for item in held.items
+    )
+    assert plan(DOCUMENT, replace(held, items=items)).empty
+    [change] = plan(document, replace(held, items=items)).changes
+    assert change.after is not None
+    assert change.after["source"]["timestampFormat"] == "epochSeconds"
+
+
+def _without(members: dict[str, Any], name: str) -> dict[str, Any]:
+    assert name in members
+    return {key: value for key, value in members.items() if key != name}
+
+
 def test_another_workspaces_document_is_refused() -> None:
     """The workspace's id is fixed once applied: its chains begin from it."""
     other = load(PLANT.replace("id: plant-a,", "id: plant-b,"), "w.yaml")

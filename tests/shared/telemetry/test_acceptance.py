@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.catalog.models import Connection
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.acceptance import TelemetryService, accept
 from shared.telemetry.json_text import parse
@@ -17,14 +18,23 @@ from tests.shared.telemetry.json_values import JSON
 RECEIVED = datetime(2026, 1, 5, 8, tzinfo=UTC)
 RIG = connection("pump-rig")
 OFF = connection("off", enabled=False)
+GATEWAY = connection(
+    "gateway",
+    source={
+        "timestampPointer": "/ts",
+        "deviceIdPointer": "/meta/device",
+        "messageIdPointer": "/a~1b",
+        "timestampFormat": "epochMilliseconds",
+    },
+)
 
 
 CURRENT = current(catalog(RIG, OFF))
 
 
-def _fields(body: object) -> list[str]:
+def _fields(body: object, source: Connection = RIG) -> list[str]:
     with pytest.raises(WorkspaceError) as caught:
-        accept(RIG, body, RECEIVED)
+        accept(source, body, RECEIVED)
     assert caught.value.kind is Kind.INVALID
     errors = caught.value.members["errors"]
     assert isinstance(errors, list)
@@ -113,6 +123,79 @@ def test_refused_bodies(body: object, fields: list[str]) -> None:
     assert _fields(body) == fields
 
 
+def test_pointers_of_the_connection() -> None:
+    """Members that the connection's pointers name are lifted; the default names are payload then."""
+    body = {
+        "ts": 1767600000250,
+        "meta": {"device": "d", "line": 3},
+        "a/b": "m",
+        "timestamp": "yesterday",
+        "deviceId": 5,
+        "messageId": None,
+    }
+    (message,) = accept(GATEWAY, body, RECEIVED)
+    assert message.properties == {
+        "connectionLookup": "gateway",
+        "timestamp": "2026-01-05T08:00:00.250000Z",
+        "messageId": "m",
+        "deviceId": "d",
+        "acceptedBy": "http",
+    }
+    assert parse(message.body) == {"meta": {"line": 3}, "timestamp": "yesterday", "deviceId": 5, "messageId": None}
+
+
+def test_pointers_that_name_nothing() -> None:
+    """Without the member that a pointer names, and with an empty pointer, the defaults hold."""
+    empty = connection("empty", source=dict.fromkeys(["timestampPointer", "deviceIdPointer", "messageIdPointer"], ""))
+    body = {"timestamp": "2020-01-01T00:00:00Z", "deviceId": "d", "messageId": "m", "meta": [1]}
+    for source in (empty, GATEWAY):
+        (message,) = accept(source, dict(body), RECEIVED)
+        assert message.properties["timestamp"] == "2026-01-05T08:00:00.000000Z"
+        assert message.properties["deviceId"] == source.lookup
+        assert message.properties["messageId"] != "m"
+        assert parse(message.body) == body
+
+
+def test_failing_pointers_are_named() -> None:
+    """An ill-typed member is named by its index and its place, and the message holds the pointer."""
+    body = [{}, {"ts": "2026-01-05T08:00:00Z", "meta": {"device": None}, "a/b": ""}]
+    assert _fields(body, GATEWAY) == ["[1].ts", "[1].a/b", "[1].meta.device"]
+    with pytest.raises(WorkspaceError, match=r"^ts: a number .* \(pointer /ts\); a/b: .* \(pointer /a~1b\)$"):
+        accept(GATEWAY, {"ts": True, "a/b": 5}, RECEIVED)
+
+
+@pytest.mark.parametrize("name", ["metrics", "", "x" * 100])
+def test_a_batch_within_an_object_is_rejected(name: str) -> None:
+    """An object whose only member is an array of objects is no message; the error shows the expected form."""
+    with pytest.raises(WorkspaceError, match="send the array itself") as caught:
+        accept(RIG, {name: [{"a": 1}, {"a": 2}]}, RECEIVED)
+    assert caught.value.members["errors"][0]["field"] == (name[:64] or "body")  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"metrics": [{"a": 1}], "host": "x"},
+        {"metrics": []},
+        {"metrics": [{"a": 1}, 2]},
+        {"metrics": {"a": 1}},
+        [{"metrics": [{"a": 1}, {"a": 2}]}],
+    ],
+)
+def test_objects_that_hold_more_than_a_batch_are_messages(body: object) -> None:
+    """Other members, other elements, and an array around the object make it a message."""
+    (message,) = accept(RIG, body, RECEIVED)
+    assert parse(message.body) == (body[0] if isinstance(body, list) else body)
+
+
+def test_pointer_into_a_batch() -> None:
+    """A pointer of the connection into the array makes the object a message."""
+    source = connection("readings", source={"deviceIdPointer": "/readings/0/id"})
+    (message,) = accept(source, {"readings": [{"id": "d"}, {"id": "e"}]}, RECEIVED)
+    assert message.properties["deviceId"] == "d"
+    assert parse(message.body) == {"readings": [{}, {"id": "e"}]}
+
+
 def test_largest_array() -> None:
     """500 messages are taken, in order."""
     messages = accept(RIG, [{"n": number} for number in range(500)], RECEIVED)
@@ -152,6 +235,7 @@ async def test_service_sends_to_the_hub() -> None:
     [
         ("nothing", {}, "CONNECTION_NOT_FOUND"),
         ("nothing", [], "INVALID_REQUEST"),
+        ("nothing", {"timestamp": 5}, "INVALID_REQUEST"),
         ("off", [], "INVALID_REQUEST"),
         ("off", {}, "CONNECTION_DISABLED"),
     ],

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from shared.errors import WorkspaceError
 from shared.telemetry import ingest as module
+from shared.telemetry.acceptance import accept
 from shared.telemetry.impulses import decode
 from shared.telemetry.ingest import Ingest
 from shared.telemetry.json_text import serialise
@@ -22,6 +23,7 @@ from tests.shared.telemetry.json_values import JSON
 CATALOG = catalog(
     connection("rig", source={"devices": ["rig-*"], "timestampPointer": "/ts", "messageIdPointer": "/meta/id"}),
     connection("press", source={"eventHub": "press"}),
+    connection("epoch", source={"devices": ["epoch-*"], "timestampFormat": "epochSeconds"}),
     connection("off", enabled=False),
     surfaces={"cooling": ["rig"]},
 )
@@ -74,6 +76,36 @@ async def test_properties_win() -> None:
     )
     assert (impulse.timestamp.year, impulse.message_id, impulse.device_id) == (2020, "p", "d")
     assert impulse.payload == orjson.loads(body)
+
+
+async def test_timestamp_format() -> None:
+    """The connection's format holds for what the pointer finds; the property is RFC 3339 always."""
+    plant = Plant()
+    (impulse,) = await plant.take(event(b'{"timestamp":1767600000.123456,"a":1}', device="epoch-1"))
+    assert (impulse.timestamp, impulse.payload) == (datetime(2026, 1, 5, 8, 0, 0, 123456, UTC), {"a": 1})
+    (impulse,) = await plant.take(event(b"{}", device="epoch-1", timestamp="2020-01-01T00:00:00Z"))
+    assert impulse.timestamp == datetime(2020, 1, 1, tzinfo=UTC)
+    for body in (b'{"timestamp":"2026-01-05T07:00:00Z"}', b'{"timestamp":true}', b'{"timestamp":1767600000123}'):
+        (impulse,) = await plant.take(event(body, device="epoch-1"))
+        assert impulse.connection == "_unrouted"
+        assert impulse.headers["x-unrouted-reason"].startswith("timestamp: ")
+
+
+@given(
+    st.fixed_dictionaries({}, optional={"ts": st.just("2026-01-05T07:00:00Z"), "deviceId": st.just("d")}),
+    st.sampled_from([None, {}, {"id": "m"}, {"id": "m", "line": 1}]),
+)
+async def test_http_and_hub_lift_the_same(message: dict[str, Any], meta: dict[str, Any] | None) -> None:
+    """A message over HTTP and the same as a hub event give the same time, ids where given, and payload."""
+    message = message if meta is None else message | {"meta": meta}
+    source = CATALOG.connections["rig"].value
+    body = serialise(message)
+    (sent,) = accept(source, orjson.loads(body), event(b"").enqueued_at)
+    (over_http,) = await Plant().take(event(sent.body, **sent.properties))
+    (as_event,) = await Plant().take(event(body, connectionLookup="rig"))
+    assert over_http._replace(message_id=as_event.message_id) == as_event
+    if meta and "id" in meta:
+        assert over_http.message_id == as_event.message_id
 
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")), JSON))

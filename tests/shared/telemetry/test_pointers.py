@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.telemetry.pointers import compile_pointer, remove, resolve
+from shared.telemetry.pointers import compile_pointer, pointer_text, remove, resolve
 
 # The example document of RFC 6901 section 5.
 DOCUMENT = {
@@ -48,7 +48,9 @@ def test_examples_of_the_rfc(pointer: str, value: object) -> None:
 @pytest.mark.parametrize("pointer", ["/foo/2", "/foo/-", "/foo/00", "/foo/٣", "/foo/-1", "/nothing", "/foo/0/x", "//a"])
 def test_what_is_not_there(pointer: str) -> None:
     """A pointer to nothing gives None: beyond an array, into a scalar, or with an index that is none."""
+    missing = object()
     assert resolve(DOCUMENT, compile_pointer(pointer)) is None
+    assert resolve(DOCUMENT, compile_pointer(pointer), missing) is missing
 
 
 @pytest.mark.parametrize("pointer", ["foo", "/~", "/~2", "/a~"])
@@ -70,6 +72,7 @@ def test_any_member(names: list[str], value: int, others: dict[str, int]) -> Non
     for name in reversed(names[:-1]):
         document = {name: document}
     pointer = compile_pointer("".join(f"/{_escaped(name)}" for name in names))
+    assert compile_pointer(pointer_text(pointer)) == pointer
     assert resolve(document, pointer) == value
     remove(document, pointer)
     others.pop(names[-1], None)

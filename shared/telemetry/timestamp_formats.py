@@ -1,0 +1,56 @@
+"""Reads the time of a message in the format that its connection declares."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from typing import Final
+
+from shared.catalog.models import TimestampFormat
+from shared.timestamps import parse_rfc3339
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECONDS: Final = {TimestampFormat.EPOCH_SECONDS: 1_000_000, TimestampFormat.EPOCH_MILLISECONDS: 1_000}
+# The longest time within the years 1 to 9999 has 15 digits before the point.
+_DECIMAL: Final = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?", re.ASCII)
+
+
+def parse_timestamp(value: object, form: TimestampFormat) -> datetime:
+    """Return the instant that a JSON value names, in UTC; digits beyond microseconds are cut off.
+
+    Epoch times are JSON numbers or the same as text, such as ``1767600000.25`` and ``"1767600000.25"``.
+
+    Args:
+        value: a JSON value.
+        form: the format of the connection.
+
+    Raises:
+        ValueError: the value is not of the format, or lies outside the years 1 to 9999.
+    """
+    if form is TimestampFormat.RFC3339:
+        return parse_rfc3339(value if isinstance(value, str) else "")
+    per_unit = _MICROSECONDS[form]
+    # A boolean is an integer to Python.
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _instant(value * per_unit, form)
+    return _instant(_exact_microseconds(value, per_unit, form), form)
+
+
+def _exact_microseconds(value: object, per_unit: int, form: TimestampFormat) -> int:
+    if isinstance(value, float):
+        # The shortest text of a double is the decimal that was written, down to microseconds, until the year 2242.
+        return _floor(Fraction(repr(value)) * per_unit)
+    if isinstance(value, str) and _DECIMAL.fullmatch(value):
+        return _floor(Fraction(value) * per_unit)
+    raise ValueError(f"a number is expected, as the format {form.value} counts from 1970-01-01T00:00:00Z")
+
+
+def _floor(number: Fraction) -> int:
+    return number.numerator // number.denominator
+
+
+def _instant(microseconds: int, form: TimestampFormat) -> datetime:
+    try:
+        return _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        hint = "; is the format epochMilliseconds?" if form is TimestampFormat.EPOCH_SECONDS else ""
+        raise ValueError(f"the number lies outside the years 1 to 9999{hint}") from None

@@ -1,0 +1,99 @@
+"""Times of messages in the formats that connections declare."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.catalog.models import TimestampFormat
+from shared.telemetry.json_text import parse
+from shared.telemetry.timestamp_formats import parse_timestamp
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SECONDS, MILLISECONDS = TimestampFormat.EPOCH_SECONDS, TimestampFormat.EPOCH_MILLISECONDS
+INSTANTS = st.datetimes(timezones=st.just(UTC))
+EXACT_AS_DOUBLE = st.integers(-8_000_000_000_000_000, 2**33 * 1_000_000).map(
+    lambda microseconds: EPOCH + timedelta(microseconds=microseconds)
+)
+
+
+def _written(instant: datetime, unit: timedelta) -> str:
+    microseconds = (instant - EPOCH) // timedelta(microseconds=1)
+    return f"{Decimal(microseconds) / (unit // timedelta(microseconds=1)):f}"
+
+
+@pytest.mark.parametrize(("form", "unit"), [(SECONDS, timedelta(seconds=1)), (MILLISECONDS, timedelta(milliseconds=1))])
+@given(instant=EXACT_AS_DOUBLE)
+def test_numbers_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
+    """A JSON number keeps every microsecond that is written, from 1700 to 2242."""
+    assert parse_timestamp(parse(_written(instant, unit).encode()), form) == instant
+
+
+@pytest.mark.parametrize(("form", "unit"), [(SECONDS, timedelta(seconds=1)), (MILLISECONDS, timedelta(milliseconds=1))])
+@given(instant=INSTANTS)
+def test_texts_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
+    """A number as text keeps every microsecond of the years 1 to 9999."""
+    assert parse_timestamp(_written(instant, unit), form) == instant
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "expected"),
+    [
+        (1767600000, SECONDS, "2026-01-05T08:00:00"),
+        (1767600000.123456, SECONDS, "2026-01-05T08:00:00.123456"),
+        ("1767600000.1234569", SECONDS, "2026-01-05T08:00:00.123456"),
+        (1767600000123, MILLISECONDS, "2026-01-05T08:00:00.123"),
+        (1767600000123.4, MILLISECONDS, "2026-01-05T08:00:00.123400"),
+        (-0.5, SECONDS, "1969-12-31T23:59:59.500000"),
+        (1e-07, SECONDS, "1970-01-01T00:00:00"),
+        ("2026-01-05T09:00:00+01:00", TimestampFormat.RFC3339, "2026-01-05T08:00:00"),
+    ],
+)
+def test_examples(value: object, form: TimestampFormat, expected: str) -> None:
+    """Digits beyond microseconds are cut off, and times before 1970 are negative."""
+    assert parse_timestamp(value, form) == datetime.fromisoformat(expected).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize("form", [SECONDS, MILLISECONDS])
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        False,
+        "",
+        " 1",
+        "1 ",
+        "+1",
+        "1e9",
+        "0x1",
+        "1_000",
+        "1.",
+        ".5",
+        "\u0661",
+        "NaN",
+        "2026-01-05T08:00:00Z",
+        [],
+        {},
+    ],
+)
+def test_other_values_are_rejected(form: TimestampFormat, value: object) -> None:
+    """An epoch format takes numbers and decimal texts, and no booleans."""
+    with pytest.raises(ValueError, match="a number is expected"):
+        parse_timestamp(value, form)
+
+
+@pytest.mark.parametrize("value", [1767600000, True, None])
+def test_rfc3339_takes_texts_only(value: object) -> None:
+    """The default format takes no numbers."""
+    with pytest.raises(ValueError, match="RFC 3339"):
+        parse_timestamp(value, TimestampFormat.RFC3339)
+
+
+@pytest.mark.parametrize("value", [253402300800, -62135596801, 10**4000, -(10**4000), 1.7e300, "9" * 20, 1767600000123])
+def test_range(value: object) -> None:
+    """A time outside the years 1 to 9999 is rejected, and the message suggests milliseconds."""
+    with pytest.raises(ValueError, match="years 1 to 9999; is the format epochMilliseconds"):
+        parse_timestamp(value, SECONDS)

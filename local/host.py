@@ -26,8 +26,9 @@ from local.http import HttpApp
 from local.hub_access import HubAccess
 from local.live_replay import HubProgress, ReplayFirst
 from local.live_stream import LiveFront, access_key
+from local.running_host import record_host
 from local.server import Application, Server, address, listen
-from local.sign_in import codes, link, note_address
+from local.sign_in import codes, link
 from local.sign_in_exchange import SignInExchange
 from local.sole_host import sole_host
 from local.stopping import Stopping
@@ -108,21 +109,19 @@ class Host:
             start = asyncio.create_task(self._start(listener, stack))
             try:
                 if await self._first_of(start):
-                    self._announce(address(self._options.host, listener), await self._sign_in_link(listener))
-                    await self._stopping.wait()
+                    origin = address(_reachable(self._options.host), listener)
+                    with record_host(self._options.data_dir, origin):
+                        self._announce(address(self._options.host, listener), await self._sign_in_link(origin))
+                        await self._stopping.wait()
             finally:
                 # Also after a failed start: what already runs must know that its end is meant.
                 self._stopping.set()
                 await self._drain()
         return not self._failed
 
-    async def _sign_in_link(self, listener: socket.socket) -> str:
+    async def _sign_in_link(self, origin: str) -> str:
         """Return a new link to the web console; empty for an app that has no console, or if no link is wanted."""
-        if not self._has_console:
-            return ""
-        origin = address(_reachable(self._options.host), listener)
-        await asyncio.to_thread(note_address, self._options.data_dir, origin)
-        if not self._options.with_sign_in_link:
+        if not self._has_console or not self._options.with_sign_in_link:
             return ""
         return link(origin, await codes(self._options.data_dir).make())
 

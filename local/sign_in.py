@@ -6,10 +6,10 @@ import os
 import sys
 from pathlib import Path
 
+from local.running_host import find_host
 from local.sign_in_codes import SignInCodes
 
 _FOLDER = "sign-in"
-_ADDRESS = "address"
 
 
 def codes(data_dir: Path) -> SignInCodes:
@@ -22,13 +22,8 @@ def link(address: str, code: str) -> str:
     return f"{address}/console/#sign-in={code}"
 
 
-def note_address(data_dir: Path, address: str) -> None:
-    """Keep where the host serves, for this command."""
-    (data_dir / _ADDRESS).write_text(address, encoding="utf-8")
-
-
 def main(arguments: list[str] | None = None) -> int:
-    """Print a link and return the exit code: 1 where no host has served from the data directory."""
+    """Print a link and return the exit code: 1 if no host runs over the data directory."""
     parser = argparse.ArgumentParser(
         prog="python -m local.sign_in",
         description="Prints a link that signs in to the web console of the local host, once, within 15 minutes.",
@@ -37,12 +32,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data-dir", type=Path, help="of the host (DATA_DIR; .data)")
     parsed = parser.parse_args(arguments)
     data_dir = Path(parsed.data_dir or os.environ.get("DATA_DIR") or ".data")
-    try:
-        address = (data_dir / _ADDRESS).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        print(f"no local host has served from {data_dir}; start it with: make run", file=sys.stderr)
+    # A code that is good for a session must not lead to a port that a dead host has left to another process.
+    host = find_host(data_dir)
+    if host is None:
+        print(f"no local host runs over {data_dir}; start it with: make run", file=sys.stderr)
         return 1
-    print(link(address, asyncio.run(codes(data_dir).make(parsed.member))))
+    print(link(host.address, asyncio.run(codes(data_dir).make(parsed.member))))
     return 0
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from local import sign_in, sign_in_codes
+from local.running_host import record_host
 from local.sign_in_codes import SignInCodes
 
 
@@ -70,15 +71,19 @@ async def test_code_is_kept_as_a_hash_for_its_owner(codes: SignInCodes, tmp_path
 
 
 def test_command_prints_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command prints a link to where the host served last, with a code that works."""
-    sign_in.note_address(tmp_path, "http://127.0.0.1:7099")
-    assert sign_in.main(["--data-dir", str(tmp_path), "--as", "viewer@t"]) == 0
+    """The command prints a link to the running host, with a code that works."""
+    with record_host(tmp_path, "http://127.0.0.1:7099"):
+        assert sign_in.main(["--data-dir", str(tmp_path), "--as", "viewer@t"]) == 0
     address, _, code = capsys.readouterr().out.strip().partition("#sign-in=")
     assert address == "http://127.0.0.1:7099/console/"
     assert asyncio.run(sign_in.codes(tmp_path).take(code)) == "viewer@t"
 
 
 def test_command_needs_a_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where no host has served, the command says so and ends with 1."""
-    assert sign_in.main(["--data-dir", str(tmp_path)]) == 1
-    assert "make run" in capsys.readouterr().err
+    """Without a running host the command makes no code, says so and ends with 1, also where a host has ended."""
+    for _ in range(2):
+        assert sign_in.main(["--data-dir", str(tmp_path)]) == 1
+        assert "make run" in capsys.readouterr().err
+        assert not (tmp_path / "sign-in").exists()
+        with record_host(tmp_path, "http://127.0.0.1:7099"):
+            pass

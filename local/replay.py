@@ -1,6 +1,7 @@
-"""Replays a CSV file as a connection's telemetry: ``python -m local.replay FILE.csv --connection LOOKUP``.
+"""Replays CSV files as a connection's telemetry: ``python -m local.replay FILE.csv ... --connection LOOKUP``.
 
-Message ids come from the file's name and the row's number, so that replaying a file twice changes nothing.
+All files are checked before the first row is sent. A message id is derived from connection, device, time and content of
+the row, so that a second replay of the same rows adds nothing and rows of different files never share an id.
 """
 
 import argparse
@@ -9,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -20,7 +21,11 @@ from rich.progress import Progress
 
 from local.replay_client import TelemetryClient
 from local.replay_error import ReplayError
-from local.replay_rows import CsvFile, Row, zone_named
+from local.replay_rows import TIMESTAMP, CsvFile, RepeatFilter, Row, Target, zone_named
+from local.replay_service import LocalService, NamedService, declared_connection
+from shared.catalog.models import Source, TimestampFormat
+from shared.telemetry.layout import layout_of
+from shared.telemetry.pointers import compile_pointer
 
 MAX_BATCH = 500
 MAX_BATCH_BYTES = 900_000
@@ -49,7 +54,7 @@ async def replay(rows: Iterable[Row], client: TelemetryClient, pace: Pace, progr
     """Send rows and return how many were accepted.
 
     Raises:
-        ReplayError: the file or the service does not allow to go on; what was sent before stays.
+        ReplayError: a file or the service rejects a row; what was sent before stays.
     """
     queue: asyncio.Queue[list[Row] | None] = asyncio.Queue(pace.concurrency)
     try:
@@ -66,11 +71,7 @@ async def replay(rows: Iterable[Row], client: TelemetryClient, pace: Pace, progr
 
 
 async def batches(rows: Iterable[Row], pace: Pace) -> AsyncIterator[list[Row]]:
-    """Yield the rows in batches, each when it is due.
-
-    Raises:
-        ReplayError: a speed is asked for, and a row has no time.
-    """
+    """Yield the rows in batches, each when it is due."""
     clock = _Clock(pace.speed)
     batch: list[Row] = []
     size = 0
@@ -119,8 +120,6 @@ class _Clock:
         """Return the seconds until a row is due, 0 or less when it is."""
         if not self._speed:
             return 0.0
-        if row.moment is None:
-            raise ReplayError("a speed needs the times of the rows; name their column with --time-column")
         if self._start is None:
             self._start = (time.monotonic(), row.moment)
         started, first = self._start
@@ -158,28 +157,35 @@ def api_key(key_file: Path, principal: str) -> str:
     return key
 
 
-def _key_file() -> Path:
-    return Path(os.environ.get("DATA_DIR") or ".data") / "keys.json"
-
-
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the command line's options; exits with 2 where they are wrong."""
     parser = argparse.ArgumentParser(prog="python -m local.replay", description=__doc__)
-    parser.add_argument("file", type=Path, help="CSV file, UTF-8, with a header")
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="CSV file, UTF-8, with a header")
     parser.add_argument("--connection", required=True, help="lookup of the connection that receives the rows")
-    parser.add_argument("--time-column", default="", help="column of the time (default: timestamp, where there is one)")
+    parser.add_argument("--time-column", default=TIMESTAMP, help="column of the time (default: timestamp)")
     parser.add_argument("--delimiter", default=",", type=_character, help="what separates cells (default: a comma)")
     parser.add_argument(
         "--speed", default=0.0, type=_speed, help="0: as fast as possible, 1: as measured, 60: 60 times"
     )
     parser.add_argument("--batch", default=MAX_BATCH, type=_up_to(MAX_BATCH), help="most rows in one request")
     parser.add_argument("--device", default="", help="device id of rows without a column deviceId")
-    parser.add_argument("--url", default="http://127.0.0.1:7071", help="base address of the service")
-    parser.add_argument("--key-file", default=_key_file(), type=Path, help="API keys by principal (DATA_DIR/keys.json)")
+    parser.add_argument("--data-dir", type=Path, help="of the local host that receives the rows (DATA_DIR; .data)")
+    parser.add_argument("--url", default="", help="base address of another service")
+    parser.add_argument("--key-file", type=Path, help="API keys by principal (keys.json in the data directory)")
     parser.add_argument("--as", dest="principal", default="editor@plant-a.example", help="whose key in the key file")
     parser.add_argument("--concurrency", default=4, type=_up_to(64), help="requests under way at once")
     parser.add_argument("--assume-zone", default=None, type=_zone, help="zone of times without one, such as UTC")
-    return parser.parse_args(arguments)
+    declared = parser.add_argument_group(
+        "source of the connection", "with --url, where they are not the defaults; the local host's are known"
+    )
+    declared.add_argument("--timestamp-pointer", type=_pointer, help="(/timestamp)")
+    declared.add_argument("--device-id-pointer", type=_pointer, help="(/deviceId)")
+    declared.add_argument("--message-id-pointer", type=_pointer, help="(/messageId)")
+    declared.add_argument("--timestamp-format", type=TimestampFormat, choices=list(TimestampFormat), help="(rfc3339)")
+    options = parser.parse_args(arguments)
+    options.data_dir = Path(options.data_dir or os.environ.get("DATA_DIR") or ".data")
+    options.key_file = options.key_file or options.data_dir / "keys.json"
+    return options
 
 
 def _character(text: str) -> str:
@@ -203,6 +209,14 @@ def _zone(text: str) -> tzinfo:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def _pointer(text: str) -> str:
+    try:
+        compile_pointer(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
 def _up_to(most: int) -> Callable[[str], int]:
     def number(text: str) -> int:
         if not 1 <= int(text) <= most:
@@ -213,30 +227,56 @@ def _up_to(most: int) -> Callable[[str], int]:
 
 
 async def run(options: argparse.Namespace) -> str:
-    """Replay what the options say and return the summary line.
+    """Replay the files of the command line and return the summary line.
 
     Raises:
-        ReplayError: it could not be replayed to its end.
+        ReplayError: no service answers, a file is not as expected, or the service rejects a row.
     """
-    file = CsvFile(options.file, options.delimiter, options.time_column, options.assume_zone, options.device)
+    service = NamedService(options.url) if options.url else LocalService(options.data_dir)
     key = api_key(options.key_file, options.principal)
-    pace = Pace(options.batch, options.speed, options.concurrency)
-    console = Console(stderr=True)
     started = time.monotonic()
-    async with aiohttp.ClientSession() as session:
-        client = TelemetryClient(session, options.url, options.connection, key)
+    async with aiohttp.ClientSession(trace_configs=service.trace_configs()) as session:
+        client = TelemetryClient(session, service, options.connection, key)
+        await client.probe()
+        files = await _files(options)
+        total = check(files)
+        rows = RepeatFilter()
+        pace = Pace(options.batch, options.speed, options.concurrency)
+        console = Console(stderr=True)
         with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-            total = _lines(options.file) - 1 if console.is_terminal else 0
-            accepted = await replay(file.rows(), client, pace, Counter(bar, total))
-    return f"{accepted} rows accepted in {time.monotonic() - started:.1f} s"
+            accepted = await replay(rows.first_rows(_rows(files)), client, pace, Counter(bar, total))
+    seconds = time.monotonic() - started
+    return f"{rows.read} rows read, {accepted} accepted, {rows.repeated} repeated, in {seconds:.1f} s"
 
 
-def _lines(path: Path) -> int:
-    try:
-        with path.open("rb") as file:
-            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
-    except OSError:
-        return 0
+def check(files: Sequence[CsvFile]) -> int:
+    """Read files to their end and return how many rows will be sent.
+
+    Raises:
+        ReplayError: a row of any file cannot be sent.
+    """
+    return sum(1 for _ in RepeatFilter().first_rows(_rows(files)))
+
+
+def _rows(files: Sequence[CsvFile]) -> Iterator[Row]:
+    for file in files:
+        yield from file.rows()
+
+
+async def _files(options: argparse.Namespace) -> list[CsvFile]:
+    local = None if options.url else (await declared_connection(options.data_dir, options.connection)).source
+    named = {
+        "timestamp_pointer": options.timestamp_pointer,
+        "device_id_pointer": options.device_id_pointer,
+        "message_id_pointer": options.message_id_pointer,
+        "timestamp_format": options.timestamp_format,
+    }
+    source = (local or Source()).model_copy(update={name: each for name, each in named.items() if each is not None})
+    target = Target(options.connection, layout_of(source))
+    return [
+        CsvFile(path, target, options.delimiter, options.time_column, options.assume_zone, options.device)
+        for path in options.files
+    ]
 
 
 def main(arguments: Sequence[str]) -> int:

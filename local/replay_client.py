@@ -11,10 +11,12 @@ import aiohttp
 
 from local.replay_error import ReplayError
 from local.replay_rows import Row
+from local.replay_service import NoHostError, Service
 
 ATTEMPTS = 10
 LONGEST_WAIT_SECONDS = 30.0
 TIMEOUT = aiohttp.ClientTimeout(total=60)
+_PROBE_TIMEOUT = aiohttp.ClientTimeout(total=4)
 _TRY_AGAIN = frozenset({429, 502, 503, 504})
 
 
@@ -32,22 +34,41 @@ class TelemetryClient:
 
     Args:
         session: the HTTP session; whoever made it closes it.
-        url: base address of the service.
+        service: where the service is.
         connection: the connection's lookup.
-        api_key: of a principal that may write telemetry; it is sent to ``url`` alone.
+        api_key: of a principal that may write telemetry; it is sent to ``service`` alone.
         first_wait: seconds before the first further attempt; doubles from there.
     """
 
     def __init__(
-        self, session: aiohttp.ClientSession, url: str, connection: str, api_key: str, *, first_wait: float = 0.5
+        self,
+        session: aiohttp.ClientSession,
+        service: Service,
+        connection: str,
+        api_key: str,
+        *,
+        first_wait: float = 0.5,
     ) -> None:
         self._session = session
-        self._url = url.rstrip("/")
+        self._service = service
         self._connection = connection
         self._api_key = api_key
         self._first_wait = first_wait
         self._token = ""
         self._signing_in = asyncio.Lock()
+
+    async def probe(self) -> None:
+        """Return if the service answers, with whatever status.
+
+        Raises:
+            ReplayError: nothing answers within four seconds.
+        """
+        url = self._service.locate()
+        try:
+            async with self._session.get(url + "/healthz", timeout=_PROBE_TIMEOUT, allow_redirects=False):
+                pass
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise ReplayError(f"{url} does not answer: {type(error).__name__}") from None
 
     async def post(self, rows: Sequence[Row]) -> int:
         """Send rows and return how many the service accepted; sent twice, they count once there.
@@ -63,7 +84,7 @@ class TelemetryClient:
             token = await self._sign_in(stale=token)
             answer = await self._persist("POST", path, token, body)
         if answer.status != HTTPStatus.ACCEPTED:
-            raise ReplayError(f"rows {rows[0].number} to {rows[-1].number}: {_said(answer)}")
+            raise ReplayError(f"{rows[0].place} to {rows[-1].place}: {_said(answer)}")
         return int(answer.body.get("accepted", len(rows)))
 
     async def _sign_in(self, *, stale: str) -> str:
@@ -86,6 +107,9 @@ class TelemetryClient:
                 answer = await self._request(method, path, bearer, body)
             except (aiohttp.ClientError, TimeoutError) as error:
                 trouble, pause = type(error).__name__, None
+            except NoHostError as error:
+                # It may come back, at another address.
+                trouble, pause = str(error), None
             else:
                 if answer.status not in _TRY_AGAIN:
                     return answer
@@ -93,7 +117,7 @@ class TelemetryClient:
             jittered = wait * random.uniform(0.8, 1.2)  # noqa: S311  spreads load, guards nothing
             await asyncio.sleep(min(jittered if pause is None else pause, LONGEST_WAIT_SECONDS))
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)
-        raise ReplayError(f"{self._url} does not take it after {ATTEMPTS} attempts: {trouble}")
+        raise ReplayError(f"the service does not accept the request after {ATTEMPTS} attempts: {trouble}")
 
     async def _request(self, method: str, path: str, bearer: str, body: bytes | None) -> Answer:
         headers = {"Authorization": f"Bearer {bearer}"}
@@ -101,7 +125,7 @@ class TelemetryClient:
             headers["Content-Type"] = "application/json"
         # A redirect would carry the credential elsewhere.
         async with self._session.request(
-            method, self._url + path, headers=headers, data=body, timeout=TIMEOUT, allow_redirects=False
+            method, self._service.locate() + path, headers=headers, data=body, timeout=TIMEOUT, allow_redirects=False
         ) as response:
             return Answer(response.status, await _json(response), _seconds(response.headers.get("Retry-After", "")))
 

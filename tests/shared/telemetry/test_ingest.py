@@ -101,7 +101,7 @@ async def test_http_and_hub_lift_the_same(message: dict[str, Any], meta: dict[st
     source = CATALOG.connections["rig"].value
     body = serialise(message)
     (sent,) = accept(source, orjson.loads(body), event(b"").enqueued_at)
-    (over_http,) = await Plant().take(event(sent.body, **sent.properties))
+    (over_http,) = await Plant().take(event(sent.body, 1, device="", **sent.properties))
     (as_event,) = await Plant().take(event(body, connectionLookup="rig"))
     assert over_http._replace(message_id=as_event.message_id) == as_event
     if meta and "id" in meta:

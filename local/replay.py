@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from pathlib import Path
 
-import aiohttp
 from rich.console import Console
 from rich.progress import Progress
 
 from local.replay_client import TelemetryClient
 from local.replay_error import ReplayError
 from local.replay_rows import TIMESTAMP, CsvFile, RepeatFilter, Row, Target, zone_named
-from local.replay_service import LocalService, NamedService, declared_connection
+from local.replay_service import LocalService, NamedService, Service, checked_session, declared_connection
 from shared.catalog.models import Source, TimestampFormat
 from shared.telemetry.layout import layout_of
 from shared.telemetry.pointers import compile_pointer
@@ -232,10 +231,10 @@ async def run(options: argparse.Namespace) -> str:
     Raises:
         ReplayError: no service answers, a file is not as expected, or the service rejects a row.
     """
-    service = NamedService(options.url) if options.url else LocalService(options.data_dir)
+    service: Service = NamedService(options.url) if options.url else LocalService(options.data_dir)
     key = api_key(options.key_file, options.principal)
     started = time.monotonic()
-    async with aiohttp.ClientSession(trace_configs=service.trace_configs()) as session:
+    async with checked_session() as session:
         client = TelemetryClient(session, service, options.connection, key)
         await client.probe()
         files = await _files(options)

@@ -33,7 +33,7 @@ class TelemetryClient:
     """Sends a connection's telemetry with tokens that it gets with an API key.
 
     Args:
-        session: the HTTP session; whoever made it closes it.
+        session: an HTTP session of ``checked_session``; its maker closes it.
         service: where the service is.
         connection: the connection's lookup.
         api_key: of a principal that may write telemetry; it is sent to ``service`` alone.
@@ -63,12 +63,15 @@ class TelemetryClient:
         Raises:
             ReplayError: nothing answers within four seconds.
         """
-        url = self._service.locate()
+        endpoint = self._service.locate()
+        url = endpoint.address + "/healthz"
         try:
-            async with self._session.get(url + "/healthz", timeout=_PROBE_TIMEOUT, allow_redirects=False):
+            async with self._session.get(
+                url, timeout=_PROBE_TIMEOUT, allow_redirects=False, trace_request_ctx=endpoint
+            ):
                 pass
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise ReplayError(f"{url} does not answer: {type(error).__name__}") from None
+            raise ReplayError(f"{endpoint.address} does not answer: {type(error).__name__}") from None
 
     async def post(self, rows: Sequence[Row]) -> int:
         """Send rows and return how many the service accepted; sent twice, they count once there.
@@ -123,9 +126,16 @@ class TelemetryClient:
         headers = {"Authorization": f"Bearer {bearer}"}
         if body is not None:
             headers["Content-Type"] = "application/json"
+        endpoint = self._service.locate()
         # A redirect would carry the credential elsewhere.
         async with self._session.request(
-            method, self._service.locate() + path, headers=headers, data=body, timeout=TIMEOUT, allow_redirects=False
+            method,
+            endpoint.address + path,
+            headers=headers,
+            data=body,
+            timeout=TIMEOUT,
+            allow_redirects=False,
+            trace_request_ctx=endpoint,
         ) as response:
             return Answer(response.status, await _json(response), _seconds(response.headers.get("Retry-After", "")))
 

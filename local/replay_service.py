@@ -8,7 +8,7 @@ from typing import Protocol
 import aiohttp
 
 from local.replay_error import ReplayError
-from local.running_host import RunningHost, find_host
+from local.running_host import find_host
 from shared.catalog.models import Connection
 from shared.errors import WorkspaceError
 from shared.settings import Settings
@@ -18,19 +18,28 @@ class NoHostError(ReplayError):
     """No local host runs over the data directory."""
 
 
+class Endpoint(Protocol):
+    """A service at one address."""
+
+    @property
+    def address(self) -> str:
+        """Base address, without a slash at the end."""
+        ...
+
+    def is_running(self) -> bool:
+        """Return whether the service still has the address."""
+        ...
+
+
 class Service(Protocol):
     """The receiver of requests."""
 
-    def locate(self) -> str:
-        """Return the base address, without a slash at the end.
+    def locate(self) -> Endpoint:
+        """Return where the service is at present.
 
         Raises:
-            NoHostError: there is none at present.
+            NoHostError: nowhere.
         """
-        ...
-
-    def trace_configs(self) -> list[aiohttp.TraceConfig]:
-        """Return what an HTTP session needs to check each new connection."""
         ...
 
 
@@ -38,15 +47,15 @@ class NamedService:
     """The service at an address that the caller gives."""
 
     def __init__(self, url: str) -> None:
-        self._url = url.rstrip("/")
+        self.address = url.rstrip("/")
 
-    def locate(self) -> str:
-        """Return the address."""
-        return self._url
+    def locate(self) -> Endpoint:
+        """Return itself."""
+        return self
 
-    def trace_configs(self) -> list[aiohttp.TraceConfig]:
-        """Return none: the caller chose the address."""
-        return []
+    def is_running(self) -> bool:
+        """Return True: the caller chose the address."""
+        return True
 
 
 class LocalService:
@@ -54,37 +63,34 @@ class LocalService:
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
-        self._host: RunningHost | None = None
 
-    def locate(self) -> str:
-        """Return the address of a running host."""
-        if self._host is None or not self._host.is_running():
-            self._host = find_host(self._data_dir)
-        if self._host is None:
+    def locate(self) -> Endpoint:
+        """Return a running host."""
+        host = find_host(self._data_dir)
+        if host is None:
             raise NoHostError(
                 f"no local host runs over {self._data_dir}; start it with: make run, "
                 "or name its folder with --data-dir (DATA_DIR), or a service with --url"
             )
-        return self._host.address
+        return host
 
-    def trace_configs(self) -> list[aiohttp.TraceConfig]:
-        """Return the check that a new connection leads to the host.
 
-        A host that still runs after the connection was made has held the port all along, so the connection is to it and
-        not to a process that took over its port. Only then a key is sent.
-        """
-        trace = aiohttp.TraceConfig()
-        trace.on_connection_create_end.append(self._check)
-        return [trace]
+def checked_session() -> aiohttp.ClientSession:
+    """Return an HTTP session that sends nothing to a process that took over a host's port.
 
-    async def _check(
-        self,
-        _session: aiohttp.ClientSession,
-        _context: SimpleNamespace,
-        _params: aiohttp.TraceConnectionCreateEndParams,
-    ) -> None:
-        if self._host is None or not self._host.is_running():
-            raise aiohttp.ClientConnectionError("the local host has ended")
+    Each request names its endpoint as ``trace_request_ctx``. A host that still runs after a connection was made has
+    held the port all along, so the connection leads to it.
+    """
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_create_end.append(_check_connection)
+    return aiohttp.ClientSession(trace_configs=[trace])
+
+
+async def _check_connection(
+    _session: aiohttp.ClientSession, context: SimpleNamespace, _params: aiohttp.TraceConnectionCreateEndParams
+) -> None:
+    if not context.trace_request_ctx.is_running():
+        raise aiohttp.ClientConnectionError("the local host has ended")
 
 
 async def declared_connection(data_dir: Path, lookup: str) -> Connection:

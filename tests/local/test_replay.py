@@ -20,7 +20,7 @@ from local.replay import Counter, Pace
 from local.replay_client import TelemetryClient
 from local.replay_error import ReplayError
 from local.replay_rows import CsvFile, FileError, RepeatFilter, Target
-from local.replay_service import LocalService, NamedService, NoHostError
+from local.replay_service import LocalService, NamedService, NoHostError, checked_session
 from local.running_host import record_host
 from shared.catalog.models import Source
 from shared.telemetry.acceptance import read
@@ -109,7 +109,7 @@ def _numbers(count: int) -> str:
 
 
 async def _replay(file: CsvFile, service: Service, pace: Pace | None = None, key: str = KEY) -> int:
-    async with aiohttp.ClientSession() as session:
+    async with checked_session() as session:
         client = TelemetryClient(session, NamedService(service.url), "rig", key, first_wait=0.001)
         return await replay.replay(file.rows(), client, pace or Pace(), Counter())
 
@@ -374,35 +374,36 @@ def test_devices_need_a_pointer(tmp_path: Path) -> None:
 
 
 async def test_a_key_goes_to_the_running_host_only(tmp_path: Path, service: Service) -> None:
-    """Once the host has ended, nothing is sent to the process that has its port, not even on a new connection."""
+    """Once the host has ended, nothing is sent to the process that has its port, also while another host runs."""
     local = LocalService(tmp_path)
     with pytest.raises(NoHostError, match="--url"):
         local.locate()
-    async with aiohttp.ClientSession(trace_configs=local.trace_configs()) as session:
-        with record_host(tmp_path, service.url):
+    with record_host(tmp_path, service.url):
+        ended = local.locate()
+        async with checked_session() as session:
             await TelemetryClient(session, local, "rig", KEY).probe()
-            url = local.locate()
-        reached = service.requests
-    async with aiohttp.ClientSession(trace_configs=local.trace_configs()) as session:
-        with pytest.raises(aiohttp.ClientConnectionError, match="has ended"):
-            await session.get(url, headers={"Authorization": KEY})
-    assert service.requests == reached == 1
+    with record_host(tmp_path, service.url):
+        assert local.locate().is_running()
+        async with checked_session() as session:
+            with pytest.raises(aiohttp.ClientConnectionError, match="has ended"):
+                await session.get(service.url, headers={"Authorization": KEY}, trace_request_ctx=ended)
+    assert service.requests == 1
 
 
 async def test_a_host_that_comes_back_elsewhere_is_found(tmp_path: Path, service: Service) -> None:
     """A replay goes on at the address of the host that replaces one that ended."""
     local = LocalService(tmp_path)
     with record_host(tmp_path, "http://127.0.0.1:1"):
-        assert local.locate() == "http://127.0.0.1:1"
+        assert local.locate().address == "http://127.0.0.1:1"
     with record_host(tmp_path, service.url):
-        assert local.locate() == service.url
+        assert local.locate().address == service.url
 
 
 async def test_a_service_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A port without a listener, and a process that accepts and says nothing, are told apart from a service."""
     monkeypatch.setattr(replay_client, "_PROBE_TIMEOUT", aiohttp.ClientTimeout(total=0.05))
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        async with aiohttp.ClientSession() as session:
+        async with checked_session() as session:
             for port in (silent.getsockname()[1], 1):
                 with pytest.raises(ReplayError, match="does not answer"):
                     await TelemetryClient(session, NamedService(f"http://127.0.0.1:{port}"), "rig", KEY).probe()

@@ -2,6 +2,7 @@
 
 import asyncio
 import resource
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, cast
@@ -20,6 +21,8 @@ from shared.logs import fields, logger
 
 _LOGGER = logger("local.connections")
 _MOST_CONNECTIONS = 1000
+_STREAMS_SHARE = 0.8
+"""Share of the connections that may be live streams; the rest remains for requests."""
 _LINGER_SECONDS = 1.0
 """A refused caller may still be sending; closing at once would reset the connection and lose the reply."""
 
@@ -42,11 +45,18 @@ class Limits:
     connections: int = field(default_factory=_connections)
     seconds: float = 30.0
 
+    @property
+    def streams(self) -> int:
+        """Most connections that may be WebSockets at a time."""
+        return int(self.connections * _STREAMS_SHARE)
+
 
 class LimitedConfig(uvicorn.Config):
     """The server's options, with the limits of its connections."""
 
     limits: Limits
+    by_silence: "OrderedDict[Connection, None]"
+    """The connections without WebSocket; the one that was silent for longest comes first."""
 
 
 class _Stage(Enum):
@@ -69,6 +79,7 @@ class Connection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = config.limits
+        self._by_silence = config.by_silence
         self._stage = _Stage.NOTHING
         self._begun = self._heard = self.loop.time()
         self._timer: asyncio.TimerHandle | None = None
@@ -79,16 +90,18 @@ class Connection(HttpToolsProtocol):
         self._fault: WorkspaceError | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Take a connection, or refuse it when there are too many."""
+        """Accept a connection; when there are too many, close a silent one for it, or refuse it when all are busy."""
         full = len(self.connections) >= self._limits.connections
         super().connection_made(transport)
-        if full:
+        if full and not self._make_room():
             self._refuse_connection()
-        else:
-            self._arm(self._limits.seconds)
+            return
+        self._by_silence[self] = None
+        self._arm(self._limits.seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
+        self._by_silence.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
@@ -98,6 +111,7 @@ class Connection(HttpToolsProtocol):
         if self._refused:
             return
         self._heard = self.loop.time()
+        self._by_silence.move_to_end(self)
         self._data = data
         super().data_received(data)
         if not self._sizes.add_data(len(data)):
@@ -149,7 +163,11 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def handle_websocket_upgrade(self) -> None:
-        """Leave the connection to the WebSocket protocol, whose limits are others."""
+        """Leave the connection to the WebSocket protocol, unless too many are WebSockets already."""
+        if sum(not isinstance(each, Connection) for each in self.connections) >= self._limits.streams:
+            self._refuse_stream()
+            return
+        self._by_silence.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -211,11 +229,35 @@ class Connection(HttpToolsProtocol):
             return not self.pipeline and not self.cycle.response_started
         return not self._is_answering()
 
+    def _make_room(self) -> bool:
+        """Close the connection that was silent for longest among those whose caller is to send something.
+
+        Sockets that never send a request, or stop in the middle of one, would otherwise keep everybody else out.
+        """
+        return any(each.gives_way() for each in self._by_silence)
+
+    def gives_way(self) -> bool:
+        """Close this connection for another one, unless a request of it is being answered; return whether it is."""
+        busy = bool(self.pipeline) if self._stage is _Stage.BODY else self._is_answering()
+        if busy or self._refused or self.transport.is_closing():
+            return False
+        self.connections.discard(self)
+        if self._stage is _Stage.NOTHING:
+            self.transport.close()
+        else:
+            self._end(refusal(_no_connection_left(), self._request_id(), close=True))
+        return True
+
+    def _refuse_stream(self) -> None:
+        _LOGGER.warning("too many live streams; one is refused", extra=fields(limit=self._limits.streams))
+        detail = f"The host has {self._limits.streams} live streams open, the most it serves; try again later."
+        error = WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", detail)
+        self._turn_away(refusal(error, self._request_id(), close=True))
+
     def _refuse_connection(self) -> None:
         _LOGGER.warning("too many connections; one is refused", extra=fields(limit=self._limits.connections))
         self.connections.discard(self)
-        error = WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", "The host has no connection left; try again.")
-        self._turn_away(refusal(error, request_id(()), close=True))
+        self._turn_away(refusal(_no_connection_left(), request_id(()), close=True))
 
     def _turn_away(self, reply: Reply) -> None:
         """Reply, and close a little later; what still comes is thrown away."""
@@ -236,3 +278,7 @@ class Connection(HttpToolsProtocol):
 
     def _write(self, reply: Reply) -> None:
         self.transport.write(wire(reply, self.server_state.default_headers))
+
+
+def _no_connection_left() -> WorkspaceError:
+    return WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", "The host has no connection left; try again.")

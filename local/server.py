@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 
 import uvicorn
@@ -98,4 +99,5 @@ def _config(app: Application, drain_seconds: int, limits: Limits, *, web_sockets
         timeout_graceful_shutdown=drain_seconds,
     )
     config.limits = limits
+    config.by_silence = OrderedDict()
     return config

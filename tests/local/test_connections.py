@@ -14,6 +14,8 @@ from local.server import Server, listen
 
 DEADLINE = 30
 WHOLE = b"GET /whole HTTP/1.1\r\nHost: a\r\n\r\n"
+LAST = WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+HALF_BODY = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc"
 type Address = tuple[str, int]
 
 
@@ -169,20 +171,43 @@ async def test_garbage_behind_a_request_is_no_answer_to_it(app: App, address: Ad
 
 @pytest.mark.parametrize("limits", [Limits(connections=3, seconds=DEADLINE)])
 async def test_one_connection_too_many_is_refused(app: App, address: Address) -> None:
-    """Beyond the cap a connection gets 503 with Retry-After; when one closes, the next is served."""
-    idle = [await asyncio.open_connection(*address) for _ in range(3)]
+    """While all connections are busy, a further one gets 503 with Retry-After; when one closes, the next is served."""
+    app.free.clear()
+    busy = [await asyncio.open_connection(*address) for _ in range(3)]
+    for _, writer in busy:
+        app.called.clear()
+        writer.write(WHOLE)
+        async with asyncio.timeout(DEADLINE):
+            await app.called.wait()
     refused = await exchange(address, WHOLE)
     document = problem(refused)
     assert (document["status"], document["code"]) == (503, "TOO_MANY_CONNECTIONS")
     assert b"\r\nRetry-After: " in refused
-    assert not app.called.is_set()
-    for _, writer in idle:
+    app.free.set()
+    for _, writer in busy:
         writer.close()
         await writer.wait_closed()
     async with asyncio.timeout(DEADLINE):
-        last = WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
-        while not (await exchange(address, last)).startswith(b"HTTP/1.1 200"):  # noqa: ASYNC110  the host's own end
+        while not (await exchange(address, LAST)).startswith(b"HTTP/1.1 200"):  # noqa: ASYNC110  the host's own end
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("limits", [Limits(connections=3, seconds=DEADLINE)])
+@pytest.mark.parametrize("begun", [b"", b"GET /a HTTP/1.1\r\nX-Slow: ", HALF_BODY])
+async def test_a_silent_connection_gives_way(address: Address, begun: bytes) -> None:
+    """At the cap, the connection that was silent for longest is closed for a new one that sends a request."""
+    silent = []
+    for _ in range(3):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(begun)
+        silent.append((reader, writer))
+    assert (await exchange(address, LAST)).startswith(b"HTTP/1.1 200")
+    async with asyncio.timeout(DEADLINE):
+        left = await silent[0][0].read()
+    assert left == b"" if not begun else problem(left)["code"] == "TOO_MANY_CONNECTIONS"
+    assert not silent[2][0].at_eof()
+    for _, writer in silent:
+        writer.close()
 
 
 async def test_kept_connection_is_not_a_stalled_one(address: Address) -> None:

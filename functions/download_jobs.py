@@ -6,6 +6,7 @@ has them converted, and asks again, so that its history stays short however long
 
 import typing
 from collections.abc import Generator
+from datetime import timedelta
 from typing import Any, Final
 
 import azure.durable_functions as df
@@ -17,6 +18,8 @@ from shared.wiring import services
 ORCHESTRATOR: Final = "cold_download"
 ROUNDS: Final = 20
 """Rounds after which the orchestration begins anew, with an empty history."""
+TRY_AGAIN: Final = timedelta(seconds=2)
+"""How long a job waits when other work of its principal is under way."""
 RETRY: Final = df.RetryOptions(first_retry_interval_in_milliseconds=5_000, max_number_of_attempts=6)
 
 blueprint = df.Blueprint()
@@ -30,12 +33,20 @@ def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any
     try:
         for _ in range(ROUNDS):
             numbers = yield context.call_activity_with_retry("download_next_parts", RETRY, job_id)
+            if numbers is None:
+                yield context.create_timer(context.current_utc_datetime + TRY_AGAIN)
+                continue
             if not numbers:
                 yield context.call_activity_with_retry("download_finish", RETRY, job_id)
                 return
             context.set_custom_status({"parts": numbers})
             steps = [{"job": job_id, "part": number} for number in numbers]
-            yield context.task_all([context.call_activity_with_retry("download_part", RETRY, step) for step in steps])
+            done = yield context.task_all(
+                [context.call_activity_with_retry("download_part", RETRY, step) for step in steps]
+            )
+            # Compared with False because histories of earlier versions hold None.
+            if all(each is False for each in done):
+                yield context.create_timer(context.current_utc_datetime + TRY_AGAIN)
     except Exception:  # noqa: BLE001  whatever a step raised in its last attempt
         yield context.call_activity_with_retry("download_fail", RETRY, job_id)
         return
@@ -44,18 +55,21 @@ def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any
 
 @blueprint.function_name("download_next_parts")
 @blueprint.activity_trigger(input_name="job")
-async def download_next_parts(job: str) -> list[int]:
-    """Give the parts to convert next; none when all are."""
-    return list(await services().download_work.next_parts(job))
+async def download_next_parts(job: str) -> list[int] | None:
+    """Return the parts to convert next: empty when all are converted, None to ask again later."""
+    numbers = await services().download_work.next_parts(job)
+    return None if numbers is None else list(numbers)
 
 
 @blueprint.function_name("download_part")
 @blueprint.activity_trigger(input_name="step")
-async def download_part(step: typing.Dict[str, typing.Any]) -> None:  # noqa: UP006  the worker reads this very form
-    """Convert one part."""
+async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP006  the worker reads this very form
+    """Convert one part; return False when it has to be tried again later."""
     with span("convert a part of a download"):
-        await services().download_work.convert(step["job"], step["part"])
-    count("workspace.downloads.parts")
+        converted = await services().download_work.convert(step["job"], step["part"])
+    if converted:
+        count("workspace.downloads.parts")
+    return converted
 
 
 @blueprint.function_name("download_finish")

@@ -17,14 +17,14 @@ from shared.http.messages import Reply, Request, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.live_stream.callers import CONNECTION_ID
 from shared.live_stream.credentials import TOKEN_PARAMETER, Listener, moved, offered
-from shared.live_stream.filters import StreamFilters
+from shared.live_stream.filters import MEMBER, StreamFilters, member_in
 from shared.observability import count
 from shared.timestamps import now, rfc3339
 from shared.wiring import services
 
 GROUP = Group("live-stream")
 ROUTE = "oi-api/live-stream"
-CONNECT, CONNECTED = "connect", "connected"
+CONNECT, CONNECTED, DISCONNECTED = "connect", "connected", "disconnected"
 _TYPE, _STATE = "ce-type", "ce-connectionstate"
 _SYSTEM = "azure.webpubsub.sys."
 _ADMISSION = Group("live-stream-admission")
@@ -98,7 +98,10 @@ async def _from_the_service(request: Request) -> None:
     docs=replies.EVENTS,
 )
 async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
-    """Decide, for the message service, who may listen to what; replay what was asked for to those who got in."""
+    """Decide, for the message service, who may listen to what; replay what was asked for to those who got in.
+
+    The event of a stream's end frees the place that the stream took in its principal's quota.
+    """
     headers = call.request.headers
     event = headers.get(_TYPE, "").removeprefix(_SYSTEM)
     if event == CONNECT:
@@ -107,17 +110,23 @@ async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
         # The service waits for nothing here; the request lasts as long as the replay, so that its instance stays.
         filters = StreamFilters.recalled(_decoded(headers.get(_STATE, "")))
         await services().live_catch_up.run(headers.get(CONNECTION_ID, ""), filters)
+    elif event == DISCONNECTED:
+        member_id = member_in(_decoded(headers.get(_STATE, "")))
+        if member_id:
+            await services().live_stream.ended(member_id, headers.get(CONNECTION_ID, ""))
     return Reply(204)
 
 
 @_ADMISSION.endpoint("GET", ROUTE, right=AccessRight.LIVE_STREAM_READ, query=StreamFilters)
 async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
     """Let a listener in."""
-    admission = await services().live_stream.admit(call.principal, call.query)
+    stream_id = call.request.headers.get(CONNECTION_ID, "")
+    admission = await services().live_stream.admit(call.principal, call.query, stream_id)
     count("workspace.live.admitted")
     subprotocol = call.request.headers.get("sec-websocket-protocol", "")
     answer = {"userId": admission.user, "groups": admission.groups}
-    state = {"expiresAt": rfc3339(Listener.of(call.principal).expires_at)} | call.query.remembered(now())
+    expires_at = rfc3339(Listener.of(call.principal).expires_at)
+    state = {"expiresAt": expires_at, MEMBER: call.principal.member_id} | call.query.remembered(now())
     return json_reply(
         answer | ({"subprotocol": subprotocol} if subprotocol else {}),
         headers={"ce-connectionState": base64.b64encode(json.dumps(state).encode()).decode()},
@@ -153,7 +162,11 @@ def _as_request(event: ConnectEvent, headers: Mapping[str, str]) -> Request:
     """Return the listener's request as it stood before the message service took it."""
     told = {name.lower(): ",".join(values) for name, values in event.headers.items()}
     found = offered(moved(told), event.query.get(TOKEN_PARAMETER, []), event.subprotocols)
-    own = {"authorization": found.authorization, "sec-websocket-protocol": found.subprotocol}
+    own = {
+        "authorization": found.authorization,
+        "sec-websocket-protocol": found.subprotocol,
+        CONNECTION_ID: headers.get(CONNECTION_ID, ""),
+    }
     request_id = told.get("x-request-id") or headers.get("x-request-id", "")
     query = [(name, value) for name, values in event.query.items() for value in values if name != TOKEN_PARAMETER]
     return Request("GET", f"/{ROUTE}", urlencode(query), own | {"x-request-id": request_id}, b"")

@@ -163,6 +163,7 @@ class Host:
             triggers.routes, admin, files, durable.webhooks if durable else None, sign_in, crowd()
         )
         if carries_live:
+            await _forget_streams()
             live = LiveFront(app, os.environ[_LIVE_KEY], ReplayFirst(HubProgress(hub, self._stopping)))
             stack.push_async_callback(live.close)
             app = live
@@ -285,6 +286,21 @@ class Host:
 def _reachable(host: str) -> str:
     """Return where a host that listens everywhere is reached from this machine."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  told apart, not bound
+
+
+async def _forget_streams() -> None:
+    """Free the places of streams that a host before this one had open."""
+    from shared.settings import settings  # noqa: PLC0415  its members are complete only now
+    from shared.wiring import Services  # noqa: PLC0415  as above
+
+    configured = settings()
+    if not (configured.data_dir / "rate-limits.sqlite").exists():
+        return
+    services = Services(configured)
+    try:
+        await services.forget_streams()
+    finally:
+        await services.close()
 
 
 async def _seed(workspace_file: Path) -> None:

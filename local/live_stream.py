@@ -47,7 +47,9 @@ class LiveFront:
     def __init__(self, app: Application, key: str, prelude: Prelude) -> None:
         self._app = app
         events = UpstreamApplication(app, _EVENTS)
-        hub = HubSettings(events, frozenset({"connect"}), anonymous=True, prelude=prelude, passed=_LIMITS)
+        hub = HubSettings(
+            events, frozenset({"connect", "disconnected"}), anonymous=True, prelude=prelude, passed=_LIMITS
+        )
         self._service = WebPubSub(ServiceSettings(key, {HUB: hub}))
 
     async def close(self) -> None:

@@ -23,6 +23,7 @@ class Kind(StrEnum):
     HEADERS_TOO_LARGE = "headers_too_large"
     UNKNOWN_ENCODING = "unknown_encoding"
     UNPROCESSABLE = "unprocessable"
+    STORAGE_FULL = "storage_full"
     UPGRADE_REQUIRED = "upgrade_required"
     THROTTLED = "throttled"
     TIMEOUT = "timeout"

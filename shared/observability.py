@@ -59,6 +59,10 @@ INSTRUMENTS: Final[Mapping[str, Instrument]] = {
     "workspace.background.failures": Instrument("counter", "{run}", "Runs of background jobs that failed."),
     "workspace.downloads.parts": Instrument("counter", "{part}", "Parts of cold downloads that were converted."),
     "workspace.overload.refusals": Instrument("counter", "{request}", "Requests refused by an instance with too much."),
+    "workspace.live.quota_refusals": Instrument("counter", "{client}", "Live streams beyond their principal's quota."),
+    "workspace.downloads.quota_refusals": Instrument(
+        "counter", "{download}", "Downloads refused or failed beyond their principal's quota."
+    ),
     "workspace.rate_limit.refusals": Instrument("counter", "{request}", "Requests beyond their principal's budget."),
 }
 

@@ -100,7 +100,7 @@ STARTED = Docs(
             headers={**_LOCATION, "Preference-Applied": "The wait that was granted."},
         ),
     ),
-    refusals=(404, 503),
+    refusals=(404, 429, 503, 507),
     example={"format": "csv", "dateRange": {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}},
 )
 SHOWN = Docs((Answer(200, "The download.", Download, _COMPLETED),), refusals=(404, 503))

@@ -25,6 +25,7 @@ resource hub 'Microsoft.SignalRService/webPubSub/hubs@2024-03-01' = {
         systemEvents: [
           'connect'
           'connected'
+          'disconnected'
         ]
         auth: {
           type: 'ManagedIdentity'

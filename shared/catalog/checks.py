@@ -8,6 +8,7 @@ from shared.auth.rights import AccessRight
 from shared.catalog.models import ConnectionType, Member, Tier, WorkspaceDocument
 from shared.catalog.problems import Path, field_path
 from shared.catalog.query_checks import kql_findings, name_findings, parameter_findings, path_findings
+from shared.catalog.quotas import MAXIMA
 from shared.catalog.sections import Sections
 from shared.catalog.simulator_checks import simulator_findings
 from shared.names import identity_key, scripts_of
@@ -53,6 +54,20 @@ def _reason_categories(sections: Sections) -> Iterator[Finding]:
         if category in seen:
             yield ("policies", "provenance", "reasonCategories", index), "is given twice"
         seen.add(category)
+
+
+def _quotas(sections: Sections) -> Iterator[Finding]:
+    if sections.head is None:
+        return
+    quotas, tier = sections.head.policies.quotas, sections.head.tier
+    most = MAXIMA[tier]
+    for name, value, limit in (
+        ("streamsPerPrincipal", quotas.streams_per_principal, most.streams),
+        ("jobsPerPrincipal", quotas.jobs_per_principal, most.jobs),
+        ("downloadBytes", quotas.download_bytes, most.download_bytes),
+    ):
+        if value is not None and value > limit:
+            yield ("policies", "quotas", name), f"must be at most {limit} with tier {tier}"
 
 
 def _members(sections: Sections) -> Iterator[Finding]:
@@ -141,6 +156,7 @@ def _data_stores(sections: Sections) -> Iterator[Finding]:
 RULES: Final[tuple[Callable[[Sections], Iterator[Finding]], ...]] = (
     _limits,
     _reason_categories,
+    _quotas,
     _members,
     _lookups,
     _connections,

@@ -47,6 +47,7 @@ __all__ = [
     "Policies",
     "ProvenancePolicy",
     "QueryParameter",
+    "Quotas",
     "RampVariable",
     "RandomWalkVariable",
     "Simulator",
@@ -110,10 +111,25 @@ class ProvenancePolicy(Model):
     reason_categories: tuple[Name, ...] = Field(DEFAULT_REASON_CATEGORIES, alias="reasonCategories", min_length=1)
 
 
+class Quotas(Model):
+    """Quotas of each principal; a missing one has the tier's default."""
+
+    streams_per_principal: int | None = Field(
+        None, alias="streamsPerPrincipal", ge=1, description="Most open live streams."
+    )
+    jobs_per_principal: int | None = Field(
+        None, alias="jobsPerPrincipal", ge=1, description="Most unfinished downloads."
+    )
+    download_bytes: int | None = Field(
+        None, alias="downloadBytes", ge=1, description="Most bytes of stored files of downloads."
+    )
+
+
 class Policies(Model):
     """Workspace-wide policies."""
 
     provenance: ProvenancePolicy | None = None
+    quotas: Quotas = Quotas()
 
 
 class Member(Model):

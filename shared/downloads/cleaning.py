@@ -9,6 +9,7 @@ from typing import Final
 from shared import logs
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import remove_left
+from shared.downloads.job_quota import JobQuota
 from shared.downloads.ports import JobStore
 from shared.timestamps import now
 
@@ -25,13 +26,22 @@ class Expiry:
     Args:
         jobs: keeps the jobs.
         blobs: keeps the files.
+        quota: counts the bytes of a principal.
         scratch: where files are made, and blobs are copied to while they are read or merged.
         clock: gives the current instant.
     """
 
-    def __init__(self, jobs: JobStore, blobs: BlobStore, scratch: Path, clock: Callable[[], datetime] = now) -> None:
+    def __init__(
+        self,
+        jobs: JobStore,
+        blobs: BlobStore,
+        quota: JobQuota,
+        scratch: Path,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
         self._jobs = jobs
         self._blobs = blobs
+        self._quota = quota
         self._scratch = scratch
         self._clock = clock
 
@@ -40,7 +50,10 @@ class Expiry:
         at = self._clock()
         expired = await self._jobs.expired(at)
         for job_id in expired:
+            job = await self._jobs.get(job_id)
             await remove_files(self._blobs, job_id)
+            if job is not None:
+                await self._quota.free(job.owner, job_id)
             await self._jobs.delete(job_id)
         await _remove(self._blobs, "", written_before=at - STRAY_AGE)
         await asyncio.to_thread(remove_left, self._scratch, at - STRAY_AGE)

@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.auth.principals import Principal
-from shared.auth.rights import Role
+from shared.auth.rights import AccessRight
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
 from shared.downloads.cleaning import remove_files
+from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Format, Job, Status, StoredFile, not_found
 from shared.downloads.ports import JobStore, Runner
 from shared.errors import Kind, WorkspaceError
@@ -48,6 +49,7 @@ class Downloads:
         catalog: gives the current catalog.
         jobs: keeps the jobs.
         blobs: keeps the files.
+        quota: bounds the jobs of a principal.
         lifetime: how long a job and its files stay.
         clock: gives the current instant.
     """
@@ -57,12 +59,14 @@ class Downloads:
         catalog: Callable[[], Awaitable[Catalog]],
         jobs: JobStore,
         blobs: BlobStore,
+        quota: JobQuota,
         lifetime: timedelta,
         clock: Callable[[], datetime] = now,
     ) -> None:
         self._catalog = catalog
         self._jobs = jobs
         self._blobs = blobs
+        self._quota = quota
         self._lifetime = lifetime
         self._clock = clock
 
@@ -105,7 +109,8 @@ class Downloads:
         """Begin a download and return its job.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
+            WorkspaceError: THROTTLED ``TOO_MANY_JOBS``; STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED``; UNAVAILABLE
+                ``DOWNLOADS_UNAVAILABLE`` or ``QUOTAS_UNAVAILABLE``.
         """
         at = self._clock()
         job = Job(
@@ -118,16 +123,18 @@ class Downloads:
             created_at=at,
             expires_at=at + self._lifetime,
         )
-        await self._jobs.create(job)
+        await self._quota.admit(job.owner, job.id)
         try:
+            await self._jobs.create(job)
             await runner.start(job.id)
         except WorkspaceError:
             await self._jobs.delete(job.id)
+            await self._quota.free(job.owner, job.id)
             raise
         return job
 
     async def get(self, caller: Principal, job_id: str) -> Job:
-        """Return a job of the caller's, or anybody's to an administrator.
+        """Return a job of the caller's; a credential with the right to manage keys sees everybody's.
 
         Raises:
             WorkspaceError: NOT_FOUND ``DOWNLOAD_NOT_FOUND``.
@@ -135,7 +142,8 @@ class Downloads:
         job = await self._jobs.get(job_id)
         if job is None or job.expires_at <= self._clock():
             raise not_found()
-        if job.owner != caller.member_id and not await self._is_admin(caller):
+        # The credential's rights count, not the member's: an administrator's narrow token opens no other files.
+        if job.owner != caller.member_id and AccessRight.KEYS_MANAGE not in caller.rights:
             raise not_found()
         return job
 
@@ -164,11 +172,12 @@ class Downloads:
         Raises:
             WorkspaceError: NOT_FOUND ``DOWNLOAD_NOT_FOUND``; CONFLICT ``DOWNLOAD_ENDED``.
         """
-        await self.get(caller, job_id)
+        job = await self.get(caller, job_id)
         if await self._jobs.change(job_id, Job.cancelled) is None:
             raise not_found()
         await runner.stop(job_id)
         await remove_files(self._blobs, job_id)
+        await self._quota.free(job.owner, job_id)
 
     async def links(self, job: Job) -> Sequence[LinkedFile]:
         """Return a completed job's files with fresh links; none of a job that is not completed."""
@@ -180,10 +189,6 @@ class Downloads:
             LinkedFile(connection, file, await self._blobs.link(file.blob, name, until), until)
             for (connection, file), name in zip(job.files(), names, strict=True)
         ]
-
-    async def _is_admin(self, caller: Principal) -> bool:
-        member = (await self._catalog()).members.get(caller.member_id)
-        return member is not None and member.role is Role.ADMIN
 
 
 def file_names(job: Job) -> Sequence[str]:

@@ -123,6 +123,11 @@ class Job(_Record):
         return sum(part.rows for part in self.parts or ())
 
     @property
+    def stored_bytes(self) -> int:
+        """Bytes of all its files so far."""
+        return sum(file.size for part in self.parts or () for file in part.files or ())
+
+    @property
     def connections_done(self) -> int:
         """How many connections are converted."""
         if self.parts is None:

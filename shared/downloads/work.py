@@ -11,6 +11,8 @@ from shared import logs
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import limits_told
 from shared.downloads.cleaning import folder, remove_files
+from shared.downloads.fair_turns import FairTurns
+from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job, Part, Status, StoredFile
 from shared.downloads.planning import parts
 from shared.downloads.ports import ArchivedRows, Arrivals, JobStore
@@ -20,7 +22,11 @@ LARGE: Final = 20_000_000
 """Bytes from which on a part is large. One process converts one large part at a time, which keeps all processors busy
 and takes up to about 450 MB, and beside it a few small ones, so that these need not wait."""
 SMALL_AT_ONCE: Final = 2
-WAVE: Final = 16
+PLANNED_AT_ONCE: Final = 4
+WAITING: Final = 1
+"""Parts of one principal that wait in a process beside those at work; further ones are tried again later, so that they
+take no activity from other principals."""
+WAVE: Final = 8
 """Parts that are handed out together."""
 LOOK_SECONDS: Final = 0.5
 SETTLE_SECONDS: Final = 60.0
@@ -39,55 +45,95 @@ class DownloadWork:
         blobs: takes the files.
         scratch: folder for files on their way.
         arrivals: tells whether what was accepted is archived.
+        quota: bounds the bytes of a principal.
     """
 
     def __init__(
-        self, jobs: JobStore, archive: ArchivedRows, blobs: BlobStore, scratch: Path, arrivals: Arrivals
+        self,
+        jobs: JobStore,
+        archive: ArchivedRows,
+        blobs: BlobStore,
+        scratch: Path,
+        arrivals: Arrivals,
+        quota: JobQuota,
     ) -> None:
         self._jobs = jobs
         self._archive = archive
         self._blobs = blobs
         self._scratch = scratch
         self._arrivals = arrivals
-        self._large = asyncio.Semaphore(1)
-        self._small = asyncio.Semaphore(SMALL_AT_ONCE)
+        self._quota = quota
+        self._large = FairTurns(1, 1 + WAITING)
+        self._small = FairTurns(SMALL_AT_ONCE, SMALL_AT_ONCE + WAITING)
+        self._planning = FairTurns(PLANNED_AT_ONCE, 1)
 
-    async def next_parts(self, job_id: str) -> Sequence[int]:
-        """Return the numbers of parts to convert now; none when the job is done or has ended."""
+    async def next_parts(self, job_id: str) -> Sequence[int] | None:
+        """Return the numbers of parts to convert now; empty when the job is done or has ended.
+
+        Returns:
+            None when another job of its principal is being planned; ask again later.
+        """
         job = await self._jobs.get(job_id)
         if job is not None and job.unfinished and job.parts is None:
-            complete = await self._arrivals.settled(SETTLE_SECONDS)
-            planned = tuple(await self._plan(job))
-            job = await self._jobs.change(job_id, lambda current: current.planned(planned, complete=complete))
+            if not self._planning.has_room(job.owner):
+                return None
+            async with self._planning.turn(job.owner):
+                complete = await self._arrivals.settled(SETTLE_SECONDS)
+                planned = tuple(await self._plan(job))
+                job = await self._jobs.change(job_id, lambda current: current.planned(planned, complete=complete))
         return job.to_do()[:WAVE] if job is not None and job.unfinished else []
 
-    async def convert(self, job_id: str, number: int) -> None:
+    async def convert(self, job_id: str, number: int) -> bool:
         """Make the files of a part and store them.
+
+        Returns:
+            False when enough parts of the same principal are under way in this process; try again later.
 
         Raises:
             WorkspaceError: UNAVAILABLE, of the archive, the files or the jobs; try again.
         """
         job = await self._jobs.get(job_id)
         if job is None or job.parts is None:
+            return True
+        part = job.parts[number]
+        lane = self._large if max(part.size, part.unpacked) >= LARGE else self._small
+        if not lane.has_room(job.owner):
+            return False
+        async with lane.turn(job.owner):
+            await self._convert_in_turn(job_id, number)
+        return True
+
+    async def _convert_in_turn(self, job_id: str, number: int) -> None:
+        job = await self._jobs.get(job_id)
+        if job is None or not job.unfinished or job.parts is None:
             return
         part = job.parts[number]
-        async with self._large if max(part.size, part.unpacked) >= LARGE else self._small:
-            job = await self._jobs.get(job_id)
-            if job is None or not job.unfinished:
-                return
-            try:
-                files, leaves = await self._convert(job, number, part)
-            except WorkspaceError as error:
-                if error.kind is not Kind.UNPROCESSABLE:
-                    raise
-                await self._end(job_id, Status.FAILED, error.detail)
-                return
-            after = await self._jobs.change(job_id, lambda current: current.converted(number, files, leaves))
+        try:
+            files, leaves = await self._convert(job, number, part)
+        except WorkspaceError as error:
+            if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL}:
+                raise
+            await self._end(job_id, Status.FAILED, _reason(error))
+            return
+        after = await self._jobs.change(job_id, lambda current: current.converted(number, files, leaves))
+        outdated = {file.blob for file in part.files or ()} - {file.blob for file in files}
+        if outdated:
+            await self._blobs.delete(sorted(outdated))
         if after is None or after.status in {Status.CANCELLED, Status.FAILED}:
             await remove_files(self._blobs, job_id)
+            await self._quota.free(job.owner, job_id)
 
     async def finish(self, job_id: str) -> None:
-        """Call a job done."""
+        """Call a job done, unless its files take more bytes than its principal has left."""
+        job = await self._jobs.get(job_id)
+        if job is not None and job.unfinished:
+            try:
+                await self._quota.grow(job, job.stored_bytes)
+            except WorkspaceError as error:
+                if error.kind is not Kind.STORAGE_FULL:
+                    raise
+                await self._end(job_id, Status.FAILED, _reason(error))
+                return
         await self._end(job_id, Status.COMPLETED)
 
     async def fail(self, job_id: str) -> None:
@@ -128,6 +174,9 @@ class DownloadWork:
                     )
                     for place, file in enumerate(written)
                 ]
+                # Counted before they are stored; what other parts of the job add at this moment counts with the next.
+                others = job.stored_bytes - sum(file.size for file in part.files or ())
+                await self._quota.grow(job, others + sum(file.size for file in stored))
                 for file, its in zip(stored, written, strict=True):
                     await self._blobs.upload(file.blob, its.path)
             except Stopped:
@@ -152,8 +201,16 @@ class DownloadWork:
         job = await self._jobs.change(job_id, lambda current: current.ended(status, error))
         if job is not None:
             _LOG.info("download ended", extra=logs.fields(job=job_id, status=job.status, rows=job.rows))
-            if job.status is Status.FAILED:
+            if job.status is Status.COMPLETED:
+                await self._quota.finish(job)
+            else:
                 await remove_files(self._blobs, job_id)
+                await self._quota.free(job.owner, job_id)
+
+
+def _reason(error: WorkspaceError) -> str:
+    """Return a failed job's error; of a quota with its code, which callers branch on."""
+    return f"{error.code}: {error.detail}" if error.kind is Kind.STORAGE_FULL else error.detail
 
 
 def _blob(job: Job, part: Part, number: int, columns: int, place: int) -> str:

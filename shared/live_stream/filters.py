@@ -13,6 +13,9 @@ from shared.timestamps import parse_rfc3339, rfc3339
 
 MAX_WINDOW_SECONDS = 3600
 _WINDOW = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_WINDOW_SECONDS}
+MEMBER = "member"
+"""Member of the state that the message service stores with a stream: whose stream it is."""
+
 _DIGITS = re.compile(r"\d{1,4}", re.ASCII)
 
 
@@ -105,3 +108,13 @@ class StreamFilters(BaseModel):
         if self.connection is not None:
             selected &= {self.connection}
         return tuple(sorted(selected))
+
+
+def member_in(state: bytes) -> str:
+    """Return the member id in the state that the message service stores with a stream; empty when there is none."""
+    try:
+        document = parse(state)
+    except ValueError:
+        return ""
+    member_id = document.get(MEMBER) if isinstance(document, dict) else None
+    return member_id if isinstance(member_id, str) else ""

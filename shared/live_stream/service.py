@@ -13,6 +13,7 @@ from shared.live_stream.audience import Audience
 from shared.live_stream.credentials import Listener
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.ports import ALL_STREAMS, MessageService, Reader, Resume
+from shared.live_stream.stream_quota import StreamQuota, group_of
 from shared.logs import fields, logger
 from shared.telemetry.ports import CurrentCatalog
 from shared.timestamps import now
@@ -45,11 +46,19 @@ class Link:
 class LiveStream:
     """Decides who listens to what."""
 
-    def __init__(self, catalog: CurrentCatalog, service: MessageService, audience: Audience, resume: Resume) -> None:
+    def __init__(
+        self,
+        catalog: CurrentCatalog,
+        service: MessageService,
+        audience: Audience,
+        resume: Resume,
+        quota: StreamQuota,
+    ) -> None:
         self._catalog = catalog
         self._service = service
         self._audience = audience
         self._resume = resume
+        self._quota = quota
 
     async def connections(self, filters: StreamFilters) -> tuple[str, ...]:
         """Return the connections that filters select, after checking all that they say.
@@ -60,15 +69,29 @@ class LiveStream:
         filters.begins_at(now())
         return filters.connections(await self._catalog())
 
-    async def admit(self, principal: Principal, filters: StreamFilters) -> Admission:
-        """Let a listener in.
+    async def admit(self, principal: Principal, filters: StreamFilters, stream_id: str) -> Admission:
+        """Let a listener in, and count its stream.
+
+        Args:
+            principal: the caller.
+            filters: of the stream.
+            stream_id: the connection id at the message service.
 
         Raises:
-            WorkspaceError: as ``connections``.
+            WorkspaceError: as ``connections``; THROTTLED ``TOO_MANY_STREAMS``.
         """
         groups = await self.connections(filters)
+        await self._quota.take(principal.member_id, stream_id)
         self._audience.expect(groups)
-        return Admission(Listener.of(principal).name, (ALL_STREAMS, *groups))
+        return Admission(Listener.of(principal).name, (ALL_STREAMS, group_of(principal.member_id), *groups))
+
+    async def ended(self, member_id: str, stream_id: str) -> None:
+        """Free the place of a stream that the message service reports as closed.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
+        """
+        await self._quota.free(member_id, stream_id)
 
     async def resumed(self, user: str) -> Principal:
         """Return the caller that a link was made for, if it still may listen.

@@ -20,10 +20,10 @@ class Base:
 
     @cached_property
     def _workspace_file(self) -> "Database":
-        from shared.backends.embedded import answers, catalog, credentials, download_jobs, idempotency, job_leases
+        from shared.backends.embedded import answers, catalog, credentials, download_jobs, idempotency, job_leases, places
         from shared.backends.embedded.sqlite import Database
 
-        stores = (catalog, credentials, idempotency, answers, download_jobs, job_leases)
+        stores = (catalog, credentials, idempotency, answers, download_jobs, job_leases, places)
         schema = "".join(store.SCHEMA for store in stores)
         return Database(self.settings.data_dir / "workspace.sqlite", schema)
 

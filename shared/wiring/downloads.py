@@ -9,9 +9,11 @@ from shared.wiring.cold import ColdServices
 
 if TYPE_CHECKING:
     from shared.downloads.cleaning import Expiry
+    from shared.downloads.job_quota import JobQuota
     from shared.downloads.jobs import Downloads
     from shared.downloads.ports import Arrivals, JobStore
     from shared.downloads.work import DownloadWork
+    from shared.fair_use.ports import PlaceStore
 
 
 class DownloadServices(ColdServices, CatalogServices):
@@ -23,21 +25,44 @@ class DownloadServices(ColdServices, CatalogServices):
         from shared.downloads.jobs import Downloads
 
         lifetime = timedelta(hours=self.settings.download_hours)
-        return Downloads(self.catalog.current, self._download_jobs, self.download_blobs, lifetime)
+        return Downloads(self.catalog.current, self._download_jobs, self.download_blobs, self._job_quota, lifetime)
+
+    @cached_property
+    def _job_quota(self) -> "JobQuota":
+        from shared.downloads.job_quota import JobQuota
+
+        return JobQuota(self._job_places, self._download_jobs, self.catalog.current)
+
+    @cached_property
+    def _job_places(self) -> "PlaceStore":
+        if self.on_azure:
+            from shared.backends.azure.cosmos_places import CosmosPlaceStore
+
+            return CosmosPlaceStore(self.cosmos)
+        from shared.backends.embedded.places import SqlitePlaceStore
+
+        return SqlitePlaceStore(self._workspace_file)
 
     @cached_property
     def download_work(self) -> "DownloadWork":
         """Does the steps of downloads."""
         from shared.downloads.work import DownloadWork
 
-        return DownloadWork(self._download_jobs, self.cold_reader, self.download_blobs, self._scratch, self._arrivals)
+        return DownloadWork(
+            self._download_jobs,
+            self.cold_reader,
+            self.download_blobs,
+            self._scratch,
+            self._arrivals,
+            self._job_quota,
+        )
 
     @cached_property
     def download_expiry(self) -> "Expiry":
         """Removes downloads past their end."""
         from shared.downloads.cleaning import Expiry
 
-        return Expiry(self._download_jobs, self.download_blobs, self._scratch)
+        return Expiry(self._download_jobs, self.download_blobs, self._job_quota, self._scratch)
 
     @cached_property
     def _arrivals(self) -> "Arrivals":

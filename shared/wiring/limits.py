@@ -37,10 +37,12 @@ class LimitServices(CatalogServices):
 
     @cached_property
     def _limits_file(self) -> "Database":
+        from shared.backends.embedded import places
         from shared.backends.embedded.rate_limits import PATIENCE_SECONDS, SCHEMA
         from shared.backends.embedded.sqlite import Database
 
-        return Database(self.settings.data_dir / "rate-limits.sqlite", SCHEMA, write_seconds=PATIENCE_SECONDS)
+        path = self.settings.data_dir / "rate-limits.sqlite"
+        return Database(path, SCHEMA + places.SCHEMA, write_seconds=PATIENCE_SECONDS)
 
     @asynccontextmanager
     async def limits(self, caller: "Principal") -> "AsyncIterator[Admission]":

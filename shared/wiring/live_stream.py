@@ -4,18 +4,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shared.wiring.access import AccessServices
+from shared.wiring.limits import LimitServices
 from shared.wiring.queries import QueryServices
 
 if TYPE_CHECKING:
     from shared.backends.azure.web_pubsub import WebPubSub
+    from shared.backends.embedded.places import SqlitePlaceStore
+    from shared.fair_use.ports import PlaceStore
     from shared.live_stream.audience import Audience
     from shared.live_stream.catch_up import CatchUp
     from shared.live_stream.ports import EventSource
     from shared.live_stream.publishing import LivePublisher
     from shared.live_stream.service import LiveStream
+    from shared.live_stream.stream_quota import StreamQuota
 
 
-class LiveStreamServices(AccessServices, QueryServices):
+class LiveStreamServices(AccessServices, QueryServices, LimitServices):
     """Hands impulses to those who listen."""
 
     @cached_property
@@ -43,7 +47,40 @@ class LiveStreamServices(AccessServices, QueryServices):
         """Decides who listens to what."""
         from shared.live_stream.service import LiveStream
 
-        return LiveStream(self.catalog.current, self.message_service, self.live_audience, self.authenticator.resume)
+        return LiveStream(
+            self.catalog.current,
+            self.message_service,
+            self.live_audience,
+            self.authenticator.resume,
+            self._stream_quota,
+        )
+
+    @cached_property
+    def _stream_quota(self) -> "StreamQuota":
+        from shared.live_stream.stream_quota import StreamQuota
+
+        return StreamQuota(self._stream_places, self.catalog.current, self.message_service)
+
+    @cached_property
+    def _stream_places(self) -> "PlaceStore":
+        if self.on_azure:
+            from shared.backends.azure.cosmos_places import CosmosPlaceStore
+
+            return CosmosPlaceStore(self.cosmos)
+        return self._local_stream_places
+
+    @cached_property
+    def _local_stream_places(self) -> "SqlitePlaceStore":
+        from shared.backends.embedded.places import SqlitePlaceStore
+
+        return SqlitePlaceStore(self._limits_file)
+
+    async def forget_streams(self) -> None:
+        """Free the places of all streams; for a local host that starts and has no stream yet."""
+        if not self.on_azure:
+            from shared.fair_use.ports import Purpose
+
+            await self._local_stream_places.clear(Purpose.STREAMS)
 
     @cached_property
     def live_catch_up(self) -> "CatchUp":

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from functions import BLUEPRINTS
-from functions.live_stream import CONNECT, CONNECTED, ROUTE
+from functions.live_stream import CONNECT, CONNECTED, DISCONNECTED, ROUTE
 from local.kusto.ingest import GROUP as TABLE_GROUP
 from local.kusto.store import COLUMNS, TABLE
 from scripts.cosmos_containers import containers
@@ -135,7 +135,7 @@ def needs_of_the_code() -> Needs:
         table=TABLE,
         live_hub=str(Settings.model_fields["web_pubsub_hub"].default),
         live_events=f"{ROUTE}/events",
-        live_system_events=frozenset({CONNECT, CONNECTED}),
+        live_system_events=frozenset({CONNECT, CONNECTED, DISCONNECTED}),
         live_stream=ROUTE,
         moved_header=MOVED_HEADER,
         messages=frozenset(_messages()),

@@ -7,11 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from shared.backends.embedded import download_jobs, places
 from shared.backends.embedded.blobs import FolderBlobStore
-from shared.backends.embedded.download_jobs import SCHEMA, SqliteJobStore
+from shared.backends.embedded.download_jobs import SqliteJobStore
 from shared.backends.embedded.file_links import FileLinks
+from shared.backends.embedded.places import SqlitePlaceStore
 from shared.backends.embedded.sqlite import Database
+from shared.catalog.models import Policies, Quotas, Tier
+from shared.catalog.snapshot import Catalog
 from shared.cold_data.reading import Stretch
+from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Format, Job
 from shared.downloads.work import DownloadWork
 from shared.errors import Kind, WorkspaceError
@@ -90,13 +95,27 @@ class Plant:
 
     def __init__(self, folder: Path, archive: Archive) -> None:
         self.archive = archive
-        self.database = Database(folder / "jobs.sqlite", SCHEMA)
+        self.database = Database(folder / "jobs.sqlite", download_jobs.SCHEMA + places.SCHEMA)
+        self.places = SqlitePlaceStore(self.database)
+        self.quotas = Quotas()
+        self.now = START + HOUR
         self.jobs = SqliteJobStore(self.database)
         self.folder = folder / "blobs" / "downloads"
         self.blobs = FolderBlobStore(self.folder, FileLinks("http://127.0.0.1:7071", folder / "files-key"))
         self.scratch = folder / "scratch"
         self.arrivals = Arrivals()
-        self.work = DownloadWork(self.jobs, archive, self.blobs, self.scratch, self.arrivals)
+        self.quota = JobQuota(self.places, self.jobs, self.catalog, clock=lambda: self.now)
+        self.work = DownloadWork(self.jobs, archive, self.blobs, self.scratch, self.arrivals, self.quota)
+
+    async def catalog(self) -> Catalog:
+        """Return a catalog that holds the quotas."""
+        return Catalog(tier=Tier.ENTERPRISE, policies=Policies(quotas=self.quotas))
+
+    async def parts(self, job_id: str = "j1") -> list[int]:
+        """Return the parts of a job to convert next."""
+        numbers = await self.work.next_parts(job_id)
+        assert numbers is not None
+        return list(numbers)
 
     async def job(self, job_id: str = "j1", form: Format = Format.CSV, **changes: Any) -> Job:
         """Store a job over the whole archive."""

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from shared.auth.principals import Principal, Via
-from shared.auth.rights import Role
-from shared.catalog.models import Connection, ConnectionType, Member, Surface
+from shared.auth.rights import AccessRight
+from shared.catalog.models import Connection, ConnectionType, Surface
 from shared.catalog.snapshot import Catalog, Stored
 from shared.downloads.jobs import Downloads, file_names
 from shared.downloads.models import Format, Job, Part, Status, StoredFile
@@ -14,23 +14,19 @@ from shared.errors import Kind, WorkspaceError
 from tests.shared.downloads.plant import HOUR, START, Plant, Plants
 
 
-def caller(member: str) -> Principal:
-    """Return a member as the caller."""
-    return Principal(member, member, member, frozenset(), Via.JWT, "t", None)
+def caller(member: str, *rights: AccessRight) -> Principal:
+    """Return a member as the caller, with a token of some rights."""
+    return Principal(member, member, member, frozenset(rights), Via.JWT, "t", None)
 
 
 async def catalog() -> Catalog:
-    """Return a catalog of two connections, a surface with one of them, an editor and an administrator."""
+    """Return a catalog of two connections and a surface with one of them."""
     connections = {
         lookup: Stored(Connection(lookup=lookup, name=lookup, type=ConnectionType.SIMULATOR), START, START, "x")
         for lookup in ("pump", "press")
     }
     surface = Surface(lookup="hall", name="Hall", connections=("pump",))
-    members = {
-        "editor@t": Member(id="editor@t", name="Editor", role=Role.EDITOR),
-        "admin@t": Member(id="admin@t", name="Admin", role=Role.ADMIN),
-    }
-    return Catalog(connections=connections, surfaces={"hall": Stored(surface, START, START, "x")}, members=members)
+    return Catalog(connections=connections, surfaces={"hall": Stored(surface, START, START, "x")})
 
 
 class Runner:
@@ -60,19 +56,19 @@ def plant(plants: Plants) -> Plant:
 
 def downloads(plant: Plant) -> Downloads:
     """Return downloads of the plant, an hour after the archive begins."""
-    return Downloads(catalog, plant.jobs, plant.blobs, timedelta(days=1), clock=lambda: START + HOUR)
+    return Downloads(catalog, plant.jobs, plant.blobs, plant.quota, timedelta(days=1), clock=lambda: START + HOUR)
 
 
-async def test_only_owner_and_administrator_see_a_job(plant: Plant) -> None:
-    """To everybody else, and after its end, a job is not there."""
+async def test_only_the_owner_and_who_manages_keys_see_a_job(plant: Plant) -> None:
+    """Everybody else gets 404: the right to manage keys counts where the token has it, not where its member has it."""
     job = await plant.job()
-    for member in ("editor@t", "admin@t"):
-        assert await downloads(plant).get(caller(member), "j1") == job
-    for member in ("viewer@t", ""):
+    for allowed in (caller("editor@t"), caller("viewer@t", AccessRight.KEYS_MANAGE)):
+        assert await downloads(plant).get(allowed, "j1") == job
+    for refused in (caller("viewer@t"), caller(""), caller("admin@t", AccessRight.COLD_DATA_EXPORT)):
         with pytest.raises(WorkspaceError) as refusal:
-            await downloads(plant).get(caller(member), "j1")
+            await downloads(plant).get(refused, "j1")
         assert refusal.value.code == "DOWNLOAD_NOT_FOUND"
-    late = Downloads(catalog, plant.jobs, plant.blobs, timedelta(days=1), clock=lambda: job.expires_at)
+    late = Downloads(catalog, plant.jobs, plant.blobs, plant.quota, timedelta(days=1), clock=lambda: job.expires_at)
     with pytest.raises(WorkspaceError):
         await late.get(caller("editor@t"), "j1")
     assert await late.list(caller("editor@t")) == []
@@ -92,7 +88,7 @@ async def test_a_job_that_cannot_be_started_leaves_nothing(plant: Plant) -> None
 async def test_a_job_that_was_never_begun_begins_when_it_is_looked_at(plant: Plant) -> None:
     """A process may end between storing a job and beginning it; a look at it half a minute later begins it."""
     at = [START]
-    downloads = Downloads(catalog, plant.jobs, plant.blobs, timedelta(days=1), clock=lambda: at[0])
+    downloads = Downloads(catalog, plant.jobs, plant.blobs, plant.quota, timedelta(days=1), clock=lambda: at[0])
     job = await downloads.start(caller("editor@t"), ("pump",), Format.CSV, START, START + HOUR, Runner())
     runner = Runner()
     await downloads.begin_again(job, runner)
@@ -115,7 +111,7 @@ async def test_cancelling_stops_the_work_once(plant: Plant) -> None:
     assert plant.files()
     with pytest.raises(WorkspaceError):
         await downloads(plant).cancel(caller("viewer@t"), started.id, runner)
-    await downloads(plant).cancel(caller("admin@t"), started.id, runner)
+    await downloads(plant).cancel(caller("admin@t", AccessRight.KEYS_MANAGE), started.id, runner)
     assert (plant.files(), runner.stopped) == ([], [started.id])
     with pytest.raises(WorkspaceError) as refusal:
         await downloads(plant).cancel(caller("editor@t"), started.id, runner)
@@ -144,7 +140,7 @@ async def test_links_end_with_the_job(plant: Plant) -> None:
     job = await plant.run()
     assert {each.expires_at for each in await downloads(plant).links(job)} == {START + HOUR + timedelta(minutes=15)}
     late = Downloads(
-        catalog, plant.jobs, plant.blobs, timedelta(0), clock=lambda: job.expires_at - timedelta(minutes=1)
+        catalog, plant.jobs, plant.blobs, plant.quota, timedelta(0), clock=lambda: job.expires_at - timedelta(minutes=1)
     )
     assert {each.expires_at for each in await late.links(job)} == {job.expires_at}
 

@@ -82,8 +82,8 @@ async def test_a_step_may_be_done_again(plants: Plants, short_parts: None, form:
     """Planning and converting twice leaves the job and its files as they were after once."""
     plant = plants.make(Archive(size=BIG))
     await plant.job(form=form)
-    numbers = await plant.work.next_parts("j1")
-    assert list(numbers) == list(await plant.work.next_parts("j1"))
+    numbers = await plant.parts()
+    assert list(numbers) == list(await plant.parts())
     for number in numbers:
         await plant.work.convert("j1", number)
     before, files = await plant.stored(), plant.files()
@@ -109,7 +109,7 @@ async def test_an_outage_is_raised_for_another_attempt(plants: Plants) -> None:
     plant = plants.make(archive)
     await plant.job()
     archive.down = True
-    await plant.work.next_parts("j1")
+    await plant.parts()
     with pytest.raises(WorkspaceError, match="down"):
         await plant.work.convert("j1", 0)
     assert (await plant.stored()).status is Status.RUNNING
@@ -122,7 +122,7 @@ async def test_giving_up_removes_the_files(plants: Plants) -> None:
     """A job that failed says so without the cause, and leaves nothing behind."""
     plant = plants.make()
     await plant.job()
-    await plant.work.next_parts("j1")
+    await plant.parts()
     await plant.work.convert("j1", 0)
     assert plant.files()
     await plant.work.fail("j1")
@@ -130,7 +130,7 @@ async def test_giving_up_removes_the_files(plants: Plants) -> None:
     assert (job.status, plant.files()) == (Status.FAILED, [])
     assert job.error is not None
     assert "log" in job.error
-    assert await plant.work.next_parts("j1") == []
+    assert await plant.parts() == []
 
 
 async def test_too_many_columns_fail_the_job(plants: Plants, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ async def test_a_cancelled_conversion_stops_and_leaves_nothing(plants: Plants, m
 
     monkeypatch.setattr(plant.archive, "rows", endless)
     await plant.job(form=Format.JSONL)
-    await plant.work.next_parts("j1")
+    await plant.parts()
     step = asyncio.create_task(plant.work.convert("j1", 0))
     await begun.wait()
     go_on.set()
@@ -173,7 +173,7 @@ async def test_files_of_a_job_cancelled_at_the_last_moment_go(plants: Plants, mo
     """What was uploaded while the job was cancelled is removed by the step that uploaded it."""
     plant = plants.make()
     await plant.job()
-    await plant.work.next_parts("j1")
+    await plant.parts()
     loop = asyncio.get_running_loop()
     write = conversion.write
 
@@ -194,7 +194,7 @@ async def test_expired_jobs_go_with_their_files(plants: Plants) -> None:
     await plant.job("young", expires_at=START + timedelta(days=2))
     await plant.run("old")
     await plant.run("young")
-    await Expiry(plant.jobs, plant.blobs, plant.scratch, clock=lambda: START + timedelta(days=1)).run()
+    await Expiry(plant.jobs, plant.blobs, plant.quota, plant.scratch, clock=lambda: START + timedelta(days=1)).run()
     assert await plant.jobs.get("old") is None
     job = await plant.stored("young")
     assert plant.files() == sorted(file.blob for _, file in job.files())
@@ -208,9 +208,13 @@ async def test_what_no_job_owns_goes_after_a_while(plants: Plants, tmp_path: Pat
     await plant.blobs.upload("lost/pump/0.csv", source)
     (plant.scratch / "lost-1").mkdir(parents=True)
     (written_at,) = [blob.written_at async for blob in plant.blobs.list("")]
-    await Expiry(plant.jobs, plant.blobs, plant.scratch, clock=lambda: written_at + timedelta(hours=1)).run()
+    await Expiry(
+        plant.jobs, plant.blobs, plant.quota, plant.scratch, clock=lambda: written_at + timedelta(hours=1)
+    ).run()
     assert plant.files() == ["lost/pump/0.csv"]
-    await Expiry(plant.jobs, plant.blobs, plant.scratch, clock=lambda: written_at + timedelta(hours=50)).run()
+    await Expiry(
+        plant.jobs, plant.blobs, plant.quota, plant.scratch, clock=lambda: written_at + timedelta(hours=50)
+    ).run()
     assert (plant.files(), list(plant.scratch.iterdir())) == ([], [])
 
 
@@ -219,12 +223,12 @@ async def test_what_another_attempt_would_meet_again_fails_at_once(plants: Plant
     plant = plants.make()
     plant.archive.trouble = duckdb.OutOfMemoryException("failed to pin a block")
     await plant.job(form=Format.PARQUET)
-    [first, *_] = await plant.work.next_parts("j1")
+    [first, *_] = await plant.parts()
     await plant.work.convert("j1", first)
     job = await plant.stored()
     assert job.status is Status.FAILED
     assert "shorter range" in (job.error or "")
-    assert (plant.archive.reads, plant.files(), await plant.work.next_parts("j1")) == (1, [], [])
+    assert (plant.archive.reads, plant.files(), await plant.parts()) == (1, [], [])
 
 
 @pytest.mark.parametrize("settled", [True, False])

@@ -2,16 +2,20 @@
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from shared.auth.principals import Principal
+from shared.backends.embedded.places import SCHEMA, SqlitePlaceStore
+from shared.backends.embedded.sqlite import Database
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import Audience
 from shared.live_stream.credentials import Listener
 from shared.live_stream.ports import Reader
 from shared.live_stream.service import LiveStream
+from shared.live_stream.stream_quota import StreamQuota
 
 FOREVER = datetime(9000, 1, 1, tzinfo=UTC)
 
@@ -64,7 +68,8 @@ async def _catalog() -> Catalog:
 
 
 def _live(streams: Streams) -> LiveStream:
-    return LiveStream(_catalog, streams, Audience(streams), _resume)
+    quota = StreamQuota(SqlitePlaceStore(Database(Path("unused"), SCHEMA)), _catalog, streams)
+    return LiveStream(_catalog, streams, Audience(streams), _resume, quota)
 
 
 async def test_all_that_lapsed_end() -> None:

@@ -1,0 +1,99 @@
+"""Places of live streams and jobs in Cosmos DB: one small item per principal and purpose, replaced under If-Match.
+
+One item rather than one per place, because a limit over several items cannot be kept by a conditional write.
+"""
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_containers import DOWNLOADS
+from shared.backends.azure.cosmos_state import CosmosState, Item
+from shared.fair_use.ports import Place, Purpose
+
+type _Places = dict[str, Place]
+
+
+class CosmosPlaceStore:
+    """The PlaceStore port over Cosmos DB.
+
+    The items are in the container of downloads, whose items do not expire by themselves; its queries do not find them.
+
+    Args:
+        account: where the container is.
+    """
+
+    def __init__(self, account: CosmosAccount) -> None:
+        self._state = CosmosState(account, DOWNLOADS, "QUOTAS_UNAVAILABLE", "the store of quotas")
+
+    async def take(self, principal: str, purpose: Purpose, place_id: str, *, at: float, limit: int) -> bool:  # noqa: D102
+        def taken(places: _Places) -> _Places | None:
+            if place_id in places or sum(place.active for place in places.values()) >= limit:
+                return None
+            return {**places, place_id: Place(place_id, at)}
+
+        return place_id in await self._change(principal, purpose, taken)
+
+    async def grow(  # noqa: D102
+        self, principal: str, purpose: Purpose, place_id: str, *, size: int, at: float, limit: int
+    ) -> bool:
+        allowed = False
+
+        def grown(places: _Places) -> _Places | None:
+            nonlocal allowed
+            before = places.get(place_id, Place(place_id, at))
+            others = sum(place.size for place in places.values() if place.id != place_id)
+            allowed = others + size <= limit
+            if not allowed or (place_id in places and size <= before.size):
+                return None
+            return {**places, place_id: Place(place_id, before.taken_at, before.active, max(size, before.size))}
+
+        await self._change(principal, purpose, grown)
+        return allowed
+
+    async def finish(self, principal: str, purpose: Purpose, place_id: str) -> None:  # noqa: D102
+        def finished(places: _Places) -> _Places | None:
+            place = places.get(place_id)
+            if place is None or not place.active:
+                return None
+            return {**places, place_id: Place(place_id, place.taken_at, active=False, size=place.size)}
+
+        await self._change(principal, purpose, finished)
+
+    async def free(self, principal: str, purpose: Purpose, place_ids: Collection[str]) -> None:  # noqa: D102
+        def freed(places: _Places) -> _Places | None:
+            kept = {place_id: place for place_id, place in places.items() if place_id not in place_ids}
+            return kept if len(kept) < len(places) else None
+
+        await self._change(principal, purpose, freed)
+
+    async def held(self, principal: str, purpose: Purpose) -> Sequence[Place]:  # noqa: D102
+        item_id = _item_id(principal, purpose)
+        places = _places(await self._state.read(item_id, item_id))
+        return sorted(places.values(), key=lambda place: (place.taken_at, place.id))
+
+    async def _change(self, principal: str, purpose: Purpose, change: Callable[[_Places], _Places | None]) -> _Places:
+        """Replace the places under a condition; None from the function leaves them. Return them as they then are."""
+        item_id = _item_id(principal, purpose)
+
+        def changed(before: Item | None) -> Item | None:
+            after = change(_places(before))
+            if after is None:
+                return None
+            members = {place.id: [place.taken_at, place.active, place.size] for place in after.values()}
+            return {"id": item_id, "places": members}
+
+        return _places(await self._state.change(item_id, item_id, changed))
+
+
+def _item_id(principal: str, purpose: Purpose) -> str:
+    return f"places-{purpose}-{hashlib.sha256(principal.encode()).hexdigest()}"
+
+
+def _places(item: Mapping[str, Any] | None) -> _Places:
+    stored = {} if item is None else item["places"]
+    return {
+        place_id: Place(place_id, float(taken_at), bool(active), int(size))
+        for place_id, (taken_at, active, size) in stored.items()
+    }

@@ -1,0 +1,91 @@
+"""Places of live streams and jobs in SQLite."""
+
+import sqlite3
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
+
+from shared.backends.embedded.faults import answering
+from shared.backends.embedded.sqlite import Database
+from shared.fair_use.ports import Place, Purpose
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS places (
+  purpose TEXT NOT NULL, principal TEXT NOT NULL, id TEXT NOT NULL,
+  taken_at REAL NOT NULL, active INTEGER NOT NULL, size INTEGER NOT NULL,
+  PRIMARY KEY (purpose, principal, id)
+) WITHOUT ROWID;
+"""
+
+
+class SqlitePlaceStore:
+    """The PlaceStore port over SQLite."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def take(self, principal: str, purpose: Purpose, place_id: str, *, at: float, limit: int) -> bool:  # noqa: D102
+        def work(connection: sqlite3.Connection) -> bool:
+            if _exists(connection, principal, purpose, place_id):
+                return True
+            sql = "SELECT count(*) FROM places WHERE purpose = ? AND principal = ? AND active"
+            if connection.execute(sql, (purpose, principal)).fetchone()[0] >= limit:
+                return False
+            connection.execute("INSERT INTO places VALUES (?, ?, ?, ?, 1, 0)", (purpose, principal, place_id, at))
+            return True
+
+        with _answering():
+            return await self._database.write(work)
+
+    async def grow(  # noqa: D102
+        self, principal: str, purpose: Purpose, place_id: str, *, size: int, at: float, limit: int
+    ) -> bool:
+        def work(connection: sqlite3.Connection) -> bool:
+            sql = "SELECT coalesce(sum(size), 0) FROM places WHERE purpose = ? AND principal = ? AND id <> ?"
+            others = connection.execute(sql, (purpose, principal, place_id)).fetchone()[0]
+            if others + size > limit:
+                return False
+            connection.execute(
+                "INSERT INTO places VALUES (?, ?, ?, ?, 1, ?) "
+                "ON CONFLICT (purpose, principal, id) DO UPDATE SET size = max(size, excluded.size)",
+                (purpose, principal, place_id, at, size),
+            )
+            return True
+
+        with _answering():
+            return await self._database.write(work)
+
+    async def finish(self, principal: str, purpose: Purpose, place_id: str) -> None:  # noqa: D102
+        sql = "UPDATE places SET active = 0 WHERE purpose = ? AND principal = ? AND id = ?"
+        with _answering():
+            await self._database.write(
+                lambda connection: connection.execute(sql, (purpose, principal, place_id)).rowcount
+            )
+
+    async def free(self, principal: str, purpose: Purpose, place_ids: Collection[str]) -> None:  # noqa: D102
+        rows = [(purpose, principal, place_id) for place_id in place_ids]
+        sql = "DELETE FROM places WHERE purpose = ? AND principal = ? AND id = ?"
+        with _answering():
+            await self._database.write(lambda connection: connection.executemany(sql, rows).rowcount)
+
+    async def held(self, principal: str, purpose: Purpose) -> Sequence[Place]:  # noqa: D102
+        sql = "SELECT id, taken_at, active, size FROM places WHERE purpose = ? AND principal = ? ORDER BY taken_at, id"
+        with _answering():
+            rows = await self._database.read(
+                lambda connection: connection.execute(sql, (purpose, principal)).fetchall()
+            )
+        return [Place(place_id, taken_at, bool(active), size) for place_id, taken_at, active, size in rows]
+
+    async def clear(self, purpose: Purpose) -> None:
+        """Remove the places of all principals; for a host that starts and knows that nothing is open yet."""
+        sql = "DELETE FROM places WHERE purpose = ?"
+        with _answering():
+            await self._database.write(lambda connection: connection.execute(sql, (purpose,)).rowcount)
+
+
+def _exists(connection: sqlite3.Connection, principal: str, purpose: Purpose, place_id: str) -> bool:
+    sql = "SELECT 1 FROM places WHERE purpose = ? AND principal = ? AND id = ?"
+    return connection.execute(sql, (purpose, principal, place_id)).fetchone() is not None
+
+
+def _answering() -> AbstractContextManager[None]:
+    return answering("QUOTAS_UNAVAILABLE", "the store of quotas")

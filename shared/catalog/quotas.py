@@ -1,0 +1,50 @@
+"""Quotas of a principal by tier: the defaults, and the most that a workspace document may set."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from shared.catalog.models import Quotas, Tier
+
+GIB: Final = 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class FairUse:
+    """The quotas that apply to each principal.
+
+    Attributes:
+        streams: open live streams.
+        jobs: unfinished downloads.
+        download_bytes: bytes of all stored files of downloads.
+    """
+
+    streams: int
+    jobs: int
+    download_bytes: int
+
+
+DEFAULTS: Final[Mapping[Tier, FairUse]] = {
+    Tier.FREE: FairUse(5, 10, 50 * GIB),
+    Tier.PRO: FairUse(20, 10, 50 * GIB),
+    Tier.ENTERPRISE: FairUse(20, 10, 50 * GIB),
+}
+MAXIMA: Final[Mapping[Tier, FairUse]] = {
+    Tier.FREE: FairUse(5, 10, 50 * GIB),
+    Tier.PRO: FairUse(100, 50, 500 * GIB),
+    Tier.ENTERPRISE: FairUse(500, 200, 10_240 * GIB),
+}
+
+
+def fair_use_of(tier: Tier, quotas: Quotas) -> FairUse:
+    """Return the quotas of a workspace: what its document sets, else the tier's defaults, never above the maxima."""
+    default, most = DEFAULTS[tier], MAXIMA[tier]
+    return FairUse(
+        _chosen(quotas.streams_per_principal, default.streams, most.streams),
+        _chosen(quotas.jobs_per_principal, default.jobs, most.jobs),
+        _chosen(quotas.download_bytes, default.download_bytes, most.download_bytes),
+    )
+
+
+def _chosen(value: int | None, default: int, most: int) -> int:
+    return default if value is None else min(value, most)

@@ -1,0 +1,137 @@
+"""Quotas of downloads: unfinished jobs and stored bytes of each principal, over all instances."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.catalog.quotas import FairUse, fair_use_of
+from shared.catalog.snapshot import Catalog
+from shared.downloads.models import Job, Status
+from shared.downloads.ports import JobStore
+from shared.errors import Kind, WorkspaceError
+from shared.fair_use.ports import Place, PlaceStore, Purpose
+from shared.observability import count
+from shared.timestamps import now
+
+CREATION_TIME: Final = timedelta(minutes=1)
+"""Longest time between a job's place and its record; a place without a record is older than this by mistake."""
+RETRY_AFTER_SECONDS: Final = 30
+
+
+class JobQuota:
+    """Keeps each principal within its unfinished downloads and the bytes of their files.
+
+    The places of a principal are compared with its jobs once a quota is reached, so that a process that ended between
+    a job's end and the freeing of its place takes nothing away for good.
+
+    Args:
+        places: counts over all instances.
+        jobs: stores the jobs.
+        catalog: returns the current catalog.
+        clock: returns the current instant.
+    """
+
+    def __init__(
+        self,
+        places: PlaceStore,
+        jobs: JobStore,
+        catalog: Callable[[], Awaitable[Catalog]],
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        self._places = places
+        self._jobs = jobs
+        self._catalog = catalog
+        self._clock = clock
+
+    async def admit(self, owner: str, job_id: str) -> None:
+        """Count a job that is about to be created.
+
+        Raises:
+            WorkspaceError: THROTTLED ``TOO_MANY_JOBS``; STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED`` when the files of the
+                owner's downloads take as many bytes as allowed; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
+        """
+        quota = await self._quota()
+        if await self._stored_bytes(owner) >= quota.download_bytes:
+            await self._compare(owner)
+            if await self._stored_bytes(owner) >= quota.download_bytes:
+                count("workspace.downloads.quota_refusals")
+                raise _storage_full(quota.download_bytes)
+        taken = await self._take(owner, job_id, quota.jobs)
+        if not taken:
+            await self._compare(owner)
+            taken = await self._take(owner, job_id, quota.jobs)
+        if not taken:
+            count("workspace.downloads.quota_refusals")
+            raise _too_many(quota.jobs)
+
+    async def grow(self, job: Job, size: int) -> None:
+        """Count the bytes of a job's files, before they are stored.
+
+        Args:
+            job: whose files.
+            size: bytes of all its files together, including those to be stored.
+
+        Raises:
+            WorkspaceError: STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED``; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
+        """
+        limit = (await self._quota()).download_bytes
+        if await self._grow(job, size, limit):
+            return
+        await self._compare(job.owner)
+        if not await self._grow(job, size, limit):
+            count("workspace.downloads.quota_refusals")
+            raise _storage_full(limit)
+
+    async def finish(self, job: Job) -> None:
+        """Free the place of a completed job; its bytes count until its files are removed."""
+        await self._places.finish(job.owner, Purpose.JOBS, job.id)
+
+    async def free(self, owner: str, job_id: str) -> None:
+        """Free the place and the bytes of a job whose files are removed."""
+        await self._places.free(owner, Purpose.JOBS, [job_id])
+
+    async def _quota(self) -> FairUse:
+        catalog = await self._catalog()
+        return fair_use_of(catalog.tier, catalog.policies.quotas)
+
+    async def _take(self, owner: str, job_id: str, limit: int) -> bool:
+        at = self._clock().timestamp()
+        return await self._places.take(owner, Purpose.JOBS, job_id, at=at, limit=limit)
+
+    async def _grow(self, job: Job, size: int, limit: int) -> bool:
+        at = self._clock().timestamp()
+        return await self._places.grow(job.owner, Purpose.JOBS, job.id, size=size, at=at, limit=limit)
+
+    async def _stored_bytes(self, owner: str) -> int:
+        return sum(place.size for place in await self._places.held(owner, Purpose.JOBS))
+
+    async def _compare(self, owner: str) -> None:
+        """Free the places of jobs that are gone, have expired or ended."""
+        for place in await self._places.held(owner, Purpose.JOBS):
+            job = await self._jobs.get(place.id)
+            if self._is_gone(place, job):
+                await self.free(owner, place.id)
+            elif job is not None and place.active and job.status is Status.COMPLETED:
+                await self.finish(job)
+
+    def _is_gone(self, place: Place, job: Job | None) -> bool:
+        at = self._clock()
+        if job is None:
+            return place.taken_at < (at - CREATION_TIME).timestamp()
+        return job.expires_at <= at or job.status in {Status.FAILED, Status.CANCELLED}
+
+
+def _too_many(limit: int) -> WorkspaceError:
+    detail = (
+        f"You have {limit} unfinished downloads, the most allowed (policies.quotas.jobsPerPrincipal); "
+        "wait until one has ended or cancel one, then try again."
+    )
+    return WorkspaceError(Kind.THROTTLED, "TOO_MANY_JOBS", detail, retryAfter=RETRY_AFTER_SECONDS, limit=limit)
+
+
+def _storage_full(limit: int) -> WorkspaceError:
+    detail = (
+        f"The files of your downloads may take {limit} bytes together (policies.quotas.downloadBytes); "
+        "wait until older downloads expire, or request less data."
+    )
+    return WorkspaceError(Kind.STORAGE_FULL, "DOWNLOAD_QUOTA_EXCEEDED", detail, limit=limit)

@@ -1,0 +1,112 @@
+"""Quota of open live streams of each principal, over all instances and however a stream was opened."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from typing import Final
+
+from shared.catalog.quotas import fair_use_of
+from shared.errors import Kind, WorkspaceError
+from shared.fair_use.ports import PlaceStore, Purpose
+from shared.live_stream.ports import MessageService
+from shared.logs import fields, logger
+from shared.observability import count
+from shared.telemetry.ports import CurrentCatalog
+
+HANDSHAKE_SECONDS: Final = 10.0
+"""Longest time between the admission of a stream and its appearance at the message service."""
+COMPARE_SECONDS: Final = 1.0
+"""The places of a principal are compared with its open streams at most this often."""
+RETRY_AFTER_SECONDS: Final = 10
+_REMEMBERED: Final = 10_000
+_LOGGER = logger("live")
+
+
+def group_of(member_id: str) -> str:
+    """Return the group at the message service that holds all streams of a member."""
+    return f"_member.{hashlib.sha256(member_id.encode()).hexdigest()}"
+
+
+class StreamQuota:
+    """Keeps each principal within its number of open streams.
+
+    A place is taken before a stream opens and freed when it ends. Places whose end was never reported (a process or a
+    client died) are found by comparing them with the open streams once the quota is reached.
+
+    Args:
+        places: counts over all instances.
+        catalog: returns the current catalog.
+        service: knows the open streams.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        places: PlaceStore,
+        catalog: CurrentCatalog,
+        service: MessageService,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._places = places
+        self._catalog = catalog
+        self._service = service
+        self._clock = clock
+        self._compared_at: dict[str, float] = {}
+
+    async def take(self, member_id: str, stream_id: str) -> None:
+        """Count a stream that is about to open.
+
+        While the store does not answer, streams are admitted uncounted and the log says so.
+
+        Raises:
+            WorkspaceError: THROTTLED ``TOO_MANY_STREAMS``.
+        """
+        catalog = await self._catalog()
+        limit = fair_use_of(catalog.tier, catalog.policies.quotas).streams
+        try:
+            taken = await self._take(member_id, stream_id, limit)
+            if not taken and await self._free_ended(member_id):
+                taken = await self._take(member_id, stream_id, limit)
+        except WorkspaceError as error:
+            # A quota protects the service from its callers; its own failure must not refuse them.
+            _LOGGER.warning("live streams are not counted at the moment: %s", error.detail)
+            return
+        if not taken:
+            count("workspace.live.quota_refusals")
+            raise _too_many(limit)
+
+    async def free(self, member_id: str, stream_id: str) -> None:
+        """Free the place of a stream that has ended.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``QUOTAS_UNAVAILABLE``; the place is then found by a later comparison.
+        """
+        await self._places.free(member_id, Purpose.STREAMS, [stream_id])
+
+    async def _take(self, member_id: str, stream_id: str, limit: int) -> bool:
+        return await self._places.take(member_id, Purpose.STREAMS, stream_id, at=self._clock(), limit=limit)
+
+    async def _free_ended(self, member_id: str) -> bool:
+        """Free the places without an open stream; return whether there were any."""
+        at = self._clock()
+        if at - self._compared_at.get(member_id, 0.0) < COMPARE_SECONDS:
+            return False
+        if len(self._compared_at) >= _REMEMBERED:
+            self._compared_at.clear()
+        self._compared_at[member_id] = at
+        held = await self._places.held(member_id, Purpose.STREAMS)
+        open_ids = {reader.connection_id async for reader in self._service.readers(group_of(member_id))}
+        settled = at - HANDSHAKE_SECONDS
+        ended = [place.id for place in held if place.id not in open_ids and place.taken_at < settled]
+        if ended:
+            await self._places.free(member_id, Purpose.STREAMS, ended)
+            _LOGGER.info("places of ended streams are free again", extra=fields(count=len(ended)))
+        return bool(ended)
+
+
+def _too_many(limit: int) -> WorkspaceError:
+    detail = (
+        f"You have {limit} open live streams, the most allowed (policies.quotas.streamsPerPrincipal); "
+        "close one, then try again."
+    )
+    return WorkspaceError(Kind.THROTTLED, "TOO_MANY_STREAMS", detail, retryAfter=RETRY_AFTER_SECONDS, limit=limit)

@@ -1,0 +1,47 @@
+"""Turns of principals."""
+
+import asyncio
+
+from shared.downloads.fair_turns import FairTurns
+
+
+async def work(turns: FairTurns, principal: str, order: list[str], gate: asyncio.Event) -> None:
+    """Work in turn, and note when."""
+    async with turns.turn(principal):
+        order.append(principal)
+        await gate.wait()
+
+
+async def test_principals_take_turns() -> None:
+    """A principal with one piece of work waits for one piece of each other principal, not for all of them."""
+    turns, order, gate = FairTurns(1, 10), list[str](), asyncio.Event()
+    tasks = [asyncio.create_task(work(turns, who, order, gate)) for who in ("busy", "busy", "busy", "busy", "small")]
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.gather(*tasks)
+    assert order == ["busy", "small", "busy", "busy", "busy"]
+
+
+async def test_one_principal_is_bounded() -> None:
+    """There is no room for more of a principal than its bound, and again once one has ended."""
+    turns, order, gate = FairTurns(1, 2), list[str](), asyncio.Event()
+    tasks = [asyncio.create_task(work(turns, "busy", order, gate)) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert (turns.has_room("busy"), turns.has_room("small")) == (False, True)
+    gate.set()
+    await asyncio.gather(*tasks)
+    assert turns.has_room("busy")
+
+
+async def test_who_gives_up_takes_no_place() -> None:
+    """A cancelled waiter, before or after its turn came, leaves the place to the next."""
+    turns, order, gate = FairTurns(1, 3), list[str](), asyncio.Event()
+    first, second, third = (asyncio.create_task(work(turns, who, order, gate)) for who in ("a", "b", "c"))
+    await asyncio.sleep(0)
+    second.cancel()
+    first.cancel()
+    gate.set()
+    await asyncio.gather(first, second, third, return_exceptions=True)
+    assert order == ["a", "c"]
+    async with asyncio.timeout(5), turns.turn("d"):
+        assert turns.has_room("d")

@@ -142,6 +142,26 @@ ADMIN = "approvedBy: admin@plant-a.example"
             "reasonCategories: [a, b, a]",
             "policies.provenance.reasonCategories[2]: is given twice",
         ),
+        (
+            "requireApproval: true}",
+            "requireApproval: true}, quotas: {streamsPerPrincipal: 6}",
+            "policies.quotas.streamsPerPrincipal: must be at most 5 with tier free",
+        ),
+        (
+            "requireApproval: true}",
+            "requireApproval: true}, quotas: {jobsPerPrincipal: 11}",
+            "policies.quotas.jobsPerPrincipal: must be at most 10 with tier free",
+        ),
+        (
+            "requireApproval: true}",
+            "requireApproval: true}, quotas: {downloadBytes: 53687091201}",
+            "policies.quotas.downloadBytes: must be at most 53687091200 with tier free",
+        ),
+        (
+            "requireApproval: true}",
+            "requireApproval: true}, quotas: {downloadBytes: 0}",
+            "policies.quotas.downloadBytes:",
+        ),
         ("name: recipes", "name: workorders", "databases[0].containers[1].name: is already the name of"),
         (
             "dataStores:\n",

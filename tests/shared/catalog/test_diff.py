@@ -10,7 +10,7 @@ from hypothesis import given
 from shared.catalog.diff import plan
 from shared.catalog.document import load
 from shared.catalog.items import declared_items
-from shared.catalog.models import WorkspaceDocument
+from shared.catalog.models import Quotas, WorkspaceDocument
 from shared.catalog.ports import Item, Origin, StoredCatalog
 from shared.errors import WorkspaceError
 from tests.shared.catalog.documents import PLANT, sound_documents
@@ -45,6 +45,21 @@ def test_everything_is_added_to_nothing() -> None:
     assert all(change.before is None and change.verb == "Created" for change in changes)
     assert [change.kind for change in changes][:3] == ["workspace", "settings", "member"]
     assert {(change.kind, change.key) for change in changes} == set(declared_items(DOCUMENT))
+
+
+def test_quotas_are_part_of_the_settings() -> None:
+    """A changed quota is an update of the settings, and a store from before quotas needs no change."""
+    policies = DOCUMENT.policies.model_copy(update={"quotas": Quotas(streams_per_principal=3)})
+    [change] = plan(DOCUMENT.model_copy(update={"policies": policies}), stored(DOCUMENT)).changes
+    assert (change.kind, change.verb, change.after and change.after["policies"]["quotas"]["streamsPerPrincipal"]) == (
+        "settings",
+        "Updated",
+        3,
+    )
+    before = stored(DOCUMENT)
+    for item in before.items:
+        item.definition.get("policies", {}).pop("quotas", None)
+    assert plan(DOCUMENT, before).empty
 
 
 @given(sound_documents())

@@ -62,7 +62,9 @@ def answered_once[Q, B](
             return _packed(await handler(replace(call, append_id=same)))
 
         member = call.principal.member_id
-        packed = await services().answers.once(member, call.request.method, key, _request(call), work)
+        # With the rights: a narrower token of the same member must not receive what a wider one was answered.
+        request = b"\n".join((_request(call), ",".join(sorted(call.principal.rights)).encode()))
+        packed = await services().answers.once(member, call.request.method, key, request, work)
         return _unpacked(packed)
 
     return once

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from urllib.parse import urlencode
 
@@ -94,7 +94,7 @@ class LiveStream:
         await self._quota.free(member_id, stream_id)
 
     async def resumed(self, user: str) -> Principal:
-        """Return the caller that a link was made for, if it still may listen.
+        """Return the caller that a link was made for, with the right to listen alone, if its member still has it.
 
         Raises:
             WorkspaceError: UNAUTHENTICATED; FORBIDDEN.
@@ -102,7 +102,7 @@ class LiveStream:
         listener = Listener.named(user)
         principal = await self._resume(listener.member_id, listener.token_id, listener.expires_at)
         principal.require(AccessRight.LIVE_STREAM_READ)
-        return principal
+        return replace(principal, rights=frozenset({AccessRight.LIVE_STREAM_READ}))
 
     async def link(self, principal: Principal, filters: StreamFilters, parameters: Mapping[str, str]) -> Link:
         """Return a link that opens the caller's stream; it ends with the caller's token, at the latest in an hour.

@@ -4,9 +4,12 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 from local.connections import Limits
 from local.http import Message, Receive, Send
@@ -208,6 +211,39 @@ async def test_a_silent_connection_gives_way(address: Address, begun: bytes) -> 
     assert not silent[2][0].at_eof()
     for _, writer in silent:
         writer.close()
+
+
+async def test_streams_leave_connections_to_requests() -> None:
+    """Four fifths of the connections may be WebSockets: one more is refused, and requests are served all the while."""
+
+    async def serve(scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await App()(scope, receive, send)
+            return
+        await receive()
+        await send({"type": "websocket.accept"})
+        await receive()
+
+    listener = listen("127.0.0.1", 0)
+    server = Server(serve, 1, Limits(connections=5), web_sockets=True)
+    serving = asyncio.create_task(server.serve([listener]))
+    await server.listening.wait()
+    host, port = listener.getsockname()
+    async with AsyncExitStack() as stack:
+        url = f"ws://{host}:{port}/"
+        streams = [await stack.enter_async_context(connect(url, proxy=None)) for _ in range(4)]
+        with pytest.raises(InvalidStatus) as refused:
+            await stack.enter_async_context(connect(url, proxy=None))
+        assert refused.value.response.status_code == 503
+        assert b"TOO_MANY_CONNECTIONS" in (refused.value.response.body or b"")
+        assert (await exchange((host, port), LAST)).startswith(b"HTTP/1.1 200")
+        await streams[0].close()
+        async with asyncio.timeout(DEADLINE):
+            while len(server.server_state.connections) > 3:  # noqa: ASYNC110  the host's own end
+                await asyncio.sleep(0.01)
+        await stack.enter_async_context(connect(url, proxy=None))
+    server.should_exit = True
+    await serving
 
 
 async def test_kept_connection_is_not_a_stalled_one(address: Address) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 
 import httpx
 import pytest
-import yaml
 from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
@@ -60,10 +59,10 @@ class Notes:
 @pytest.fixture
 def attacked(tmp_path: Path) -> Iterator[Service]:
     """Return the sample plant with a principal for each attack, and one entity with a long chain of amendments."""
-    document = yaml.safe_load((ROOT / "samples" / "workspace.yaml").read_text(encoding="utf-8"))
-    document["team"] += [{"id": f"{name}@attack", "name": name, "role": role} for name, role in ATTACKERS.items()]
+    document = (ROOT / "samples" / "workspace.yaml").read_text(encoding="utf-8")
+    members = [f"  - {{id: {name}@attack, name: {name}, role: {role}}}\n" for name, role in ATTACKERS.items()]
     path = tmp_path / "workspace.yaml"
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    path.write_text(document.replace("\nteam:\n", f"\nteam:\n{''.join(members)}"), encoding="utf-8")
     running = Service(tmp_path / "data", path).start()
     amend_often(running)
     viewer = running.caller("viewer@plant-a.example")

@@ -43,6 +43,16 @@ def test_a_new_api_key_is_shown_again_to_who_repeats(service: Service) -> None:
     assert failing_fields(editor.post(KEYS, json={"name": "x"}, headers=once(""))) == ["Idempotency-Key"]
 
 
+def test_a_narrower_token_gets_no_wider_answer(service: Service) -> None:
+    """A repeat with a token of other rights is another request: it shows no secret that the first token received."""
+    wide, narrow = service.caller("editor@t"), service.caller("editor@t", "Workspace.Catalog.Read")
+    first = wide.post(KEYS, json={"name": "wide"}, headers=once("new-key-wide"))
+    assert first.status_code == 201
+    problem(narrow.post(KEYS, json={"name": "wide"}, headers=once("new-key-wide")), 422, "IDEMPOTENCY_KEY_REUSED")
+    again = service.caller("editor@t").post(KEYS, json={"name": "wide"}, headers=once("new-key-wide"))
+    assert again.json() == first.json()
+
+
 def test_repeats_at_once_make_one_api_key(service: Service) -> None:
     """Of many requests at once one makes the key, and all show it."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")

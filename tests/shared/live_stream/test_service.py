@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.auth.principals import Principal
+from shared.auth.principals import Principal, Via
+from shared.auth.rights import AccessRight
 from shared.backends.embedded.places import SCHEMA, SqlitePlaceStore
 from shared.backends.embedded.sqlite import Database
 from shared.catalog.snapshot import Catalog
@@ -86,3 +87,17 @@ async def test_one_that_stays_open_keeps_no_other(stuck: set[str]) -> None:
     with pytest.raises(WorkspaceError):
         await _live(streams).end_lapsed()
     assert set(streams.closed) == {"a", "b", "c", "d"} - stuck
+
+
+async def test_a_link_carries_the_right_to_listen_alone() -> None:
+    """Whoever opens a link gets none of its member's other rights."""
+    member = Principal("a", "a", "A", frozenset(AccessRight), Via.JWT, "token", FOREVER)
+
+    async def resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:
+        assert (member_id, token_id, expires_at) == ("a", "token", FOREVER)
+        return member
+
+    streams = Streams([], set())
+    quota = StreamQuota(SqlitePlaceStore(Database(Path("unused"), SCHEMA)), _catalog, streams)
+    live = LiveStream(_catalog, streams, Audience(streams), resume, quota)
+    assert (await live.resumed(Listener.of(member).name)).rights == {AccessRight.LIVE_STREAM_READ}

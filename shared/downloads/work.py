@@ -23,7 +23,7 @@ LARGE: Final = 20_000_000
 and takes up to about 450 MB, and beside it a few small ones, so that these need not wait."""
 SMALL_AT_ONCE: Final = 2
 PLANNED_AT_ONCE: Final = 4
-WAITING: Final = 1
+WAITING: Final = 3
 """Parts of one principal that wait in a process beside those at work; further ones are tried again later, so that they
 take no activity from other principals."""
 WAVE: Final = 8

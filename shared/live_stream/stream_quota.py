@@ -17,6 +17,8 @@ HANDSHAKE_SECONDS: Final = 10.0
 """Longest time between the admission of a stream and its appearance at the message service."""
 COMPARE_SECONDS: Final = 1.0
 """The places of a principal are compared with its open streams at most this often."""
+FULL_SECONDS: Final = 0.25
+"""After a refusal, this process refuses the principal for so long without the store, unless one of its streams ends."""
 RETRY_AFTER_SECONDS: Final = 10
 _REMEMBERED: Final = 10_000
 _LOGGER = logger("live")
@@ -52,6 +54,7 @@ class StreamQuota:
         self._service = service
         self._clock = clock
         self._compared_at: dict[str, float] = {}
+        self._full_until: dict[str, float] = {}
 
     async def take(self, member_id: str, stream_id: str) -> None:
         """Count a stream that is about to open.
@@ -63,6 +66,8 @@ class StreamQuota:
         """
         catalog = await self._catalog()
         limit = fair_use_of(catalog.tier, catalog.policies.quotas).streams
+        if self._clock() < self._full_until.get(member_id, 0.0):
+            raise _refusal(limit)
         try:
             taken = await self._take(member_id, stream_id, limit)
             if not taken and await self._free_ended(member_id):
@@ -72,8 +77,10 @@ class StreamQuota:
             _LOGGER.warning("live streams are not counted at the moment: %s", error.detail)
             return
         if not taken:
-            count("workspace.live.quota_refusals")
-            raise _too_many(limit)
+            if len(self._full_until) >= _REMEMBERED:
+                self._full_until.clear()
+            self._full_until[member_id] = self._clock() + FULL_SECONDS
+            raise _refusal(limit)
 
     async def free(self, member_id: str, stream_id: str) -> None:
         """Free the place of a stream that has ended.
@@ -82,6 +89,7 @@ class StreamQuota:
             WorkspaceError: UNAVAILABLE ``QUOTAS_UNAVAILABLE``; the place is then found by a later comparison.
         """
         await self._places.free(member_id, Purpose.STREAMS, [stream_id])
+        self._full_until.pop(member_id, None)
 
     async def _take(self, member_id: str, stream_id: str, limit: int) -> bool:
         return await self._places.take(member_id, Purpose.STREAMS, stream_id, at=self._clock(), limit=limit)
@@ -104,7 +112,8 @@ class StreamQuota:
         return bool(ended)
 
 
-def _too_many(limit: int) -> WorkspaceError:
+def _refusal(limit: int) -> WorkspaceError:
+    count("workspace.live.quota_refusals")
     detail = (
         f"You have {limit} open live streams, the most allowed (policies.quotas.streamsPerPrincipal); "
         "close one, then try again."

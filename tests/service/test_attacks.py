@@ -4,13 +4,17 @@
 """
 
 import asyncio
+import multiprocessing
 import os
 import statistics
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +24,6 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
 from tests.docs.test_readme import test_the_tour_is_true as run_tour
-from tests.service.listening import stream_url
 from tests.service.running import ROOT, Service, eventually
 
 SECONDS = float(os.environ.get("ATTACK_SECONDS", "60"))
@@ -28,6 +31,7 @@ HEALTH_SECONDS = 0.25
 """Bound of the 99th percentile of /healthz under attack."""
 HEALTH_PAUSE = 0.05
 SCOPE, ENTITY, CHAIN = "attacked", "long-chain", 300
+type Result = tuple[str, Counter[int]]
 ATTACKERS = {"queries": "Editor", "escapes": "Editor", "streams": "Viewer", "jobs": "Editor", "reports": "Editor"}
 SLOW_TEXTS = ("'\"\\" * 21_800, "'\"\\\\" * 16_300, "'\"\\" + "'\\" * 32_600, "union " * 10_900, "(" * 65_000)
 ESCAPES = (
@@ -42,18 +46,6 @@ ESCAPES = (
 )
 DEEP = f"print parse_json('{'[' * 20_000}{']' * 20_000}')"
 RANGE = {"dateRange": {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00:00Z"}}
-
-
-@dataclass
-class Notes:
-    """Statuses of what each attack sent; 0 for a lost connection."""
-
-    stop: threading.Event = field(default_factory=threading.Event)
-    statuses: dict[str, Counter[int]] = field(default_factory=dict)
-
-    def add(self, attack: str, status: int) -> None:
-        """Note one reply."""
-        self.statuses.setdefault(attack, Counter())[status] += 1
 
 
 @pytest.fixture
@@ -135,47 +127,82 @@ REQUESTS: dict[str, Callable[[httpx.Client], Iterator[httpx.Response]]] = {
 }
 
 
-def attack(service: Service, name: str, notes: Notes) -> None:
-    """Repeat the requests of an attack without a pause."""
-    client = service.caller(f"{name}@attack")
-    while not notes.stop.is_set():
-        try:
-            for reply in REQUESTS[name](client):
-                notes.add(name, reply.status_code)
-                if notes.stop.is_set():
-                    return
-        except httpx.HTTPError:
-            notes.add(name, 0)
+def attack(url: str, token: str, name: str, stop: Event, results: "Queue[Result]") -> None:
+    """Repeat the requests of an attack without a pause; report the statuses, 0 for a lost connection."""
+    headers = {"Authorization": f"Bearer {token}"}
+    statuses = Counter[int]()
+    if name == "streams":
+        asyncio.run(hold_streams(f"{url.replace('http', 'ws', 1)}/oi-api/live-stream", headers, stop, statuses))
+    else:
+        with httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=60) as client:
+            while not stop.is_set():
+                repeat(client, name, stop, statuses)
+    results.put((name, statuses))
 
 
-def attack_streams(service: Service, notes: Notes) -> None:
+def repeat(client: httpx.Client, name: str, stop: Event, statuses: "Counter[int]") -> None:
+    """Send the requests of an attack once."""
+    try:
+        for reply in REQUESTS[name](client):
+            statuses[reply.status_code] += 1
+            if stop.is_set():
+                return
+    except httpx.HTTPError:
+        statuses[0] += 1
+
+
+async def hold_streams(url: str, headers: dict[str, str], stop: Event, statuses: "Counter[int]") -> None:
     """Open live streams without a pause and close none."""
-    token = service.anonymous(bearer=service.key("streams@attack")).get("/workspace/api/keys/jwt").json()["Token"]
-    asyncio.run(_hold_streams(stream_url(service), {"Authorization": f"Bearer {token}"}, notes))
-
-
-async def _hold_streams(url: str, headers: dict[str, str], notes: Notes) -> None:
     held = []
 
     async def open_one() -> None:
         try:
             held.append(await connect(url, additional_headers=headers, proxy=None))
-            notes.add("streams", 101)
+            statuses[101] += 1
         except (WebSocketException, OSError) as error:
             response = getattr(error, "response", None)
-            notes.add("streams", 0 if response is None else response.status_code)
+            statuses[0 if response is None else response.status_code] += 1
 
-    while not notes.stop.is_set():
+    while not stop.is_set():
         await asyncio.gather(*(open_one() for _ in range(20)))
     await asyncio.gather(*(client.close() for client in held))
 
 
-def probe_health(service: Service, notes: Notes, seconds: list[float]) -> None:
+def probe_health(url: str, stop: Event, seconds: list[float], statuses: "Counter[int]") -> None:
     """Measure how long /healthz takes, each time on a connection of its own."""
-    while not notes.stop.wait(HEALTH_PAUSE):
+    host = url.removeprefix("http://")
+    while not stop.wait(HEALTH_PAUSE):
         begun = time.perf_counter()
-        notes.add("health", httpx.get(f"{service.url}/healthz", trust_env=False, timeout=30).status_code)
+        connection = HTTPConnection(host, timeout=60)
+        connection.request("GET", "/healthz")
+        with connection.getresponse() as reply:
+            reply.read()
+            statuses[reply.status] += 1
+        connection.close()
         seconds.append(time.perf_counter() - begun)
+
+
+@contextmanager
+def attacks(service: Service, stop: Event, found: dict[str, "Counter[int]"]) -> Iterator[None]:
+    """Run all attacks, each in a process of its own, and gather the statuses in the end."""
+    context = multiprocessing.get_context("spawn")
+    results: Queue[Result] = context.Queue()
+    tokens = {
+        name: service.anonymous(bearer=service.key(f"{name}@attack")).get("/workspace/api/keys/jwt").json()["Token"]
+        for name in ATTACKERS
+    }
+    processes = [
+        context.Process(target=attack, args=(service.url, token, name, stop, results)) for name, token in tokens.items()
+    ]
+    for process in processes:
+        process.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        found.update(results.get(timeout=180) for _ in processes)
+        for process in processes:
+            process.join()
 
 
 def work_honestly(service: Service, folder: Path, until: float) -> Counter[int]:
@@ -198,23 +225,19 @@ def work_honestly(service: Service, folder: Path, until: float) -> Counter[int]:
 @pytest.mark.soak
 def test_an_honest_client_does_not_notice_attacks(attacked: Service, tmp_path: Path) -> None:
     """Under all attacks at once every honest call succeeds, and 99 of 100 health checks take less than 250 ms."""
-    notes, seconds = Notes(), list[float]()
-    threads = [threading.Thread(target=attack, args=(attacked, name, notes)) for name in REQUESTS]
-    threads.append(threading.Thread(target=attack_streams, args=(attacked, notes)))
-    threads.append(threading.Thread(target=probe_health, args=(attacked, notes, seconds)))
-    for thread in threads:
-        thread.start()
-    try:
+    stop = multiprocessing.get_context("spawn").Event()
+    found, health, seconds = dict[str, Counter[int]](), Counter[int](), list[float]()
+    probe = threading.Thread(target=probe_health, args=(attacked.url, stop, seconds, health))
+    with attacks(attacked, stop, found):
+        probe.start()
         honest = work_honestly(attacked, tmp_path / "tour", time.monotonic() + SECONDS)
-    finally:
-        notes.stop.set()
-        for thread in threads:
-            thread.join()
+        stop.set()
+        probe.join()
     assert set(honest) <= {200, 202}, honest
-    assert set(notes.statuses["health"]) == {200}, notes.statuses
-    assert statistics.quantiles(seconds, n=100)[98] < HEALTH_SECONDS
-    assert notes.statuses["streams"][101] <= 20, notes.statuses
-    assert notes.statuses["jobs"][429] > 0, notes.statuses
+    assert set(health) == {200}, health
+    assert statistics.quantiles(seconds, n=100)[98] < HEALTH_SECONDS, found
+    assert found["streams"][101] <= 20, found
+    assert found["jobs"][429] > 0, found
     for name in ("queries", "escapes"):
-        assert not {0, 500} & set(notes.statuses[name]), notes.statuses
-    assert notes.statuses["escapes"][200] == 0, notes.statuses
+        assert not {0, 500} & set(found[name]), found
+    assert found["escapes"][200] == 0, found

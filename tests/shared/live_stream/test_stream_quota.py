@@ -13,7 +13,7 @@ from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import PlaceStore
 from shared.live_stream.ports import MessageService, Reader
-from shared.live_stream.stream_quota import HANDSHAKE_SECONDS, StreamQuota, group_of
+from shared.live_stream.stream_quota import FULL_SECONDS, HANDSHAKE_SECONDS, StreamQuota, group_of
 
 
 class Service:
@@ -116,3 +116,17 @@ async def test_a_store_that_is_down_refuses_no_stream(tmp_path: Path) -> None:
     for stream in ("s1", "s2"):
         await world.one.take("viewer@t", stream)
     await database.close()
+
+
+async def test_a_caller_that_keeps_trying_costs_the_store_little(places: SqlitePlaceStore) -> None:
+    """For a moment after a refusal the store is not asked, and an end of a stream is noticed at once all the same."""
+    world = World(places, 1)
+    await world.one.take("viewer@t", "s1")
+    await refused(world.one, "s2")
+    await world.two.free("viewer@t", "s1")
+    await refused(world.one, "s2")
+    world.now += FULL_SECONDS
+    await world.one.take("viewer@t", "s2")
+    await refused(world.one, "s3")
+    await world.one.free("viewer@t", "s2")
+    await world.one.take("viewer@t", "s3")

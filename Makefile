@@ -5,7 +5,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST_WORKERS ?= 2
 
-.PHONY: help run test soak check check-infra check-dependencies check-console bench services assets format clean
+.PHONY: help run test soak package package-test check check-infra check-dependencies check-console bench services assets format clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -14,10 +14,17 @@ run: $(VENV)/local.installed assets ## Start the service on HOST and PORT (127.0
 	@exec $(PYTHON) -m local
 
 test: $(VENV)/dev.installed tests/azurite/node_modules/installed tests/node_suites/node_modules/installed assets ## Run every test
-	$(PYTHON) -m pytest -n $(PYTEST_WORKERS) -m "not soak" $(ARGS)
+	$(PYTHON) -m pytest -n $(PYTEST_WORKERS) -m "not soak and not package" $(ARGS)
 
 soak: $(VENV)/dev.installed tests/node_suites/node_modules/installed ## Run what takes over a minute: load, fuzz, fault storms
 	$(PYTHON) -m pytest -m soak $(ARGS)
+
+package: $(VENV)/local.installed assets ## Build dist/app.zip, the file that every way of deploying deploys
+	@$(PYTHON) -m scripts.package
+
+package-test: package $(VENV)/dev.installed tests/azurite/node_modules/installed ## Check its size, then run it against local stand-ins for Azure
+	@$(PYTHON) -m scripts.package_size dist/app.zip
+	$(PYTHON) -m pytest -m package tests/package $(ARGS)
 
 check: $(VENV)/dev.installed ## Format, lint, types, import rules
 	$(PYTHON) -m ruff format --check .

@@ -1,0 +1,76 @@
+"""Compare the unpacked size of the deployment package with the recorded one: ``python -m scripts.package_size ZIP``.
+
+Prints the size and the ten largest dependencies. Fails when the package has grown by more than five percent, because
+instances load it when they start; ``--record`` accepts the new size.
+"""
+
+import argparse
+import json
+import sys
+import zipfile
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from scripts.package import SITE_PACKAGES
+
+RECORD: Final = Path(__file__).with_name("package_size.json")
+LARGEST: Final = 10
+MOST_GROWTH: Final = 0.05
+_NAME: Final = "unpackedBytes"
+
+
+def main(arguments: list[str], record: Path = RECORD) -> int:
+    """Print the sizes of a package, compare them with a record and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.package_size", description="Check the package's size.")
+    parser.add_argument("package", type=Path, help="the deployment package")
+    parser.add_argument("--record", action="store_true", help="accept the size instead of checking it")
+    options = parser.parse_args(arguments)
+    sizes = dependency_sizes(options.package)
+    unpacked = sum(sizes.values())
+    sys.stdout.write(f"unpacked: {unpacked:,} bytes\n")
+    for name, size in sorted(sizes.items(), key=lambda each: (-each[1], each[0]))[:LARGEST]:
+        sys.stdout.write(f"{size:>13,}  {name}\n")
+    if options.record:
+        record.write_text(json.dumps({_NAME: unpacked}) + "\n", encoding="utf-8")
+        return 0
+    recorded = int(json.loads(record.read_text(encoding="utf-8"))[_NAME])
+    if unpacked <= recorded * (1 + MOST_GROWTH):
+        return 0
+    sys.stderr.write(
+        f"the package has grown by {unpacked / recorded - 1:.1%} since {recorded:,} bytes were recorded; "
+        f"remove what it does not need, or accept it: python -m scripts.package_size {options.package} --record\n"
+    )
+    return 1
+
+
+def dependency_sizes(package: Path) -> Mapping[str, int]:
+    """Return the unpacked bytes of each dependency by its name and version; ``the app`` stands for the rest."""
+    with zipfile.ZipFile(package) as archive:
+        sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
+        owners = {path: owner for owner, record in _records(archive) for path in record}
+    total: Counter[str] = Counter()
+    for path, size in sizes.items():
+        total[owners.get(path, _fallback(path))] += size
+    return total
+
+
+def _records(archive: zipfile.ZipFile) -> list[tuple[str, list[str]]]:
+    """Return each dependency with the paths that its RECORD lists."""
+    found = []
+    for path in archive.namelist():
+        parent, _, name = path.rpartition("/")
+        if name == "RECORD" and parent.endswith(".dist-info"):
+            owner = parent.rpartition("/")[2].removesuffix(".dist-info").replace("-", " ")
+            lines = archive.read(path).decode().splitlines()
+            found.append((owner, [f"{SITE_PACKAGES}/{line.split(',')[0]}" for line in lines]))
+    return found
+
+
+def _fallback(path: str) -> str:
+    return "files in no RECORD" if path.startswith(SITE_PACKAGES) else "the app"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

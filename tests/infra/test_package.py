@@ -1,0 +1,196 @@
+"""The deployment package holds what the app needs, nothing else, and the same bytes each time."""
+
+import fnmatch
+import json
+import re
+import shutil
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pathspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scripts import package, package_size
+from tests.service.running import ROOT
+
+SECRETS = (
+    *(".env", "prod.env", "admin.key", "keys.json", "checkpoint-key.pem", "local.settings.json", "outputs.json"),
+    *(".data/hub.sqlite", ".azure/prod/.env", "functions/.env", "functions/signing.pem", "functions/keys.json"),
+    *("shared/admin.key", "shared/.data/workspace.sqlite", "shared/provenance/prod.env", "static/keys.json"),
+    *("static/.env", "static/console/admin.key", "static/keys.txt", "shared/__pycache__/old.py", "tests/test_a.py"),
+)
+"""Files that may lie in a checkout and never belong in a package."""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a small checkout with built pages."""
+    root = tmp_path / "checkout"
+    for name in (*package.FILES, "functions/__init__.py", "shared/a.py", "shared/b/schema.graphql"):
+        _put(root, name)
+    for name in (*package.BUILT_PAGES, "static/console/index.html", "static/console/licenses.txt"):
+        _put(root, name)
+    return root
+
+
+def _put(root: Path, name: str, content: str = "") -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text(content or f"content of {name}")
+
+
+def _wheel(folder: Path, name: str, files: Mapping[str, str]) -> None:
+    folder.mkdir(exist_ok=True)
+    with zipfile.ZipFile(folder / f"{name}-py3-none-any.whl", "w") as archive:
+        for path, content in files.items():
+            archive.writestr(path, content)
+
+
+def test_secrets_that_lie_in_the_checkout_stay_out(checkout: Path) -> None:
+    """Keys, environment files and data neither enter the package nor stop it."""
+    before = package.app_files(checkout)
+    for name in SECRETS:
+        _put(checkout, name)
+    (checkout / "shared" / "linked.py").symlink_to(checkout / "admin.key")
+    assert package.app_files(checkout) == before
+    assert set(before) == {
+        *(*package.FILES, "functions/__init__.py", "shared/a.py", "shared/b/schema.graphql"),
+        *("static/console/index.html", "static/console/licenses.txt"),
+    }
+
+
+def test_every_tracked_file_of_the_app_is_packed() -> None:
+    """Each file of the app's own folders has a name that is packed, so none is left out unnoticed."""
+    for folder in ("functions", "shared"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                assert any(fnmatch.fnmatchcase(path.name, name) for name in package.FOLDERS[folder]), path
+
+
+def test_nothing_that_funcignore_excludes_is_packed() -> None:
+    """A path in the package matches no line of .funcignore."""
+    lines = (ROOT / ".funcignore").read_text(encoding="utf-8").splitlines()
+    excluded = pathspec.PathSpec.from_lines("gitignore", lines)
+    files = [*package.FILES, *(str(path.relative_to(ROOT)) for path in (ROOT / "shared").rglob("*.py"))]
+    assert list(excluded.match_files(files)) == []
+
+
+@pytest.mark.parametrize("ignore", [".funcignore", ".gitignore"])
+def test_secrets_are_ignored_by_other_tools(ignore: str) -> None:
+    """Tools that pack or commit the checkout leave keys, environment files and data out, too."""
+    lines = (ROOT / ignore).read_text(encoding="utf-8").splitlines()
+    excluded = pathspec.PathSpec.from_lines("gitignore", lines)
+    names = [name for name in SECRETS if not name.endswith((".py", ".txt"))]
+    assert [name for name in names if not excluded.match_file(name)] == []
+
+
+def test_a_missing_part_is_named(checkout: Path) -> None:
+    """A file or folder that is missing, or pages that are not built, stop the build with their names."""
+    (checkout / "host.json").unlink()
+    with pytest.raises(package.PackageError, match=r"host\.json is missing"):
+        package.app_files(checkout)
+    _put(checkout, "host.json")
+    (checkout / package.BUILT_PAGES[1]).unlink()
+    with pytest.raises(package.PackageError, match=r"static/console/built is missing.*make assets"):
+        package.app_files(checkout)
+
+
+def test_another_version_of_python_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dependencies are resolved by the version of Python that runs them."""
+    monkeypatch.setattr(package.sys, "version_info", (3, 12, 0))
+    with pytest.raises(package.PackageError, match=r"Python 3\.13 is needed"):
+        package.download(tmp_path / "requirements.txt", tmp_path)
+
+
+def test_wheels_are_unpacked_where_the_worker_looks(tmp_path: Path) -> None:
+    """Modules and metadata are packed; scripts, headers and compiled files are not."""
+    files = {"one/__init__.py": "1", "one-1.dist-info/RECORD": "r", "one/__pycache__/a.cpython-313.pyc": "c"}
+    data = {"one-1.data/purelib/two.py": "2", "one-1.data/scripts/run": "s", "one-1.data/headers/a.h": "h"}
+    _wheel(tmp_path, "one-1", files | data)
+    expected = {"one/__init__.py": b"1", "one-1.dist-info/RECORD": b"r", "two.py": b"2"}
+    prefix = package.SITE_PACKAGES
+    assert package.dependency_files(tmp_path) == {f"{prefix}/{name}": each for name, each in expected.items()}
+
+
+def test_wheels_that_contradict_each_other_stop_the_build(tmp_path: Path) -> None:
+    """Two wheels may bring the same file, but not different ones under one name."""
+    _wheel(tmp_path, "one-1", {"common/__init__.py": "same", "one.py": "1"})
+    _wheel(tmp_path, "two-1", {"common/__init__.py": "same", "two.py": "2"})
+    assert len(package.dependency_files(tmp_path)) == 3
+    _wheel(tmp_path, "two-1", {"common/__init__.py": "other"})
+    with pytest.raises(package.PackageError, match="two-1.* bring different files common/__init__.py"):
+        package.dependency_files(tmp_path)
+
+
+@given(st.dictionaries(st.text("abc/", min_size=1, max_size=8), st.binary(max_size=64), max_size=8))
+def test_the_same_files_give_the_same_bytes(
+    tmp_path_factory: pytest.TempPathFactory, content: dict[str, bytes]
+) -> None:
+    """Neither the order of files nor the time of the build changes the archive."""
+    folder = tmp_path_factory.mktemp("archives")
+    package.write(content, folder / "one.zip")
+    package.write(dict(reversed(content.items())), folder / "two.zip")
+    assert (folder / "one.zip").read_bytes() == (folder / "two.zip").read_bytes()
+    with zipfile.ZipFile(folder / "one.zip") as archive:
+        assert archive.namelist() == sorted(content)
+        assert {entry.date_time[0] for entry in archive.infolist()} <= {1980}
+        assert {entry.external_attr >> 16 for entry in archive.infolist()} <= {0o100644}
+    shutil.rmtree(folder)
+
+
+def test_the_listing_names_each_file_with_its_size() -> None:
+    """A line holds size, digest and path."""
+    [line] = package.listing({"a.py": b"abc"}).splitlines()
+    assert re.fullmatch(r" +3 ba7816bf[0-9a-f]{56} a\.py", line)
+
+
+def test_every_dependency_is_pinned() -> None:
+    """The version that each requirement of the app names is the one in the constraints."""
+    pinned = dict(
+        re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    requirements = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    named = re.findall(r"^([\w.-]+)(?:\[\w+\])?==(\S+)", requirements, re.MULTILINE)
+    assert {name.lower(): version for name, version in named}.items() <= {
+        name.lower(): version for name, version in pinned.items()
+    }.items()
+    assert "azure-functions-runtime" in dict(named), "the platform would choose the version of the worker library"
+
+
+def _package_of(folder: Path, size: int) -> Path:
+    record = f"{package.SITE_PACKAGES}/one-1.0.dist-info/RECORD"
+    content = {"function_app.py": b"app", f"{package.SITE_PACKAGES}/one.py": b"1" * size, record: b"one.py,,\n"}
+    package.write(content, folder / "app.zip")
+    return folder / "app.zip"
+
+
+def test_sizes_are_told_by_dependency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The unpacked size and the largest dependencies are printed."""
+    sizes = package_size.dependency_sizes(_package_of(tmp_path, 1000))
+    assert sizes["one 1.0"] == 1000
+    assert sizes["the app"] == 3
+    assert package_size.main([str(tmp_path / "app.zip"), "--record"], tmp_path / "record.json") == 0
+    assert "        1,000  one 1.0" in capsys.readouterr().out
+
+
+def test_growth_over_five_percent_fails_until_it_is_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A package that has grown fails with the way to accept it; a smaller one passes."""
+    record = tmp_path / "record.json"
+    arguments = [str(_package_of(tmp_path, 10_000))]
+    total = sum(package_size.dependency_sizes(tmp_path / "app.zip").values())
+    record.write_text(json.dumps({"unpackedBytes": total}))
+    assert package_size.main(arguments, record) == 0
+    _package_of(tmp_path, 10_400)
+    assert package_size.main(arguments, record) == 0
+    _package_of(tmp_path, 10_600)
+    assert package_size.main(arguments, record) == 1
+    assert "has grown by 6.0%" in (told := capsys.readouterr().err)
+    assert "--record" in told
+    assert package_size.main([*arguments, "--record"], record) == 0
+    assert package_size.main(arguments, record) == 0
+    _package_of(tmp_path, 10)
+    assert package_size.main(arguments, record) == 0

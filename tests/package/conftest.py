@@ -1,0 +1,161 @@
+"""The unpacked package, and stand-ins for what it needs of Azure, each in another process than the app."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import zipfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from functions.live_stream import CONNECT, CONNECTED, ROUTE
+from shared.commands import workspace
+from tests.azurite.running import missing
+from tests.functions.azure_plant import ADMIN, EDITOR, QUALITY, SAMPLE, Plant
+from tests.key_vault.server import TOKEN
+from tests.local.kusto.endpoints import end
+from tests.local.web_pubsub.serving import KEY
+from tests.service.running import ROOT
+from tests.shared.wiring.azure import DATABASE, deployment
+
+PACKAGE = ROOT / "dist" / "app.zip"
+MEMBERS = (ADMIN, EDITOR, QUALITY)
+
+
+class Cloud:
+    """What the package is deployed to: stores, an engine, hubs and a message service.
+
+    Args:
+        plant: the stores and the engine.
+        folder: the unpacked package.
+        data_dir: where the host keeps the hubs and the orchestrations.
+        message_service: address of the live stream's service.
+        port: where the app is served.
+    """
+
+    def __init__(self, plant: Plant, folder: Path, data_dir: Path, message_service: str, port: int) -> None:
+        self._plant = plant
+        self._folder = folder
+        self._data_dir = data_dir
+        self._message_service = message_service
+        self._port = port
+        self.log = data_dir.with_suffix(".log")
+
+    @property
+    def url(self) -> str:
+        """Address of the app."""
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def folder(self) -> Path:
+        """The unpacked package."""
+        return self._folder
+
+    def keys(self) -> dict[str, str]:
+        """Apply the sample from the command line and return an API key for each member."""
+        return {member: self._key(member) for member in MEMBERS}
+
+    def _key(self, member: str) -> str:
+        arguments = ["apply", str(SAMPLE), "--as", ADMIN, "--issue-key", member]
+        with redirect_stdout(StringIO()) as printed:
+            assert workspace.main(arguments, self._plant.deployed.services) == workspace.DONE
+        return printed.getvalue().strip()
+
+    def start(self) -> "App":
+        """Start the host and the package's worker, and return them once they serve."""
+        deployed = self._plant.deployed
+        options = {
+            "folder": str(self._folder),
+            "cosmosKey": deployed.cosmos.key,
+            "blobs": deployed.blobs.connection_string,
+            "vaultToken": TOKEN,
+            "vaultCertificate": deployed.vault.options["connection_verify"],
+        }
+        settings = {
+            "STORES": "azure",
+            "COSMOS_ENDPOINT": deployed.cosmos.endpoint,
+            "COSMOS_DATABASE": DATABASE,
+            "KEY_VAULT_URI": deployed.vault.uri,
+            "KUSTO_URI": deployed.kusto_uri,
+            "WEB_PUBSUB_ENDPOINT": self._message_service,
+            "WEB_PUBSUB_ACCESS_KEY": KEY,
+            "CHECKPOINT_SCHEDULE": "*/1 * * * * *",
+        }
+        command = [sys.executable, "-m", "tests.package.host", json.dumps(options), "--app", str(self._folder)]
+        command += ["--data-dir", str(self._data_dir), "--port", str(self._port), "--workspace-file", ""]
+        with self.log.open("a") as log:
+            process = subprocess.Popen(
+                command, cwd=ROOT, env=os.environ | settings, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        return App(process, self.log)
+
+
+class App:
+    """The host's process, which ends its worker."""
+
+    def __init__(self, process: "subprocess.Popen[str]", log: Path) -> None:
+        self._process = process
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line.startswith("ready "):
+            process.kill()
+            process.communicate()
+            raise AssertionError(f"the host does not start; its log says: {log.read_text()[-5000:]}")
+
+    def stop(self) -> dict[str, Any]:
+        """End both processes and return what the worker reports of its modules."""
+        self._process.terminate()
+        printed, _ = self._process.communicate(timeout=30)
+        assert self._process.returncode == 0
+        report: dict[str, Any] = json.loads(printed.splitlines()[-1])
+        return report
+
+
+@pytest.fixture
+async def cloud(tmp_path: Path) -> AsyncIterator[Cloud]:
+    """A deployment of stand-ins, and the package unpacked into an empty folder."""
+    assert PACKAGE.is_file(), f"{PACKAGE} is missing; run make package"
+    assert not missing(), missing()
+    folder, data_dir = tmp_path / "package", tmp_path / "data"
+    data_dir.mkdir()
+    with zipfile.ZipFile(PACKAGE) as archive:
+        archive.extractall(folder)
+    async with deployment(tmp_path / "blobs") as deployed:
+        plant = Plant(deployed, data_dir)
+        await plant.start()
+        with ExitStack() as ends:
+            ends.callback(end, plant.kusto.process)
+            port = _free_port()
+            message_service = ends.enter_context(_web_pubsub(f"http://127.0.0.1:{port}/{ROUTE}/events"))
+            yield Cloud(plant, folder, data_dir, message_service, port)
+
+
+@contextmanager
+def _web_pubsub(handler: str) -> Iterator[str]:
+    """Run the live stream's service as a process and give its address."""
+    command = [sys.executable, "-m", "local.web_pubsub", "--port", "0", "--access-key", KEY, "--anonymous"]
+    command += ["--events", CONNECT, CONNECTED, "--upstream", handler]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield _address(process.stdout)
+        finally:
+            process.terminate()
+
+
+def _address(output: IO[str]) -> str:
+    line = output.readline()
+    assert line.startswith("ready http://"), line
+    return line.split()[1]
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port

@@ -1,0 +1,72 @@
+"""The deployment package runs with nothing but itself and the standard library, over stand-ins for Azure."""
+
+import asyncio
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from functions import BLUEPRINTS
+from scripts.package import SITE_PACKAGES
+from scripts.smoke.checks import CHECKS
+from tests.package.conftest import Cloud
+from tests.service.running import ROOT
+
+pytestmark = pytest.mark.package
+
+
+async def test_the_package_serves_the_tour_before_and_after_a_restart(cloud: Cloud, tmp_path: Path) -> None:
+    """Every function is indexed, every check of the tour passes, and the state outlasts the app."""
+    packed = _files(cloud.folder)
+    keys = tmp_path / "keys.json"
+    keys.write_text(json.dumps(await asyncio.to_thread(cloud.keys)))
+    records = []
+    for _ in range(2):
+        app = await asyncio.to_thread(cloud.start)
+        try:
+            _pages(cloud.url)
+            records.append(await asyncio.to_thread(_tour, cloud, keys))
+        finally:
+            report = await asyncio.to_thread(app.stop)
+        _check_isolation(report, cloud)
+    assert records[1] > records[0], "the second tour finds the records of the first one"
+    assert _files(cloud.folder) == packed, "the app writes nothing into its folder"
+
+
+def _pages(url: str) -> None:
+    """Fetch the console's page and what it loads."""
+    with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+        assert client.get("/healthz").status_code == 200
+        page = client.get("/console/")
+        assert page.status_code == 200
+        loaded = re.findall(r'(?:src|href)="([^"]+\.(?:js|css))"', page.text)
+        assert loaded
+        assert {client.get(page.url.join(name)).status_code for name in loaded} == {200}
+
+
+def _tour(cloud: Cloud, keys: Path) -> int:
+    """Take the tour and return how many records the export holds."""
+    command = [str(ROOT / "scripts" / "smoke.sh"), cloud.url, str(keys)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}\nthe log says: {cloud.log.read_text()[-5000:]}"
+    assert lines[-1] == f"{len(CHECKS)} checks, 0 failed, 0 not there", done.stdout
+    exported = re.search(r"^ok +export +(\d+) records", done.stdout, re.MULTILINE)
+    assert exported, done.stdout
+    return int(exported[1])
+
+
+def _check_isolation(report: dict[str, Any], cloud: Cloud) -> None:
+    folder = cloud.folder.resolve()
+    assert report["elsewhere"] == []
+    assert (report["path"][0], report["path"][-1]) == (str(folder / SITE_PACKAGES), str(folder))
+    assert not any("-packages" in path for path in report["path"][1:])
+    assert report["functions"] == sum(len(blueprint._function_builders) for blueprint in BLUEPRINTS)
+
+
+def _files(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file()}

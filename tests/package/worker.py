@@ -1,0 +1,212 @@
+"""Run an unpacked package as the platform's Python worker does: ``python -I -S worker.py OPTIONS``, options in JSON.
+
+This process can import nothing but the standard library and the package. It receives the messages of the language
+worker protocol from the host's process over a socket, gives them to the worker library that the package holds, and
+sends the answers back. It replaces the app's sender and the credentials of its stores, and nothing else. When the host
+closes the socket it prints which modules were loaded from elsewhere.
+"""
+
+import asyncio
+import copyreg
+import functools
+import importlib.util
+import io
+import json
+import pickle
+import socket
+import struct
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, Self
+
+SITE_PACKAGES: Final = ".python_packages/lib/site-packages"
+PROTOCOL: Final = ("protos", "local.protos")
+"""The names, here and in the host's process, of the module whose classes both processes exchange."""
+
+SIZE: Final = struct.Struct(">Q")
+
+
+def pickled_by_kind(protos: ModuleType) -> None:
+    """Let values be pickled: as ``TypedData(kind=value)``, since they have no attributes before they have a kind."""
+
+    def reduced(data: Any) -> tuple[Any, ...]:
+        return functools.partial(protos.TypedData, **{data.kind: data.value}), ()
+
+    copyreg.pickle(protos.TypedData, reduced)
+
+
+class _Unpickler(pickle.Unpickler):
+    """Finds the classes of the protocol in this process, whatever their module is called in the other one."""
+
+    def __init__(self, data: bytes, protos: ModuleType) -> None:
+        super().__init__(io.BytesIO(data))
+        self._protos = protos
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a class by the names of its module and its own."""
+        return getattr(self._protos, name) if module in PROTOCOL else super().find_class(module, name)
+
+
+def unpickled(data: bytes, protos: ModuleType) -> Any:
+    """Return what the other process pickled.
+
+    Args:
+        data: the bytes.
+        protos: the messages of the protocol in this process.
+    """
+    return _Unpickler(data, protos).load()
+
+
+class Worker:
+    """Answers the host's requests with the package's worker library.
+
+    Args:
+        folder: the unpacked package.
+        options: the credentials of the stores: ``cosmosKey``, ``blobs``, ``vaultToken``, ``vaultCertificate``.
+        protos: the messages of the protocol.
+    """
+
+    def __init__(self, folder: Path, options: dict[str, str], protos: ModuleType) -> None:
+        self._folder = folder
+        self._options = options
+        self._protos = protos
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.functions = 0
+
+    async def serve(self, connection: socket.socket) -> None:
+        """Answer requests, each in a task of its own, until the host closes the connection."""
+        reader, writer = await asyncio.open_connection(sock=connection)
+        try:
+            while True:
+                (size,) = SIZE.unpack(await reader.readexactly(SIZE.size))
+                asked = unpickled(await reader.readexactly(size), self._protos)
+                task = asyncio.create_task(self._answer(asked, writer))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+            await self._close()
+
+    async def _answer(self, asked: tuple[int, str, Any], writer: asyncio.StreamWriter) -> None:
+        number, name, content = asked
+        try:
+            data = pickle.dumps((number, await self._call(name, content), ""))
+        except Exception as error:  # noqa: BLE001  the host tells what happened
+            data = pickle.dumps((number, None, f"{type(error).__name__}: {error}"))
+        writer.write(SIZE.pack(len(data)) + data)
+
+    async def _call(self, name: str, content: Any) -> Any:
+        import azure_functions_runtime as runtime  # noqa: PLC0415  from the package
+
+        request = self._protos.Request()
+        request.request = content
+        request.properties.update(host="127.0.0.1", protos=self._protos)
+        if name == "worker_init_request":
+            runtime.start_threadpool_executor()
+        answer = await getattr(runtime, name)(request)
+        if name == "worker_init_request":
+            replace_credentials(self._options)
+        if name == "functions_metadata_request":
+            self.functions = len(answer.function_metadata_results or [])
+        return answer
+
+    async def _close(self) -> None:
+        """Close the app's connections, whose warnings would bury what the app logged."""
+        if self.functions:
+            from shared import wiring  # noqa: PLC0415  from the package
+
+            await wiring.services().close()
+
+
+def replace_credentials(options: dict[str, str]) -> None:
+    """Give the app's services the stand-ins' keys in place of a managed identity, and a hub's file to send to."""
+    from azure.core.credentials import AccessToken  # noqa: PLC0415  these are the package's
+
+    from shared import wiring  # noqa: PLC0415
+    from shared.backends.azure.blobs import BlobAccount  # noqa: PLC0415
+    from shared.backends.azure.cosmos_account import CosmosAccount  # noqa: PLC0415
+    from shared.backends.azure.key_vault import Vault  # noqa: PLC0415
+    from shared.backends.embedded.hub import HubLog  # noqa: PLC0415
+    from shared.telemetry.observed_sender import ObservedSender  # noqa: PLC0415
+
+    class Token:
+        """A credential with one token, which never ends."""
+
+        async def get_token(self, *_: str, **__: Any) -> AccessToken:
+            return AccessToken(options["vaultToken"], 4_000_000_000)
+
+        async def close(self) -> None:
+            """Do nothing."""
+
+        async def __aenter__(self) -> Self:
+            return self
+
+        async def __aexit__(self, *_: object) -> None:
+            return None
+
+    services = wiring.services()
+    configured = services.settings
+    trusted = {"connection_verify": options["vaultCertificate"], "verify_challenge_resource": False}
+    services.__dict__.update(
+        cosmos=CosmosAccount(configured.cosmos_endpoint, configured.cosmos_database, key=options["cosmosKey"]),
+        blob_account=BlobAccount("", connection_string=options["blobs"]),
+        key_vault=Vault(configured.key_vault_uri, credential=Token(), options=trusted),
+        sender=ObservedSender(HubLog(configured.data_dir / "hub.sqlite"), "eventhubs"),
+    )
+
+
+def modules_from_elsewhere(folder: Path, own: tuple[Path, ...]) -> list[str]:
+    """Return the loaded modules that are neither the package's nor the standard library's nor this worker's own.
+
+    Args:
+        folder: the unpacked package.
+        own: files of the worker.
+    """
+    standard = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")}
+    found = []
+    for name, module in sorted(sys.modules.items()):
+        for place in _places(module):
+            installed = any(part in {"site-packages", "dist-packages"} for part in place.parts)
+            known = place.is_relative_to(folder) or place in own
+            if not known and (installed or not any(place.is_relative_to(each) for each in standard)):
+                found.append(f"{name}: {place}")
+    return found
+
+
+def _places(module: ModuleType) -> Iterator[Path]:
+    """Yield where a module was loaded from; built-in and frozen ones, and those made at run time, have no place."""
+    file = getattr(module, "__file__", None)
+    for place in [file] if file else list(getattr(module, "__path__", None) or ()):
+        yield Path(place).resolve()
+
+
+def main() -> None:
+    """Serve the host that started this process."""
+    options = json.loads(sys.argv[1])
+    folder = Path(options["folder"]).resolve()
+    # The order in which the platform's worker looks: dependencies, the standard library, the app.
+    sys.path[:] = [str(folder / SITE_PACKAGES), *sys.path, str(folder)]
+    spec = importlib.util.spec_from_file_location(PROTOCOL[0], options["protocol"])
+    assert spec is not None
+    assert spec.loader is not None
+    protos = importlib.util.module_from_spec(spec)
+    sys.modules[PROTOCOL[0]] = protos
+    spec.loader.exec_module(protos)
+    pickled_by_kind(protos)
+    worker = Worker(folder, options, protos)
+    asyncio.run(worker.serve(socket.socket(fileno=options["socket"])))
+    own = Path(__file__).resolve(), Path(options["protocol"]).resolve()
+    report = {
+        "path": sys.path,
+        "functions": worker.functions,
+        "modules": len(sys.modules),
+        "elsewhere": modules_from_elsewhere(folder, own),
+    }
+    sys.stdout.write(json.dumps(report) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -63,6 +63,18 @@ def test_what_no_key_opens_is_left_out_and_told(plant: Service, tmp_path: Path) 
     assert "ok   warm query" in done.stdout
 
 
+def test_a_check_can_be_skipped(plant: Service) -> None:
+    """A check that is named after --without is not made, and the tour says so; an unknown name is wrong usage."""
+    arguments = plant.url, str(plant.data_dir / "keys.json")
+    done = tour("--without", "download", *arguments)
+    assert done.returncode == 0, done.stdout
+    assert "--   download       skipped by --without" in done.stdout
+    assert done.stdout.splitlines()[-1] == f"{CHECKS} checks, 0 failed, 1 not there"
+    wrong = tour("--without", "everything", *arguments)
+    assert wrong.returncode == 2
+    assert "invalid choice: 'everything'" in wrong.stderr
+
+
 def test_maker_and_checker_are_found_in_any_order(plant: Service, tmp_path: Path) -> None:
     """Where the first key may do all and the second may not approve, the second makes and the first approves."""
     editor = plant.caller("editor@plant-a.example")

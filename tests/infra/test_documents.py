@@ -31,6 +31,7 @@ def test_every_alert_has_its_remedy() -> None:
 def test_parameters_that_are_named_are_there() -> None:
     """A name in the form of a parameter is one of main.bicep, or a setting's or Azure's own."""
     known = Templates().named("main").parameters | {"requestId", "principal", "throttled", "take_any", "serviceName"}
+    known |= {"remoteBuild", "prefetchCount", "maxQueuePollingInterval"}
     for text in (AZURE, OPERATIONS):
         for name in re.findall(r"`([a-z]+[A-Z]\w+)`", text):
             assert name in known, name
@@ -49,3 +50,43 @@ def test_the_sample_of_settings_is_whole() -> None:
     assert set(values) == known | {"FUNCTIONS_WORKER_RUNTIME", "AzureWebJobsStorage"}
     assert all(isinstance(value, str) for value in values.values())
     assert Settings.read(values).stores is Stores.EMBEDDED
+
+
+def _commands(text: str) -> str:
+    """Return the commands of a page, with continued lines joined."""
+    return "\n".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)).replace("\\\n", " ")
+
+
+def test_keys_are_written_outside_of_the_repository() -> None:
+    """Each file of keys or of a deployment's settings that a command names lies in OI_HOME."""
+    named = re.findall(r"(\S*?)((?:admin|editor)\.key|keys\.json|prod\.env)", _commands(AZURE) + _commands(OPERATIONS))
+    assert len(named) > 10
+    assert {before.split('"')[-1] for before, _ in named} == {"$OI_HOME/"}
+
+
+def test_deployments_are_named_after_their_region() -> None:
+    """A command that names a deployment of the subscription gives it the region that it deploys to."""
+    commands = _commands(AZURE) + _commands(OPERATIONS)
+    assert "name=workspace-prod-$AZURE_LOCATION" in commands
+    named = re.findall(r"az deployment sub \w+(?: -n|.* -n) (\S+)(?: -l (\S+))?", commands)
+    assert len(named) == 4
+    for name, region in named:
+        assert name in {'"$name"', '"workspace-prod-$AZURE_LOCATION"'}
+        assert region in {'"$AZURE_LOCATION"', ""}
+
+
+def test_every_way_deploys_the_package() -> None:
+    """No command builds in the cloud, and the steps by hand deploy the file that the tests ran."""
+    commands = _commands(AZURE)
+    assert "--src dist/app.zip --build-remote false" in commands
+    assert "func azure functionapp publish" not in commands
+
+
+def test_a_leaked_key_can_be_replaced() -> None:
+    """The recovery names a role that may make and disable versions, and takes it away again."""
+    section = OPERATIONS.partition("### A signing key leaked")[2].partition("\n## ")[0]
+    order = ("role assignment create", "key rotate", "key set-attributes", "role assignment delete")
+    places = [section.index(command) for command in order]
+    assert places == sorted(places)
+    assert section.count("Key Vault Crypto Officer") >= 3
+    assert "inside the network" in section

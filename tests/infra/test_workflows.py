@@ -13,7 +13,7 @@ import yaml
 from tests.service.running import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-DEPLOY: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/deploy.yml").read_text(encoding="utf-8"))
+DEPLOY: dict[Any, Any] = yaml.safe_load((ROOT / ".github/workflows/deploy.yml").read_text(encoding="utf-8"))
 SCRIPTS = [path for path in (ROOT / "scripts").rglob("*") if path.is_file() and path.read_bytes().startswith(b"#!")]
 
 

@@ -4,16 +4,18 @@ import asyncio
 import json
 import re
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pathspec
 import pytest
 
 from functions import BLUEPRINTS
-from scripts.package import SITE_PACKAGES
+from scripts.package import FILES, FOLDERS, SITE_PACKAGES
 from scripts.smoke.checks import CHECKS
-from tests.package.conftest import Cloud
+from tests.package.conftest import PACKAGE, Cloud
 from tests.service.running import ROOT
 
 pytestmark = pytest.mark.package
@@ -35,6 +37,23 @@ async def test_the_package_serves_the_tour_before_and_after_a_restart(cloud: Clo
         _check_isolation(report, cloud)
     assert records[1] > records[0], "the second tour finds the records of the first one"
     assert _files(cloud.folder) == packed, "the app writes nothing into its folder"
+
+
+def test_the_built_package_holds_the_app_alone() -> None:
+    """The file has sorted entries with fixed times, no compiled files, and nothing that .funcignore excludes."""
+    excluded = pathspec.PathSpec.from_lines("gitignore", (ROOT / ".funcignore").read_text().splitlines())
+    with zipfile.ZipFile(PACKAGE) as archive:
+        names = archive.namelist()
+        assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    assert names == sorted(names)
+    assert not [name for name in names if name.endswith(".pyc")]
+    own = [name for name in names if not name.startswith(SITE_PACKAGES)]
+    assert list(excluded.match_files(own)) == []
+    assert {name.partition("/")[0] for name in own} == {*FILES, *FOLDERS}
+    built = {path.relative_to(ROOT / "static") for path in (ROOT / "static").rglob("*") if path.is_file()}
+    assert {Path(name).relative_to("static") for name in own if name.startswith("static/")} == {
+        path for path in built if path.name != "built"
+    }
 
 
 def _pages(url: str) -> None:

@@ -20,7 +20,15 @@ class Base:
 
     @cached_property
     def _workspace_file(self) -> "Database":
-        from shared.backends.embedded import answers, catalog, credentials, download_jobs, idempotency, job_leases, places
+        from shared.backends.embedded import (
+            answers,
+            catalog,
+            credentials,
+            download_jobs,
+            idempotency,
+            job_leases,
+            places,
+        )
         from shared.backends.embedded.sqlite import Database
 
         stores = (catalog, credentials, idempotency, answers, download_jobs, job_leases, places)

@@ -1,0 +1,697 @@
+"""Model of a deployment: which resources a template with its parameters creates, under which names and where.
+
+The model evaluates conditions, loops, names and bodies as a preview does. A value that is known only at run time
+(``UNKNOWN``) makes a name unknown, and a condition or loop over it hides its whole module, as in a preview.
+"""
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from tests.infra.bicep_syntax import (
+    Array,
+    ArrayType,
+    Call,
+    Condition,
+    Declaration,
+    File,
+    Interpolation,
+    Lambda,
+    Literal,
+    Loop,
+    Member,
+    Name,
+    NamedType,
+    Node,
+    Object,
+    ObjectType,
+    Operation,
+    Type,
+    UnionType,
+    parse,
+)
+
+SUBSCRIPTION = "33333333-3333-3333-3333-333333333333"
+TENANT = "44444444-4444-4444-4444-444444444444"
+
+
+class DeploymentError(ValueError):
+    """An error that a deployment or its compilation would report."""
+
+
+class _Unknown:
+    """A value that is known at run time only."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = _Unknown()
+
+
+class ShortCircuit(Exception):
+    """A condition or loop depends on a value that is known at run time only."""
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A resource that a deployment creates.
+
+    Attributes:
+        type: provider and type.
+        name: full name; None if it is known at run time only.
+        version: of the API.
+        location: region; empty for a type without one.
+        body: the evaluated body.
+        path: the template and symbol that declare it.
+        id: resource id; None if the name is unknown.
+        batched: True if a loop creates its resources one after another.
+        after: symbols of the same template that it names in ``dependsOn``.
+    """
+
+    type: str
+    name: str | None
+    version: str
+    location: str
+    body: dict[str, Any]
+    path: str
+    id: str | None = None
+    batched: bool = False
+    after: frozenset[str] = frozenset()
+
+
+@dataclass
+class Deployment:
+    """The result of an evaluation.
+
+    Attributes:
+        resources: everything that the deployment creates.
+        hidden: modules that a preview does not show.
+        outputs: of the main template.
+    """
+
+    resources: list[Resource] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
+    outputs: dict[str, Any] = field(default_factory=dict)
+
+    def of_type(self, kind: str) -> list[Resource]:
+        """Return the resources of a type."""
+        return [each for each in self.resources if each.type == kind]
+
+    def names(self, kind: str) -> list[str | None]:
+        """Return the names of the resources of a type, in order."""
+        return [each.name for each in self.of_type(kind)]
+
+
+def default_unique_text(values: tuple[str, ...]) -> str:
+    """Return 13 letters that stand for ``uniqueString`` of some values."""
+    digest = hashlib.sha256("\0".join(values).encode()).digest()
+    return "".join("abcdefghijklmnopqrstuvwxyz234567"[each % 32] for each in digest[:13])
+
+
+@dataclass(frozen=True)
+class Azure:
+    """The facts of the environment that functions return.
+
+    Attributes:
+        environment: environment variables that a parameter file reads.
+        unique_text: stands for ``uniqueString``.
+    """
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    unique_text: Callable[[tuple[str, ...]], str] = default_unique_text
+
+
+def deploy(
+    parameter_file: Path, environment: Mapping[str, str], overrides: Mapping[str, Any] | None = None, **facts: Any
+) -> Deployment:
+    """Evaluate a parameter file with its template.
+
+    Args:
+        parameter_file: the ``.bicepparam`` file.
+        environment: environment variables that the file reads.
+        overrides: parameters that replace those of the file.
+        facts: further arguments of ``Azure``.
+
+    Raises:
+        DeploymentError: if the compiler or the deployment would reject the parameters.
+    """
+    file = parse(parameter_file)
+    azure = Azure(environment, **facts)
+    scope = _Scope(file, {}, azure, "", Deployment())
+    given = {each.name: scope.evaluate(_required(each.value)) for each in file.of_kind("param").values()}
+    result = Deployment()
+    template = parse((parameter_file.parent / file.using).resolve())
+    main = _Scope(template, given | dict(overrides or {}), azure, f"/subscriptions/{SUBSCRIPTION}", result)
+    main.run()
+    result.outputs = {name: main.output(name) for name in template.of_kind("output")}
+    return result
+
+
+def _required(node: Node | None) -> Node:
+    assert node is not None
+    return node
+
+
+# Types
+
+
+def type_faults(value: Any, kind: Type | None, file: File, path: str) -> list[str]:
+    """Return what a value violates of a type, with the path of each offending member."""
+    if value is UNKNOWN or kind is None:
+        return []
+    if isinstance(kind, NamedType):
+        return _named_type_faults(value, kind.name, file, path)
+    if isinstance(kind, UnionType):
+        return [] if value in kind.values else [f"{path} must be one of {list(kind.values)}"]
+    if isinstance(kind, ArrayType):
+        if not isinstance(value, list):
+            return [f"{path} must be an array"]
+        return [fault for i, each in enumerate(value) for fault in type_faults(each, kind.item, file, f"{path}[{i}]")]
+    if not isinstance(value, dict):
+        return [f"{path} must be an object"]
+    return _object_faults(value, kind, file, path)
+
+
+def _object_faults(value: dict[str, Any], kind: ObjectType, file: File, path: str) -> list[str]:
+    members = dict(kind.members)
+    faults = [f"{path}.{name} is missing" for name in members.keys() - kind.optional - value.keys()]
+    for name, each in value.items():
+        if name not in members and kind.rest is None:
+            faults.append(f"{path}.{name} is unknown; known are {sorted(members)}")
+        else:
+            faults += type_faults(each, members.get(name, kind.rest), file, f"{path}.{name}")
+    return faults
+
+
+def _named_type_faults(value: Any, name: str, file: File, path: str) -> list[str]:
+    plain = {"string": str, "bool": bool, "int": int, "object": dict, "array": list, "any": object}
+    if name in plain:
+        is_right = isinstance(value, plain[name]) and not (name == "int" and isinstance(value, bool))
+        return [] if is_right else [f"{path} must be of type {name}"]
+    source = parse((file.path.parent / file.imports[name]).resolve()) if name in file.imports else file
+    declared = source.of_kind("type").get(name)
+    if declared is None:
+        raise DeploymentError(f"{file.path.name}: type {name} is unknown")
+    return type_faults(value, declared.type, source, path) + _bound_faults(value, declared, path)
+
+
+def _bound_faults(value: Any, declared: Declaration, path: str) -> list[str]:
+    bounds: dict[str, Callable[[Any, Any], bool]] = {
+        "minValue": lambda value, bound: value >= bound,
+        "maxValue": lambda value, bound: value <= bound,
+        "minLength": lambda value, bound: len(value) >= bound,
+        "maxLength": lambda value, bound: len(value) <= bound,
+        "allowed": lambda value, bound: value in bound,
+    }
+    faults = []
+    for name, arguments in declared.decorators.items():
+        if name in bounds and value is not UNKNOWN:
+            bound = _constant(arguments[0])
+            if not bounds[name](value, bound):
+                faults.append(f"{path} violates {name} {bound}")
+    return faults
+
+
+def _constant(node: Node) -> Any:
+    if isinstance(node, Array):
+        return [_constant(each) for each in node.items]
+    if isinstance(node, Operation) and node.operator == "-":
+        return -_constant(node.operands[0])
+    assert isinstance(node, Literal)
+    return node.value
+
+
+# Evaluation
+
+
+@dataclass
+class _Reference:
+    """A resource that a template declares: its members that are known before the deployment."""
+
+    members: dict[str, Any]
+
+
+@dataclass
+class _ModuleReference:
+    """A module that a template uses."""
+
+    file: str
+    scope: "_Scope | None"
+
+
+class _Scope:
+    """One file with its parameters."""
+
+    def __init__(self, file: File, given: dict[str, Any], azure: Azure, id_prefix: str, result: Deployment) -> None:
+        self.file = file
+        self.azure = azure
+        self.id_prefix = id_prefix
+        self._result = result
+        self._declared = {each.name: each for each in file.declarations if each.kind not in {"output", "type"}}
+        self._known: dict[str, Any] = {}
+        self._given = given
+        if not file.using:
+            self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        parameters = self.file.of_kind("param")
+        name = self.file.path.name
+        if surplus := self._given.keys() - parameters.keys():
+            raise DeploymentError(f"{name}: unknown parameters {sorted(surplus)}")
+        for each in parameters.values():
+            if each.name not in self._given and each.value is None:
+                raise DeploymentError(f"{name}: parameter {each.name} is missing")
+            value = self.look_up(each.name)
+            faults = type_faults(value, each.type, self.file, each.name) + _bound_faults(value, each, each.name)
+            if faults:
+                raise DeploymentError(f"{name}: {'; '.join(faults)}")
+
+    # Names
+
+    def look_up(self, name: str) -> Any:
+        """Return the value of a name of the file."""
+        if name not in self._known:
+            self._known[name] = self._resolve(name)
+        return self._known[name]
+
+    def _resolve(self, name: str) -> Any:
+        if name in self.file.imports:
+            source = parse((self.file.path.parent / self.file.imports[name]).resolve())
+            return _Scope(source, {}, self.azure, self.id_prefix, Deployment()).look_up(name)
+        declared = self._declared.get(name)
+        if declared is None:
+            raise DeploymentError(f"{self.file.path.name}: {name} is unknown")
+        if declared.kind == "param":
+            return self._given[name] if name in self._given else self.evaluate(_required(declared.value))
+        if declared.kind in {"resource", "module"}:
+            return self._symbol(declared)
+        return self.evaluate(_required(declared.value))
+
+    def output(self, name: str) -> Any:
+        """Return the value of an output."""
+        declared = self.file.of_kind("output").get(name)
+        if declared is None:
+            raise DeploymentError(f"{self.file.path.name}: output {name} is unknown")
+        return self.evaluate(_required(declared.value))
+
+    # Resources and modules
+
+    def run(self) -> None:
+        """Add everything that the file creates to the result."""
+        for name in self.file.of_kind("var"):
+            # A variable with fail() must fail even where nothing else reads it.
+            self.look_up(name)
+        for each in self.file.declarations:
+            if each.kind == "resource" and not each.existing:
+                self._add_resources(each)
+            elif each.kind == "module":
+                self._add_module(each)
+
+    def _instances(self, node: Node) -> list[tuple[bool, Object, dict[str, Any]]]:
+        """Return, for each instance, whether it is deployed, its body, and the items of its loop."""
+        if isinstance(node, Loop):
+            items = self.evaluate(node.items)
+            if items is UNKNOWN:
+                raise ShortCircuit(f"{self.file.path.name}: a loop")
+            found = []
+            for index, item in enumerate(items):
+                local = {node.item: item} | ({node.index: index} if node.index else {})
+                body, deployed = node.body, True
+                if isinstance(body, Condition):
+                    body, deployed = body.body, self._holds(body.condition, local)
+                assert isinstance(body, Object)
+                found.append((deployed, body, local))
+            return found
+        if isinstance(node, Condition):
+            assert isinstance(node.body, Object)
+            return [(self._holds(node.condition, {}), node.body, {})]
+        assert isinstance(node, Object)
+        return [(True, node, {})]
+
+    def _holds(self, condition: Node, local: dict[str, Any]) -> bool:
+        value = self.evaluate(condition, local)
+        if value is UNKNOWN:
+            raise ShortCircuit(f"{self.file.path.name}: a condition")
+        return bool(value)
+
+    def _symbol(self, declared: Declaration) -> Any:
+        node = _required(declared.value)
+        instances = self._instances(node)
+        if declared.kind == "module":
+            found: list[Any] = [self._module_reference(declared, *each) for each in instances]
+        else:
+            found = [self._reference(declared, body, local) for _, body, local in instances]
+        return found if isinstance(node, Loop) else found[0]
+
+    def _module_reference(
+        self, declared: Declaration, deployed: bool, body: Object, local: dict[str, Any]
+    ) -> _ModuleReference:
+        if not deployed:
+            return _ModuleReference(declared.target, None)
+        members = {str(key.value): value for key, value in body.members if isinstance(key, Literal)}
+        given = self.evaluate(members.get("params", Object(())), local)
+        prefix = self.id_prefix
+        if "scope" in members:
+            prefix = self.evaluate(members["scope"], local).members["id"]
+        path = (self.file.path.parent / declared.target).resolve()
+        return _ModuleReference(declared.target, _Scope(parse(path), given, self.azure, prefix, self._result))
+
+    def _add_module(self, declared: Declaration) -> None:
+        found = self.look_up(declared.name)
+        for each in found if isinstance(found, list) else [found]:
+            if each.scope is not None:
+                before = len(self._result.resources)
+                try:
+                    each.scope.run()
+                except ShortCircuit as cause:
+                    del self._result.resources[before:]
+                    self._result.hidden.append(f"{declared.name}: {cause}")
+
+    def _reference(self, declared: Declaration, body: Object, local: dict[str, Any]) -> _Reference:
+        kind, _, version = declared.target.partition("@")
+        members = {str(key.value): value for key, value in body.members if isinstance(key, Literal)}
+        name = self.evaluate(members["name"], local)
+        parent = self.evaluate(members["parent"], local) if "parent" in members else None
+        if parent is not None:
+            name = _joined([parent.members["name"], "/", name])
+        prefix = self.id_prefix
+        if "scope" in members:
+            prefix = self.evaluate(members["scope"], local).members["id"]
+        return _Reference({"name": name, "type": kind, "apiVersion": version, "id": _resource_id(prefix, kind, name)})
+
+    def _add_resources(self, declared: Declaration) -> None:
+        kind, _, version = declared.target.partition("@")
+        for deployed, body, local in self._instances(_required(declared.value)):
+            if not deployed:
+                continue
+            members = {str(key.value): value for key, value in body.members if isinstance(key, Literal)}
+            reference = self._reference(declared, body, local).members
+            plain = Object(tuple(each for each in body.members if each[0] not in _REFERENCES))
+            evaluated = self.evaluate(plain, local)
+            after = members.get("dependsOn", Array(()))
+            assert isinstance(after, Array)
+            self._result.resources.append(
+                Resource(
+                    type=kind,
+                    name=None if reference["name"] is UNKNOWN else reference["name"],
+                    version=version,
+                    location=evaluated.get("location", ""),
+                    body=evaluated,
+                    path=f"{self.file.path.stem}.{declared.name}",
+                    id=None if reference["id"] is UNKNOWN else reference["id"],
+                    batched="batchSize" in declared.decorators,
+                    after=frozenset(each.name for each in after.items if isinstance(each, Name)),
+                )
+            )
+
+    # Expressions
+
+    def evaluate(self, node: Node, local: dict[str, Any] | None = None) -> Any:
+        """Return the value of an expression; ``local`` has the items of loops and lambdas."""
+        local = local or {}
+        match node:
+            case Literal(value):
+                return value
+            case Interpolation(parts):
+                return _joined([self.evaluate(each, local) for each in parts])
+            case Name(name):
+                return local[name] if name in local else self.look_up(name)
+            case Array(items):
+                return [self.evaluate(each, local) for each in items]
+            case Object(members):
+                return {self.evaluate(key, local): self.evaluate(value, local) for key, value in members}
+            case Loop():
+                return self._loop(node, local)
+            case Lambda():
+                return node, local
+            case Member():
+                return self._member(node, local)
+            case Operation():
+                return self._operation(node, local)
+            case Call():
+                return self._call(node, local)
+        raise DeploymentError(f"{self.file.path.name}: {node} is not an expression")
+
+    def _loop(self, node: Loop, local: dict[str, Any]) -> Any:
+        items = self.evaluate(node.items, local)
+        if items is UNKNOWN:
+            return UNKNOWN
+        found = []
+        for index, item in enumerate(items):
+            further = local | {node.item: item} | ({node.index: index} if node.index else {})
+            found.append(self.evaluate(node.body, further))
+        return found
+
+    def _member(self, node: Member, local: dict[str, Any]) -> Any:
+        base, name = self.evaluate(node.base, local), self.evaluate(node.name, local)
+        if base is UNKNOWN or name is UNKNOWN:
+            return UNKNOWN
+        if isinstance(base, _Reference):
+            return base.members.get(name, UNKNOWN)
+        if isinstance(base, _ModuleReference):
+            return _Outputs(base) if name == "outputs" else UNKNOWN
+        if isinstance(base, _Outputs):
+            return base.value(name)
+        if base is None or (isinstance(base, dict) and name not in base):
+            if node.safe:
+                return None
+            raise DeploymentError(f"{self.file.path.name}: {name} is not a member of {base}")
+        return base[name]
+
+    def _operation(self, node: Operation, local: dict[str, Any]) -> Any:
+        operator, (first, *others) = node.operator, node.operands
+        value = self.evaluate(first, local)
+        if operator == "?":
+            return UNKNOWN if value is UNKNOWN else self.evaluate(others[0 if value else 1], local)
+        if operator == "??":
+            return self.evaluate(others[0], local) if value is None else value
+        if operator in {"&&", "||"} and value is not UNKNOWN and bool(value) == (operator == "||"):
+            return value
+        values = [value, *(self.evaluate(each, local) for each in others)]
+        if any(each is UNKNOWN for each in values):
+            return UNKNOWN
+        return _OPERATORS[operator, len(values)](*values)
+
+    def _call(self, node: Call, local: dict[str, Any]) -> Any:
+        if node.function in self._declared or node.function in self.file.imports:
+            return self._call_user_function(node, local)
+        values = [self.evaluate(each, local) for each in node.arguments]
+        if node.function in _CONTEXT_FUNCTIONS:
+            return _CONTEXT_FUNCTIONS[node.function](self, *values)
+        if node.function not in _FUNCTIONS:
+            raise DeploymentError(f"{self.file.path.name}: function {node.function} is unknown to the model")
+        if any(each is UNKNOWN for each in values):
+            return UNKNOWN
+        return _FUNCTIONS[node.function](*values)
+
+    def _call_user_function(self, node: Call, local: dict[str, Any]) -> Any:
+        source: _Scope = self
+        if node.function in self.file.imports:
+            file = parse((self.file.path.parent / self.file.imports[node.function]).resolve())
+            source = _Scope(file, {}, self.azure, self.id_prefix, Deployment())
+        declared = source._declared[node.function]
+        values = [self.evaluate(each, local) for each in node.arguments]
+        return source.evaluate(_required(declared.value), dict(zip(declared.parameters, values, strict=True)))
+
+    def call_lambda(self, function: tuple[Lambda, dict[str, Any]], *values: Any) -> Any:
+        """Return the value of a lambda for some arguments."""
+        node, local = function
+        return self.evaluate(node.body, local | dict(zip(node.parameters, values, strict=False)))
+
+    def load(self, path: str) -> str:
+        """Return the text of a file beside the template."""
+        return (self.file.path.parent / path).read_text(encoding="utf-8")
+
+
+_REFERENCES = {Literal("parent"), Literal("scope"), Literal("dependsOn")}
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """The outputs of a module; only a deployed module has any."""
+
+    module: _ModuleReference
+
+    def value(self, name: str) -> Any:
+        """Return an output."""
+        if self.module.scope is None:
+            raise DeploymentError(f"{self.module.file} is not deployed, and its output {name} is used")
+        try:
+            return self.module.scope.output(name)
+        except ShortCircuit:
+            return UNKNOWN
+
+
+def _joined(parts: list[Any]) -> Any:
+    return UNKNOWN if any(each is UNKNOWN for each in parts) else "".join(_text(each) for each in parts)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _resource_id(prefix: str, kind: str, name: Any) -> Any:
+    if name is UNKNOWN:
+        return UNKNOWN
+    if kind == "Microsoft.Resources/resourceGroups":
+        return f"{prefix}/resourceGroups/{name}"
+    provider, *types = kind.split("/")
+    names = name.split("/")
+    if len(types) != len(names):
+        raise DeploymentError(f"{kind} has the name {name}, which has another number of parts")
+    return f"{prefix}/providers/{provider}/" + "/".join(f"{a}/{b}" for a, b in zip(types, names, strict=True))
+
+
+_OPERATORS: dict[tuple[str, int], Callable[..., Any]] = {
+    ("!", 1): lambda a: not a,
+    ("-", 1): lambda a: -a,
+    ("==", 2): lambda a, b: a == b,
+    ("!=", 2): lambda a, b: a != b,
+    ("=~", 2): lambda a, b: a.lower() == b.lower(),
+    ("!~", 2): lambda a, b: a.lower() != b.lower(),
+    ("<", 2): lambda a, b: a < b,
+    ("<=", 2): lambda a, b: a <= b,
+    (">", 2): lambda a, b: a > b,
+    (">=", 2): lambda a, b: a >= b,
+    ("&&", 2): lambda a, b: a and b,
+    ("||", 2): lambda a, b: a or b,
+    ("+", 2): lambda a, b: a + b,
+    ("-", 2): lambda a, b: a - b,
+    ("*", 2): lambda a, b: a * b,
+    ("/", 2): lambda a, b: a // b,
+    ("%", 2): lambda a, b: a % b,
+}
+
+
+def _union(*values: Any) -> Any:
+    if isinstance(values[0], dict):
+        return reduce(lambda a, b: a | b, values)
+    found: list[Any] = []
+    for each in [item for value in values for item in value]:
+        if each not in found:
+            found.append(each)
+    return found
+
+
+def _contains(container: Any, item: Any) -> bool:
+    return item in container
+
+
+def _substring(text: str, start: int, length: int | None = None) -> str:
+    return text[start:] if length is None else text[start : start + length]
+
+
+def _format(pattern: str, *values: Any) -> str:
+    return re.sub(r"\{(\d+)\}", lambda found: _text(values[int(found[1])]), pattern)
+
+
+def _guid(*values: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, "-".join(values)))
+
+
+def _fail(text: str) -> Any:
+    raise DeploymentError(text)
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "any": lambda value: value,
+    "concat": lambda *values: "".join(values) if isinstance(values[0], str) else sum(values, []),
+    "contains": _contains,
+    "empty": lambda value: not value,
+    "endsWith": lambda text, end: text.lower().endswith(end.lower()),
+    "fail": _fail,
+    "first": lambda value: value[0] if value else None,
+    "flatten": lambda values: [item for value in values for item in value],
+    "format": _format,
+    "guid": _guid,
+    "indexOf": lambda container, item: container.find(item) if isinstance(container, str) else container.index(item),
+    "int": int,
+    "items": lambda value: [{"key": key, "value": each} for key, each in sorted(value.items())],
+    "join": lambda values, separator: separator.join(_text(each) for each in values),
+    "json": json.loads,
+    "last": lambda value: value[-1] if value else None,
+    "length": len,
+    "max": lambda *values: max(values[0] if isinstance(values[0], list) else values),
+    "min": lambda *values: min(values[0] if isinstance(values[0], list) else values),
+    "range": lambda start, count: list(range(start, start + count)),
+    "replace": lambda text, old, new: text.replace(old, new),
+    "skip": lambda value, count: value[count:],
+    "split": lambda text, separator: text.split(separator),
+    "startsWith": lambda text, start: text.lower().startswith(start.lower()),
+    "string": lambda value: value if isinstance(value, str) else json.dumps(value, separators=(",", ":")),
+    "substring": _substring,
+    "take": lambda value, count: value[:count],
+    "toLower": str.lower,
+    "toUpper": str.upper,
+    "trim": str.strip,
+    "union": _union,
+}
+
+
+def _environment_variable(scope: _Scope, name: str, default: str | None = None) -> str:
+    value = scope.azure.environment.get(name, default)
+    if value is None:
+        raise DeploymentError(f"{scope.file.path.name}: environment variable {name} is missing")
+    return value
+
+
+def _map(scope: _Scope, items: Any, function: Any) -> Any:
+    return UNKNOWN if items is UNKNOWN else [scope.call_lambda(function, each) for each in items]
+
+
+def _filter(scope: _Scope, items: Any, function: Any) -> Any:
+    if items is UNKNOWN:
+        return UNKNOWN
+    verdicts = [scope.call_lambda(function, each) for each in items]
+    if any(each is UNKNOWN for each in verdicts):
+        return UNKNOWN
+    return [each for each, verdict in zip(items, verdicts, strict=True) if verdict]
+
+
+def _to_object(scope: _Scope, items: Any, key: Any, value: Any = None) -> Any:
+    if items is UNKNOWN:
+        return UNKNOWN
+    pairs = [(scope.call_lambda(key, each), scope.call_lambda(value, each) if value else each) for each in items]
+    return UNKNOWN if any(key is UNKNOWN for key, _ in pairs) else dict(pairs)
+
+
+def _resource_id_function(scope: _Scope, kind: str, *names: Any) -> Any:
+    joined = _joined(list(names)) if len(names) == 1 else _joined([x for each in names for x in (each, "/")][:-1])
+    return _resource_id(scope.id_prefix, kind, joined)
+
+
+def _subscription_resource_id(_: _Scope, kind: str, name: Any) -> Any:
+    return _resource_id(f"/subscriptions/{SUBSCRIPTION}", kind, name)
+
+
+def _resource_group(scope: _Scope) -> dict[str, Any]:
+    return {"id": scope.id_prefix, "name": scope.id_prefix.rpartition("/")[2], "location": UNKNOWN}
+
+
+def _unique_string(scope: _Scope, *values: Any) -> Any:
+    return UNKNOWN if any(each is UNKNOWN for each in values) else scope.azure.unique_text(values)
+
+
+_CONTEXT_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    # A preview does not evaluate it; every cloud that the templates name so far has this suffix.
+    "environment": lambda _: {"suffixes": {"storage": "core.windows.net"}},
+    "filter": _filter,
+    "loadJsonContent": lambda scope, path: json.loads(scope.load(path)),
+    "loadTextContent": lambda scope, path: scope.load(path),
+    "map": _map,
+    "readEnvironmentVariable": _environment_variable,
+    "resourceGroup": _resource_group,
+    "resourceId": _resource_id_function,
+    "subscription": lambda _: {"id": f"/subscriptions/{SUBSCRIPTION}", "subscriptionId": SUBSCRIPTION},
+    "subscriptionResourceId": _subscription_resource_id,
+    "tenant": lambda _: {"tenantId": TENANT},
+    "toObject": _to_object,
+    "uniqueString": _unique_string,
+}

@@ -1,0 +1,614 @@
+"""Parser for Bicep templates and parameter files; a construct that it does not know is an error."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+
+class BicepSyntaxError(ValueError):
+    """A construct that the parser does not know."""
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A text without interpolation, a number, a boolean or null."""
+
+    value: str | int | bool | None
+
+
+@dataclass(frozen=True)
+class Interpolation:
+    """A text with expressions in it."""
+
+    parts: tuple["Node", ...]
+
+
+@dataclass(frozen=True)
+class Name:
+    """A parameter, variable, symbol or item of a loop."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function with its arguments."""
+
+    function: str
+    arguments: tuple["Node", ...]
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of a value; ``safe`` for the operator ``.?``."""
+
+    base: "Node"
+    name: "Node"
+    safe: bool = False
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operator with its operands; ``?`` is the ternary."""
+
+    operator: str
+    operands: tuple["Node", ...]
+
+
+@dataclass(frozen=True)
+class Lambda:
+    """A function without a name."""
+
+    parameters: tuple[str, ...]
+    body: "Node"
+
+
+@dataclass(frozen=True)
+class Array:
+    """Items in brackets."""
+
+    items: tuple["Node", ...]
+
+
+@dataclass(frozen=True)
+class Object:
+    """Members in braces; keys may be interpolated."""
+
+    members: tuple[tuple["Node", "Node"], ...]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """``[for item in items: body]``, with the name of the index or an empty text."""
+
+    item: str
+    index: str
+    items: "Node"
+    body: "Node"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """``if (condition) body`` of a resource or module."""
+
+    condition: "Node"
+    body: "Node"
+
+
+type Node = Literal | Interpolation | Name | Call | Member | Operation | Lambda | Array | Object | Loop | Condition
+
+
+@dataclass(frozen=True)
+class NamedType:
+    """A built-in type or one that a file declares."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """A list of one type."""
+
+    item: "Type"
+
+
+@dataclass(frozen=True)
+class UnionType:
+    """Literal values, one of which applies."""
+
+    values: tuple[str | int | bool | None, ...]
+
+
+@dataclass(frozen=True)
+class ObjectType:
+    """Members with their types; optional members are in ``optional``; ``rest`` is the type of further ones."""
+
+    members: tuple[tuple[str, "Type"], ...]
+    optional: frozenset[str]
+    rest: "Type | None" = None
+
+
+type Type = NamedType | ArrayType | UnionType | ObjectType
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One statement of a file.
+
+    Attributes:
+        kind: its keyword: param, var, output, resource, module, type, func.
+        name: the name that it declares.
+        target: type with version of a resource, path of a module, otherwise empty.
+        value: its expression; None for a parameter without default and for a type.
+        type: of a parameter, output, type or function, otherwise None.
+        existing: True if a resource is only referenced.
+        decorators: arguments by decorator.
+        parameters: names of a function's parameters.
+    """
+
+    kind: str
+    name: str
+    target: str = ""
+    value: Node | None = None
+    type: Type | None = None
+    existing: bool = False
+    decorators: dict[str, tuple[Node, ...]] = field(default_factory=dict)
+    parameters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class File:
+    """A parsed file.
+
+    Attributes:
+        path: of the file.
+        scope: resourceGroup or subscription.
+        declarations: in their order.
+        imports: path by imported name.
+        using: path of the template of a parameter file, otherwise empty.
+    """
+
+    path: Path
+    scope: str
+    declarations: tuple[Declaration, ...]
+    imports: dict[str, str]
+    using: str
+
+    def of_kind(self, kind: str) -> dict[str, Declaration]:
+        """Return the declarations of a kind by name."""
+        return {each.name: each for each in self.declarations if each.kind == kind}
+
+
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r]+|//[^\n]*|/\*.*?\*/|\#disable[^\n]*)
+    |(?P<newline>\n)
+    |(?P<multiline>'''.*?''')
+    |(?P<quote>')
+    |(?P<int>\d+)
+    |(?P<name>[A-Za-z_]\w*)
+    |(?P<sign>=>|==|!=|=~|!~|<=|>=|&&|\|\||\?\?|\.\?|[-+*/%<>!?:.,=|@()\[\]{}])""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPES = {"\\n": "\n", "\\r": "\r", "\\t": "\t", "\\'": "'", "\\\\": "\\", "\\$": "$"}
+_PRECEDENCE = (("??",), ("||",), ("&&",), ("==", "!=", "=~", "!~"), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/", "%"))
+_CONSTANTS = {"true": True, "false": False, "null": None}
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    line: int
+    parts: tuple[Node, ...] = ()
+
+
+@cache
+def parse(path: Path) -> File:
+    """Parse a file.
+
+    Raises:
+        BicepSyntaxError: if the file has a construct that the parser does not know.
+    """
+    try:
+        return _Parser(_tokens(path.read_text(encoding="utf-8"))).file(path)
+    except BicepSyntaxError as error:
+        raise BicepSyntaxError(f"{path.name}: {error}") from error
+
+
+def parse_expression(text: str) -> Node:
+    """Parse one expression."""
+    parser = _Parser(_tokens(text))
+    node = parser.expression()
+    parser.expect("end")
+    return node
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens, at, line = [], 0, 1
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise BicepSyntaxError(f"line {line}: unknown character {text[at]!r}")
+        kind, value = str(found.lastgroup), found[0]
+        if kind == "quote":
+            token, at = _quoted(text, found.end(), line)
+            tokens.append(token)
+            continue
+        if kind == "multiline":
+            tokens.append(_Token("text", value, line, (Literal(value[3:-3].removeprefix("\n")),)))
+        elif kind != "space":
+            tokens.append(_Token(value if kind == "sign" else kind, value, line))
+        line += value.count("\n")
+        at = found.end()
+    return [*tokens, _Token("newline", "\n", line), _Token("end", "", line)]
+
+
+def _quoted(text: str, at: int, line: int) -> tuple[_Token, int]:
+    """Return the text that begins at an offset, and the offset behind its closing quote."""
+    parts: list[Node] = []
+    plain = ""
+    while at < len(text) and text[at] != "'":
+        if text[at] == "\n":
+            break
+        if text.startswith("${", at):
+            end = _closing_brace(text, at + 2)
+            parts += [Literal(plain), parse_expression(text[at + 2 : end])]
+            plain, at = "", end + 1
+        elif text[at] == "\\":
+            plain += _ESCAPES[text[at : at + 2]]
+            at += 2
+        else:
+            plain += text[at]
+            at += 1
+    if at >= len(text) or text[at] != "'":
+        raise BicepSyntaxError(f"line {line}: a text has no end")
+    return _Token("text", "", line, (*parts, Literal(plain))), at + 1
+
+
+def _closing_brace(text: str, at: int) -> int:
+    depth = 0
+    while at < len(text):
+        if text[at] == "'":
+            at = _quoted(text, at + 1, 0)[1]
+            continue
+        if text[at] == "}" and depth == 0:
+            return at
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        at += 1
+    raise BicepSyntaxError("an interpolation has no end")
+
+
+class _Parser:
+    """Recursive descent over the tokens of one file."""
+
+    def __init__(self, tokens: list[_Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    # Tokens
+
+    def _peek(self, ahead: int = 0) -> _Token:
+        return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
+
+    def _next(self) -> _Token:
+        token = self._peek()
+        self._at += 1
+        return token
+
+    def _take(self, kind: str) -> bool:
+        if self._peek().kind == kind:
+            self._at += 1
+            return True
+        return False
+
+    def expect(self, kind: str) -> _Token:
+        """Return the next token, which has this kind."""
+        if kind == "end":
+            self._skip_lines()
+        token = self._next()
+        if token.kind != kind:
+            raise BicepSyntaxError(f"line {token.line}: {kind} expected, {token.text or token.kind!r} found")
+        return token
+
+    def _skip_lines(self) -> None:
+        while self._take("newline"):
+            pass
+
+    def _plain(self) -> str:
+        token = self.expect("text")
+        [part] = token.parts
+        return str(part.value) if isinstance(part, Literal) else ""
+
+    def _word(self, text: str) -> bool:
+        token = self._peek()
+        if (token.kind, token.text) == ("name", text):
+            self._at += 1
+            return True
+        return False
+
+    # Statements
+
+    def file(self, path: Path) -> File:
+        """Parse all statements."""
+        scope, using = "resourceGroup", ""
+        imports: dict[str, str] = {}
+        declarations: list[Declaration] = []
+        while self._skip_lines() or self._peek().kind != "end":
+            decorators = self._decorators()
+            keyword = self.expect("name").text
+            if keyword == "targetScope":
+                self.expect("=")
+                scope = self._plain()
+            elif keyword == "using":
+                using = self._plain()
+            elif keyword == "import":
+                imports |= self._imports()
+            elif keyword in _STATEMENTS:
+                declarations.append(_STATEMENTS[keyword](self, decorators))
+            else:
+                raise BicepSyntaxError(f"line {self._peek().line}: unknown statement {keyword}")
+            self.expect("newline")
+        return File(path, scope, tuple(declarations), imports, using)
+
+    def _decorators(self) -> dict[str, tuple[Node, ...]]:
+        found = {}
+        while self._take("@"):
+            name = self.expect("name").text
+            found[name] = self._arguments()
+            self._skip_lines()
+        return found
+
+    def _imports(self) -> dict[str, str]:
+        self.expect("{")
+        names = []
+        while self._skip_lines() or not self._take("}"):
+            names.append(self.expect("name").text)
+            self._take(",")
+        if not self._word("from"):
+            raise BicepSyntaxError(f"line {self._peek().line}: from expected")
+        path = self._plain()
+        return dict.fromkeys(names, path)
+
+    def _param(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
+        name = self.expect("name").text
+        kind = None if self._peek().kind == "=" else self.type()
+        value = self.expression() if self._take("=") else None
+        return Declaration("param", name, value=value, type=kind, decorators=decorators)
+
+    def _var(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
+        name = self.expect("name").text
+        self.expect("=")
+        return Declaration("var", name, value=self._value(), decorators=decorators)
+
+    def _output(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
+        name, kind = self.expect("name").text, self.type()
+        self.expect("=")
+        return Declaration("output", name, value=self._value(), type=kind, decorators=decorators)
+
+    def _resource(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
+        name, target, existing = self.expect("name").text, self._plain(), self._word("existing")
+        self.expect("=")
+        return Declaration("resource", name, target, self._value(), existing=existing, decorators=decorators)
+
+    def _module(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
+        name, target = self.expect("name").text, self._plain()
+        self.expect("=")
+        return Declaration("module", name, target, self._value(), decorators=decorators)
+
+    def _type(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
+        name = self.expect("name").text
+        self.expect("=")
+        return Declaration("type", name, type=self.type(), decorators=decorators)
+
+    def _func(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
+        name = self.expect("name").text
+        self.expect("(")
+        parameters = []
+        while not self._take(")"):
+            parameters.append(self.expect("name").text)
+            self.type()
+            self._take(",")
+        kind = self.type()
+        self.expect("=>")
+        body = self.expression()
+        return Declaration("func", name, value=body, type=kind, decorators=decorators, parameters=tuple(parameters))
+
+    def _value(self) -> Node:
+        """Parse an expression, a loop or a body with a condition."""
+        if self._word("if"):
+            self.expect("(")
+            condition = self.expression()
+            self.expect(")")
+            return Condition(condition, self._value())
+        return self.expression()
+
+    # Types
+
+    def type(self) -> Type:
+        """Parse a type."""
+        first = self._suffixed_type()
+        if self._peek().kind != "|":
+            return first
+        options = [first]
+        while self._take("|"):
+            options.append(self._suffixed_type())
+        values = [value for each in options if isinstance(each, UnionType) for value in each.values]
+        if len(values) != len(options):
+            raise BicepSyntaxError(f"line {self._peek().line}: a union of anything but literals")
+        return UnionType(tuple(values))
+
+    def _suffixed_type(self) -> Type:
+        found = self._primary_type()
+        while self._peek().kind == "[" and self._peek(1).kind == "]":
+            self._at += 2
+            found = ArrayType(found)
+        return found
+
+    def _primary_type(self) -> Type:
+        token = self._next()
+        if token.kind == "name":
+            return UnionType((_CONSTANTS[token.text],)) if token.text in _CONSTANTS else NamedType(token.text)
+        if token.kind == "text":
+            [part] = token.parts
+            return UnionType((part.value,)) if isinstance(part, Literal) else UnionType(())
+        if token.kind == "int":
+            return UnionType((int(token.text),))
+        if token.kind == "(":
+            found = self.type()
+            self.expect(")")
+            return found
+        if token.kind == "{":
+            return self._object_type()
+        raise BicepSyntaxError(f"line {token.line}: a type expected, {token.text!r} found")
+
+    def _object_type(self) -> ObjectType:
+        members: list[tuple[str, Type]] = []
+        optional = set()
+        rest: Type | None = None
+        while self._skip_lines() or not self._take("}"):
+            self._decorators()
+            if self._take("*"):
+                self.expect(":")
+                rest = self.type()
+            else:
+                name = self._plain() if self._peek().kind == "text" else self.expect("name").text
+                self.expect(":")
+                members.append((name, self.type()))
+                if self._take("?"):
+                    optional.add(name)
+            self._take(",")
+        return ObjectType(tuple(members), frozenset(optional), rest)
+
+    # Expressions
+
+    def expression(self) -> Node:
+        """Parse an expression."""
+        if (parameters := self._lambda_parameters()) is not None:
+            return Lambda(parameters, self.expression())
+        condition = self._binary(0)
+        if not self._take("?"):
+            return condition
+        true = self.expression()
+        self.expect(":")
+        return Operation("?", (condition, true, self.expression()))
+
+    def _lambda_parameters(self) -> tuple[str, ...] | None:
+        if self._peek().kind == "name" and self._peek(1).kind == "=>":
+            name = self._next().text
+            self._at += 1
+            return (name,)
+        ahead, names = 1, []
+        if self._peek().kind == "(":
+            while self._peek(ahead).kind == "name":
+                names.append(self._peek(ahead).text)
+                ahead += 1 + (self._peek(ahead + 1).kind == ",")
+            if self._peek(ahead).kind == ")" and self._peek(ahead + 1).kind == "=>":
+                self._at += ahead + 2
+                return tuple(names)
+        return None
+
+    def _binary(self, level: int) -> Node:
+        if level == len(_PRECEDENCE):
+            return self._unary()
+        left = self._binary(level + 1)
+        while self._peek().kind in _PRECEDENCE[level]:
+            operator = self._next().kind
+            left = Operation(operator, (left, self._binary(level + 1)))
+        return left
+
+    def _unary(self) -> Node:
+        if self._peek().kind in {"!", "-"}:
+            return Operation(self._next().kind, (self._unary(),))
+        node = self._primary()
+        while self._peek().kind in {".", ".?", "[", "!"}:
+            sign = self._next().kind
+            if sign == "[":
+                node = Member(node, self.expression())
+                self.expect("]")
+            elif sign != "!":
+                node = Member(node, Literal(self.expect("name").text), safe=sign == ".?")
+        return node
+
+    def _primary(self) -> Node:
+        token = self._next()
+        if token.kind == "text":
+            return token.parts[0] if len(token.parts) == 1 else Interpolation(token.parts)
+        if token.kind == "int":
+            return Literal(int(token.text))
+        if token.kind == "name":
+            if token.text in _CONSTANTS:
+                return Literal(_CONSTANTS[token.text])
+            return Call(token.text, self._arguments()) if self._peek().kind == "(" else Name(token.text)
+        if token.kind == "(":
+            node = self.expression()
+            self.expect(")")
+            return node
+        if token.kind == "[":
+            return self._array()
+        if token.kind == "{":
+            return self._object()
+        raise BicepSyntaxError(f"line {token.line}: an expression expected, {token.text!r} found")
+
+    def _arguments(self) -> tuple[Node, ...]:
+        self.expect("(")
+        found = []
+        while self._skip_lines() or not self._take(")"):
+            found.append(self.expression())
+            self._skip_lines()
+            if self._peek().kind != ")":
+                self.expect(",")
+        return tuple(found)
+
+    def _array(self) -> Node:
+        self._skip_lines()
+        if self._word("for"):
+            return self._loop()
+        found = []
+        while self._skip_lines() or not self._take("]"):
+            found.append(self.expression())
+            if self._peek().kind not in {"newline", "]"}:
+                self.expect(",")
+        return Array(tuple(found))
+
+    def _loop(self) -> Loop:
+        index = ""
+        if self._take("("):
+            item = self.expect("name").text
+            self.expect(",")
+            index = self.expect("name").text
+            self.expect(")")
+        else:
+            item = self.expect("name").text
+        if not self._word("in"):
+            raise BicepSyntaxError(f"line {self._peek().line}: in expected")
+        items = self.expression()
+        self.expect(":")
+        self._skip_lines()
+        body = self._value()
+        self._skip_lines()
+        self.expect("]")
+        return Loop(item, index, items, body)
+
+    def _object(self) -> Object:
+        members: list[tuple[Node, Node]] = []
+        while self._skip_lines() or not self._take("}"):
+            token = self._peek()
+            key = self._primary() if token.kind == "text" else Literal(self.expect("name").text)
+            self.expect(":")
+            members.append((key, self._value()))
+            if self._peek().kind not in {"newline", "}"}:
+                self.expect(",")
+        return Object(tuple(members))
+
+
+_STATEMENTS: dict[str, Callable[[_Parser, dict[str, tuple[Node, ...]]], Declaration]] = {
+    "param": _Parser._param,
+    "var": _Parser._var,
+    "output": _Parser._output,
+    "resource": _Parser._resource,
+    "module": _Parser._module,
+    "type": _Parser._type,
+    "func": _Parser._func,
+}

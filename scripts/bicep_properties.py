@@ -1,6 +1,7 @@
-"""Compares the properties in the Bicep templates with Azure's management SDKs, made from the same definitions.
+"""Compare the properties in the Bicep templates with Azure's own definitions.
 
-``python scripts/bicep_properties.py SITE_PACKAGES``: exit code 1 where a template uses a name that no model has.
+Azure's management SDKs are made from these definitions, and so is pulumi-azure-native, which stands in where no SDK is
+installed. ``python scripts/bicep_properties.py SITE_PACKAGES``: exit code 1 where a template uses an unknown name.
 """
 
 import re
@@ -8,68 +9,69 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.infra.templates import Templates  # noqa: E402  the path comes first
+from tests.infra.bicep_syntax import Literal, Object  # noqa: E402  the path comes first
+from tests.infra.templates import Templates, member  # noqa: E402  the path comes first
 
-PACKAGES = {
-    "Microsoft.Devices": "iothub",
-    "Microsoft.DocumentDB": "cosmosdb",
-    "Microsoft.EventHub": "eventhub",
-    "Microsoft.KeyVault": "keyvault",
-    "Microsoft.Kusto": "kusto",
-    "Microsoft.Network": "network",
-    "Microsoft.SignalRService": "webpubsub",
-    "Microsoft.Storage": "storage",
-    "Microsoft.Web": "web",
+FOLDERS = {
+    "Microsoft.Authorization": ["pulumi_azure_native/authorization"],
+    "Microsoft.Devices": ["azure/mgmt/iothub"],
+    "Microsoft.DocumentDB": ["azure/mgmt/cosmosdb"],
+    "Microsoft.EventHub": ["azure/mgmt/eventhub"],
+    "Microsoft.Insights": ["pulumi_azure_native/monitor", "pulumi_azure_native/applicationinsights"],
+    "Microsoft.KeyVault": ["azure/mgmt/keyvault"],
+    "Microsoft.Kusto": ["azure/mgmt/kusto"],
+    "Microsoft.ManagedIdentity": ["pulumi_azure_native/managedidentity"],
+    "Microsoft.Network": ["azure/mgmt/network", "pulumi_azure_native/privatedns"],
+    "Microsoft.OperationalInsights": ["pulumi_azure_native/operationalinsights"],
+    "Microsoft.Resources": ["pulumi_azure_native/resources"],
+    "Microsoft.SignalRService": ["azure/mgmt/webpubsub"],
+    "Microsoft.Storage": ["azure/mgmt/storage"],
+    "Microsoft.Web": ["azure/mgmt/web"],
 }
-"""The SDK of each provider; the others' properties are few."""
-ELSEWHERE = {"registrationEnabled"}
-"""Of private DNS zones, which have an SDK of their own."""
+"""The folders with each provider's definitions; a provider that is missing here is an error."""
+SPELT_OTHERWISE = {"Application_Type", "WorkspaceResourceId", "DisableLocalAuth", "odata.type"}
+"""Members whose names in Resource Manager begin with a capital or have a dot, and which Pulumi writes otherwise."""
 _NAMES = (
     re.compile(r'"key":\s*"([^"]+)"'),
     re.compile(r'rest_field\(\s*name="([^"]+)"'),
     re.compile(r"^    ([a-z]\w*): [^=\n]+ = rest_field", re.MULTILINE),
+    re.compile(r'@pulumi\.getter\(name="(\w+)"\)'),
+    re.compile(r"@pulumi\.getter\n    def (\w+)\("),
 )
-_EXPRESSION = {"operator", "function"}
 
 
 def unknown(packages: Path) -> Iterator[str]:
-    """Give each name that a template uses and its provider does not have."""
+    """Yield each name that a template uses and its provider does not have."""
     for template in Templates().all:
         for symbol, kind, body in template.resources():
-            package = PACKAGES.get(kind.partition("/")[0])
-            if package is not None:
-                missing = set(_used(body.get("properties"))) - _names(packages / "azure" / "mgmt" / package) - ELSEWHERE
-                yield from (
-                    f"{template.path.name}: {symbol} ({kind}) has no property {name}" for name in sorted(missing)
-                )
+            known = _names(packages, kind.partition("/")[0]) | SPELT_OTHERWISE
+            missing = set(template.member_names(_properties(body))) - known
+            yield from (f"{template.path.name}: {symbol} ({kind}) has no property {name}" for name in sorted(missing))
+
+
+def _properties(body: Object) -> Object:
+    found = member(body, "properties") if any(key == Literal("properties") for key, _ in body.members) else Object(())
+    return Object(((Literal("properties"), found),))
 
 
 @cache
-def _names(folder: Path) -> frozenset[str]:
-    texts = [path.read_text(encoding="utf-8") for path in folder.rglob("*.py")]
+def _names(packages: Path, provider: str) -> frozenset[str]:
+    if provider not in FOLDERS:
+        raise KeyError(f"the definitions of {provider} are not known: add them to FOLDERS")
+    paths = [path for folder in FOLDERS[provider] for path in (packages / folder).rglob("*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in paths]
     found = {name for text in texts for pattern in _NAMES for name in pattern.findall(text)}
     if not found:
-        raise FileNotFoundError(folder)
-    return frozenset(part.replace("\\", "") for name in found for part in name.split("."))
-
-
-def _used(value: Any) -> Iterator[str]:
-    if isinstance(value, list):
-        for each in value:
-            yield from _used(each)
-    elif isinstance(value, dict) and not value.keys() & _EXPRESSION:
-        inner = value["config"] if "loop_type" in value else value
-        for name, each in inner.items():
-            yield name
-            yield from _used(each)
+        raise FileNotFoundError(packages / FOLDERS[provider][0])
+    return frozenset(part.replace("\\", "") for name in found for part in name.split(".")) | {"properties"}
 
 
 if __name__ == "__main__":
     FAULTS = list(unknown(Path(sys.argv[1])))
     sys.stdout.writelines(f"{fault}\n" for fault in FAULTS)
+    sys.stdout.write(f"compared the properties of {sum(1 for each in Templates().all for _ in each.resources())} resources\n")
     sys.exit(1 if FAULTS else 0)

@@ -26,6 +26,7 @@ MODULES = {
     "Microsoft.EventHub/namespaces": "eventhub/namespace",
     "Microsoft.EventHub/namespaces/eventhubs": "eventhub/event_hub",
     "Microsoft.EventHub/namespaces/eventhubs/consumergroups": "eventhub/consumer_group",
+    "Microsoft.EventHub/namespaces/networkRuleSets": "eventhub/namespace_network_rule_set",
     "Microsoft.Insights/actionGroups": "monitor/action_group",
     "Microsoft.Insights/components": "applicationinsights/component",
     "Microsoft.Insights/diagnosticSettings": "monitor/diagnostic_setting",
@@ -38,8 +39,10 @@ MODULES = {
     "Microsoft.Kusto/clusters/databases/dataConnections": "kusto/event_hub_data_connection",
     "Microsoft.Kusto/clusters/databases/principalAssignments": "kusto/database_principal_assignment",
     "Microsoft.Kusto/clusters/databases/scripts": "kusto/script",
+    "Microsoft.Kusto/clusters/managedPrivateEndpoints": "kusto/managed_private_endpoint",
     "Microsoft.ManagedIdentity/userAssignedIdentities": "managedidentity/user_assigned_identity",
     "Microsoft.Network/applicationGateways": "network/application_gateway",
+    "Microsoft.Network/natGateways": "network/nat_gateway",
     "Microsoft.Network/networkSecurityGroups": "network/network_security_group",
     "Microsoft.Network/privateDnsZones": "privatedns/private_zone",
     "Microsoft.Network/privateDnsZones/virtualNetworkLinks": "privatedns/virtual_network_link",
@@ -71,8 +74,8 @@ _VERSION = re.compile(r":[a-z]+/v(\d{4})(\d{2})(\d{2})(preview)?:")
 def unknown(packages: Path) -> Iterator[str]:
     """Give each type and version in a template that Azure never had."""
     for template in Templates().all:
-        for each in template.parts("resources").values():
-            kind, version = each["type"], each["api_version"]
+        for each in template.file.of_kind("resource").values():
+            kind, _, version = each.target.partition("@")
             if version not in versions(packages, kind):
                 yield f"{template.path.name}: {kind} has no API version {version}"
 

@@ -3,12 +3,18 @@ using './main.bicep'
 
 param environmentName = 'dev'
 param location = readEnvironmentVariable('AZURE_LOCATION', 'westeurope')
+param activeLocation = readEnvironmentVariable('AZURE_ACTIVE_LOCATION', '')
 // Without a default: a deployment that forgot them would switch the live stream off and take the operator's data role away.
 param operatorPrincipalId = readEnvironmentVariable('AZURE_PRINCIPAL_ID')
 param liveStreamAudience = readEnvironmentVariable('WEB_PUBSUB_AUDIENCE')
 param entraAudience = readEnvironmentVariable('ENTRA_AUDIENCE', '')
 param entraConsoleClientId = readEnvironmentVariable('ENTRA_CONSOLE_CLIENT_ID', '')
 param cosmosName = readEnvironmentVariable('COSMOS_NAME', '')
+param existingVaultName = readEnvironmentVariable('EXISTING_VAULT_NAME', '')
+param existingDataStorageName = readEnvironmentVariable('EXISTING_DATA_STORAGE_NAME', '')
+param vaultCreateMode = empty(readEnvironmentVariable('VAULT_CREATE_MODE', '')) ? 'default' : readEnvironmentVariable('VAULT_CREATE_MODE', '')
+param checkpointsLocked = toLower(readEnvironmentVariable('CHECKPOINTS_LOCKED', '')) == 'true'
+param alertEmails = empty(readEnvironmentVariable('ALERT_EMAILS', '')) ? [] : split(replace(readEnvironmentVariable('ALERT_EMAILS', ''), ' ', ''), ',')
 param simulatorSchedule = '*/5 * * * * *'
 param dataStorageSku = 'Standard_LRS'
 param checkpointRetentionDays = 1

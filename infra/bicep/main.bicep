@@ -1,106 +1,192 @@
-// Everything that one workspace needs, in one resource group. It only composes; modules make, and check what they take.
+// Everything that one workspace needs. It only composes; modules create, and validate their parameters.
 //   az deployment sub create -l LOCATION -f infra/bicep/main.bicep -p infra/bicep/dev.bicepparam
 targetScope = 'subscription'
 
-@description('Name of the environment; part of every name.')
+import { dataStoreAccount, emailAddress, ownHub, readyInstances, textMap } from 'types.bicep'
+
+@description('Name of the environment; part of every name: letters, digits and single inner hyphens.')
 @minLength(2)
 @maxLength(12)
 param environmentName string
 
-@description('Region of everything. It must offer Flex Consumption with Python 3.13.')
+@description('Home region: the resource group and the stores are created in it and named after it. It never changes.')
 param location string
 
-@description('Further tags of every resource.')
-param tags object = {}
+@description('Region in which the app runs and Cosmos DB writes; another one than the home region after a failover, empty for the home region.')
+param activeLocation string = location
 
-@description('Instances that never stop: objects with name (http, durable, function:NAME) and instanceCount.')
-param alwaysReady array = []
+@description('Further tags of every resource.')
+param tags textMap = {}
+
+@description('Instances that never stop.')
+param alwaysReady readyInstances[] = []
 
 @description('Instances that the app grows to at most.')
+@minValue(40)
+@maxValue(1000)
 param maximumInstances int = 100
+
+@allowed([
+  512
+  2048
+  4096
+])
 param instanceMemoryMb int = 2048
 
 @description('HTTP requests that one instance serves at once before another one is started.')
+@minValue(1)
+@maxValue(1000)
 param httpConcurrency int = 50
 
+@description('Spread the app over the zones of its region. Then every entry of alwaysReady needs two instances, and hostStorageSku zone redundancy.')
+param hostZoneRedundant bool = false
+
+@description('Redundancy of the storage account of the Functions host.')
+@allowed([
+  'Standard_LRS'
+  'Standard_ZRS'
+])
+param hostStorageSku string = 'Standard_LRS'
+
 @description('Functions that shall not run, such as simulators where nothing is simulated.')
-param disabledFunctions array = []
+param disabledFunctions string[] = []
 
 @description('NCRONTAB schedule on which simulators send; each run is paid for.')
 param simulatorSchedule string = '*/1 * * * * *'
 
 @description('Name of the Cosmos DB account, after a restore into another one; empty for the usual name.')
 param cosmosName string = ''
+
+@allowed([
+  'serverless'
+  'autoscale'
+])
 param cosmosMode string = 'serverless'
 
 @description('RU/s that all containers share at most, with autoscale.')
+@minValue(1000)
 param cosmosMaxThroughput int = 4000
 
-@description('Regions beside the first, for reads and for failover.')
-param cosmosReadRegions array = []
+@description('Further regions for reads and for failover; a serverless account has none. Change them in a deployment of their own.')
+param cosmosReadRegions string[] = []
+
+@allowed([
+  'Continuous7Days'
+  'Continuous30Days'
+])
 param cosmosBackupTier string = 'Continuous7Days'
 
-@description('Spread Cosmos DB over the zones of its region, where the region has zones.')
+@description('Spread Cosmos DB over the zones of each of its regions.')
 param zoneRedundant bool = false
 
 @description('Refuse to delete the account of the audit chains, until somebody removes the lock.')
 param protectStores bool = false
 
-@description('Address of a Data Explorer cluster or Fabric eventhouse that is there already; empty to make a cluster.')
+@description('Name of a key vault that is used as it is, after a failover; empty to create or update the usual one.')
+param existingVaultName string = ''
+
+@description('Name of a data storage account that is used as it is, after a failover; empty to create or update the usual one.')
+param existingDataStorageName string = ''
+
+@description('True once the immutability policy of the checkpoints is locked: a template may not write a locked policy.')
+param checkpointsLocked bool = false
+
+@description('Address of a Data Explorer cluster or Fabric eventhouse that is there already; empty to create a cluster.')
 param existingKustoUri string = ''
 
 @description('Database there, and in a cluster of our own.')
 param kustoDatabase string = 'Telemetry'
 param kustoSku string = 'Dev(No SLA)_Standard_E2a_v4'
+
+@minValue(1)
 param kustoCapacity int = 1
 
 @description('Days of telemetry that queries find on disks.')
+@minValue(1)
 param telemetryHotDays int = 31
 
 @description('Days of telemetry that queries find at all; the cold archive keeps everything.')
+@minValue(1)
 param telemetryRetentionDays int = 366
 
 @description('Partitions of each hub; they cannot be changed later.')
+@minValue(1)
+@maxValue(32)
 param hubPartitions int = 4
+
+@minValue(1)
+@maxValue(168)
 param hubRetentionHours int = 72
+
+@minValue(1)
+@maxValue(40)
 param throughputUnits int = 1
 
 @description('Units up to which Event Hubs grows by itself.')
+@minValue(1)
+@maxValue(40)
 param maxThroughputUnits int = 4
 
-@description('Connections with a hub of their own: objects with hub and consumerGroup.')
-param ownHubs array = []
+@description('Connections with a hub of their own.')
+param ownHubs ownHub[] = []
 
-@description('Make an IoT Hub whose devices\' messages go to the hub telemetry.')
+@description('Create an IoT Hub whose devices\' messages go to the hub telemetry.')
 param withIotHub bool = false
 param iotHubSku string = 'S1'
+
+@minValue(1)
 param iotHubUnits int = 1
 param webPubSubSku string = 'Standard_S1'
+
+@minValue(1)
+@maxValue(100)
 param webPubSubUnits int = 1
 
-@description('Client id of the app registration for which Web PubSub asks tokens; empty until it is registered.')
+@description('Client id of the app registration for which Web PubSub requests tokens; empty until it is registered.')
 param liveStreamAudience string = ''
 
-@description('Audience of Entra ID tokens that /workspace/api/keys takes; empty to take none.')
+@description('Audience of Entra ID tokens that /workspace/api/keys accepts; empty to accept none.')
 param entraAudience string = ''
 
 @description('Client id of the app registration as which the web console signs people in by Entra ID; empty for no such button.')
 param entraConsoleClientId string = ''
+
+@allowed([
+  'standard'
+  'premium'
+])
 param keyVaultSku string = 'standard'
+
+@description('Keep a deleted vault and its name for 90 days whatever happens. Azure never switches this off again.')
+param purgeProtection bool = false
+
+@description('recover restores the deleted vault of this name.')
+@allowed([
+  'default'
+  'recover'
+])
+param vaultCreateMode string = 'default'
 param dataStorageSku string = 'Standard_ZRS'
 
 @description('Days for which a checkpoint can be neither changed nor removed once the policy is locked.')
+@minValue(1)
+@maxValue(146000)
 param checkpointRetentionDays int = 3653
 
 @description('Days after which archived telemetry moves to the cool tier; 0 for never.')
+@minValue(0)
 param archiveCoolAfterDays int = 60
+
+@minValue(30)
+@maxValue(730)
 param logRetentionDays int = 90
 
 @description('GB a day after which no more logs are taken in; -1 for no limit.')
+@minValue(-1)
 param dailyLogCapGb int = -1
 
-@description('Who is told of alerts, by e-mail; empty for no alerts.')
-param alertEmails array = []
+@description('E-mail addresses that receive alerts; empty for no alerts.')
+param alertEmails emailAddress[] = []
 
 @description('Object id of who applies the workspace document from a machine of their own; empty for nobody.')
 param operatorPrincipalId string = ''
@@ -111,53 +197,102 @@ param privateNetworking bool = false
 @description('Host name of the gateway; empty for no gateway.')
 param gatewayHostName string = ''
 
-@description('Id of its certificate as a Key Vault secret, without the version.')
-param gatewayCertificateSecretId string = ''
+@description('Address of its certificate as a Key Vault secret, without the version.')
+param gatewayCertificateSecretUri string = ''
 
 @description('Id of the identity that may read that secret.')
 param gatewayIdentityId string = ''
+
+@minValue(1)
+@maxValue(125)
 param gatewayMaximumInstances int = 4
 
-@description('Accounts of data stores: objects with lookup and accountId; the vault must hold the secret continuation.')
-param dataStoreAccounts array = []
+@description('Accounts of data stores; the vault must hold the secret continuation.')
+param dataStoreAccounts dataStoreAccount[] = []
 
 @description('Origins whose pages may call the app, such as https://plant.example.')
-param corsOrigins array = []
+param corsOrigins string[] = []
 
 @description('Log level of the app.')
 param logLevel string = 'INFO'
 
+// "West Europe" and "westeurope" are one region, and must give one name.
+func regionOf(name string) string => toLower(replace(name, ' ', ''))
+
+var home = regionOf(location)
+var active = regionOf(empty(activeLocation) ? location : activeLocation)
+var isAway = active != home
+
+// Storage and Cosmos DB accept small letters alone; "Prod" and "prod" are one environment.
+var name = toLower(environmentName)
+var characters = map(range(0, length(name)), each => substring(name, each, 1))
+var unusable = filter(characters, each => !contains('abcdefghijklmnopqrstuvwxyz0123456789-', each))
+var isLegal = empty(unusable) && !startsWith(name, '-') && !endsWith(name, '-') && !contains(name, '--')
+var rule = 'environmentName must have 2 to 12 letters, digits and single inner hyphens, such as plant-1'
+var environmentPart = isLegal ? name : fail('${rule}; it is ${environmentName}')
+
 var allTags = union(tags, { 'azd-env-name': environmentName, product: 'industrial-data-workspace' })
-// Storage and Cosmos DB take small letters alone.
-var base = 'oi-${toLower(environmentName)}'
-var unique = uniqueString(subscription().id, environmentName, location)
+var homeBase = 'oi-${environmentPart}'
+// One resource group holds a name once: what runs away from home has the region in its name.
+var base = isAway ? '${homeBase}-${active}' : homeBase
+var homeUnique = uniqueString(subscription().id, environmentPart, home)
+var unique = uniqueString(subscription().id, environmentPart, active)
+var compact = replace(environmentPart, '-', '')
+// Stores are named after the home region, what runs after the active one. Nothing here may depend on an output.
+var names = {
+  workspace: 'log-${base}'
+  insights: 'appi-${base}'
+  hostStorage: take('sthost${compact}${unique}', 24)
+  dataStorage: empty(existingDataStorageName) ? take('stdata${compact}${homeUnique}', 24) : existingDataStorageName
+  cosmos: empty(cosmosName) ? 'cosmos-${homeBase}-${homeUnique}' : cosmosName
+  eventHubs: 'evhns-${homeBase}-${unique}'
+  vault: empty(existingVaultName) ? take('kv-${environmentPart}-${homeUnique}', 24) : existingVaultName
+  webPubSub: 'wps-${homeBase}-${unique}'
+  kusto: take('dec${compact}${unique}', 22)
+  iotHub: 'iot-${homeBase}-${unique}'
+}
+var identityNames = { app: 'id-${base}-app', kusto: 'id-${base}-kusto', iot: 'id-${base}-iot' }
+var subscriptionId = subscription().subscriptionId
+var groupName = 'rg-${homeBase}'
+var cosmosId = resourceId(subscriptionId, groupName, 'Microsoft.DocumentDB/databaseAccounts', names.cosmos)
+var eventHubsId = resourceId(subscriptionId, groupName, 'Microsoft.EventHub/namespaces', names.eventHubs)
+// The first region writes. A serverless account has one region only.
+var cosmosRegions = cosmosMode == 'serverless' ? [home] : union([active], [home], map(cosmosReadRegions, each => regionOf(each)))
 var cosmosDatabase = 'workspace'
 var keys = { token: 'token-signing', checkpoint: 'checkpoint-signing' }
 var withGateway = !empty(gatewayHostName)
 
-resource group 'Microsoft.Resources/resourceGroups@2024-03-01' = {
+resource group 'Microsoft.Resources/resourceGroups@2025-04-01' = {
+  name: groupName
+  location: home
+  tags: allTags
+}
+
+// Private DNS zones have fixed names: those of a second region need a group of their own.
+resource networkGroup 'Microsoft.Resources/resourceGroups@2025-04-01' = if (isAway) {
   name: 'rg-${base}'
-  location: location
+  location: active
   tags: allTags
 }
 
 module services 'modules/services.bicep' = {
   scope: group
-  name: 'services'
   params: {
-    base: base
-    unique: unique
-    environmentPart: toLower(environmentName)
-    location: location
+    names: names
+    identityNames: identityNames
+    location: active
+    homeLocation: home
     tags: allTags
     publicNetworkAccess: privateNetworking ? 'Disabled' : 'Enabled'
+    hostStorageSku: hostStorageSku
     existingKustoUri: existingKustoUri
+    useExistingVault: !empty(existingVaultName)
+    useExistingDataStorage: !empty(existingDataStorageName)
     cosmosDatabase: cosmosDatabase
     keyNames: [keys.token, keys.checkpoint]
-    cosmosName: cosmosName
     cosmosMode: cosmosMode
     cosmosMaxThroughput: cosmosMaxThroughput
-    cosmosReadRegions: cosmosReadRegions
+    cosmosRegions: cosmosRegions
     cosmosBackupTier: cosmosBackupTier
     zoneRedundant: zoneRedundant
     protectStores: protectStores
@@ -177,7 +312,10 @@ module services 'modules/services.bicep' = {
     webPubSubSku: webPubSubSku
     webPubSubUnits: webPubSubUnits
     keyVaultSku: keyVaultSku
+    purgeProtection: purgeProtection
+    vaultCreateMode: vaultCreateMode
     dataStorageSku: dataStorageSku
+    checkpointsLocked: checkpointsLocked
     checkpointRetentionDays: checkpointRetentionDays
     archiveCoolAfterDays: archiveCoolAfterDays
     logRetentionDays: logRetentionDays
@@ -187,44 +325,49 @@ module services 'modules/services.bicep' = {
 }
 
 module network 'modules/network.bicep' = if (privateNetworking || withGateway) {
-  scope: group
-  name: 'network'
+  scope: resourceGroup('rg-${base}')
   params: {
     name: 'vnet-${base}'
-    location: location
+    location: active
     tags: allTags
+    withOutbound: privateNetworking
   }
+  dependsOn: [
+    group
+    networkGroup
+  ]
 }
 
 module endpoints 'modules/private-endpoints.bicep' = if (privateNetworking) {
-  scope: group
-  name: 'private-endpoints'
+  scope: resourceGroup('rg-${base}')
   params: {
-    location: location
+    location: active
     tags: allTags
-    networkId: network.outputs.id
-    subnetId: network.outputs.endpointSubnetId
-    hostStorageId: services.outputs.hostStorageId
-    dataStorageId: services.outputs.dataStorageId
-    cosmosId: services.outputs.cosmosId
-    eventHubsId: services.outputs.eventHubsId
-    vaultId: services.outputs.vaultId
+    networkId: network!.outputs.id
+    subnetId: network!.outputs.endpointSubnetId
+    hostStorageId: resourceId(subscriptionId, groupName, 'Microsoft.Storage/storageAccounts', names.hostStorage)
+    dataStorageId: resourceId(subscriptionId, groupName, 'Microsoft.Storage/storageAccounts', names.dataStorage)
+    cosmosId: cosmosId
+    eventHubsId: eventHubsId
+    vaultId: resourceId(subscriptionId, groupName, 'Microsoft.KeyVault/vaults', names.vault)
   }
+  dependsOn: [
+    services
+  ]
 }
 
 module app 'modules/app.bicep' = {
   scope: group
-  name: 'app'
   params: {
-    name: 'func-${base}-${unique}'
+    name: 'func-${homeBase}-${unique}'
     planName: 'plan-${base}'
-    location: location
+    location: active
     tags: allTags
     workspaceId: services.outputs.workspaceId
     identityId: services.outputs.identityId
     clientId: services.outputs.clientId
     deploymentUrl: services.outputs.deploymentUrl
-    hostStorageName: services.outputs.hostStorageName
+    hostStorageName: names.hostStorage
     insightsConnectionString: services.outputs.insightsConnectionString
     blobEndpoint: services.outputs.blobEndpoint
     cosmosEndpoint: services.outputs.cosmosEndpoint
@@ -251,21 +394,23 @@ module app 'modules/app.bicep' = {
     maximumInstances: maximumInstances
     instanceMemoryMb: instanceMemoryMb
     httpConcurrency: httpConcurrency
-    subnetId: privateNetworking ? network.outputs.appSubnetId : ''
+    zoneRedundant: hostZoneRedundant
+    subnetId: privateNetworking ? network!.outputs.appSubnetId : ''
   }
-  dependsOn: [endpoints]
+  dependsOn: [
+    endpoints
+  ]
 }
 
 module gateway 'modules/app-gateway.bicep' = if (withGateway) {
   scope: group
-  name: 'app-gateway'
   params: {
     name: 'agw-${base}'
-    location: location
+    location: active
     tags: allTags
-    subnetId: network.outputs.gatewaySubnetId
+    subnetId: network!.outputs.gatewaySubnetId
     hostName: gatewayHostName
-    certificateSecretId: gatewayCertificateSecretId
+    certificateSecretUri: gatewayCertificateSecretUri
     identityId: gatewayIdentityId
     appHost: app.outputs.host
     webPubSubHost: services.outputs.webPubSubHost
@@ -276,14 +421,13 @@ module gateway 'modules/app-gateway.bicep' = if (withGateway) {
 
 module alerts 'modules/alerts.bicep' = if (!empty(alertEmails)) {
   scope: group
-  name: 'alerts'
   params: {
-    location: location
+    location: active
     tags: allTags
     workspaceId: services.outputs.workspaceId
-    eventHubsId: services.outputs.eventHubsId
-    cosmosId: services.outputs.cosmosId
-    kustoId: services.outputs.kustoId
+    eventHubsId: eventHubsId
+    cosmosId: cosmosId
+    kustoId: empty(existingKustoUri) ? resourceId(subscriptionId, groupName, 'Microsoft.Kusto/clusters', names.kusto) : ''
     emails: alertEmails
   }
 }
@@ -293,11 +437,11 @@ output AZURE_RESOURCE_GROUP string = group.name
 output APP_NAME string = app.outputs.name
 output APP_URL string = 'https://${app.outputs.host}'
 output APP_CLIENT_ID string = services.outputs.clientId
-output GATEWAY_ADDRESS string = withGateway ? gateway.outputs.address : ''
+output GATEWAY_ADDRESS string = withGateway ? gateway!.outputs.address : ''
 output COSMOS_ENDPOINT string = services.outputs.cosmosEndpoint
 output COSMOS_DATABASE string = cosmosDatabase
-output DATA_STORAGE_NAME string = services.outputs.dataStorageName
-output VAULT_NAME string = services.outputs.vaultName
+output DATA_STORAGE_NAME string = names.dataStorage
+output VAULT_NAME string = names.vault
 output KUSTO_URI string = services.outputs.kustoUri
-output WEB_PUBSUB_NAME string = services.outputs.webPubSubName
+output WEB_PUBSUB_NAME string = names.webPubSub
 output WEB_PUBSUB_AUDIENCE string = liveStreamAudience

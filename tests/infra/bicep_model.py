@@ -257,6 +257,9 @@ class _Scope:
         self._declared = {each.name: each for each in file.declarations if each.kind not in {"output", "type"}}
         self._known: dict[str, Any] = {}
         self._given = given
+        names = [each.name for each in file.declarations if each.kind != "output"] + list(file.imports)
+        if len(names) != len(set(names)):
+            raise DeploymentError(f"{file.path.name}: a name is declared twice")
         if not file.using:
             self._check_parameters()
 
@@ -357,11 +360,16 @@ class _Scope:
             return _ModuleReference(declared.target, None)
         members = {str(key.value): value for key, value in body.members if isinstance(key, Literal)}
         given = self.evaluate(members.get("params", Object(())), local)
-        prefix = self.id_prefix
-        if "scope" in members:
-            prefix = self.evaluate(members["scope"], local).members["id"]
+        prefix = self._scope_id(members, local)
         path = (self.file.path.parent / declared.target).resolve()
         return _ModuleReference(declared.target, _Scope(parse(path), given, self.azure, prefix, self._result))
+
+    def _scope_id(self, members: dict[str, Node], local: dict[str, Any]) -> str:
+        """Return the id that the ids of a resource's or module's body begin with."""
+        if "scope" not in members:
+            return self.id_prefix
+        scope = self.evaluate(members["scope"], local)
+        return str(scope.members["id"] if isinstance(scope, _Reference) else scope["id"])
 
     def _add_module(self, declared: Declaration) -> None:
         found = self.look_up(declared.name)
@@ -381,9 +389,7 @@ class _Scope:
         parent = self.evaluate(members["parent"], local) if "parent" in members else None
         if parent is not None:
             name = _joined([parent.members["name"], "/", name])
-        prefix = self.id_prefix
-        if "scope" in members:
-            prefix = self.evaluate(members["scope"], local).members["id"]
+        prefix = self._scope_id(members, local)
         return _Reference({"name": name, "type": kind, "apiVersion": version, "id": _resource_id(prefix, kind, name)})
 
     def _add_resources(self, declared: Declaration) -> None:
@@ -510,6 +516,7 @@ class _Scope:
         return (self.file.path.parent / path).read_text(encoding="utf-8")
 
 
+_WITH_GROUP = 2
 _REFERENCES = {Literal("parent"), Literal("scope"), Literal("dependsOn")}
 
 
@@ -662,16 +669,20 @@ def _to_object(scope: _Scope, items: Any, key: Any, value: Any = None) -> Any:
     return UNKNOWN if any(key is UNKNOWN for key, _ in pairs) else dict(pairs)
 
 
-def _resource_id_function(scope: _Scope, kind: str, *names: Any) -> Any:
-    joined = _joined(list(names)) if len(names) == 1 else _joined([x for each in names for x in (each, "/")][:-1])
-    return _resource_id(scope.id_prefix, kind, joined)
+def _resource_id_function(scope: _Scope, *values: Any) -> Any:
+    """Return the id for ``resourceId([subscription, group,] type, names...)``."""
+    at = next(index for index, each in enumerate(values) if "/" in each)
+    prefix = f"/subscriptions/{values[0]}/resourceGroups/{values[1]}" if at == _WITH_GROUP else scope.id_prefix
+    return _resource_id(prefix, values[at], _joined([x for each in values[at + 1 :] for x in ("/", each)][1:]))
 
 
 def _subscription_resource_id(_: _Scope, kind: str, name: Any) -> Any:
     return _resource_id(f"/subscriptions/{SUBSCRIPTION}", kind, name)
 
 
-def _resource_group(scope: _Scope) -> dict[str, Any]:
+def _resource_group(scope: _Scope, name: str = "") -> dict[str, Any]:
+    if name:
+        return {"id": f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{name}", "name": name}
     return {"id": scope.id_prefix, "name": scope.id_prefix.rpartition("/")[2], "location": UNKNOWN}
 
 

@@ -1,29 +1,36 @@
-"""The Bicep templates as the parser sees them."""
+"""The Bicep templates as the parser reads them."""
 
 import json
-import re
 from collections.abc import Iterator
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pycep import BicepParser
+from tests.infra.bicep_syntax import (
+    Array,
+    Call,
+    Condition,
+    Declaration,
+    File,
+    Interpolation,
+    Literal,
+    Loop,
+    Name,
+    Node,
+    Object,
+    Operation,
+    parse,
+)
 
-_EACH = re.compile(r"\$\{each\}|^each$")
 BICEP = Path(__file__).parents[2] / "infra" / "bicep"
-
-
-@cache
-def _parsed(text: str) -> dict[str, Any]:
-    # The parser takes up to a second for a file; the same text is parsed once.
-    return dict(BicepParser().parse(text=text))
+_OPAQUE = (Call, Operation)
 
 
 class Template:
     """One file.
 
     Args:
-        path: where it is.
+        path: of the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -31,62 +38,108 @@ class Template:
         self.text = path.read_text(encoding="utf-8")
 
     @property
-    def tree(self) -> dict[str, Any]:
-        """What the parser made of it."""
-        return _parsed(self.text)
+    def file(self) -> File:
+        """The parsed file."""
+        return parse(self.path)
 
     @property
     def required(self) -> set[str]:
         """The parameters that a caller must give."""
-        return {name for name, each in self.parts("parameters").items() if each["default"] is None}
+        return {name for name, each in self.file.of_kind("param").items() if each.value is None}
 
     @property
     def parameters(self) -> set[str]:
         """The parameters that a caller may give."""
-        return set(self.parts("parameters"))
+        return set(self.file.of_kind("param"))
 
     @property
     def outputs(self) -> set[str]:
-        """The names of what it gives."""
-        return set(self.parts("outputs"))
-
-    @property
-    def symbols(self) -> set[str]:
-        """Every name that it declares."""
-        return {name for part in ("parameters", "variables", "resources", "modules") for name in self.parts(part)}
+        """The names of the outputs."""
+        return set(self.file.of_kind("output"))
 
     def variable(self, name: str) -> Any:
         """Return the value of a variable."""
-        return self.parts("variables")[name]["value"]
+        return self.plain(self.file.of_kind("var")[name].value)
 
-    def resources(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Give symbol, type with version, and body of each resource that it makes."""
-        for symbol, each in self.parts("resources").items():
-            if not each["existing"]:
-                yield symbol, f"{each['type']}@{each['api_version']}", body(each["config"])
+    def resources(self) -> Iterator[tuple[str, str, Object]]:
+        """Yield symbol, type with version, and body of each resource that the file creates."""
+        for symbol, each in self.file.of_kind("resource").items():
+            if not each.existing:
+                yield symbol, each.target, body(each)
 
-    def modules(self) -> Iterator[tuple[str, Path, dict[str, Any]]]:
-        """Give symbol, file and parameters of each module that it uses."""
-        for symbol, each in self.parts("modules").items():
-            yield symbol, self.path.parent / each["detail"]["path"], body(each["config"])["params"]
+    def resource(self, symbol: str) -> Any:
+        """Return the body of a resource."""
+        return self.plain(body(self.file.of_kind("resource")[symbol]))
 
-    def items(self, config: dict[str, Any]) -> list[str]:
-        """Return what a loop over a variable's texts goes over; one empty text where there is no loop."""
-        if "loop_type" not in config:
-            return [""]
-        items = self.parts("variables").get(config["loop_type"]["detail"]["array_name"], {}).get("value")
-        return items if isinstance(items, list) else []
+    def modules(self) -> Iterator[tuple[str, Path, set[str]]]:
+        """Yield symbol, file and names of the parameters of each module that the file uses."""
+        for symbol, each in self.file.of_kind("module").items():
+            parameters = member(body(each), "params")
+            assert isinstance(parameters, Object), f"{self.path.name}: {symbol}"
+            names = {str(key.value) for key, _ in parameters.members if isinstance(key, Literal)}
+            yield symbol, (self.path.parent / each.target).resolve(), names
 
-    def parts(self, name: str) -> dict[str, Any]:
-        """Return what the file declares of a kind, by name."""
-        return dict(self.tree.get(name) or {})
+    def names_of(self, declared: Declaration) -> set[str]:
+        """Return the last parts of a resource's names; those of a loop over a list of texts one by one.
+
+        Raises:
+            TypeError: if the loop is over anything but such a list, and the names would stay unseen.
+        """
+        name = member(body(declared), "name")
+        if not isinstance(declared.value, Loop):
+            return {str(self.plain(name)).rsplit("/", 1)[-1]}
+        items = self.plain(self._resolved(declared.value.items))
+        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+            raise TypeError(f"{self.path.name}: {declared.name} has names that only an evaluation shows")
+        return set(items)
+
+    def plain(self, node: Node | None) -> Any:
+        """Return an expression as texts, numbers, lists and objects; a name as its text, a call as its node."""
+        match node:
+            case Literal(value):
+                return value
+            case Name(name):
+                return name
+            case Interpolation(parts):
+                return "".join(_source(each) for each in parts)
+            case Array(items):
+                return [self.plain(each) for each in items]
+            case Object(members):
+                return {self.plain(key): self.plain(value) for key, value in members}
+            case _:
+                return node
+
+    def member_names(self, node: Node) -> Iterator[str]:
+        """Yield the name of every member of an expression's objects, in whatever branch, loop or variable."""
+        match node:
+            case Object(members):
+                for key, value in members:
+                    yield str(self.plain(key))
+                    yield from self.member_names(value)
+            case Array(items):
+                for each in items:
+                    yield from self.member_names(each)
+            case Loop(body=inner) | Condition(body=inner):
+                yield from self.member_names(inner)
+            case Operation("?", (_, true, false)):
+                yield from self.member_names(true)
+                yield from self.member_names(false)
+            case Call("union" | "concat" | "filter", arguments):
+                for each in arguments:
+                    yield from self.member_names(each)
+            case Name() if (resolved := self._resolved(node)) is not node:
+                yield from self.member_names(resolved)
+
+    def _resolved(self, node: Node) -> Node:
+        declared = self.file.of_kind("var").get(node.name) if isinstance(node, Name) else None
+        return declared.value if declared is not None and declared.value is not None else node
 
 
 class Templates:
     """All files of a folder.
 
     Args:
-        folder: where they are.
+        folder: of the templates.
     """
 
     def __init__(self, folder: Path = BICEP) -> None:
@@ -106,19 +159,39 @@ class Templates:
         return json.loads((self.folder / name).read_text(encoding="utf-8"))
 
     def names(self, template: str, kind: str) -> set[str]:
-        """Return the names of the resources of a type, each of a loop over a variable by itself."""
-        found: set[str] = set()
+        """Return the last parts of the names of the resources of a type that do not depend on parameters."""
         source = self.named(template)
-        for each in source.parts("resources").values():
-            if each["existing"] or each["type"] != kind:
-                continue
-            name = str(body(each["config"])["name"]).rsplit("/", 1)[-1]
-            found |= {_EACH.sub(item, name) for item in source.items(each["config"])}
+        found: set[str] = set()
+        for each in source.file.of_kind("resource").values():
+            if not each.existing and each.target.partition("@")[0] == kind and not _is_of_parameters(source, each):
+                found |= source.names_of(each)
         return found
 
 
-def body(config: dict[str, Any]) -> dict[str, Any]:
-    """Return a resource's or module's own object, out of its condition or loop."""
-    while "config" in config:
-        config = config["config"]
-    return config
+def _is_of_parameters(source: Template, declared: Declaration) -> bool:
+    """Return whether a loop is over a parameter, or over a variable that filters one."""
+    items = declared.value.items if isinstance(declared.value, Loop) else None
+    if not isinstance(items, Name):
+        return False
+    resolved = source._resolved(items)
+    return items.name in source.parameters or isinstance(resolved, _OPAQUE)
+
+
+def body(declared: Declaration) -> Object:
+    """Return the object of a resource or module, without its condition or loop."""
+    node = declared.value
+    while isinstance(node, Condition | Loop):
+        node = node.body
+    assert isinstance(node, Object), declared.name
+    return node
+
+
+def member(node: Object, name: str) -> Node:
+    """Return the value of a member."""
+    return next(value for key, value in node.members if key == Literal(name))
+
+
+def _source(node: Node) -> str:
+    if isinstance(node, Literal):
+        return str(node.value)
+    return "${" + (node.name if isinstance(node, Name) else "...") + "}"

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.templates import BICEP, Template, Templates
+from tests.infra.bicep_syntax import Literal, Object
+from tests.infra.templates import BICEP, Template, Templates, member
 
 TEMPLATES = Templates()
-_OUTPUT = re.compile(r"\b(\w+)\.outputs\.(\w+)")
+_OUTPUT = re.compile(r"\b(\w+)!?\.\??outputs\.\??(\w+)")
 _KEY = re.compile(r"^\s*(//.*|'?[\w.]+'?:)", re.MULTILINE)
 _GIVEN = re.compile(r"^param (\w+) =", re.MULTILINE)
 
@@ -18,15 +19,18 @@ def test_modules_get_what_they_ask_for(template: Template) -> None:
     """A module is given each parameter that it requires, and none that it does not have."""
     for symbol, path, given in template.modules():
         used = TEMPLATES.named(path.stem)
-        assert used.path == path.resolve(), symbol
-        assert used.required <= given.keys() <= used.parameters, symbol
+        assert used.path == path, symbol
+        assert used.required <= given <= used.parameters, symbol
 
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
 def test_outputs_that_are_used_are_there(template: Template) -> None:
     """What a template takes of a module, that module gives."""
     files = {symbol: path for symbol, path, _ in template.modules()}
-    for symbol, name in _OUTPUT.findall(template.text):
+    used = _OUTPUT.findall(template.text)
+    # A form that the pattern does not know must not go unseen.
+    assert len(used) == len(re.findall(r"\boutputs\b", template.text))
+    for symbol, name in used:
         assert name in TEMPLATES.named(files[symbol].stem).outputs, f"{symbol}.outputs.{name}"
 
 
@@ -65,4 +69,6 @@ def test_resources_that_can_sign_in_by_key_do_not(template: Template) -> None:
     }
     for symbol, kind, body in template.resources():
         if (switch := switches.get(kind.partition("@")[0])) is not None:
-            assert body["properties"][switch[0]] is switch[1], symbol
+            properties = member(body, "properties")
+            assert isinstance(properties, Object), symbol
+            assert member(properties, switch[0]) == Literal(switch[1]), symbol

@@ -1,6 +1,8 @@
 // What somebody must look at. docs/operations.md says what to do for each.
+import { emailAddress, textMap } from '../types.bicep'
+
 param location string
-param tags object
+param tags textMap
 param workspaceId string
 param eventHubsId string
 param cosmosId string
@@ -9,20 +11,23 @@ param cosmosId string
 param kustoId string
 
 @description('Who is told, by e-mail.')
-param emails array
+param emails emailAddress[]
 
 resource people 'Microsoft.Insights/actionGroups@2023-01-01' = {
-  name: 'operators'
+  // An alert cannot change its place: that of another region is another alert.
+  name: 'operators-${location}'
   location: 'global'
   tags: tags
   properties: {
     enabled: true
     groupShortName: 'operators'
-    emailReceivers: [for (email, index) in emails: {
-      name: 'operator-${index}'
-      emailAddress: email
-      useCommonAlertSchema: true
-    }]
+    emailReceivers: [
+      for (email, index) in emails: {
+        name: 'operator-${index}'
+        emailAddress: email
+        useCommonAlertSchema: true
+      }
+    ]
   }
 }
 
@@ -39,7 +44,7 @@ var searches = [
     name: 'ingest-lag'
     text: 'A trigger of telemetry fails: its batches come again until it works, and what follows waits.'
     severity: 1
-    query: 'union (AppRequests | where Success == false), AppExceptions | where OperationName has_any ("ingest", "archive", "live")'
+    query: 'union (AppRequests | where Success == false), AppExceptions | where OperationName in ("ingest", "archive", "live")'
     threshold: 5
     minutes: 15
   }
@@ -69,45 +74,47 @@ var searches = [
   }
 ]
 
-resource search 'Microsoft.Insights/scheduledQueryRules@2022-06-15' = [for each in searches: {
-  name: each.name
-  location: location
-  tags: tags
-  kind: 'LogAlert'
-  properties: {
-    displayName: each.name
-    description: each.text
-    enabled: true
-    severity: each.severity
-    scopes: [
-      workspaceId
-    ]
-    evaluationFrequency: 'PT${each.minutes}M'
-    windowSize: 'PT${each.minutes}M'
-    criteria: {
-      allOf: [
-        {
-          query: each.query
-          timeAggregation: 'Count'
-          operator: 'GreaterThan'
-          threshold: each.threshold
-          failingPeriods: {
-            numberOfEvaluationPeriods: 1
-            minFailingPeriodsToAlert: 1
+resource search 'Microsoft.Insights/scheduledQueryRules@2026-03-01' = [
+  for each in searches: {
+    name: '${each.name}-${location}'
+    location: location
+    tags: tags
+    kind: 'LogAlert'
+    properties: {
+      displayName: each.name
+      description: each.text
+      enabled: true
+      severity: each.severity
+      scopes: [
+        workspaceId
+      ]
+      evaluationFrequency: 'PT${each.minutes}M'
+      windowSize: 'PT${each.minutes}M'
+      criteria: {
+        allOf: [
+          {
+            query: each.query
+            timeAggregation: 'Count'
+            operator: 'GreaterThan'
+            threshold: each.threshold
+            failingPeriods: {
+              numberOfEvaluationPeriods: 1
+              minFailingPeriodsToAlert: 1
+            }
           }
-        }
-      ]
-    }
-    // The tables are there only once the app has logged.
-    skipQueryValidation: true
-    autoMitigate: true
-    actions: {
-      actionGroups: [
-        people.id
-      ]
+        ]
+      }
+      // The tables are there only once the app has logged.
+      skipQueryValidation: true
+      autoMitigate: true
+      actions: {
+        actionGroups: [
+          people.id
+        ]
+      }
     }
   }
-}]
+]
 
 var metrics = [
   {
@@ -142,38 +149,40 @@ var metrics = [
   }
 ]
 
-resource metric 'Microsoft.Insights/metricAlerts@2018-03-01' = [for each in filter(metrics, each => !empty(each.resource)): {
-  name: each.name
-  location: 'global'
-  tags: tags
-  properties: {
-    description: each.text
-    enabled: true
-    severity: each.severity
-    scopes: [
-      each.resource
-    ]
-    evaluationFrequency: 'PT5M'
-    windowSize: 'PT15M'
-    criteria: {
-      'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
-      allOf: [
+resource metric 'Microsoft.Insights/metricAlerts@2026-01-01' = [
+  for each in filter(metrics, each => !empty(each.resource)): {
+    name: '${each.name}-${location}'
+    location: 'global'
+    tags: tags
+    properties: {
+      description: each.text
+      enabled: true
+      severity: each.severity
+      scopes: [
+        each.resource
+      ]
+      evaluationFrequency: 'PT5M'
+      windowSize: 'PT15M'
+      criteria: {
+        'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
+        allOf: [
+          {
+            name: each.metric
+            criterionType: 'StaticThresholdCriterion'
+            metricNamespace: each.namespace
+            metricName: each.metric
+            timeAggregation: each.aggregation
+            operator: 'GreaterThan'
+            threshold: each.threshold
+          }
+        ]
+      }
+      autoMitigate: true
+      actions: [
         {
-          name: each.metric
-          criterionType: 'StaticThresholdCriterion'
-          metricNamespace: each.namespace
-          metricName: each.metric
-          timeAggregation: each.aggregation
-          operator: 'GreaterThan'
-          threshold: each.threshold
+          actionGroupId: people.id
         }
       ]
     }
-    autoMitigate: true
-    actions: [
-      {
-        actionGroupId: people.id
-      }
-    ]
   }
-}]
+]

@@ -1,16 +1,18 @@
 // One address for everything. A request for the live stream that upgrades goes to Web PubSub, whose own token the
 // header Authorization would be; all others go to the app.
+import { textMap } from '../types.bicep'
+
 param name string
 param location string
-param tags object
+param tags textMap
 param subnetId string
 param workspaceId string
 
 @description('Host name under which callers reach the gateway.')
 param hostName string
 
-@description('Id of the certificate as a Key Vault secret, without its version.')
-param certificateSecretId string
+@description('Address of the certificate as a Key Vault secret, without its version.')
+param certificateSecretUri string
 
 @description('The identity that may read that secret.')
 param identityId string
@@ -18,9 +20,7 @@ param appHost string
 param webPubSubHost string
 param maximumInstances int
 
-var gatewayId = resourceId('Microsoft.Network/applicationGateways', name)
-
-resource address 'Microsoft.Network/publicIPAddresses@2024-01-01' = {
+resource address 'Microsoft.Network/publicIPAddresses@2025-05-01' = {
   name: '${name}-ip'
   location: location
   tags: tags
@@ -32,7 +32,7 @@ resource address 'Microsoft.Network/publicIPAddresses@2024-01-01' = {
   }
 }
 
-resource gateway 'Microsoft.Network/applicationGateways@2024-01-01' = {
+resource gateway 'Microsoft.Network/applicationGateways@2025-05-01' = {
   name: name
   location: location
   tags: tags
@@ -87,7 +87,7 @@ resource gateway 'Microsoft.Network/applicationGateways@2024-01-01' = {
       {
         name: 'certificate'
         properties: {
-          keyVaultSecretId: certificateSecretId
+          keyVaultSecretId: certificateSecretUri
         }
       }
     ]
@@ -129,11 +129,19 @@ resource gateway 'Microsoft.Network/applicationGateways@2024-01-01' = {
         name: 'web-pubsub'
         properties: {
           protocol: 'Https'
-          path: '/api/health'
+          // /api/health is documented for HEAD alone, and the gateway asks by GET. Without a hub this path answers by GET with an
+          // error of the service itself, which shows that it is there.
+          path: '/client'
           interval: 30
           timeout: 30
           unhealthyThreshold: 3
           pickHostNameFromBackendHttpSettings: true
+          match: {
+            statusCodes: [
+              '200-401'
+            ]
+            body: 'Invalid value of'
+          }
         }
       }
     ]
@@ -148,7 +156,7 @@ resource gateway 'Microsoft.Network/applicationGateways@2024-01-01' = {
           // As long as the app may take: 230 s.
           requestTimeout: 240
           probe: {
-            id: '${gatewayId}/probes/app'
+            id: resourceId('Microsoft.Network/applicationGateways/probes', name, 'app')
           }
         }
       }
@@ -161,7 +169,7 @@ resource gateway 'Microsoft.Network/applicationGateways@2024-01-01' = {
           pickHostNameFromBackendAddress: true
           requestTimeout: 240
           probe: {
-            id: '${gatewayId}/probes/web-pubsub'
+            id: resourceId('Microsoft.Network/applicationGateways/probes', name, 'web-pubsub')
           }
         }
       }
@@ -174,13 +182,13 @@ resource gateway 'Microsoft.Network/applicationGateways@2024-01-01' = {
           protocol: 'Https'
           requireServerNameIndication: true
           frontendIPConfiguration: {
-            id: '${gatewayId}/frontendIPConfigurations/public'
+            id: resourceId('Microsoft.Network/applicationGateways/frontendIPConfigurations', name, 'public')
           }
           frontendPort: {
-            id: '${gatewayId}/frontendPorts/https'
+            id: resourceId('Microsoft.Network/applicationGateways/frontendPorts', name, 'https')
           }
           sslCertificate: {
-            id: '${gatewayId}/sslCertificates/certificate'
+            id: resourceId('Microsoft.Network/applicationGateways/sslCertificates', name, 'certificate')
           }
         }
       }
@@ -229,10 +237,10 @@ resource gateway 'Microsoft.Network/applicationGateways@2024-01-01' = {
         name: 'paths'
         properties: {
           defaultBackendAddressPool: {
-            id: '${gatewayId}/backendAddressPools/app'
+            id: resourceId('Microsoft.Network/applicationGateways/backendAddressPools', name, 'app')
           }
           defaultBackendHttpSettings: {
-            id: '${gatewayId}/backendHttpSettingsCollection/app'
+            id: resourceId('Microsoft.Network/applicationGateways/backendHttpSettingsCollection', name, 'app')
           }
           pathRules: [
             {
@@ -242,13 +250,13 @@ resource gateway 'Microsoft.Network/applicationGateways@2024-01-01' = {
                   '/oi-api/live-stream'
                 ]
                 backendAddressPool: {
-                  id: '${gatewayId}/backendAddressPools/app'
+                  id: resourceId('Microsoft.Network/applicationGateways/backendAddressPools', name, 'app')
                 }
                 backendHttpSettings: {
-                  id: '${gatewayId}/backendHttpSettingsCollection/app'
+                  id: resourceId('Microsoft.Network/applicationGateways/backendHttpSettingsCollection', name, 'app')
                 }
                 rewriteRuleSet: {
-                  id: '${gatewayId}/rewriteRuleSets/live-stream'
+                  id: resourceId('Microsoft.Network/applicationGateways/rewriteRuleSets', name, 'live-stream')
                 }
               }
             }
@@ -259,10 +267,10 @@ resource gateway 'Microsoft.Network/applicationGateways@2024-01-01' = {
                   '/client/hubs/live'
                 ]
                 backendAddressPool: {
-                  id: '${gatewayId}/backendAddressPools/web-pubsub'
+                  id: resourceId('Microsoft.Network/applicationGateways/backendAddressPools', name, 'web-pubsub')
                 }
                 backendHttpSettings: {
-                  id: '${gatewayId}/backendHttpSettingsCollection/web-pubsub'
+                  id: resourceId('Microsoft.Network/applicationGateways/backendHttpSettingsCollection', name, 'web-pubsub')
                 }
               }
             }
@@ -277,10 +285,10 @@ resource gateway 'Microsoft.Network/applicationGateways@2024-01-01' = {
           ruleType: 'PathBasedRouting'
           priority: 100
           httpListener: {
-            id: '${gatewayId}/httpListeners/https'
+            id: resourceId('Microsoft.Network/applicationGateways/httpListeners', name, 'https')
           }
           urlPathMap: {
-            id: '${gatewayId}/urlPathMaps/paths'
+            id: resourceId('Microsoft.Network/applicationGateways/urlPathMaps', name, 'paths')
           }
         }
       }

@@ -1,8 +1,10 @@
 // The app with its settings: what the other parts are called, and what the sizes choose.
+import { dataStoreAccount, ownHub, readyInstances, textMap } from '../types.bicep'
+
 param name string
 param planName string
 param location string
-param tags object
+param tags textMap
 param workspaceId string
 
 @description('The app\'s user-assigned identity.')
@@ -30,34 +32,24 @@ param liveStreamAudience string
 param entraAudience string
 param entraConsoleClientId string
 
-@description('Connections with a hub of their own: objects with hub and consumerGroup.')
-param ownHubs array
+@description('Connections with a hub of their own.')
+param ownHubs ownHub[]
 
-@description('Accounts of data stores: objects with lookup and accountId.')
-param dataStoreAccounts array
+param dataStoreAccounts dataStoreAccount[]
 param gatewayHostName string
-param corsOrigins array
+param corsOrigins string[]
 param simulatorSchedule string
 param logLevel string
 
 @description('Functions that shall not run.')
-param disabledFunctions array
-param alwaysReady array
+param disabledFunctions string[]
+param alwaysReady readyInstances[]
 
-@minValue(40)
-@maxValue(1000)
 param maximumInstances int
-
-@allowed([
-  512
-  2048
-  4096
-])
 param instanceMemoryMb int
-
-@minValue(1)
-@maxValue(1000)
 param httpConcurrency int
+
+param zoneRedundant bool
 
 @description('Subnet that the app\'s own calls go through; empty for none.')
 param subnetId string
@@ -114,7 +106,6 @@ var appSettings = {
 var disabled = toObject(disabledFunctions, each => 'AzureWebJobs.${each}.Disabled', each => 'true')
 
 module app 'function-app.bicep' = {
-  name: 'function-app-itself'
   params: {
     name: name
     planName: planName
@@ -127,6 +118,7 @@ module app 'function-app.bicep' = {
     maximumInstances: maximumInstances
     instanceMemoryMb: instanceMemoryMb
     httpConcurrency: httpConcurrency
+    zoneRedundant: zoneRedundant
     subnetId: subnetId
     workspaceId: workspaceId
   }

@@ -1,7 +1,9 @@
 // Audit chains, the catalog, keys, jobs. One write region and bounded staleness: the app refuses any other account.
+import { textMap } from '../types.bicep'
+
 param name string
 param location string
-param tags object
+param tags textMap
 param databaseName string
 param workspaceId string
 param publicNetworkAccess string
@@ -10,33 +12,29 @@ param zoneRedundant bool
 @description('Refuse to delete the account, until somebody removes the lock.')
 param locked bool
 
-@description('Regions beside the first, for reads and for failover.')
-param readRegions array
+@description('Its regions; the first one writes.')
+param regions string[]
 
-@allowed([
-  'serverless'
-  'autoscale'
-])
+@description('serverless or autoscale.')
 param mode string
 
 @description('RU/s that all containers share at most, with autoscale.')
 param maxThroughput int
 
-@allowed([
-  'Continuous7Days'
-  'Continuous30Days'
-])
 param backupTier string
 
-@description('Who may read and write items: object ids of identities.')
-param dataContributors array
+@description('The app may read and write items. The name of its identity makes the assignment\'s name: its object id is known at run time only.')
+param appIdentityName string
+param appPrincipalId string
+
+@description('Object id of a person or group that may, too; empty for nobody.')
+param operatorPrincipalId string
 
 // Written by scripts/cosmos_containers.py from the adapters' own definitions.
 var containers = loadJsonContent('../cosmos-containers.json')
-var regions = concat([location], readRegions)
-var several = length(regions) > 1
+var contributors = empty(operatorPrincipalId) ? [appIdentityName] : [appIdentityName, operatorPrincipalId]
 
-resource account 'Microsoft.DocumentDB/databaseAccounts@2024-05-15' = {
+resource account 'Microsoft.DocumentDB/databaseAccounts@2025-10-15' = {
   name: name
   location: location
   tags: tags
@@ -46,17 +44,20 @@ resource account 'Microsoft.DocumentDB/databaseAccounts@2024-05-15' = {
     capabilities: mode == 'serverless' ? [{ name: 'EnableServerless' }] : []
     consistencyPolicy: {
       defaultConsistencyLevel: 'BoundedStaleness'
-      // The least that Cosmos DB takes for one region, and for several.
-      maxStalenessPrefix: several ? 100000 : 10
-      maxIntervalInSeconds: several ? 300 : 5
+      // The least that Cosmos DB accepts for several regions. One region takes it, too, and adding a region then changes nothing else.
+      maxStalenessPrefix: 100000
+      maxIntervalInSeconds: 300
     }
     enableMultipleWriteLocations: false
-    enableAutomaticFailover: several
-    locations: [for (region, index) in regions: {
-      locationName: region
-      failoverPriority: index
-      isZoneRedundant: zoneRedundant
-    }]
+    // By the mode and not by the number of regions: Cosmos DB refuses to change regions together with anything else.
+    enableAutomaticFailover: mode != 'serverless'
+    locations: [
+      for (region, index) in regions: {
+        locationName: region
+        failoverPriority: index
+        isZoneRedundant: zoneRedundant
+      }
+    ]
     disableLocalAuth: true
     disableKeyBasedMetadataWriteAccess: true
     minimalTlsVersion: 'Tls12'
@@ -70,7 +71,7 @@ resource account 'Microsoft.DocumentDB/databaseAccounts@2024-05-15' = {
   }
 }
 
-resource database 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases@2024-05-15' = {
+resource database 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases@2025-10-15' = {
   parent: account
   name: databaseName
   properties: {
@@ -82,24 +83,33 @@ resource database 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases@2024-05-15
 }
 
 @batchSize(1)
-resource container 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2024-05-15' = [for each in containers: {
-  parent: database
-  name: each.id
-  properties: {
-    resource: each
+resource container 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2025-10-15' = [
+  for each in containers: {
+    parent: database
+    name: each.id
+    properties: {
+      resource: each
+    }
   }
-}]
+]
 
 // The built-in role "Cosmos DB Built-in Data Contributor" of the account itself, for this database alone.
-resource access 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2024-05-15' = [for principal in dataContributors: {
-  parent: account
-  name: guid(account.id, databaseName, principal)
-  properties: {
-    principalId: principal
-    roleDefinitionId: '${account.id}/sqlRoleDefinitions/00000000-0000-0000-0000-000000000002'
-    scope: '${account.id}/dbs/${database.name}'
+// One after the other, after the containers: Cosmos DB refuses two changes of one account at a time.
+@batchSize(1)
+resource access 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-10-15' = [
+  for who in contributors: {
+    parent: account
+    name: guid(account.id, databaseName, who)
+    properties: {
+      principalId: who == appIdentityName ? appPrincipalId : who
+      roleDefinitionId: '${account.id}/sqlRoleDefinitions/00000000-0000-0000-0000-000000000002'
+      scope: '${account.id}/dbs/${database.name}'
+    }
+    dependsOn: [
+      container
+    ]
   }
-}]
+]
 
 resource keep 'Microsoft.Authorization/locks@2020-05-01' = if (locked) {
   scope: account

@@ -1,7 +1,9 @@
 // The query engine: a cluster with one database, fed from the hub impulses by its own data connection.
+import { textMap } from '../types.bicep'
+
 param name string
 param location string
-param tags object
+param tags textMap
 param skuName string
 param capacity int
 param databaseName string
@@ -12,11 +14,18 @@ param workspaceId string
 @description('The identity with which the cluster reads the hub.')
 param identityId string
 
-@description('Client id of the app\'s identity, which may read the database.')
+@description('Object id of that identity.')
+param identityPrincipalId string
+
+@description('Name of the app\'s identity, which may read the database.')
+param readerName string
 param readerClientId string
 param eventHubsName string
 
-resource cluster 'Microsoft.Kusto/clusters@2023-08-15' = {
+@description('The hub has no public address: read it through a managed private endpoint.')
+param privateEventHubs bool
+
+resource cluster 'Microsoft.Kusto/clusters@2025-02-14' = {
   name: name
   location: location
   tags: tags
@@ -38,7 +47,7 @@ resource cluster 'Microsoft.Kusto/clusters@2023-08-15' = {
   }
 }
 
-resource database 'Microsoft.Kusto/clusters/databases@2023-08-15' = {
+resource database 'Microsoft.Kusto/clusters/databases@2025-02-14' = {
   parent: cluster
   name: databaseName
   location: location
@@ -49,19 +58,42 @@ resource database 'Microsoft.Kusto/clusters/databases@2023-08-15' = {
   }
 }
 
-resource tables 'Microsoft.Kusto/clusters/databases/scripts@2023-08-15' = {
+// Whoever deploys needs the role Admin of the database to run a script: see docs/azure-networks-failover-restore.md.
+resource tables 'Microsoft.Kusto/clusters/databases/scripts@2025-02-14' = {
   parent: database
   name: 'telemetry'
   properties: {
+    // Commands that create a table; no secret is in them.
+    #disable-next-line use-secure-value-for-secure-inputs
     scriptContent: loadTextContent('../telemetry.kql')
     continueOnErrors: false
     forceUpdateTag: uniqueString(loadTextContent('../telemetry.kql'))
+    principalPermissionsAction: 'RemovePermissionOnScriptCompletion'
   }
 }
 
-resource reader 'Microsoft.Kusto/clusters/databases/principalAssignments@2023-08-15' = {
+// The data connection is refused where this policy does not allow its identity. To change the policy takes rights on the cluster.
+resource policy 'Microsoft.Kusto/clusters/databases/scripts@2025-02-14' = {
   parent: database
-  name: guid(database.id, readerClientId)
+  name: 'managed-identity'
+  properties: {
+    // A command that names an identity; no secret is in it.
+    #disable-next-line use-secure-value-for-secure-inputs
+    scriptContent: '.alter-merge database [\'${databaseName}\'] policy managed_identity "[{\'ObjectId\': \'${identityPrincipalId}\', \'AllowedUsages\': \'DataConnection\'}]"'
+    scriptLevel: 'Cluster'
+    continueOnErrors: false
+    forceUpdateTag: uniqueString(identityId)
+    principalPermissionsAction: 'RemovePermissionOnScriptCompletion'
+  }
+  // Two scripts of one cluster at a time are refused.
+  dependsOn: [
+    tables
+  ]
+}
+
+resource reader 'Microsoft.Kusto/clusters/databases/principalAssignments@2025-02-14' = {
+  parent: database
+  name: guid(database.id, readerName)
   properties: {
     principalId: readerClientId
     principalType: 'App'
@@ -70,11 +102,25 @@ resource reader 'Microsoft.Kusto/clusters/databases/principalAssignments@2023-08
   }
   // Two changes of one database at a time are refused.
   dependsOn: [
-    tables
+    policy
   ]
 }
 
-resource feed 'Microsoft.Kusto/clusters/databases/dataConnections@2023-08-15' = {
+// Somebody approves it on the namespace, unless who deploys may do so: then it is approved by itself.
+resource privatePath 'Microsoft.Kusto/clusters/managedPrivateEndpoints@2025-02-14' = if (privateEventHubs) {
+  parent: cluster
+  name: 'event-hubs'
+  properties: {
+    privateLinkResourceId: resourceId('Microsoft.EventHub/namespaces', eventHubsName)
+    groupId: 'namespace'
+    requestMessage: 'Data Explorer reads the hub impulses.'
+  }
+  dependsOn: [
+    reader
+  ]
+}
+
+resource feed 'Microsoft.Kusto/clusters/databases/dataConnections@2025-02-14' = {
   parent: database
   name: 'impulses'
   location: location
@@ -90,6 +136,7 @@ resource feed 'Microsoft.Kusto/clusters/databases/dataConnections@2023-08-15' = 
     managedIdentityResourceId: identityId
   }
   dependsOn: [
+    privatePath
     reader
   ]
 }

@@ -1,10 +1,15 @@
 // The workspace's own blobs: the cold archive, files of downloads, signed checkpoints.
+import { textMap } from '../types.bicep'
+
 param name string
 param location string
-param tags object
+param tags textMap
 param skuName string
 param workspaceId string
 param publicNetworkAccess string
+
+@description('The policy is locked: nothing may write it any more.')
+param checkpointsLocked bool
 
 @description('Days for which a checkpoint can be neither changed nor removed once the policy is locked.')
 param checkpointRetentionDays int
@@ -15,7 +20,7 @@ param downloadDays int
 @description('Days after which archived telemetry moves to the cool tier; 0 for never.')
 param coolAfterDays int
 
-resource account 'Microsoft.Storage/storageAccounts@2023-05-01' = {
+resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = {
   name: name
   location: location
   tags: tags
@@ -39,7 +44,7 @@ resource account 'Microsoft.Storage/storageAccounts@2023-05-01' = {
   }
 }
 
-resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2023-05-01' = {
+resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2025-01-01' = {
   parent: account
   name: 'default'
   properties: {
@@ -47,14 +52,15 @@ resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2023-05-01' = {
       enabled: true
       days: 30
     }
+    // Soft delete also stores each overwritten state of a checkpoint, once a minute and chain: one day, the least.
     deleteRetentionPolicy: {
       enabled: true
-      days: 7
+      days: 1
     }
   }
 }
 
-resource cold 'Microsoft.Storage/storageAccounts/blobServices/containers@2023-05-01' = {
+resource cold 'Microsoft.Storage/storageAccounts/blobServices/containers@2025-06-01' = {
   parent: blobs
   name: 'cold'
   properties: {
@@ -62,7 +68,7 @@ resource cold 'Microsoft.Storage/storageAccounts/blobServices/containers@2023-05
   }
 }
 
-resource downloads 'Microsoft.Storage/storageAccounts/blobServices/containers@2023-05-01' = {
+resource downloads 'Microsoft.Storage/storageAccounts/blobServices/containers@2025-06-01' = {
   parent: blobs
   name: 'downloads'
   properties: {
@@ -70,7 +76,7 @@ resource downloads 'Microsoft.Storage/storageAccounts/blobServices/containers@20
   }
 }
 
-resource checkpoints 'Microsoft.Storage/storageAccounts/blobServices/containers@2023-05-01' = {
+resource checkpoints 'Microsoft.Storage/storageAccounts/blobServices/containers@2025-06-01' = {
   parent: blobs
   name: 'checkpoints'
   properties: {
@@ -79,7 +85,7 @@ resource checkpoints 'Microsoft.Storage/storageAccounts/blobServices/containers@
 }
 
 // Working state beside the checkpoints: replaced at each, and made anew where it is lost.
-resource checkpointState 'Microsoft.Storage/storageAccounts/blobServices/containers@2023-05-01' = {
+resource checkpointState 'Microsoft.Storage/storageAccounts/blobServices/containers@2025-06-01' = {
   parent: blobs
   name: 'checkpoint-state'
   properties: {
@@ -87,8 +93,9 @@ resource checkpointState 'Microsoft.Storage/storageAccounts/blobServices/contain
   }
 }
 
-// Made unlocked, so that a trial can be taken down again; scripts/azure/lock-checkpoints locks it, and nobody can undo that.
-resource worm 'Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies@2023-05-01' = {
+// Created unlocked, so that a trial can be taken down again; scripts/azure/lock-checkpoints locks it, and nobody can undo that.
+// A template may not write a locked policy: from then on checkpointsLocked leaves it out.
+resource worm 'Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies@2025-01-01' = if (!checkpointsLocked) {
   parent: checkpoints
   name: 'default'
   properties: {
@@ -142,7 +149,7 @@ var cooling = {
   }
 }
 
-resource lifecycle 'Microsoft.Storage/storageAccounts/managementPolicies@2023-05-01' = {
+resource lifecycle 'Microsoft.Storage/storageAccounts/managementPolicies@2025-06-01' = {
   parent: account
   name: 'default'
   properties: {

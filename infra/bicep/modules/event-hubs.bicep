@@ -1,7 +1,9 @@
 // What devices and callers send (telemetry), and what the app makes of it (impulses).
+import { ownHub, textMap } from '../types.bicep'
+
 param name string
 param location string
-param tags object
+param tags textMap
 param workspaceId string
 param publicNetworkAccess string
 param partitions int
@@ -11,8 +13,8 @@ param throughputUnits int
 @description('Units up to which the namespace grows by itself.')
 param maxThroughputUnits int
 
-@description('Connections with a hub of their own: objects with hub and consumerGroup.')
-param ownHubs array
+@description('Connections with a hub of their own.')
+param ownHubs ownHub[]
 
 var hubs = [
   'telemetry'
@@ -27,7 +29,7 @@ var readers = [
 // Every hub has the group $Default by itself.
 var ownReaders = filter(ownHubs, each => each.consumerGroup != '$Default')
 
-resource namespace 'Microsoft.EventHub/namespaces@2024-01-01' = {
+resource namespace 'Microsoft.EventHub/namespaces@2026-01-01' = {
   name: name
   location: location
   tags: tags
@@ -45,43 +47,62 @@ resource namespace 'Microsoft.EventHub/namespaces@2024-01-01' = {
   }
 }
 
-resource hub 'Microsoft.EventHub/namespaces/eventhubs@2024-01-01' = [for each in hubs: {
+// IoT Hub sends as a trusted service where the public address is closed. Data Explorer has a managed private endpoint besides.
+resource rules 'Microsoft.EventHub/namespaces/networkRuleSets@2026-01-01' = {
   parent: namespace
-  name: each
+  name: 'default'
   properties: {
-    partitionCount: partitions
-    retentionDescription: {
-      cleanupPolicy: 'Delete'
-      retentionTimeInHours: retentionHours
+    publicNetworkAccess: publicNetworkAccess
+    defaultAction: publicNetworkAccess == 'Enabled' ? 'Allow' : 'Deny'
+    trustedServiceAccessEnabled: true
+  }
+}
+
+resource hub 'Microsoft.EventHub/namespaces/eventhubs@2026-01-01' = [
+  for each in hubs: {
+    parent: namespace
+    name: each
+    properties: {
+      partitionCount: partitions
+      retentionDescription: {
+        cleanupPolicy: 'Delete'
+        retentionTimeInHours: retentionHours
+      }
     }
   }
-}]
+]
 
-resource reader 'Microsoft.EventHub/namespaces/eventhubs/consumergroups@2024-01-01' = [for each in readers: {
-  name: '${name}/impulses/${each}'
-  dependsOn: [
-    hub
-  ]
-}]
+resource reader 'Microsoft.EventHub/namespaces/eventhubs/consumergroups@2026-01-01' = [
+  for each in readers: {
+    name: '${name}/impulses/${each}'
+    dependsOn: [
+      hub
+    ]
+  }
+]
 
-resource own 'Microsoft.EventHub/namespaces/eventhubs@2024-01-01' = [for each in ownHubs: {
-  parent: namespace
-  name: each.hub
-  properties: {
-    partitionCount: partitions
-    retentionDescription: {
-      cleanupPolicy: 'Delete'
-      retentionTimeInHours: retentionHours
+resource own 'Microsoft.EventHub/namespaces/eventhubs@2026-01-01' = [
+  for each in ownHubs: {
+    parent: namespace
+    name: each.hub
+    properties: {
+      partitionCount: partitions
+      retentionDescription: {
+        cleanupPolicy: 'Delete'
+        retentionTimeInHours: retentionHours
+      }
     }
   }
-}]
+]
 
-resource ownReader 'Microsoft.EventHub/namespaces/eventhubs/consumergroups@2024-01-01' = [for each in ownReaders: {
-  name: '${name}/${each.hub}/${each.consumerGroup}'
-  dependsOn: [
-    own
-  ]
-}]
+resource ownReader 'Microsoft.EventHub/namespaces/eventhubs/consumergroups@2026-01-01' = [
+  for each in ownReaders: {
+    name: '${name}/${each.hub}/${each.consumerGroup}'
+    dependsOn: [
+      own
+    ]
+  }
+]
 
 resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
   scope: namespace

@@ -1,8 +1,10 @@
 // The app itself, on Flex Consumption: Python 3.13, one identity, no secret among its settings.
+import { readyInstances, textMap } from '../types.bicep'
+
 param name string
 param planName string
 param location string
-param tags object
+param tags textMap
 
 @description('The app\'s user-assigned identity.')
 param identityId string
@@ -11,21 +13,24 @@ param identityId string
 param deploymentUrl string
 
 @description('App settings, by name.')
-param settings object
+param settings textMap
 
-@description('Instances that never stop: objects with name (http, durable, function:NAME) and instanceCount.')
-param alwaysReady array
+@description('Instances that never stop.')
+param alwaysReady readyInstances[]
 param maximumInstances int
 param instanceMemoryMb int
 
 @description('HTTP requests that one instance serves at once before another one is started.')
 param httpConcurrency int
 
+@description('Spread the instances over the zones of the region.')
+param zoneRedundant bool
+
 @description('Subnet that the app\'s own calls go through; empty for none.')
 param subnetId string
 param workspaceId string
 
-resource plan 'Microsoft.Web/serverfarms@2024-04-01' = {
+resource plan 'Microsoft.Web/serverfarms@2025-03-01' = {
   name: planName
   location: location
   tags: tags
@@ -36,10 +41,11 @@ resource plan 'Microsoft.Web/serverfarms@2024-04-01' = {
   }
   properties: {
     reserved: true
+    zoneRedundant: zoneRedundant
   }
 }
 
-resource app 'Microsoft.Web/sites@2024-04-01' = {
+resource app 'Microsoft.Web/sites@2025-03-01' = {
   name: name
   location: location
   // By this tag azd finds what to deploy to.
@@ -89,19 +95,28 @@ resource app 'Microsoft.Web/sites@2024-04-01' = {
   }
 }
 
-resource appSettings 'Microsoft.Web/sites/config@2024-04-01' = {
+resource appSettings 'Microsoft.Web/sites/config@2025-03-01' = {
   parent: app
   name: 'appsettings'
   properties: settings
 }
 
-resource noPasswords 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2024-04-01' = [for each in ['scm', 'ftp']: {
+// Two resources and not a loop: the compiler checks the type of each by its name.
+resource noScmPassword 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2025-03-01' = {
   parent: app
-  name: each
+  name: 'scm'
   properties: {
     allow: false
   }
-}]
+}
+
+resource noFtpPassword 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2025-03-01' = {
+  parent: app
+  name: 'ftp'
+  properties: {
+    allow: false
+  }
+}
 
 resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
   scope: app

@@ -15,6 +15,9 @@ param name string
 @description('Name of the container or hub within it; empty for kinds without one.')
 param part string
 param roleId string
+
+@description('Name of the identity, which makes the assignment\'s name: its object id is known at run time only.')
+param identityName string
 param principalId string
 
 @allowed([
@@ -31,9 +34,9 @@ var properties = {
 }
 // What is not granted on must have a name all the same: names are looked at before conditions.
 var within = empty(part) ? 'none' : part
-var id = guid(resourceGroup().id, kind, name, part, roleId, principalId)
+var id = guid(resourceGroup().id, kind, name, part, roleId, identityName)
 
-resource account 'Microsoft.Storage/storageAccounts@2023-05-01' existing = if (kind == 'account') {
+resource account 'Microsoft.Storage/storageAccounts@2025-06-01' existing = if (kind == 'account') {
   name: name
 }
 
@@ -43,7 +46,7 @@ resource onAccount 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (ki
   properties: properties
 }
 
-resource container 'Microsoft.Storage/storageAccounts/blobServices/containers@2023-05-01' existing = if (kind == 'container') {
+resource container 'Microsoft.Storage/storageAccounts/blobServices/containers@2025-06-01' existing = if (kind == 'container') {
   name: '${name}/default/${within}'
 }
 
@@ -53,7 +56,7 @@ resource onContainer 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (
   properties: properties
 }
 
-resource hub 'Microsoft.EventHub/namespaces/eventhubs@2024-01-01' existing = if (kind == 'eventHub') {
+resource hub 'Microsoft.EventHub/namespaces/eventhubs@2026-01-01' existing = if (kind == 'eventHub') {
   name: '${name}/${within}'
 }
 
@@ -73,7 +76,7 @@ resource onInsights 'Microsoft.Authorization/roleAssignments@2022-04-01' = if (k
   properties: properties
 }
 
-resource vault 'Microsoft.KeyVault/vaults@2023-07-01' existing = if (kind == 'vault') {
+resource vault 'Microsoft.KeyVault/vaults@2025-05-01' existing = if (kind == 'vault') {
   name: name
 }
 

@@ -1,18 +1,23 @@
 // What the Functions host itself keeps: the deployed package, leases and offsets of triggers, orchestrations.
+import { textMap } from '../types.bicep'
+
 param name string
 param location string
-param tags object
+param tags textMap
+
+@description('Standard_ZRS where the app is spread over zones.')
+param skuName string
 param deploymentContainer string
 param workspaceId string
 param publicNetworkAccess string
 
-resource account 'Microsoft.Storage/storageAccounts@2023-05-01' = {
+resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = {
   name: name
   location: location
   tags: tags
   kind: 'StorageV2'
   sku: {
-    name: 'Standard_LRS'
+    name: skuName
   }
   properties: {
     accessTier: 'Hot'
@@ -30,12 +35,12 @@ resource account 'Microsoft.Storage/storageAccounts@2023-05-01' = {
   }
 }
 
-resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2023-05-01' = {
+resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2025-01-01' = {
   parent: account
   name: 'default'
 }
 
-resource package 'Microsoft.Storage/storageAccounts/blobServices/containers@2023-05-01' = {
+resource package 'Microsoft.Storage/storageAccounts/blobServices/containers@2025-06-01' = {
   parent: blobs
   name: deploymentContainer
   properties: {

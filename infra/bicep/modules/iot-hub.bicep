@@ -1,7 +1,9 @@
 // Devices that speak to IoT Hub; everything they send goes to the hub telemetry.
+import { textMap } from '../types.bicep'
+
 param name string
 param location string
-param tags object
+param tags textMap
 param skuName string
 param units int
 param workspaceId string

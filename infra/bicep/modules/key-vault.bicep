@@ -1,15 +1,19 @@
 // The keys that sign tokens and checkpoints; they never leave the vault.
+import { textMap } from '../types.bicep'
+
 param name string
 param location string
-param tags object
+param tags textMap
 param skuName string
 param workspaceId string
 param publicNetworkAccess string
+param purgeProtection bool
+param createMode string
 
 @description('Names of the keys, all ECDSA P-256.')
-param keyNames array
+param keyNames string[]
 
-resource vault 'Microsoft.KeyVault/vaults@2023-07-01' = {
+resource vault 'Microsoft.KeyVault/vaults@2025-05-01' = {
   name: name
   location: location
   tags: tags
@@ -20,7 +24,9 @@ resource vault 'Microsoft.KeyVault/vaults@2023-07-01' = {
       name: skuName
     }
     enableRbacAuthorization: true
-    enablePurgeProtection: true
+    // Azure refuses false; null leaves it out, and a vault that has it keeps it.
+    enablePurgeProtection: purgeProtection ? true : null
+    createMode: createMode
     enableSoftDelete: true
     softDeleteRetentionInDays: 90
     publicNetworkAccess: publicNetworkAccess
@@ -31,19 +37,21 @@ resource vault 'Microsoft.KeyVault/vaults@2023-07-01' = {
   }
 }
 
-resource signing 'Microsoft.KeyVault/vaults/keys@2023-07-01' = [for each in keyNames: {
-  parent: vault
-  name: each
-  tags: tags
-  properties: {
-    kty: skuName == 'premium' ? 'EC-HSM' : 'EC'
-    curveName: 'P-256'
-    keyOps: [
-      'sign'
-      'verify'
-    ]
+resource signing 'Microsoft.KeyVault/vaults/keys@2025-05-01' = [
+  for each in keyNames: {
+    parent: vault
+    name: each
+    tags: tags
+    properties: {
+      kty: skuName == 'premium' ? 'EC-HSM' : 'EC'
+      curveName: 'P-256'
+      keyOps: [
+        'sign'
+        'verify'
+      ]
+    }
   }
-}]
+]
 
 resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
   scope: vault

@@ -1,21 +1,26 @@
 // A network for private endpoints, the app's own calls and the gateway.
+import { textMap } from '../types.bicep'
+
 param name string
 param location string
-param tags object
+param tags textMap
 
-resource appRules 'Microsoft.Network/networkSecurityGroups@2024-01-01' = {
+@description('The app sends its calls through the network.')
+param withOutbound bool
+
+resource appRules 'Microsoft.Network/networkSecurityGroups@2025-05-01' = {
   name: '${name}-app'
   location: location
   tags: tags
 }
 
-resource endpointRules 'Microsoft.Network/networkSecurityGroups@2024-01-01' = {
+resource endpointRules 'Microsoft.Network/networkSecurityGroups@2025-05-01' = {
   name: '${name}-endpoints'
   location: location
   tags: tags
 }
 
-resource gatewayRules 'Microsoft.Network/networkSecurityGroups@2024-01-01' = {
+resource gatewayRules 'Microsoft.Network/networkSecurityGroups@2025-05-01' = {
   name: '${name}-gateway'
   location: location
   tags: tags
@@ -52,7 +57,36 @@ resource gatewayRules 'Microsoft.Network/networkSecurityGroups@2024-01-01' = {
   }
 }
 
-resource network 'Microsoft.Network/virtualNetworks@2024-01-01' = {
+// Data Explorer, Web PubSub and Entra ID have public addresses, and a new network has no way out by itself.
+resource outboundAddress 'Microsoft.Network/publicIPAddresses@2025-05-01' = if (withOutbound) {
+  name: '${name}-outbound'
+  location: location
+  tags: tags
+  sku: {
+    name: 'Standard'
+  }
+  properties: {
+    publicIPAllocationMethod: 'Static'
+  }
+}
+
+resource outbound 'Microsoft.Network/natGateways@2025-05-01' = if (withOutbound) {
+  name: '${name}-outbound'
+  location: location
+  tags: tags
+  sku: {
+    name: 'Standard'
+  }
+  properties: {
+    publicIpAddresses: [
+      {
+        id: outboundAddress.id
+      }
+    ]
+  }
+}
+
+resource network 'Microsoft.Network/virtualNetworks@2025-05-01' = {
   name: name
   location: location
   tags: tags
@@ -67,6 +101,8 @@ resource network 'Microsoft.Network/virtualNetworks@2024-01-01' = {
         name: 'app'
         properties: {
           addressPrefix: '10.40.0.0/24'
+          defaultOutboundAccess: false
+          natGateway: withOutbound ? { id: outbound.id } : null
           networkSecurityGroup: {
             id: appRules.id
           }
@@ -84,6 +120,7 @@ resource network 'Microsoft.Network/virtualNetworks@2024-01-01' = {
         name: 'endpoints'
         properties: {
           addressPrefix: '10.40.1.0/24'
+          defaultOutboundAccess: false
           networkSecurityGroup: {
             id: endpointRules.id
           }

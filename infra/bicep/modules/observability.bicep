@@ -1,14 +1,16 @@
 // Where logs, traces and metrics go.
+import { textMap } from '../types.bicep'
+
 param workspaceName string
 param insightsName string
 param location string
-param tags object
+param tags textMap
 param retentionDays int
 
 @description('GB a day after which nothing more is taken in; -1 for no limit.')
 param dailyCapGb int
 
-resource workspace 'Microsoft.OperationalInsights/workspaces@2023-09-01' = {
+resource workspace 'Microsoft.OperationalInsights/workspaces@2025-07-01' = {
   name: workspaceName
   location: location
   tags: tags

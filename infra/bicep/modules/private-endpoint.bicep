@@ -1,8 +1,9 @@
 // One service as an address within the network, and its name there.
+import { textMap } from '../types.bicep'
+
 param name string
 param location string
-param tags object
-param networkId string
+param tags textMap
 param subnetId string
 
 @description('Id of the service.')
@@ -11,29 +12,10 @@ param serviceId string
 @description('Which part of it: blob, queue, table, Sql, namespace, vault.')
 param part string
 
-@description('The private DNS zone of that part, privatelink....')
-param zoneName string
+@description('Id of the private DNS zone of that part.')
+param zoneId string
 
-resource zone 'Microsoft.Network/privateDnsZones@2020-06-01' = {
-  name: zoneName
-  location: 'global'
-  tags: tags
-}
-
-resource link 'Microsoft.Network/privateDnsZones/virtualNetworkLinks@2020-06-01' = {
-  parent: zone
-  name: 'network'
-  location: 'global'
-  tags: tags
-  properties: {
-    registrationEnabled: false
-    virtualNetwork: {
-      id: networkId
-    }
-  }
-}
-
-resource endpoint 'Microsoft.Network/privateEndpoints@2024-01-01' = {
+resource endpoint 'Microsoft.Network/privateEndpoints@2025-05-01' = {
   name: name
   location: location
   tags: tags
@@ -55,7 +37,7 @@ resource endpoint 'Microsoft.Network/privateEndpoints@2024-01-01' = {
   }
 }
 
-resource names 'Microsoft.Network/privateEndpoints/privateDnsZoneGroups@2024-01-01' = {
+resource names 'Microsoft.Network/privateEndpoints/privateDnsZoneGroups@2025-05-01' = {
   parent: endpoint
   name: 'default'
   properties: {
@@ -63,7 +45,7 @@ resource names 'Microsoft.Network/privateEndpoints/privateDnsZoneGroups@2024-01-
       {
         name: part
         properties: {
-          privateDnsZoneId: zone.id
+          privateDnsZoneId: zoneId
         }
       }
     ]

@@ -1,6 +1,8 @@
 // What the app reaches by private addresses. Data Explorer and Web PubSub stay public, behind Entra ID.
+import { textMap } from '../types.bicep'
+
 param location string
-param tags object
+param tags textMap
 param networkId string
 param subnetId string
 param hostStorageId string
@@ -9,29 +11,64 @@ param cosmosId string
 param eventHubsId string
 param vaultId string
 
-var storageSuffix = environment().suffixes.storage
 var endpoints = [
-  { name: 'host-blob', service: hostStorageId, part: 'blob', zone: 'privatelink.blob.${storageSuffix}' }
-  { name: 'host-queue', service: hostStorageId, part: 'queue', zone: 'privatelink.queue.${storageSuffix}' }
-  { name: 'host-table', service: hostStorageId, part: 'table', zone: 'privatelink.table.${storageSuffix}' }
-  { name: 'data-blob', service: dataStorageId, part: 'blob', zone: 'privatelink.blob.${storageSuffix}' }
-  { name: 'cosmos', service: cosmosId, part: 'Sql', zone: 'privatelink.documents.azure.com' }
-  { name: 'event-hubs', service: eventHubsId, part: 'namespace', zone: 'privatelink.servicebus.windows.net' }
-  { name: 'vault', service: vaultId, part: 'vault', zone: 'privatelink.vaultcore.azure.net' }
+  { name: 'host-blob', service: hostStorageId, part: 'blob' }
+  { name: 'host-queue', service: hostStorageId, part: 'queue' }
+  { name: 'host-table', service: hostStorageId, part: 'table' }
+  { name: 'data-blob', service: dataStorageId, part: 'blob' }
+  { name: 'cosmos', service: cosmosId, part: 'Sql' }
+  { name: 'event-hubs', service: eventHubsId, part: 'namespace' }
+  { name: 'vault', service: vaultId, part: 'vault' }
+]
+var storageSuffix = environment().suffixes.storage
+var zoneNames = {
+  blob: 'privatelink.blob.${storageSuffix}'
+  queue: 'privatelink.queue.${storageSuffix}'
+  table: 'privatelink.table.${storageSuffix}'
+  Sql: 'privatelink.documents.azure.com'
+  namespace: 'privatelink.servicebus.windows.net'
+  vault: 'privatelink.vaultcore.azure.net'
+}
+// Over the parts and not over the zones' names: a loop over names that contain environment() hides itself from a preview.
+var parts = union(map(endpoints, each => each.part), [])
+
+resource zone 'Microsoft.Network/privateDnsZones@2024-06-01' = [
+  for part in parts: {
+    name: zoneNames[part]
+    location: 'global'
+    tags: tags
+  }
 ]
 
-// One after the other: two of them share a zone.
-@batchSize(1)
-module endpoint 'private-endpoint.bicep' = [for each in endpoints: {
-  name: 'endpoint-${each.name}'
-  params: {
-    name: 'pep-${each.name}'
-    location: location
+resource link 'Microsoft.Network/privateDnsZones/virtualNetworkLinks@2024-06-01' = [
+  for (part, index) in parts: {
+    parent: zone[index]
+    name: 'network'
+    location: 'global'
     tags: tags
-    networkId: networkId
-    subnetId: subnetId
-    serviceId: each.service
-    part: each.part
-    zoneName: each.zone
+    properties: {
+      registrationEnabled: false
+      // The zone would hide the names of private endpoints elsewhere, such as the vault of the gateway's certificate.
+      resolutionPolicy: 'NxDomainRedirect'
+      virtualNetwork: {
+        id: networkId
+      }
+    }
   }
-}]
+]
+
+// An endpoint can change neither its place nor its service: another region or another service is another endpoint.
+@batchSize(1)
+module endpoint 'private-endpoint.bicep' = [
+  for each in endpoints: {
+    params: {
+      name: 'pep-${each.name}-${location}-${uniqueString(each.service)}'
+      location: location
+      tags: tags
+      subnetId: subnetId
+      serviceId: each.service
+      part: each.part
+      zoneId: zone[indexOf(parts, each.part)].id
+    }
+  }
+]

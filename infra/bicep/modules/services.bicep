@@ -1,36 +1,35 @@
-// Everything beside the app: identity, stores, hubs, query engine, live stream, logs, and who may do what. Only composes.
-@description('What every name begins with, and what makes it the only one.')
-param base string
-param unique string
+// Everything but the app, the network and the gateway: identities, stores, hubs, query engine, live stream, logs, roles. Only composes.
+import { identityNameMap, ownHub, serviceNameMap, textMap } from '../types.bicep'
 
-@description('The environment\'s name in small letters.')
-param environmentPart string
+param names serviceNameMap
+param identityNames identityNameMap
+
+@description('Region of what runs.')
 param location string
-param tags object
-param publicNetworkAccess string
 
-@description('Address of a query engine that is there already; empty to make a cluster.')
+@description('Region of the stores.')
+param homeLocation string
+param tags textMap
+param publicNetworkAccess string
+param hostStorageSku string
+
+@description('Address of a query engine that is there already; empty to create a cluster.')
 param existingKustoUri string
+
+@description('Use the vault as it is, without any change to it.')
+param useExistingVault bool
+
+@description('Use the data storage account as it is, without any change to it.')
+param useExistingDataStorage bool
 param cosmosDatabase string
 
 @description('Names of the keys that sign.')
-param keyNames array
-param cosmosName string
-
-@allowed([
-  'serverless'
-  'autoscale'
-])
+param keyNames string[]
 param cosmosMode string
-
-@minValue(1000)
 param cosmosMaxThroughput int
-param cosmosReadRegions array
 
-@allowed([
-  'Continuous7Days'
-  'Continuous30Days'
-])
+@description('Regions of Cosmos DB; the first one writes.')
+param cosmosRegions string[]
 param cosmosBackupTier string
 param zoneRedundant bool
 param protectStores bool
@@ -39,29 +38,21 @@ param kustoSku string
 param kustoCapacity int
 param telemetryHotDays int
 param telemetryRetentionDays int
-
-@minValue(1)
-@maxValue(32)
 param hubPartitions int
-
-@minValue(1)
-@maxValue(168)
 param hubRetentionHours int
 param throughputUnits int
 param maxThroughputUnits int
-param ownHubs array
+param ownHubs ownHub[]
 param withIotHub bool
 param iotHubSku string
 param iotHubUnits int
 param webPubSubSku string
 param webPubSubUnits int
-
-@allowed([
-  'standard'
-  'premium'
-])
 param keyVaultSku string
+param purgeProtection bool
+param vaultCreateMode string
 param dataStorageSku string
+param checkpointsLocked bool
 param checkpointRetentionDays int
 param archiveCoolAfterDays int
 param logRetentionDays int
@@ -69,40 +60,35 @@ param dailyLogCapGb int
 param operatorPrincipalId string
 
 var withKusto = empty(existingKustoUri)
-var storageUnique = '${replace(environmentPart, '-', '')}${unique}'
 
 module identity 'identity.bicep' = {
-  name: 'identity'
   params: {
-    name: 'id-${base}-app'
+    name: identityNames.app
     location: location
     tags: tags
   }
 }
 
 module kustoIdentity 'identity.bicep' = if (withKusto) {
-  name: 'kusto-identity'
   params: {
-    name: 'id-${base}-kusto'
+    name: identityNames.kusto
     location: location
     tags: tags
   }
 }
 
 module iotIdentity 'identity.bicep' = if (withIotHub) {
-  name: 'iot-identity'
   params: {
-    name: 'id-${base}-iot'
+    name: identityNames.iot
     location: location
     tags: tags
   }
 }
 
 module observability 'observability.bicep' = {
-  name: 'observability'
   params: {
-    workspaceName: 'log-${base}'
-    insightsName: 'appi-${base}'
+    workspaceName: names.workspace
+    insightsName: names.insights
     location: location
     tags: tags
     retentionDays: logRetentionDays
@@ -111,55 +97,59 @@ module observability 'observability.bicep' = {
 }
 
 module hostStorage 'host-storage.bicep' = {
-  name: 'host-storage'
   params: {
-    name: take('sthost${storageUnique}', 24)
+    name: names.hostStorage
     location: location
     tags: tags
+    skuName: hostStorageSku
     deploymentContainer: 'deployment'
     workspaceId: observability.outputs.workspaceId
     publicNetworkAccess: publicNetworkAccess
   }
 }
 
-module dataStorage 'data-storage.bicep' = {
-  name: 'data-storage'
+module dataStorage 'data-storage.bicep' = if (!useExistingDataStorage) {
   params: {
-    name: take('stdata${storageUnique}', 24)
-    location: location
+    name: names.dataStorage
+    location: homeLocation
     tags: tags
     skuName: dataStorageSku
     workspaceId: observability.outputs.workspaceId
     publicNetworkAccess: publicNetworkAccess
+    checkpointsLocked: checkpointsLocked
     checkpointRetentionDays: checkpointRetentionDays
     downloadDays: 3
     coolAfterDays: archiveCoolAfterDays
   }
 }
 
+resource dataStorageThere 'Microsoft.Storage/storageAccounts@2025-06-01' existing = if (useExistingDataStorage) {
+  name: names.dataStorage
+}
+
 module cosmos 'cosmos.bicep' = {
-  name: 'cosmos'
   params: {
-    name: empty(cosmosName) ? 'cosmos-${base}-${unique}' : cosmosName
-    location: location
+    name: names.cosmos
+    location: homeLocation
     tags: tags
     databaseName: cosmosDatabase
     mode: cosmosMode
     maxThroughput: cosmosMaxThroughput
-    readRegions: cosmosReadRegions
+    regions: cosmosRegions
     backupTier: cosmosBackupTier
     zoneRedundant: zoneRedundant
     locked: protectStores
     workspaceId: observability.outputs.workspaceId
     publicNetworkAccess: publicNetworkAccess
-    dataContributors: empty(operatorPrincipalId) ? [identity.outputs.principalId] : [identity.outputs.principalId, operatorPrincipalId]
+    appIdentityName: identityNames.app
+    appPrincipalId: identity.outputs.principalId
+    operatorPrincipalId: operatorPrincipalId
   }
 }
 
 module eventHubs 'event-hubs.bicep' = {
-  name: 'event-hubs'
   params: {
-    name: 'evhns-${base}-${unique}'
+    name: names.eventHubs
     location: location
     tags: tags
     workspaceId: observability.outputs.workspaceId
@@ -172,23 +162,27 @@ module eventHubs 'event-hubs.bicep' = {
   }
 }
 
-module vault 'key-vault.bicep' = {
-  name: 'key-vault'
+module vault 'key-vault.bicep' = if (!useExistingVault) {
   params: {
-    name: take('kv-${environmentPart}-${unique}', 24)
-    location: location
+    name: names.vault
+    location: homeLocation
     tags: tags
     skuName: keyVaultSku
     workspaceId: observability.outputs.workspaceId
     publicNetworkAccess: publicNetworkAccess
+    purgeProtection: purgeProtection
+    createMode: vaultCreateMode
     keyNames: keyNames
   }
 }
 
+resource vaultThere 'Microsoft.KeyVault/vaults@2025-05-01' existing = if (useExistingVault) {
+  name: names.vault
+}
+
 module webPubSub 'web-pubsub.bicep' = {
-  name: 'web-pubsub'
   params: {
-    name: 'wps-${base}-${unique}'
+    name: names.webPubSub
     location: location
     tags: tags
     skuName: webPubSubSku
@@ -198,25 +192,32 @@ module webPubSub 'web-pubsub.bicep' = {
 }
 
 module access 'access.bicep' = {
-  name: 'access'
   params: {
-    appPrincipalId: identity.outputs.principalId
-    kustoPrincipalId: withKusto ? kustoIdentity.outputs.principalId : ''
-    iotPrincipalId: withIotHub ? iotIdentity.outputs.principalId : ''
-    hostStorageName: hostStorage.outputs.name
-    dataStorageName: dataStorage.outputs.name
-    eventHubsName: eventHubs.outputs.name
-    insightsName: observability.outputs.insightsName
-    vaultName: vault.outputs.name
-    webPubSubName: webPubSub.outputs.name
+    names: names
+    identityNames: identityNames
+    principalIds: {
+      app: identity.outputs.principalId
+      kusto: withKusto ? kustoIdentity!.outputs.principalId : ''
+      iot: withIotHub ? iotIdentity!.outputs.principalId : ''
+    }
+    withKusto: withKusto
+    withIotHub: withIotHub
     ownHubs: map(ownHubs, each => each.hub)
   }
+  // Names alone would let the roles begin before the resources are there.
+  dependsOn: [
+    dataStorage
+    eventHubs
+    hostStorage
+    observability
+    vault
+    webPubSub
+  ]
 }
 
 module kusto 'data-explorer.bicep' = if (withKusto) {
-  name: 'data-explorer'
   params: {
-    name: take('dec${storageUnique}', 22)
+    name: names.kusto
     location: location
     tags: tags
     skuName: kustoSku
@@ -225,9 +226,12 @@ module kusto 'data-explorer.bicep' = if (withKusto) {
     hotDays: telemetryHotDays
     retentionDays: telemetryRetentionDays
     workspaceId: observability.outputs.workspaceId
-    identityId: kustoIdentity.outputs.id
+    identityId: kustoIdentity!.outputs.id
+    identityPrincipalId: kustoIdentity!.outputs.principalId
+    readerName: identityNames.app
     readerClientId: identity.outputs.clientId
-    eventHubsName: eventHubs.outputs.name
+    eventHubsName: names.eventHubs
+    privateEventHubs: publicNetworkAccess == 'Disabled'
   }
   // The data connection is refused while its identity may not read the hub.
   dependsOn: [
@@ -236,15 +240,14 @@ module kusto 'data-explorer.bicep' = if (withKusto) {
 }
 
 module iotHub 'iot-hub.bicep' = if (withIotHub) {
-  name: 'iot-hub'
   params: {
-    name: 'iot-${base}-${unique}'
+    name: names.iotHub
     location: location
     tags: tags
     skuName: iotHubSku
     units: iotHubUnits
     workspaceId: observability.outputs.workspaceId
-    identityId: iotIdentity.outputs.id
+    identityId: iotIdentity!.outputs.id
     eventHubsHost: eventHubs.outputs.host
   }
   dependsOn: [
@@ -256,22 +259,12 @@ output workspaceId string = observability.outputs.workspaceId
 output insightsConnectionString string = observability.outputs.connectionString
 output identityId string = identity.outputs.id
 output clientId string = identity.outputs.clientId
-output hostStorageId string = hostStorage.outputs.id
-output hostStorageName string = hostStorage.outputs.name
 output deploymentUrl string = hostStorage.outputs.deploymentUrl
-output dataStorageId string = dataStorage.outputs.id
-output dataStorageName string = dataStorage.outputs.name
-output blobEndpoint string = dataStorage.outputs.blobEndpoint
-output cosmosId string = cosmos.outputs.id
+output blobEndpoint string = useExistingDataStorage ? dataStorageThere!.properties.primaryEndpoints.blob : dataStorage!.outputs.blobEndpoint
 output cosmosEndpoint string = cosmos.outputs.endpoint
-output eventHubsId string = eventHubs.outputs.id
 output eventHubsHost string = eventHubs.outputs.host
-output vaultId string = vault.outputs.id
-output vaultName string = vault.outputs.name
-output vaultUri string = vault.outputs.uri
-output webPubSubName string = webPubSub.outputs.name
+output vaultUri string = useExistingVault ? vaultThere!.properties.vaultUri : vault!.outputs.uri
 output webPubSubHost string = webPubSub.outputs.host
 output webPubSubEndpoint string = webPubSub.outputs.endpoint
 output webPubSubPrincipalId string = webPubSub.outputs.principalId
-output kustoId string = withKusto ? kusto.outputs.id : ''
-output kustoUri string = withKusto ? kusto.outputs.uri : existingKustoUri
+output kustoUri string = withKusto ? kusto!.outputs.uri : existingKustoUri

@@ -1,7 +1,9 @@
 // The live stream's message service. Its hub is made by live-stream.bicep, once the app answers.
+import { textMap } from '../types.bicep'
+
 param name string
 param location string
-param tags object
+param tags textMap
 param skuName string
 param units int
 param workspaceId string

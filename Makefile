@@ -40,7 +40,7 @@ check-dependencies: .venv-audit/installed ## Look the pinned packages up in the 
 	@.venv-audit/bin/python scripts/dependency_advisories.py $(ADVISORIES)
 
 check-infra: .venv-infra/installed $(VENV)/dev.installed ## Scan the Bicep templates, compare their properties and API versions with Azure's
-	@.venv-infra/bin/checkov --config-file infra/.checkov.yaml
+	@$(PYTHON) scripts/bicep_scan.py .venv-infra/bin/checkov
 	@$(PYTHON) scripts/bicep_properties.py .venv-infra/lib/python3.13/site-packages
 	@$(PYTHON) scripts/bicep_versions.py .venv-infra/lib/python3.13/site-packages
 

@@ -73,5 +73,7 @@ def _names(packages: Path, provider: str) -> frozenset[str]:
 if __name__ == "__main__":
     FAULTS = list(unknown(Path(sys.argv[1])))
     sys.stdout.writelines(f"{fault}\n" for fault in FAULTS)
-    sys.stdout.write(f"compared the properties of {sum(1 for each in Templates().all for _ in each.resources())} resources\n")
+    sys.stdout.write(
+        f"compared the properties of {sum(1 for each in Templates().all for _ in each.resources())} resources\n"
+    )
     sys.exit(1 if FAULTS else 0)

@@ -55,7 +55,7 @@ class _Unknown:
 UNKNOWN = _Unknown()
 
 
-class ShortCircuit(Exception):
+class ShortCircuitError(Exception):
     """A condition or loop depends on a value that is known at run time only."""
 
 
@@ -146,9 +146,27 @@ def deploy(
     azure = Azure(environment, **facts)
     scope = _Scope(file, {}, azure, "", Deployment())
     given = {each.name: scope.evaluate(_required(each.value)) for each in file.of_kind("param").values()}
+    template = (parameter_file.parent / file.using).resolve()
+    return deploy_template(template, given | dict(overrides or {}), azure)
+
+
+def deploy_template(path: Path, given: Mapping[str, Any], azure: Azure | None = None) -> Deployment:
+    """Evaluate a template.
+
+    Args:
+        path: the ``.bicep`` file.
+        given: its parameters.
+        azure: the facts of the environment.
+
+    Raises:
+        DeploymentError: if the compiler or the deployment would reject the parameters.
+    """
     result = Deployment()
-    template = parse((parameter_file.parent / file.using).resolve())
-    main = _Scope(template, given | dict(overrides or {}), azure, f"/subscriptions/{SUBSCRIPTION}", result)
+    template = parse(path)
+    prefix = f"/subscriptions/{SUBSCRIPTION}"
+    if template.scope == "resourceGroup":
+        prefix += "/resourceGroups/group"
+    main = _Scope(template, dict(given), azure or Azure(), prefix, result)
     main.run()
     result.outputs = {name: main.output(name) for name in template.of_kind("output")}
     return result
@@ -166,17 +184,18 @@ def type_faults(value: Any, kind: Type | None, file: File, path: str) -> list[st
     """Return what a value violates of a type, with the path of each offending member."""
     if value is UNKNOWN or kind is None:
         return []
-    if isinstance(kind, NamedType):
-        return _named_type_faults(value, kind.name, file, path)
-    if isinstance(kind, UnionType):
-        return [] if value in kind.values else [f"{path} must be one of {list(kind.values)}"]
-    if isinstance(kind, ArrayType):
-        if not isinstance(value, list):
-            return [f"{path} must be an array"]
-        return [fault for i, each in enumerate(value) for fault in type_faults(each, kind.item, file, f"{path}[{i}]")]
-    if not isinstance(value, dict):
-        return [f"{path} must be an object"]
-    return _object_faults(value, kind, file, path)
+    match kind:
+        case NamedType(name):
+            faults = _named_type_faults(value, name, file, path)
+        case UnionType(values):
+            faults = [] if value in values else [f"{path} must be one of {list(values)}"]
+        case ArrayType(item) if isinstance(value, list):
+            faults = [f for i, each in enumerate(value) for f in type_faults(each, item, file, f"{path}[{i}]")]
+        case ObjectType() if isinstance(value, dict):
+            faults = _object_faults(value, kind, file, path)
+        case _:
+            faults = [f"{path} must be an {'array' if isinstance(kind, ArrayType) else 'object'}"]
+    return faults
 
 
 def _object_faults(value: dict[str, Any], kind: ObjectType, file: File, path: str) -> list[str]:
@@ -244,6 +263,20 @@ class _ModuleReference:
 
     file: str
     scope: "_Scope | None"
+
+
+@dataclass(frozen=True)
+class _Instance:
+    """A resource or module of a template, with the items of its loop."""
+
+    body: Object
+    local: dict[str, Any]
+    is_deployed: bool
+
+    @property
+    def members(self) -> dict[str, Node]:
+        """The members of the body by name."""
+        return {str(key.value): value for key, value in self.body.members if isinstance(key, Literal)}
 
 
 class _Scope:
@@ -317,50 +350,44 @@ class _Scope:
             elif each.kind == "module":
                 self._add_module(each)
 
-    def _instances(self, node: Node) -> list[tuple[bool, Object, dict[str, Any]]]:
-        """Return, for each instance, whether it is deployed, its body, and the items of its loop."""
-        if isinstance(node, Loop):
-            items = self.evaluate(node.items)
-            if items is UNKNOWN:
-                raise ShortCircuit(f"{self.file.path.name}: a loop")
-            found = []
-            for index, item in enumerate(items):
-                local = {node.item: item} | ({node.index: index} if node.index else {})
-                body, deployed = node.body, True
-                if isinstance(body, Condition):
-                    body, deployed = body.body, self._holds(body.condition, local)
-                assert isinstance(body, Object)
-                found.append((deployed, body, local))
-            return found
+    def _instances(self, node: Node) -> list[_Instance]:
+        """Return the instances of a resource or module, those of a loop one by one."""
+        if not isinstance(node, Loop):
+            return [self._instance(node, {})]
+        items = self.evaluate(node.items)
+        if items is UNKNOWN:
+            raise ShortCircuitError(f"{self.file.path.name}: a loop")
+        locals_ = [{node.item: item} | ({node.index: index} if node.index else {}) for index, item in enumerate(items)]
+        return [self._instance(node.body, local) for local in locals_]
+
+    def _instance(self, node: Node, local: dict[str, Any]) -> _Instance:
+        is_deployed = True
         if isinstance(node, Condition):
-            assert isinstance(node.body, Object)
-            return [(self._holds(node.condition, {}), node.body, {})]
+            is_deployed, node = self._holds(node.condition, local), node.body
         assert isinstance(node, Object)
-        return [(True, node, {})]
+        return _Instance(node, local, is_deployed)
 
     def _holds(self, condition: Node, local: dict[str, Any]) -> bool:
         value = self.evaluate(condition, local)
         if value is UNKNOWN:
-            raise ShortCircuit(f"{self.file.path.name}: a condition")
+            raise ShortCircuitError(f"{self.file.path.name}: a condition")
         return bool(value)
 
     def _symbol(self, declared: Declaration) -> Any:
         node = _required(declared.value)
         instances = self._instances(node)
         if declared.kind == "module":
-            found: list[Any] = [self._module_reference(declared, *each) for each in instances]
+            found: list[Any] = [self._module_reference(declared, each) for each in instances]
         else:
-            found = [self._reference(declared, body, local) for _, body, local in instances]
+            found = [self._reference(declared, each) for each in instances]
         return found if isinstance(node, Loop) else found[0]
 
-    def _module_reference(
-        self, declared: Declaration, deployed: bool, body: Object, local: dict[str, Any]
-    ) -> _ModuleReference:
-        if not deployed:
+    def _module_reference(self, declared: Declaration, instance: _Instance) -> _ModuleReference:
+        if not instance.is_deployed:
             return _ModuleReference(declared.target, None)
-        members = {str(key.value): value for key, value in body.members if isinstance(key, Literal)}
-        given = self.evaluate(members.get("params", Object(())), local)
-        prefix = self._scope_id(members, local)
+        members = instance.members
+        given = self.evaluate(members.get("params", Object(())), instance.local)
+        prefix = self._scope_id(members, instance.local)
         path = (self.file.path.parent / declared.target).resolve()
         return _ModuleReference(declared.target, _Scope(parse(path), given, self.azure, prefix, self._result))
 
@@ -378,30 +405,28 @@ class _Scope:
                 before = len(self._result.resources)
                 try:
                     each.scope.run()
-                except ShortCircuit as cause:
+                except ShortCircuitError as cause:
                     del self._result.resources[before:]
                     self._result.hidden.append(f"{declared.name}: {cause}")
 
-    def _reference(self, declared: Declaration, body: Object, local: dict[str, Any]) -> _Reference:
+    def _reference(self, declared: Declaration, instance: _Instance) -> _Reference:
         kind, _, version = declared.target.partition("@")
-        members = {str(key.value): value for key, value in body.members if isinstance(key, Literal)}
+        members, local = instance.members, instance.local
         name = self.evaluate(members["name"], local)
-        parent = self.evaluate(members["parent"], local) if "parent" in members else None
-        if parent is not None:
-            name = _joined([parent.members["name"], "/", name])
+        if "parent" in members:
+            name = _joined([self.evaluate(members["parent"], local).members["name"], "/", name])
         prefix = self._scope_id(members, local)
         return _Reference({"name": name, "type": kind, "apiVersion": version, "id": _resource_id(prefix, kind, name)})
 
     def _add_resources(self, declared: Declaration) -> None:
         kind, _, version = declared.target.partition("@")
-        for deployed, body, local in self._instances(_required(declared.value)):
-            if not deployed:
+        for instance in self._instances(_required(declared.value)):
+            if not instance.is_deployed:
                 continue
-            members = {str(key.value): value for key, value in body.members if isinstance(key, Literal)}
-            reference = self._reference(declared, body, local).members
-            plain = Object(tuple(each for each in body.members if each[0] not in _REFERENCES))
-            evaluated = self.evaluate(plain, local)
-            after = members.get("dependsOn", Array(()))
+            reference = self._reference(declared, instance).members
+            plain = Object(tuple(each for each in instance.body.members if each[0] not in _REFERENCES))
+            evaluated = self.evaluate(plain, instance.local)
+            after = instance.members.get("dependsOn", Array(()))
             assert isinstance(after, Array)
             self._result.resources.append(
                 Resource(
@@ -424,26 +449,34 @@ class _Scope:
         local = local or {}
         match node:
             case Literal(value):
-                return value
+                found: Any = value
             case Interpolation(parts):
-                return _joined([self.evaluate(each, local) for each in parts])
+                found = _joined([self.evaluate(each, local) for each in parts])
             case Name(name):
-                return local[name] if name in local else self.look_up(name)
+                found = local[name] if name in local else self.look_up(name)
             case Array(items):
-                return [self.evaluate(each, local) for each in items]
+                found = [self.evaluate(each, local) for each in items]
             case Object(members):
-                return {self.evaluate(key, local): self.evaluate(value, local) for key, value in members}
-            case Loop():
-                return self._loop(node, local)
+                found = {self.evaluate(key, local): self.evaluate(value, local) for key, value in members}
             case Lambda():
-                return node, local
+                found = (node, local)
+            case _:
+                found = self._computed(node, local)
+        return found
+
+    def _computed(self, node: Node, local: dict[str, Any]) -> Any:
+        match node:
+            case Loop():
+                found = self._loop(node, local)
             case Member():
-                return self._member(node, local)
+                found = self._member(node, local)
             case Operation():
-                return self._operation(node, local)
+                found = self._operation(node, local)
             case Call():
-                return self._call(node, local)
-        raise DeploymentError(f"{self.file.path.name}: {node} is not an expression")
+                found = self._call(node, local)
+            case _:
+                raise DeploymentError(f"{self.file.path.name}: {node} is not an expression")
+        return found
 
     def _loop(self, node: Loop, local: dict[str, Any]) -> Any:
         items = self.evaluate(node.items, local)
@@ -532,7 +565,7 @@ class _Outputs:
             raise DeploymentError(f"{self.module.file} is not deployed, and its output {name} is used")
         try:
             return self.module.scope.output(name)
-        except ShortCircuit:
+        except ShortCircuitError:
             return UNKNOWN
 
 
@@ -609,7 +642,9 @@ def _fail(text: str) -> Any:
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "any": lambda value: value,
-    "concat": lambda *values: "".join(values) if isinstance(values[0], str) else sum(values, []),
+    "concat": lambda *values: (
+        "".join(values) if isinstance(values[0], str) else [item for value in values for item in value]
+    ),
     "contains": _contains,
     "empty": lambda value: not value,
     "endsWith": lambda text, end: text.lower().endswith(end.lower()),

@@ -316,6 +316,11 @@ class _Parser:
         while self._take("newline"):
             pass
 
+    def _ends(self, kind: str) -> bool:
+        """Return whether this token follows, after any number of lines, and take it."""
+        self._skip_lines()
+        return self._take(kind)
+
     def _plain(self) -> str:
         token = self.expect("text")
         [part] = token.parts
@@ -335,7 +340,7 @@ class _Parser:
         scope, using = "resourceGroup", ""
         imports: dict[str, str] = {}
         declarations: list[Declaration] = []
-        while self._skip_lines() or self._peek().kind != "end":
+        while not self._ends("end"):
             decorators = self._decorators()
             keyword = self.expect("name").text
             if keyword == "targetScope":
@@ -363,7 +368,7 @@ class _Parser:
     def _imports(self) -> dict[str, str]:
         self.expect("{")
         names = []
-        while self._skip_lines() or not self._take("}"):
+        while not self._ends("}"):
             names.append(self.expect("name").text)
             self._take(",")
         if not self._word("from"):
@@ -467,7 +472,7 @@ class _Parser:
         members: list[tuple[str, Type]] = []
         optional = set()
         rest: Type | None = None
-        while self._skip_lines() or not self._take("}"):
+        while not self._ends("}"):
             self._decorators()
             if self._take("*"):
                 self.expect(":")
@@ -533,28 +538,30 @@ class _Parser:
 
     def _primary(self) -> Node:
         token = self._next()
-        if token.kind == "text":
-            return token.parts[0] if len(token.parts) == 1 else Interpolation(token.parts)
-        if token.kind == "int":
-            return Literal(int(token.text))
-        if token.kind == "name":
-            if token.text in _CONSTANTS:
-                return Literal(_CONSTANTS[token.text])
-            return Call(token.text, self._arguments()) if self._peek().kind == "(" else Name(token.text)
-        if token.kind == "(":
-            node = self.expression()
-            self.expect(")")
-            return node
-        if token.kind == "[":
-            return self._array()
-        if token.kind == "{":
-            return self._object()
-        raise BicepSyntaxError(f"line {token.line}: an expression expected, {token.text!r} found")
+        match token.kind:
+            case "text":
+                node: Node = token.parts[0] if len(token.parts) == 1 else Interpolation(token.parts)
+            case "int":
+                node = Literal(int(token.text))
+            case "name" if token.text in _CONSTANTS:
+                node = Literal(_CONSTANTS[token.text])
+            case "name":
+                node = Call(token.text, self._arguments()) if self._peek().kind == "(" else Name(token.text)
+            case "(":
+                node = self.expression()
+                self.expect(")")
+            case "[":
+                node = self._array()
+            case "{":
+                node = self._object()
+            case _:
+                raise BicepSyntaxError(f"line {token.line}: an expression expected, {token.text!r} found")
+        return node
 
     def _arguments(self) -> tuple[Node, ...]:
         self.expect("(")
         found = []
-        while self._skip_lines() or not self._take(")"):
+        while not self._ends(")"):
             found.append(self.expression())
             self._skip_lines()
             if self._peek().kind != ")":
@@ -566,7 +573,7 @@ class _Parser:
         if self._word("for"):
             return self._loop()
         found = []
-        while self._skip_lines() or not self._take("]"):
+        while not self._ends("]"):
             found.append(self.expression())
             if self._peek().kind not in {"newline", "]"}:
                 self.expect(",")
@@ -593,7 +600,7 @@ class _Parser:
 
     def _object(self) -> Object:
         members: list[tuple[Node, Node]] = []
-        while self._skip_lines() or not self._take("}"):
+        while not self._ends("}"):
             token = self._peek()
             key = self._primary() if token.kind == "text" else Literal(self.expect("name").text)
             self.expect(":")

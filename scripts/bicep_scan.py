@@ -1,0 +1,86 @@
+"""Scan the resources that the templates create with checkov.
+
+checkov's own reader of Bicep stops at many constructs without an error. So it reads the evaluated resources of two
+deployments instead, which together create every resource that a template declares.
+``python scripts/bicep_scan.py CHECKOV``: exit code 1 where a check fails, or anything was not read.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.infra.bicep_model import UNKNOWN, Deployment, deploy_template  # noqa: E402  the path comes first
+from tests.infra.situations import evaluate  # noqa: E402  the path comes first
+from tests.infra.templates import BICEP, Templates  # noqa: E402  the path comes first
+
+SCHEMA = "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#"
+
+
+def deployments() -> dict[str, Deployment]:
+    """Return the deployments that are scanned, by name."""
+    hub = {"serviceName": "live", "appUrl": "https://plant.example", "audience": "plant"}
+    return {
+        "everything": evaluate("everything"),
+        "failed-over": evaluate("everything failed over"),
+        "live-stream": deploy_template(BICEP / "live-stream.bicep", hub),
+    }
+
+
+def unseen(created: dict[str, Deployment]) -> set[str]:
+    """Return the resources that a template declares and none of the deployments creates, as ``file.symbol``."""
+    declared = {f"{each.path.stem}.{symbol}" for each in Templates().all for symbol, _, _ in each.resources()}
+    return declared - {resource.path for each in created.values() for resource in each.resources}
+
+
+def to_arm(deployment: Deployment) -> dict[str, Any]:
+    """Return a deployment as a template of Resource Manager."""
+    return {"$schema": SCHEMA, "contentVersion": "1.0.0.0", "resources": list(_resources(deployment))}
+
+
+def _resources(deployment: Deployment) -> Iterator[dict[str, Any]]:
+    for index, each in enumerate(deployment.resources):
+        # Many extensions of other resources share a name, and checkov would count them as one.
+        name = f"{each.name}-{index}" if each.type.startswith(("Microsoft.Insights", "Microsoft.Auth")) else each.name
+        yield _plain(each.body) | {"type": each.type, "apiVersion": each.version, "name": name}
+
+
+def _plain(value: Any) -> Any:
+    if value is UNKNOWN:
+        return "known at run time"
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list) else value
+
+
+def scan(checkov: str) -> int:
+    """Scan everything, print the result, and return the exit code."""
+    created = deployments()
+    written = sum(len(each.resources) for each in created.values())
+    with tempfile.TemporaryDirectory() as folder:
+        for name, each in created.items():
+            (Path(folder) / f"{name}.json").write_text(json.dumps(to_arm(each), indent=1), encoding="utf-8")
+        command = [checkov, "--config-file", str(ROOT / "infra" / ".checkov.yaml"), "--directory", folder]
+        command += ["--output", "json"]
+        reply = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603  the Makefile's scanner
+    result = json.loads(reply.stdout)
+    summary = result["summary"]
+    faults = [f"{each} is created in no scanned deployment" for each in sorted(unseen(created))]
+    failed = result.get("results", {}).get("failed_checks", [])
+    faults += [f"{each['check_id']} {each['check_name']}: {each['resource']}" for each in failed]
+    if summary["parsing_errors"] or summary["resource_count"] != written:
+        faults.append(f"checkov read {summary['resource_count']} of {written} resources")
+    sys.stdout.writelines(f"{fault}\n" for fault in faults)
+    sys.stdout.write(f"checkov read {summary['resource_count']} resources of {len(created)} deployments; ")
+    sys.stdout.write(f"{summary['passed']} checks passed, {summary['failed']} failed\n")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(scan(sys.argv[1]))

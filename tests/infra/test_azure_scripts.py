@@ -1,0 +1,101 @@
+"""The scripts for operators, run with a stand-in of the Azure CLI on the path."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.infra.templates import BICEP
+
+SCRIPTS = BICEP.parents[1] / "scripts" / "azure"
+AZ = """#!/usr/bin/env bash
+state=$(cat "$0.state")
+case "$*" in
+  *"group exists"*) [ "$state" = None ] && echo false || echo true ;;
+  *"account list"*) echo stdataprod ;;
+  *"container-rm exists"*) echo true ;;
+  *"--query state"*) echo "$state" ;;
+  *"--query etag"*) echo '"1"' ;;
+  *immutabilityPeriodSinceCreationInDays*) echo 3653 ;;
+  *"immutability-policy lock"*) echo Locked >"$0.state" ;;
+  *) echo "unexpected: $*" >&2; exit 3 ;;
+esac
+"""
+AZD = """#!/usr/bin/env bash
+echo "azd $*" >>"$0.calls"
+"""
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    """Return a folder with stand-ins of az and azd."""
+    for name, text in (("az", AZ), ("azd", AZD)):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+    return tmp_path
+
+
+def run(tools: Path, script: str, *arguments: str, typed: str = "", **environment: str) -> tuple[int, str]:
+    """Run a script and return its exit code with everything that it printed."""
+    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
+    reply = subprocess.run(
+        [SCRIPTS / script, *arguments],
+        input=typed,
+        env={"PATH": path, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return reply.returncode, reply.stdout + reply.stderr
+
+
+def test_lock_is_remembered_everywhere(tools: Path) -> None:
+    """The lock is set for azd and in the environment's file, and the command for the workflow is printed."""
+    (tools / "az.state").write_text("Unlocked", encoding="utf-8")
+    file = tools / "prod.env"
+    arguments = ("rg-oi-prod", "stdataprod", str(file))
+    code, printed = run(tools, "lock-checkpoints", *arguments, typed="stdataprod\n")
+    assert code == 0, printed
+    assert "gh variable set CHECKPOINTS_LOCKED" in printed
+    assert file.read_text(encoding="utf-8") == "export CHECKPOINTS_LOCKED=true\n"
+    assert "azd env set CHECKPOINTS_LOCKED true" in (tools / "azd.calls").read_text(encoding="utf-8")
+    # Once more, for a file that was lost: the policy is locked already, and the line is not written twice.
+    assert run(tools, "lock-checkpoints", *arguments)[0] == 0
+    assert file.read_text(encoding="utf-8").count("CHECKPOINTS_LOCKED") == 1
+
+
+def test_lock_needs_the_name(tools: Path) -> None:
+    """Nothing is locked and nothing written down while the name is not typed."""
+    (tools / "az.state").write_text("Unlocked", encoding="utf-8")
+    code, printed = run(tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="yes\n")
+    assert (code, "nothing was changed" in printed) == (1, True)
+    assert not (tools / "azd.calls").exists()
+
+
+@pytest.mark.parametrize(
+    ("state", "expected", "code"),
+    [
+        ("Locked", "true", 0),
+        ("Unlocked", "false", 0),
+        ("Unlocked", "", 0),
+        ("None", "", 0),
+        ("Locked", "", 1),
+        ("Locked", "false", 1),
+        ("Unlocked", "true", 1),
+        ("None", "true", 1),
+    ],
+)
+def test_disagreement_stops_a_deployment(tools: Path, state: str, expected: str, code: int) -> None:
+    """The variable and Azure must agree on whether the policy is locked."""
+    (tools / "az.state").write_text(state, encoding="utf-8")
+    found, printed = run(tools, "checkpoints-locked", "rg-oi-prod", CHECKPOINTS_LOCKED=expected)
+    assert found == code, printed
+    assert ("Correct the variable" in printed) == (code == 1)
+
+
+def test_unknown_answer_stops_a_deployment(tools: Path) -> None:
+    """An error of Azure is no answer."""
+    (tools / "az").write_text("#!/usr/bin/env bash\nexit 1\n", encoding="utf-8")
+    assert run(tools, "checkpoints-locked", "rg-oi-prod")[0] != 0

@@ -1,0 +1,124 @@
+"""The parser and the model of deployments know what they support, and stop at everything else."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.infra.bicep_model import UNKNOWN, Deployment, DeploymentError, deploy_template
+from tests.infra.bicep_syntax import BicepSyntaxError, parse
+
+ACCOUNT = "resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = "
+
+
+def template(folder: Path, text: str, name: str = "main.bicep") -> Path:
+    """Write a template and return its path."""
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def run(folder: Path, text: str, **given: Any) -> Deployment:
+    """Evaluate a template."""
+    return deploy_template(template(folder, text), given)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "assert rule = true\n",
+        "var text = 'no end\n",
+        "var list = [...others]\n",
+        "param values (string | int)[]\n",
+        "resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = {\n  name 'x'\n}\n",
+        "var value = a ? b\n",
+        "var value = §\n",
+    ],
+)
+def test_unknown_construct_is_an_error(tmp_path: Path, text: str) -> None:
+    """The parser never skips what it does not know."""
+    with pytest.raises(BicepSyntaxError):
+        parse(template(tmp_path, text))
+
+
+def test_unknown_function_is_an_error(tmp_path: Path) -> None:
+    """The model never guesses the value of a function."""
+    with pytest.raises(DeploymentError, match="dateTimeAdd"):
+        run(tmp_path, "var later = dateTimeAdd('2026-01-01', 'P1D')\n")
+
+
+def test_conditions_loops_and_names(tmp_path: Path) -> None:
+    """A condition leaves a resource out, a loop creates one for each item, and a child has its parent's name."""
+    text = f"""
+param names string[]
+param isNeeded bool
+{ACCOUNT}{{
+  name: 'first'
+}}
+resource rest 'Microsoft.Storage/storageAccounts@2025-06-01' = [for (name, index) in names: {{
+  name: '${{toLower(name)}}${{index}}'
+}}]
+resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2025-01-01' = if (isNeeded) {{
+  parent: account
+  name: 'default'
+}}
+output id string = isNeeded ? blobs.id : ''
+"""
+    with_all = run(tmp_path, text, names=["A", "B"], isNeeded=True)
+    assert [each.name for each in with_all.resources] == ["first", "a0", "b1", "first/default"]
+    assert with_all.outputs["id"].endswith("/storageAccounts/first/blobServices/default")
+    assert len(run(tmp_path, text, names=[], isNeeded=False).resources) == 1
+
+
+def test_value_of_run_time_hides_a_name_and_a_module(tmp_path: Path) -> None:
+    """What depends on a value of run time has no name in a preview; a loop or a condition on it hides its module."""
+    template(tmp_path, f"{ACCOUNT}{{\n  name: 'a'\n}}\noutput key string = account.properties.key\n", "inner.bicep")
+    guarded = f"param key string\n{ACCOUNT}if (!empty(key)) {{\n  name: 'b'\n}}\n"
+    template(tmp_path, guarded, "guarded.bicep")
+    text = f"""
+module inner 'inner.bicep' = {{
+}}
+module guarded 'guarded.bicep' = {{
+  params: {{
+    key: inner.outputs.key
+  }}
+}}
+{ACCOUNT}{{
+  name: 'x${{inner.outputs.key}}'
+}}
+output key string = inner.outputs.key
+"""
+    deployment = run(tmp_path, text)
+    assert [each.name for each in deployment.resources] == ["a", None]
+    assert len(deployment.hidden) == 1
+    assert deployment.outputs["key"] is UNKNOWN
+
+
+def test_output_of_a_module_that_is_left_out_is_an_error(tmp_path: Path) -> None:
+    """Azure fails where a template reads the output of a module whose condition is false."""
+    template(tmp_path, "output key string = 'a'\n", "inner.bicep")
+    text = "param is bool\nmodule inner 'inner.bicep' = if (is) {\n}\noutput key string = inner!.outputs.key\n"
+    assert run(tmp_path, text, **{"is": True}).outputs == {"key": "a"}
+    with pytest.raises(DeploymentError, match="not deployed"):
+        run(tmp_path, text, **{"is": False})
+
+
+def test_name_that_is_declared_twice_is_an_error(tmp_path: Path) -> None:
+    """Types, parameters and variables share their names."""
+    with pytest.raises(DeploymentError, match="declared twice"):
+        run(tmp_path, "type name = string\nparam name name = 'a'\n")
+
+
+def test_functions_types_and_lambdas(tmp_path: Path) -> None:
+    """A user function, a union without duplicates and a sealed type of another file give their values."""
+    template(tmp_path, "@export()\n@sealed()\ntype hub = {\n  name: string\n  group: string?\n}\n", "types.bicep")
+    text = """import { hub } from 'types.bicep'
+param hubs hub[]
+func lower(text string) string => toLower(replace(text, ' ', ''))
+output names string[] = union(['a'], map(hubs, each => lower(each.name)), map(range(0, 2), i => 'x${i}'))
+output first string = hubs[0].?group ?? 'none'
+"""
+    deployment = run(tmp_path, text, hubs=[{"name": "A"}, {"name": "B b"}])
+    assert deployment.outputs == {"names": ["a", "bb", "x0", "x1"], "first": "none"}
+    with pytest.raises(DeploymentError, match="groups is unknown"):
+        run(tmp_path, text, hubs=[{"name": "A", "groups": "x"}])

@@ -1,0 +1,350 @@
+"""The templates are right in every situation in which they are deployed."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.infra.bicep_model import Deployment, DeploymentError, Resource, deploy
+from tests.infra.situations import ENVIRONMENT, SITUATIONS, evaluate
+from tests.infra.templates import BICEP
+
+POLICY = "Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies"
+ENDPOINT = "Microsoft.Network/privateEndpoints"
+COSMOS = "Microsoft.DocumentDB/databaseAccounts"
+VAULT = "Microsoft.KeyVault/vaults"
+STORAGE = "Microsoft.Storage/storageAccounts"
+ROLE = "Microsoft.Authorization/roleAssignments"
+NOT_LOCATED = {None, "", "global"}
+LEGAL = {
+    STORAGE: r"[a-z0-9]{3,24}",
+    VAULT: r"(?!.*--)[a-zA-Z][a-zA-Z0-9-]{1,22}[a-zA-Z0-9]",
+    COSMOS: r"[a-z0-9][a-z0-9-]{1,42}[a-z0-9]",
+    "Microsoft.Kusto/clusters": r"[a-z][a-z0-9]{3,21}",
+    "Microsoft.EventHub/namespaces": r"[a-zA-Z][a-zA-Z0-9-]{4,48}[a-zA-Z0-9]",
+    "Microsoft.SignalRService/webPubSub": r"[a-zA-Z][a-zA-Z0-9-]{1,61}[a-zA-Z0-9]",
+    "Microsoft.Devices/IotHubs": r"[a-zA-Z0-9-]{2,49}[a-zA-Z0-9]",
+    "Microsoft.Web/sites": r"[a-zA-Z0-9][a-zA-Z0-9-]{0,58}[a-zA-Z0-9]",
+    "Microsoft.Web/serverfarms": r"[a-zA-Z0-9-]{1,40}",
+    "Microsoft.ManagedIdentity/userAssignedIdentities": r"[a-zA-Z0-9][a-zA-Z0-9_-]{2,127}",
+    "Microsoft.OperationalInsights/workspaces": r"[a-zA-Z0-9][a-zA-Z0-9-]{2,61}[a-zA-Z0-9]",
+    "Microsoft.Resources/resourceGroups": r"[\w.()-]{1,89}[\w()-]",
+    ENDPOINT: r"[a-zA-Z0-9][\w.-]{0,78}\w",
+}
+"""Names that Azure accepts, by type: https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules."""
+
+
+def one(deployment: Deployment, kind: str, start: str = "") -> Resource:
+    """Return the resource of a type whose name begins so."""
+    [found] = [each for each in deployment.of_type(kind) if str(each.name).startswith(start)]
+    return found
+
+
+def regions(deployment: Deployment) -> list[str]:
+    """Return the regions of Cosmos DB in their order."""
+    locations = one(deployment, COSMOS).body["properties"]["locations"]
+    assert [each["failoverPriority"] for each in locations] == list(range(len(locations)))
+    return [each["locationName"] for each in locations]
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_preview_shows_everything(name: str) -> None:
+    """No module is hidden from a preview, and every resource has a name and an id before the deployment."""
+    deployment = evaluate(name)
+    assert deployment.hidden == []
+    assert [each.path for each in deployment.resources if each.name is None or each.id is None] == []
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_names_are_unique_and_legal(name: str) -> None:
+    """No two resources have one id, and every name is one that Azure accepts."""
+    deployment = evaluate(name)
+    ids = [each.id for each in deployment.resources if "diagnosticSettings" not in each.type]
+    assert [each for each in ids if ids.count(each) > 1] == []
+    for kind, pattern in LEGAL.items():
+        for each in deployment.names(kind):
+            assert re.fullmatch(pattern, str(each)), (kind, each)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("prod", 17), ("everything", 19), ("failed over", 17), ("dev", 17), ("existing Data Explorer", 16)],
+)
+def test_every_role_assignment_is_predicted(name: str, expected: int) -> None:
+    """The number of roles depends on parameters alone, and their names on names."""
+    names = evaluate(name).names(ROLE)
+    assert len(names) == len(set(names)) == expected
+    assert len(evaluate(name).of_type(f"{COSMOS}/sqlRoleAssignments")) == 2
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_locked_policy_is_left_out(name: str) -> None:
+    """A locked policy is the only resource that the lock takes out of the deployment."""
+    is_written = name not in {"locked", "failed over"}
+    assert len(evaluate(name).of_type(POLICY)) == is_written
+    if name == "locked":
+        ids = {each.id for each in evaluate("prod").resources} - {each.id for each in evaluate("locked").resources}
+        assert ids == {one(evaluate("prod"), POLICY).id}
+
+
+@pytest.mark.parametrize("name", ["failed over", "everything failed over"])
+def test_second_region_clashes_with_nothing(name: str) -> None:
+    """What has the same id in both regions stays in its place; what runs is new, and has its region in its place."""
+    before = {each.id: each for each in evaluate("everything").resources}
+    for each in evaluate(name).resources:
+        if each.id in before:
+            assert each.location == before[each.id].location, each.id
+        elif each.location not in NOT_LOCATED:
+            assert each.location == "northeurope", each.id
+
+
+def test_second_region_uses_the_stores_of_the_first() -> None:
+    """After a failover the vault and the data storage are used as they are, and Cosmos DB is the same account."""
+    home, away = evaluate("prod"), evaluate("failed over")
+    assert away.of_type(VAULT) == []
+    assert [each.name for each in away.of_type(STORAGE)] == [one(away, STORAGE, "sthost").name]
+    assert one(away, COSMOS).id == one(home, COSMOS).id
+    assert one(away, COSMOS).location == "westeurope"
+    assert away.outputs["VAULT_NAME"] == "kv-prod-home"
+    assert away.outputs["DATA_STORAGE_NAME"] == "stdataprodhome"
+    other = evaluate("everything failed over")
+    assert one(other, VAULT).id == one(home, VAULT).id
+    assert one(other, STORAGE, "stdata").id == one(home, STORAGE, "stdata").id
+
+
+def test_second_region_has_zones_of_its_own() -> None:
+    """Private DNS zones have fixed names, so those of the second region are in another group."""
+    zones = {str(each.id) for each in evaluate("prod").of_type("Microsoft.Network/privateDnsZones")}
+    away = {str(each.id) for each in evaluate("failed over").of_type("Microsoft.Network/privateDnsZones")}
+    assert len(zones) == len(away) == 6
+    assert all("/rg-oi-prod/" in each for each in zones)
+    assert all("/rg-oi-prod-northeurope/" in each for each in away)
+
+
+def test_alerts_and_endpoints_have_their_region_in_their_name() -> None:
+    """An endpoint and an alert cannot change their place, so another region is another name."""
+    kinds = ("scheduledQueryRules", "metricAlerts", "actionGroups")
+    for name, region in (("prod", "westeurope"), ("failed over", "northeurope")):
+        deployment = evaluate(name)
+        alerts = [str(each.name) for each in deployment.resources if each.type.endswith(kinds)]
+        assert len(alerts) == 9
+        assert all(each.endswith(f"-{region}") for each in alerts)
+        assert all(f"-{region}-" in str(each) for each in deployment.names(ENDPOINT))
+
+
+def test_restored_account_has_an_endpoint_of_its_own() -> None:
+    """An endpoint cannot change its service: a restored account gets another endpoint, and the rest keep theirs."""
+    before, after = set(evaluate("prod").names(ENDPOINT)), set(evaluate("restored").names(ENDPOINT))
+    assert {str(each).rpartition("-")[0] for each in before ^ after} == {"pep-cosmos-westeurope"}
+    assert len(after) == 7
+    assert one(evaluate("restored"), COSMOS).body["properties"]["publicNetworkAccess"] == "Disabled"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("prod", ["westeurope", "northeurope"]),
+        ("failed over", ["northeurope", "westeurope"]),
+        ("other home", ["northeurope"]),
+        ("restored", ["westeurope"]),
+        ("dev", ["westeurope"]),
+    ],
+)
+def test_cosmos_regions_are_distinct_and_the_active_one_writes(name: str, expected: list[str]) -> None:
+    """No region is named twice, however it is spelt, and the first is the one in which the app runs."""
+    assert regions(evaluate(name)) == expected
+
+
+@pytest.mark.parametrize("spelling", ["West Europe", "westeurope", "WestEurope", "WEST EUROPE"])
+def test_spelling_of_a_region_changes_nothing(spelling: str) -> None:
+    """Case and spaces of a region give the same resources."""
+    environment = {"AZURE_LOCATION": spelling, "COSMOS_READ_REGIONS": "North Europe"}
+    deployment = deploy(BICEP / "prod.bicepparam", ENVIRONMENT | environment)
+    assert [each.id for each in deployment.resources] == [each.id for each in evaluate("prod").resources]
+    assert regions(deployment) == ["westeurope", "northeurope"]
+
+
+def test_number_of_regions_changes_nothing_but_the_regions() -> None:
+    """Cosmos DB refuses to change regions together with anything else."""
+    one_region, two_regions = (one(evaluate(name), COSMOS).body["properties"] for name in ("other home", "prod"))
+    assert one_region["locations"] != two_regions["locations"]
+    assert one_region | {"locations": []} == two_regions | {"locations": []}
+    for name in SITUATIONS:
+        policy = one(evaluate(name), COSMOS).body["properties"]["consistencyPolicy"]
+        assert (policy["maxStalenessPrefix"], policy["maxIntervalInSeconds"]) == (100000, 300)
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_cosmos_changes_one_thing_at_a_time(name: str) -> None:
+    """Containers are created one after another, and so are the roles, which wait for them."""
+    roles = evaluate(name).of_type(f"{COSMOS}/sqlRoleAssignments")
+    containers = evaluate(name).of_type(f"{COSMOS}/sqlDatabases/containers")
+    assert all(each.batched for each in containers + roles)
+    assert all("container" in each.after for each in roles)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("dev", None), ("test", None), ("azd", None), ("prod", True)])
+def test_purge_protection_is_left_out_outside_production(name: str, expected: object) -> None:
+    """A vault of dev or test can be purged, so that its name is free again; Azure refuses the value false."""
+    properties = one(evaluate(name), VAULT).body["properties"]
+    assert properties["enablePurgeProtection"] is expected
+    assert properties["createMode"] == "default"
+
+
+def test_deleted_vault_can_be_recovered() -> None:
+    """VAULT_CREATE_MODE recovers the deleted vault of the same name."""
+    deployment = deploy(BICEP / "dev.bicepparam", ENVIRONMENT | {"VAULT_CREATE_MODE": "recover"})
+    assert one(deployment, VAULT).body["properties"]["createMode"] == "recover"
+
+
+@pytest.mark.parametrize("name", ["Plant_1", "my plant", "plänt", "-plant", "plant-", "a--b", "a", "a-name-of-13s"])
+def test_illegal_environment_name_is_rejected(name: str) -> None:
+    """An environment's name has 2 to 12 letters, digits and single inner hyphens."""
+    with pytest.raises(DeploymentError, match="environmentName"):
+        deploy(BICEP / "main.bicepparam", ENVIRONMENT | {"AZURE_ENV_NAME": name})
+
+
+@pytest.mark.parametrize("name", ["Plant-North1", "a1", "p-1", "PROD", "a-b-c-d-e-f1"])
+@pytest.mark.parametrize("region", ["germanywestcentral", "uk south"])
+def test_longest_names_are_legal(name: str, region: str) -> None:
+    """Every name of the longest environment in the longest region, also away from home, is one that Azure accepts."""
+    for active in ("", "switzerlandnorth"):
+        environment = {"AZURE_ENV_NAME": name, "AZURE_LOCATION": region, "AZURE_ACTIVE_LOCATION": active}
+        deployment = deploy(BICEP / "main.bicepparam", ENVIRONMENT | environment, {"withIotHub": True})
+        for kind, pattern in LEGAL.items():
+            for each in deployment.names(kind):
+                assert re.fullmatch(pattern, str(each)), (kind, each)
+
+
+def test_case_of_an_environment_changes_no_store() -> None:
+    """Prod and prod are one environment: one group and the same stores."""
+    small, large = (deploy(BICEP / "main.bicepparam", ENVIRONMENT | {"AZURE_ENV_NAME": n}) for n in ("prod", "Prod"))
+    assert [each.id for each in small.resources] == [each.id for each in large.resources]
+
+
+@pytest.mark.parametrize("size", ["dev", "test", "prod", "main"])
+def test_only_three_variables_lack_a_default(size: str) -> None:
+    """A deployment that sets none of the others works, and one that forgets one of the three stops."""
+    required = {"AZURE_PRINCIPAL_ID", "WEB_PUBSUB_AUDIENCE", "ALERT_EMAILS"}
+    deploy(BICEP / f"{size}.bicepparam", {name: ENVIRONMENT[name] for name in required})
+    missing = {"main": set(), "prod": required}.get(size, required - {"ALERT_EMAILS"})
+    for name in missing:
+        with pytest.raises(DeploymentError, match=name):
+            deploy(BICEP / f"{size}.bicepparam", {each: ENVIRONMENT[each] for each in required - {name}})
+
+
+def test_production_has_alerts() -> None:
+    """Production stops without addresses, also where a workflow passes an empty text, and tells each address."""
+    with pytest.raises(DeploymentError, match="alertEmails"):
+        deploy(BICEP / "prod.bicepparam", ENVIRONMENT | {"ALERT_EMAILS": ""})
+    kind = "Microsoft.Insights/actionGroups"
+    group = one(evaluate("prod"), kind).body["properties"]
+    assert [each["emailAddress"] for each in group["emailReceivers"]] == [
+        "operators@plant.example",
+        "night@plant.example",
+    ]
+    assert deploy(BICEP / "dev.bicepparam", ENVIRONMENT | {"ALERT_EMAILS": ""}).of_type(kind) == []
+    names = evaluate("prod").names("Microsoft.Insights/scheduledQueryRules")
+    assert "chain-broken-westeurope" in names
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "fault"),
+    [
+        ("alwaysReady", [{"name": "http", "instances": 1}], r"alwaysReady\[0\].instances is unknown"),
+        ("ownHubs", [{"hub": "line-7"}], r"ownHubs\[0\].consumerGroup is missing"),
+        ("tags", {"plant": 1}, "tags.plant must be of type string"),
+        ("hubPartitions", 99, "hubPartitions violates maxValue 32"),
+        ("cosmosMode", "provisioned", "cosmosMode violates allowed"),
+        ("maximumInstances", 39, "maximumInstances violates minValue 40"),
+        ("corsOrigins", "https://plant.example", "corsOrigins must be an array"),
+        ("checkpointsLock", True, "unknown parameters"),
+    ],
+)
+def test_wrong_parameter_is_rejected(parameter: str, value: Any, fault: str) -> None:
+    """A misspelt member, a missing one, another type and a value out of bounds are errors before the deployment."""
+    with pytest.raises(DeploymentError, match=fault):
+        deploy(BICEP / "dev.bicepparam", ENVIRONMENT, {parameter: value})
+
+
+def test_durable_functions_stand_ready() -> None:
+    """Orchestrations have an instance of their own where anything stands ready."""
+    for name in ("test", "prod"):
+        ready = _scale(name)["alwaysReady"]
+        assert "durable" in {each["name"] for each in ready}
+
+
+def test_host_of_production_is_spread_over_zones() -> None:
+    """The plan and its storage are zone redundant, and then no group has fewer than two instances."""
+    assert one(evaluate("prod"), "Microsoft.Web/serverfarms").body["properties"]["zoneRedundant"] is True
+    assert one(evaluate("prod"), STORAGE, "sthost").body["sku"]["name"] == "Standard_ZRS"
+    assert min(each["instanceCount"] for each in _scale("prod")["alwaysReady"]) == 2
+    assert one(evaluate("dev"), "Microsoft.Web/serverfarms").body["properties"]["zoneRedundant"] is False
+
+
+def test_names_of_other_private_endpoints_are_found() -> None:
+    """A linked zone that does not know a name asks the public DNS, and each zone is there once."""
+    links = evaluate("prod").of_type("Microsoft.Network/privateDnsZones/virtualNetworkLinks")
+    assert {each.body["properties"]["resolutionPolicy"] for each in links} == {"NxDomainRedirect"}
+    zones = evaluate("prod").names("Microsoft.Network/privateDnsZones")
+    assert len(zones) == len(set(zones)) == len(links) == 6
+
+
+def test_closed_event_hubs_can_be_read_by_data_explorer() -> None:
+    """Without a public address the cluster has a managed private endpoint, and the feed waits for it."""
+    closed, opened = evaluate("prod"), evaluate("dev")
+    path = one(closed, "Microsoft.Kusto/clusters/managedPrivateEndpoints").body["properties"]
+    assert path["privateLinkResourceId"] == one(closed, "Microsoft.EventHub/namespaces").id
+    assert {"privatePath", "reader"} <= one(closed, "Microsoft.Kusto/clusters/databases/dataConnections").after
+    assert opened.of_type("Microsoft.Kusto/clusters/managedPrivateEndpoints") == []
+    rules = one(closed, "Microsoft.EventHub/namespaces/networkRuleSets").body["properties"]
+    assert (rules["publicNetworkAccess"], rules["trustedServiceAccessEnabled"]) == ("Disabled", True)
+
+
+def test_scripts_of_data_explorer_leave_no_right_behind() -> None:
+    """Who deploys loses the right that a script needed, and no two scripts run at a time."""
+    scripts = evaluate("prod").of_type("Microsoft.Kusto/clusters/databases/scripts")
+    assert {each.body["properties"]["principalPermissionsAction"] for each in scripts} == {
+        "RemovePermissionOnScriptCompletion"
+    }
+    assert [each.after for each in scripts] == [frozenset(), frozenset({"tables"})]
+    assert all(each.version >= "2024-04-13" for each in scripts)
+
+
+def test_private_network_has_a_way_out() -> None:
+    """The app's subnet has a NAT gateway where the app uses the network, and none where only the gateway does."""
+    subnets = one(evaluate("prod"), "Microsoft.Network/virtualNetworks").body["properties"]["subnets"]
+    by_name = {each["name"]: each["properties"] for each in subnets}
+    assert by_name["app"]["natGateway"]["id"] == one(evaluate("prod"), "Microsoft.Network/natGateways").id
+    assert by_name["app"]["defaultOutboundAccess"] is False
+    parameters = {"gatewayHostName": "plant.example", "gatewayCertificateSecretUri": "x", "gatewayIdentityId": "y"}
+    with_gateway = deploy(BICEP / "dev.bicepparam", ENVIRONMENT, parameters)
+    assert with_gateway.of_type("Microsoft.Network/natGateways") == []
+    assert len(with_gateway.of_type("Microsoft.Network/virtualNetworks")) == 1
+
+
+def test_gateway_probes_paths_that_answer_get() -> None:
+    """The probe of Web PubSub is not the path that is documented for HEAD alone."""
+    gateway = one(evaluate("everything"), "Microsoft.Network/applicationGateways").body["properties"]
+    probes = {each["name"]: each["properties"] for each in gateway["probes"]}
+    assert probes["web-pubsub"]["path"] == "/client"
+    assert probes["web-pubsub"]["match"]["body"] == "Invalid value of"
+
+
+def test_ingest_alert_names_functions() -> None:
+    """The alert compares whole names of functions, so that a request for the live stream is none of them."""
+    rule = one(evaluate("prod"), "Microsoft.Insights/scheduledQueryRules", "ingest-lag").body["properties"]
+    query = rule["criteria"]["allOf"][0]["query"]
+    assert query.endswith('| where OperationName in ("ingest", "archive", "live")')
+
+
+def test_overwritten_states_are_kept_for_one_day() -> None:
+    """Soft delete stores each overwritten state of a checkpoint, so its time is the least."""
+    blobs = one(evaluate("prod"), f"{STORAGE}/blobServices", "stdata").body["properties"]
+    assert blobs["deleteRetentionPolicy"] == {"enabled": True, "days": 1}
+
+
+def _scale(name: str) -> dict[str, Any]:
+    config = one(evaluate(name), "Microsoft.Web/sites").body["properties"]["functionAppConfig"]
+    scale: dict[str, Any] = config["scaleAndConcurrency"]
+    return scale

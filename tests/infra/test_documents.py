@@ -7,15 +7,15 @@ from shared.settings import Settings, Stores
 from tests.infra.templates import BICEP, Templates
 
 ROOT = BICEP.parents[1]
-AZURE = (ROOT / "docs" / "azure.md").read_text(encoding="utf-8")
+AZURE = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("azure*.md")))
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
 
 def test_every_template_is_told() -> None:
-    """docs/azure.md says what each template makes, save the two that compose or serve others."""
+    """The pages on Azure say what each template makes, save the two that compose or serve others."""
     for template in Templates().all:
         name = template.path.stem
-        assert name in {"main", "identity", "types"} or f"{name}.bicep`" in AZURE, name
+        assert name in {"main", "identity"} or f"{name}.bicep`" in AZURE, name
 
 
 def test_every_alert_has_its_remedy() -> None:
@@ -32,6 +32,8 @@ def test_parameters_that_are_named_are_there() -> None:
     """A name in the form of a parameter is one of main.bicep, or a setting's or Azure's own."""
     known = Templates().named("main").parameters | {"requestId", "principal", "throttled", "take_any", "serviceName"}
     known |= {"remoteBuild", "prefetchCount", "maxQueuePollingInterval"}
+    # Azure's own names, and a parameter that has another name now.
+    known |= {"enableAutomaticFailover", "blobServices", "immutabilityPolicies", "gatewayCertificateSecretId"}
     for text in (AZURE, OPERATIONS):
         for name in re.findall(r"`([a-z]+[A-Z]\w+)`", text):
             assert name in known, name
@@ -90,3 +92,19 @@ def test_a_leaked_key_can_be_replaced() -> None:
     assert places == sorted(places)
     assert section.count("Key Vault Crypto Officer") >= 3
     assert "inside the network" in section
+
+
+def test_every_variable_is_told() -> None:
+    """The pages on Azure name every environment variable that a parameter file reads."""
+    for path in BICEP.glob("*.bicepparam"):
+        for name in re.findall(r"readEnvironmentVariable\('(\w+)'", path.read_text(encoding="utf-8")):
+            assert f"`{name}`" in AZURE, name
+
+
+def test_every_command_of_the_runbook_names_what_it_needs() -> None:
+    """The runbook sets each variable that a failed-over and a restored deployment read."""
+    runbook = (ROOT / "docs" / "azure-networks-failover-restore.md").read_text(encoding="utf-8")
+    for name in ("AZURE_ACTIVE_LOCATION", "EXISTING_VAULT_NAME", "EXISTING_DATA_STORAGE_NAME"):
+        assert f"export {name}=" in runbook
+    assert "COSMOS_NAME=NEW COSMOS_READ_REGIONS=none" in runbook
+    assert "--public-network-access Disabled" in runbook

@@ -34,6 +34,26 @@ def test_outputs_that_are_used_are_there(template: Template) -> None:
         assert name in TEMPLATES.named(files[symbol].stem).outputs, f"{symbol}.outputs.{name}"
 
 
+def test_every_output_of_a_module_is_used() -> None:
+    """A module returns nothing that no template takes."""
+    taken = set()
+    for template in TEMPLATES.all:
+        files = {symbol: path.stem for symbol, path, _ in template.modules()}
+        taken |= {(files[symbol], name) for symbol, name in _OUTPUT.findall(template.text)}
+    modules = {each.path.stem for each in TEMPLATES.all if each.path.parent.name == "modules"}
+    assert {
+        (each.path.stem, name) for each in TEMPLATES.all for name in each.outputs if each.path.stem in modules
+    } == taken
+
+
+@pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
+def test_every_variable_and_import_is_used(template: Template) -> None:
+    """A template declares no variable, function or type that it does not use, which the compiler would warn of."""
+    text = re.sub(r"//.*", "", template.text)
+    declared = [*template.file.of_kind("var"), *template.file.of_kind("func"), *template.file.imports]
+    assert [name for name in declared if len(re.findall(rf"\b{name}\b", text)) == 1] == []
+
+
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
 def test_every_parameter_is_used(template: Template) -> None:
     """A template asks for nothing that it does not use."""

@@ -145,6 +145,4 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
   }
 }
 
-output id string = account.id
-output name string = account.name
 output endpoint string = account.properties.documentEndpoint

@@ -161,5 +161,4 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
   }
 }
 
-output id string = cluster.id
 output uri string = cluster.properties.uri

@@ -124,6 +124,4 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
   }
 }
 
-output id string = namespace.id
-output name string = namespace.name
 output host string = '${namespace.name}.servicebus.windows.net'

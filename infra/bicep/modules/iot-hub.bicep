@@ -86,6 +86,3 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
     ]
   }
 }
-
-output name string = iotHub.name
-output hostName string = iotHub.properties.hostName

@@ -67,6 +67,4 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
   }
 }
 
-output id string = vault.id
-output name string = vault.name
 output uri string = vault.properties.vaultUri

@@ -41,5 +41,4 @@ resource insights 'Microsoft.Insights/components@2020-02-02' = {
 }
 
 output workspaceId string = workspace.id
-output insightsName string = insights.name
 output connectionString string = insights.properties.ConnectionString

@@ -51,7 +51,6 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
   }
 }
 
-output name string = service.name
 output host string = service.properties.hostName
 output endpoint string = 'https://${service.properties.hostName}'
 output principalId string = service.identity.principalId

@@ -1,6 +1,7 @@
 """The scripts for operators, run with a stand-in of the Azure CLI on the path."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -25,12 +26,18 @@ esac
 AZD = """#!/usr/bin/env bash
 echo "azd $*" >>"$0.calls"
 """
+BICEP_CLI = """#!/usr/bin/env bash
+echo "$* $AZURE_LOCATION ${AZURE_ACTIVE_LOCATION:-}" >>"$0.calls"
+if [ "${AZURE_ENV_NAME:-}" = Plant_1 ]; then echo "Error: environmentName must have 2 to 12 letters" >&2; exit 1; fi
+if [ "$1 $2" = "$(cat "$0.warns")" ]; then echo "main.bicep(1,1) : Warning BCP318" >&2; fi
+if [ "$1" = snapshot ]; then echo "{}" >"${2%.bicepparam}.snapshot.json"; fi
+"""
 
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Path:
     """Return a folder with stand-ins of az and azd."""
-    for name, text in (("az", AZ), ("azd", AZD)):
+    for name, text in (("az", AZ), ("azd", AZD), ("bicep", BICEP_CLI)):
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
         path.chmod(0o755)
@@ -99,3 +106,42 @@ def test_unknown_answer_stops_a_deployment(tools: Path) -> None:
     """An error of Azure is no answer."""
     (tools / "az").write_text("#!/usr/bin/env bash\nexit 1\n", encoding="utf-8")
     assert run(tools, "checkpoints-locked", "rg-oi-prod")[0] != 0
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a copy of the templates and scripts, since the CLI writes beside the parameter files."""
+    root = tmp_path / "checkout"
+    shutil.copytree(BICEP, root / "infra" / "bicep")
+    shutil.copytree(SCRIPTS, root / "scripts" / "azure")
+    return root
+
+
+@pytest.mark.parametrize("warns", ["", "build main.bicep", "lint live-stream.bicep", "build-params dev.bicepparam"])
+def test_a_warning_fails_the_compilation(tools: Path, checkout: Path, warns: str) -> None:
+    """The CLI ends with 0 on a warning, and the script with 1."""
+    (tools / "bicep.warns").write_text(warns, encoding="utf-8")
+    script = checkout / "scripts" / "azure" / "compile-templates"
+    code, printed = run(tools, str(script), str(checkout / "predicted"))
+    assert (code, "BCP318" in printed) == (int(bool(warns)), bool(warns)), printed
+
+
+def test_every_situation_is_predicted(tools: Path, checkout: Path) -> None:
+    """Each size and each situation has its prediction, and none takes over the variables of another."""
+    (tools / "bicep.warns").touch()
+    run(tools, str(checkout / "scripts" / "azure" / "compile-templates"), str(checkout / "predicted"))
+    names = {path.stem for path in (checkout / "predicted").glob("*.json")}
+    sizes = {"dev", "test", "azd", "prod"}
+    assert names == sizes | {"locked", "failed-over", "restored", "other-home", "long-name"}
+    calls = (tools / "bicep.calls").read_text(encoding="utf-8")
+    assert calls.count(" northeurope\n") == 1
+    assert calls.count("northeurope \n") == 1
+    assert [path.name for path in (checkout / "infra" / "bicep").glob("*.snapshot.json")] == []
+
+
+def test_a_name_that_the_compiler_accepts_fails(tools: Path, checkout: Path) -> None:
+    """The illegal environment name must be refused by the compiler itself."""
+    (tools / "bicep.warns").touch()
+    (tools / "bicep").write_text(BICEP_CLI.replace("Plant_1", "-"), encoding="utf-8")
+    code, printed = run(tools, str(checkout / "scripts" / "azure" / "compile-templates"), str(checkout / "predicted"))
+    assert (code, "Plant_1 is not rejected" in printed) == (1, True)

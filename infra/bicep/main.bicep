@@ -160,11 +160,7 @@ param keyVaultSku string = 'standard'
 @description('Keep a deleted vault and its name for 90 days whatever happens. Azure never switches this off again.')
 param purgeProtection bool = false
 
-@description('recover restores the deleted vault of this name.')
-@allowed([
-  'default'
-  'recover'
-])
+@description('default, or recover to restore the deleted vault of this name.')
 param vaultCreateMode string = 'default'
 param dataStorageSku string = 'Standard_ZRS'
 
@@ -252,10 +248,7 @@ var names = {
   iotHub: 'iot-${homeBase}-${unique}'
 }
 var identityNames = { app: 'id-${base}-app', kusto: 'id-${base}-kusto', iot: 'id-${base}-iot' }
-var subscriptionId = subscription().subscriptionId
 var groupName = 'rg-${homeBase}'
-var cosmosId = resourceId(subscriptionId, groupName, 'Microsoft.DocumentDB/databaseAccounts', names.cosmos)
-var eventHubsId = resourceId(subscriptionId, groupName, 'Microsoft.EventHub/namespaces', names.eventHubs)
 // The first region writes. A serverless account has one region only.
 var cosmosRegions = cosmosMode == 'serverless' ? [home] : union([active], [home], map(cosmosReadRegions, each => regionOf(each)))
 var cosmosDatabase = 'workspace'
@@ -286,8 +279,8 @@ module services 'modules/services.bicep' = {
     publicNetworkAccess: privateNetworking ? 'Disabled' : 'Enabled'
     hostStorageSku: hostStorageSku
     existingKustoUri: existingKustoUri
-    useExistingVault: !empty(existingVaultName)
-    useExistingDataStorage: !empty(existingDataStorageName)
+    existingVaultName: existingVaultName
+    existingDataStorageName: existingDataStorageName
     cosmosDatabase: cosmosDatabase
     keyNames: [keys.token, keys.checkpoint]
     cosmosMode: cosmosMode
@@ -345,11 +338,8 @@ module endpoints 'modules/private-endpoints.bicep' = if (privateNetworking) {
     tags: allTags
     networkId: network!.outputs.id
     subnetId: network!.outputs.endpointSubnetId
-    hostStorageId: resourceId(subscriptionId, groupName, 'Microsoft.Storage/storageAccounts', names.hostStorage)
-    dataStorageId: resourceId(subscriptionId, groupName, 'Microsoft.Storage/storageAccounts', names.dataStorage)
-    cosmosId: cosmosId
-    eventHubsId: eventHubsId
-    vaultId: resourceId(subscriptionId, groupName, 'Microsoft.KeyVault/vaults', names.vault)
+    servicesGroup: groupName
+    names: names
   }
   dependsOn: [
     services
@@ -425,9 +415,8 @@ module alerts 'modules/alerts.bicep' = if (!empty(alertEmails)) {
     location: active
     tags: allTags
     workspaceId: services.outputs.workspaceId
-    eventHubsId: eventHubsId
-    cosmosId: cosmosId
-    kustoId: empty(existingKustoUri) ? resourceId(subscriptionId, groupName, 'Microsoft.Kusto/clusters', names.kusto) : ''
+    names: names
+    withKusto: empty(existingKustoUri)
     emails: alertEmails
   }
 }

@@ -549,7 +549,6 @@ class _Scope:
         return (self.file.path.parent / path).read_text(encoding="utf-8")
 
 
-_WITH_GROUP = 2
 _REFERENCES = {Literal("parent"), Literal("scope"), Literal("dependsOn")}
 
 
@@ -705,9 +704,9 @@ def _to_object(scope: _Scope, items: Any, key: Any, value: Any = None) -> Any:
 
 
 def _resource_id_function(scope: _Scope, *values: Any) -> Any:
-    """Return the id for ``resourceId([subscription, group,] type, names...)``."""
-    at = next(index for index, each in enumerate(values) if "/" in each)
-    prefix = f"/subscriptions/{values[0]}/resourceGroups/{values[1]}" if at == _WITH_GROUP else scope.id_prefix
+    """Return the id for ``resourceId([group,] type, names...)``."""
+    at = 0 if "/" in values[0] else 1
+    prefix = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{values[0]}" if at else scope.id_prefix
     return _resource_id(prefix, values[at], _joined([x for each in values[at + 1 :] for x in ("/", each)][1:]))
 
 

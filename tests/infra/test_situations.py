@@ -328,7 +328,7 @@ def test_gateway_probes_paths_that_answer_get() -> None:
     gateway = one(evaluate("everything"), "Microsoft.Network/applicationGateways").body["properties"]
     probes = {each["name"]: each["properties"] for each in gateway["probes"]}
     assert probes["web-pubsub"]["path"] == "/client"
-    assert probes["web-pubsub"]["match"]["body"] == "Invalid value of"
+    assert probes["web-pubsub"]["match"] == {"statusCodes": ["200-499"]}
 
 
 def test_ingest_alert_names_functions() -> None:

@@ -1,14 +1,13 @@
 // What somebody must look at. docs/operations.md says what to do for each.
-import { emailAddress, textMap } from '../types.bicep'
+import { emailAddress, serviceNameMap, textMap } from '../types.bicep'
 
 param location string
 param tags textMap
 param workspaceId string
-param eventHubsId string
-param cosmosId string
+param names serviceNameMap
 
-@description('Data Explorer cluster; empty where it is not ours.')
-param kustoId string
+@description('The Data Explorer cluster is ours.')
+param withKusto bool
 
 @description('Who is told, by e-mail.')
 param emails emailAddress[]
@@ -121,7 +120,8 @@ var metrics = [
     name: 'event-hubs-throttled'
     text: 'Event Hubs refuses for want of throughput units.'
     severity: 2
-    resource: eventHubsId
+    isNeeded: true
+    resource: resourceId('Microsoft.EventHub/namespaces', names.eventHubs)
     namespace: 'Microsoft.EventHub/namespaces'
     metric: 'ThrottledRequests'
     aggregation: 'Total'
@@ -131,7 +131,8 @@ var metrics = [
     name: 'cosmos-near-limit'
     text: 'Cosmos DB is near the most that it may use.'
     severity: 2
-    resource: cosmosId
+    isNeeded: true
+    resource: resourceId('Microsoft.DocumentDB/databaseAccounts', names.cosmos)
     namespace: 'Microsoft.DocumentDB/databaseAccounts'
     metric: 'NormalizedRUConsumption'
     aggregation: 'Maximum'
@@ -141,7 +142,8 @@ var metrics = [
     name: 'table-lag'
     text: 'Impulses reach the query table late.'
     severity: 2
-    resource: kustoId
+    isNeeded: withKusto
+    resource: resourceId('Microsoft.Kusto/clusters', names.kusto)
     namespace: 'Microsoft.Kusto/clusters'
     metric: 'IngestionLatencyInSeconds'
     aggregation: 'Maximum'
@@ -150,7 +152,7 @@ var metrics = [
 ]
 
 resource metric 'Microsoft.Insights/metricAlerts@2026-01-01' = [
-  for each in filter(metrics, each => !empty(each.resource)): {
+  for each in filter(metrics, each => each.isNeeded): {
     name: '${each.name}-${location}'
     location: 'global'
     tags: tags

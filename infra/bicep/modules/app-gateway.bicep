@@ -129,8 +129,8 @@ resource gateway 'Microsoft.Network/applicationGateways@2025-05-01' = {
         name: 'web-pubsub'
         properties: {
           protocol: 'Https'
-          // /api/health is documented for HEAD alone, and the gateway asks by GET. Without a hub this path answers by GET with an
-          // error of the service itself, which shows that it is there.
+          // /api/health is documented for HEAD alone, and the gateway asks by GET. Without a hub this path answers a GET with an
+          // error of the caller, which shows that the service is there.
           path: '/client'
           interval: 30
           timeout: 30
@@ -138,9 +138,8 @@ resource gateway 'Microsoft.Network/applicationGateways@2025-05-01' = {
           pickHostNameFromBackendHttpSettings: true
           match: {
             statusCodes: [
-              '200-401'
+              '200-499'
             ]
-            body: 'Invalid value of'
           }
         }
       }

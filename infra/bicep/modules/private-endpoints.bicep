@@ -1,16 +1,20 @@
 // What the app reaches by private addresses. Data Explorer and Web PubSub stay public, behind Entra ID.
-import { textMap } from '../types.bicep'
+import { serviceNameMap, textMap } from '../types.bicep'
 
 param location string
 param tags textMap
 param networkId string
 param subnetId string
-param hostStorageId string
-param dataStorageId string
-param cosmosId string
-param eventHubsId string
-param vaultId string
 
+@description('Group of the services, which is another one than that of their endpoints in a second region.')
+param servicesGroup string
+param names serviceNameMap
+
+var hostStorageId = resourceId(servicesGroup, 'Microsoft.Storage/storageAccounts', names.hostStorage)
+var dataStorageId = resourceId(servicesGroup, 'Microsoft.Storage/storageAccounts', names.dataStorage)
+var cosmosId = resourceId(servicesGroup, 'Microsoft.DocumentDB/databaseAccounts', names.cosmos)
+var eventHubsId = resourceId(servicesGroup, 'Microsoft.EventHub/namespaces', names.eventHubs)
+var vaultId = resourceId(servicesGroup, 'Microsoft.KeyVault/vaults', names.vault)
 var endpoints = [
   { name: 'host-blob', service: hostStorageId, part: 'blob' }
   { name: 'host-queue', service: hostStorageId, part: 'queue' }

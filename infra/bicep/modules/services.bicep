@@ -16,11 +16,11 @@ param hostStorageSku string
 @description('Address of a query engine that is there already; empty to create a cluster.')
 param existingKustoUri string
 
-@description('Use the vault as it is, without any change to it.')
-param useExistingVault bool
+@description('Name of a vault that is used as it is; empty to create or update one.')
+param existingVaultName string
 
-@description('Use the data storage account as it is, without any change to it.')
-param useExistingDataStorage bool
+@description('Name of a data storage account that is used as it is; empty to create or update one.')
+param existingDataStorageName string
 param cosmosDatabase string
 
 @description('Names of the keys that sign.')
@@ -108,7 +108,7 @@ module hostStorage 'host-storage.bicep' = {
   }
 }
 
-module dataStorage 'data-storage.bicep' = if (!useExistingDataStorage) {
+module dataStorage 'data-storage.bicep' = if (empty(existingDataStorageName)) {
   params: {
     name: names.dataStorage
     location: homeLocation
@@ -123,8 +123,8 @@ module dataStorage 'data-storage.bicep' = if (!useExistingDataStorage) {
   }
 }
 
-resource dataStorageThere 'Microsoft.Storage/storageAccounts@2025-06-01' existing = if (useExistingDataStorage) {
-  name: names.dataStorage
+resource dataStorageThere 'Microsoft.Storage/storageAccounts@2025-06-01' existing = if (!empty(existingDataStorageName)) {
+  name: existingDataStorageName
 }
 
 module cosmos 'cosmos.bicep' = {
@@ -162,7 +162,7 @@ module eventHubs 'event-hubs.bicep' = {
   }
 }
 
-module vault 'key-vault.bicep' = if (!useExistingVault) {
+module vault 'key-vault.bicep' = if (empty(existingVaultName)) {
   params: {
     name: names.vault
     location: homeLocation
@@ -176,8 +176,8 @@ module vault 'key-vault.bicep' = if (!useExistingVault) {
   }
 }
 
-resource vaultThere 'Microsoft.KeyVault/vaults@2025-05-01' existing = if (useExistingVault) {
-  name: names.vault
+resource vaultThere 'Microsoft.KeyVault/vaults@2025-05-01' existing = if (!empty(existingVaultName)) {
+  name: existingVaultName
 }
 
 module webPubSub 'web-pubsub.bicep' = {
@@ -260,10 +260,10 @@ output insightsConnectionString string = observability.outputs.connectionString
 output identityId string = identity.outputs.id
 output clientId string = identity.outputs.clientId
 output deploymentUrl string = hostStorage.outputs.deploymentUrl
-output blobEndpoint string = useExistingDataStorage ? dataStorageThere!.properties.primaryEndpoints.blob : dataStorage!.outputs.blobEndpoint
+output blobEndpoint string = empty(existingDataStorageName) ? dataStorage!.outputs.blobEndpoint : dataStorageThere!.properties.primaryEndpoints.blob
 output cosmosEndpoint string = cosmos.outputs.endpoint
 output eventHubsHost string = eventHubs.outputs.host
-output vaultUri string = useExistingVault ? vaultThere!.properties.vaultUri : vault!.outputs.uri
+output vaultUri string = empty(existingVaultName) ? vault!.outputs.uri : vaultThere!.properties.vaultUri
 output webPubSubHost string = webPubSub.outputs.host
 output webPubSubEndpoint string = webPubSub.outputs.endpoint
 output webPubSubPrincipalId string = webPubSub.outputs.principalId

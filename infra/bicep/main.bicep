@@ -220,12 +220,12 @@ var active = regionOf(empty(activeLocation) ? location : activeLocation)
 var isAway = active != home
 
 // Storage and Cosmos DB accept small letters alone; "Prod" and "prod" are one environment.
-var name = toLower(environmentName)
-var characters = map(range(0, length(name)), each => substring(name, each, 1))
+var lowerName = toLower(environmentName)
+var characters = map(range(0, length(lowerName)), each => substring(lowerName, each, 1))
 var unusable = filter(characters, each => !contains('abcdefghijklmnopqrstuvwxyz0123456789-', each))
-var isLegal = empty(unusable) && !startsWith(name, '-') && !endsWith(name, '-') && !contains(name, '--')
+var isLegal = empty(unusable) && !startsWith(lowerName, '-') && !endsWith(lowerName, '-') && !contains(lowerName, '--')
 var rule = 'environmentName must have 2 to 12 letters, digits and single inner hyphens, such as plant-1'
-var environmentPart = isLegal ? name : fail('${rule}; it is ${environmentName}')
+var environmentPart = isLegal ? lowerName : fail('${rule}; it is ${environmentName}')
 
 var allTags = union(tags, { 'azd-env-name': environmentName, product: 'industrial-data-workspace' })
 var homeBase = 'oi-${environmentPart}'

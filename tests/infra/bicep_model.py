@@ -122,10 +122,12 @@ class Azure:
     Attributes:
         environment: environment variables that a parameter file reads.
         unique_text: stands for ``uniqueString``.
+        hides_outputs: True if every output of a module counts as known at run time only.
     """
 
     environment: Mapping[str, str] = field(default_factory=dict)
     unique_text: Callable[[tuple[str, ...]], str] = default_unique_text
+    hides_outputs: bool = False
 
 
 def deploy(
@@ -562,6 +564,8 @@ class _Outputs:
         """Return an output."""
         if self.module.scope is None:
             raise DeploymentError(f"{self.module.file} is not deployed, and its output {name} is used")
+        if self.module.scope.azure.hides_outputs:
+            return UNKNOWN
         try:
             return self.module.scope.output(name)
         except ShortCircuitError:

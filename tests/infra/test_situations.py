@@ -56,6 +56,16 @@ def test_preview_shows_everything(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
+def test_no_name_or_number_depends_on_an_output(name: str) -> None:
+    """Names and conditions depend on parameters alone, and on nothing that a module returns."""
+    situation = SITUATIONS[name]
+    environment = {**ENVIRONMENT, **situation.environment}
+    strict = deploy(BICEP / f"{situation.size}.bicepparam", environment, situation.overrides, hides_outputs=True)
+    assert strict.hidden == []
+    assert [each.id for each in strict.resources] == [each.id for each in evaluate(name).resources]
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
 def test_names_are_unique_and_legal(name: str) -> None:
     """No two resources have one id, and every name is one that Azure accepts."""
     deployment = evaluate(name)

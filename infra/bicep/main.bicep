@@ -48,8 +48,8 @@ param hostZoneRedundant bool = false
 ])
 param hostStorageSku string = 'Standard_LRS'
 
-@description('Functions that shall not run, such as simulators where nothing is simulated.')
-param disabledFunctions string[] = []
+@description('Run the simulators of the workspace document; the timer then ticks every second instead of every five.')
+param simulatorsEnabled bool = true
 
 @description('NCRONTAB schedule on which simulators send; each run is paid for.')
 param simulatorSchedule string = '*/1 * * * * *'
@@ -379,7 +379,7 @@ module app 'modules/app.bicep' = {
     corsOrigins: corsOrigins
     simulatorSchedule: simulatorSchedule
     logLevel: logLevel
-    disabledFunctions: disabledFunctions
+    simulatorsEnabled: simulatorsEnabled
     alwaysReady: alwaysReady
     maximumInstances: maximumInstances
     instanceMemoryMb: instanceMemoryMb

@@ -29,9 +29,7 @@ param alwaysReady = [
 // Two instances of each, since zones are used: fewer are refused.
 param hostZoneRedundant = true
 param hostStorageSku = 'Standard_ZRS'
-param disabledFunctions = [
-  'simulators'
-]
+param simulatorsEnabled = false
 param cosmosMode = 'autoscale'
 param cosmosMaxThroughput = 10000
 param cosmosReadRegions = readRegions == 'none' ? [] : split(empty(readRegions) ? 'northeurope' : readRegions, ',')

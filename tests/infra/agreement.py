@@ -9,7 +9,7 @@ from tests.infra.templates import Templates
 HUB = "Microsoft.EventHub/namespaces/eventhubs"
 BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers"
 _ROLE = re.compile(r"role: '([^']+)'")
-_METRIC = re.compile(r'Name == "([^"]+)"')
+_METRIC = re.compile(r'"(workspace\.[^"]+)"')
 _QUOTED = re.compile(r'Message (?:has|startswith) "([^"]+)"')
 
 

@@ -60,7 +60,7 @@ CHANGES = [
     ("modules/app-gateway.bicep", "'X-Workspace-Authorization'", "'X-Authorization'"),
     ("modules/app-gateway.bicep", "'/oi-api/live-stream'", "'/oi-api/live'"),
     ("modules/alerts.bicep", "workspace.ingest.lag", "workspace.ingest.age"),
-    ("modules/alerts.bicep", "no checkpoint could be made", "no checkpoint was made"),
+    ("modules/alerts.bicep", "workspace.checkpoint.failures", "workspace.checkpoints.failed"),
 ]
 
 

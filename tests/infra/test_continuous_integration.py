@@ -28,7 +28,10 @@ def run(folder: Path, *, chromium: str = "", installs: bool = True) -> tuple[int
 @pytest.mark.parametrize("chromium", ["chromium", "chromium-browser", "google-chrome"])
 def test_every_test_is_required(tmp_path: Path, chromium: str) -> None:
     """With a browser, the checks and the tests run, and a test that is left out is a failure."""
-    assert run(tmp_path, chromium=chromium) == (0, ["make check", "make test ARGS=--require-all"])
+    assert run(tmp_path, chromium=chromium) == (
+        0,
+        ["make check", "make test ARGS=--require-all", "make package-test"],
+    )
 
 
 def test_browser_is_installed_or_the_run_fails(tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ var searches = [
     name: 'chain-broken'
     text: 'An audit chain does not verify, or a checkpoint cannot be made.'
     severity: 0
-    query: 'AppTraces | where Message has "an audit chain is broken" or Message has "no checkpoint could be made"'
+    // Metrics are never sampled. The log line counts as well, because a process sends no metric in its first seconds.
+    query: 'union (AppMetrics | where Name in ("workspace.chain.broken", "workspace.checkpoint.failures")), (AppTraces | where Message has "an audit chain is broken")'
     threshold: 0
     minutes: 5
   }
@@ -59,16 +60,16 @@ var searches = [
     name: 'answers-5xx'
     text: 'Callers get 5xx.'
     severity: 2
-    query: 'AppTraces | where Message startswith "answered 5"'
-    threshold: 10
+    query: 'AppMetrics | where Name == "workspace.http.errors" and toint(Properties["http.response.status_code"]) >= 500 | summarize Replies = sum(Sum) | where Replies > 10'
+    threshold: 0
     minutes: 5
   }
   {
     name: 'answers-429'
     text: 'Callers are over their budget, or a store is over its own.'
     severity: 3
-    query: 'AppTraces | where Message startswith "answered 429"'
-    threshold: 100
+    query: 'AppMetrics | where Name == "workspace.http.errors" and toint(Properties["http.response.status_code"]) == 429 | summarize Replies = sum(Sum) | where Replies > 100'
+    threshold: 0
     minutes: 15
   }
 ]

@@ -38,11 +38,9 @@ param ownHubs ownHub[]
 param dataStoreAccounts dataStoreAccount[]
 param gatewayHostName string
 param corsOrigins string[]
+param simulatorsEnabled bool
 param simulatorSchedule string
 param logLevel string
-
-@description('Functions that shall not run.')
-param disabledFunctions string[]
 param alwaysReady readyInstances[]
 
 param maximumInstances int
@@ -68,12 +66,17 @@ var platformSettings = {
   AzureWebJobsStorage__credential: 'managedidentity'
   EventHubs__clientId: clientId
   EventHubs__credential: 'managedidentity'
+  // The host would keep five traces a second and drop the log lines of all others. The worker sets its own sampler.
+  OTEL_TRACES_SAMPLER: 'microsoft.fixed_percentage'
+  OTEL_TRACES_SAMPLER_ARG: '1.0'
 }
 // What the app reads; shared/settings.py says what each one means.
 var appSettings = {
   ALLOWED_HOSTS: gatewayHostName
   APPLICATIONINSIGHTS_CONNECTION_STRING: insightsConnectionString
   AZURE_CLIENT_ID: clientId
+  // Each tick is an execution that is paid for: every second only where simulators send.
+  BACKGROUND_SCHEDULE: simulatorsEnabled ? '*/1 * * * * *' : '*/5 * * * * *'
   BLOB_ENDPOINT: blobEndpoint
   CHECKPOINT_KEY: checkpointKey
   CHECKPOINT_SCHEDULE: '*/15 * * * * *'
@@ -94,6 +97,8 @@ var appSettings = {
   KUSTO_URI: kustoUri
   LIVE_SCHEDULE: '*/5 * * * * *'
   LOG_LEVEL: logLevel
+  PUBLIC_URL: empty(gatewayHostName) ? '' : 'https://${gatewayHostName}'
+  SIMULATORS_ENABLED: simulatorsEnabled ? 'true' : 'false'
   SIMULATOR_SCHEDULE: simulatorSchedule
   STORES: 'azure'
   TOKEN_ISSUER: 'https://${name}.azurewebsites.net'
@@ -103,7 +108,6 @@ var appSettings = {
   WEB_PUBSUB_HUB: liveHub
   WEB_PUBSUB_IDENTITY: webPubSubPrincipalId
 }
-var disabled = toObject(disabledFunctions, each => 'AzureWebJobs.${each}.Disabled', each => 'true')
 
 module app 'function-app.bicep' = {
   params: {
@@ -113,7 +117,7 @@ module app 'function-app.bicep' = {
     tags: tags
     identityId: identityId
     deploymentUrl: deploymentUrl
-    settings: union(platformSettings, appSettings, disabled)
+    settings: union(platformSettings, appSettings)
     alwaysReady: alwaysReady
     maximumInstances: maximumInstances
     instanceMemoryMb: instanceMemoryMb

@@ -1,0 +1,169 @@
+"""Limits of the design that a load exceeds, and what an operator does there."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+from scripts.sizing import facts
+from scripts.sizing.load import Load
+from scripts.sizing.services import (
+    Archive,
+    CosmosDb,
+    DataExplorer,
+    EventHubs,
+    LiveStream,
+    ScalingGroup,
+    impulse_bytes,
+    partition_rate,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """An exceeded limit.
+
+    Attributes:
+        name: stable name, such as ``event-hubs-units``.
+        problem: what is exceeded, with both numbers.
+        remedy: what an operator does.
+    """
+
+    name: str
+    problem: str
+    remedy: str
+
+
+def hub_limits(hubs: EventHubs) -> Iterator[Limit]:
+    """Yield the exceeded limits of the namespace."""
+    if hubs.throughput_units > facts.MAX_THROUGHPUT_UNITS:
+        yield Limit(
+            "event-hubs-units",
+            f"A deployment needs {hubs.throughput_units:,} throughput units, {ceil(hubs.events_in_per_second):,} events/s "
+            f"in; a Standard namespace has {facts.MAX_THROUGHPUT_UNITS}.",
+            "Send several readings in one message, divide the plant into more deployments, or create a Premium "
+            "namespace or a Dedicated cluster yourself: the templates make a Standard namespace.",
+        )
+    if hubs.processing_units > facts.PROCESSING_UNITS[-1]:
+        yield Limit(
+            "event-hubs-premium",
+            f"A deployment needs {hubs.processing_units:,} processing units; a Premium namespace has "
+            f"{facts.PROCESSING_UNITS[-1]}.",
+            "Use a Dedicated cluster, or divide the load over more deployments.",
+        )
+    most = facts.MAX_PARTITIONS_PREMIUM if hubs.processing_units else facts.MAX_PARTITIONS_STANDARD
+    if hubs.partitions > most:
+        yield Limit(
+            "event-hubs-partitions",
+            f"Each hub needs {hubs.partitions:,} partitions; this tier has {most} a hub.",
+            "Give large connections hubs of their own (`ownHubs`), divide the load over more deployments, or use a "
+            "Dedicated cluster. The number of partitions of a Standard hub cannot be changed later.",
+        )
+
+
+def connection_limits(load: Load) -> Iterator[Limit]:
+    """Yield the exceeded limits of one connection and of the number of connections."""
+    by_bytes = facts.PARTITION_MB_IN * facts.BYTES_PER_MB / impulse_bytes(load)
+    most = min(by_bytes, partition_rate(1, 1))
+    if load.busiest_connection > most:
+        yield Limit(
+            "connection-partition",
+            f"A connection sends {load.busiest_connection:,.0f} messages/s; one partition, which holds all messages of a "
+            f"connection, takes {most:,.0f}.",
+            "Divide the source into several connections, or send several readings in one message.",
+        )
+    if load.listeners and load.busiest_connection > facts.CONNECTION_IMPULSES_PER_SECOND:
+        yield Limit(
+            "connection-live",
+            f"A connection sends {load.busiest_connection:,.0f} messages/s; its live stream publishes 200 to 500.",
+            "Listeners miss impulses that are over a minute old. Send fewer, larger messages, or divide the source "
+            "into several connections. Ingestion, archive and queries are not affected.",
+        )
+    if load.connections_each > facts.MAX_CATALOG_ITEMS:
+        yield Limit(
+            "catalog",
+            f"A workspace has {load.connections_each:,} connections; its catalog holds about "
+            f"{facts.MAX_CATALOG_ITEMS:,} items.",
+            "Divide the plant into several workspaces, each with a deployment of its own.",
+        )
+
+
+def cosmos_limits(load: Load, cosmos: CosmosDb) -> Iterator[Limit]:
+    """Yield the exceeded limits of audit chains and of the account."""
+    appends = load.audit_each / load.scopes_each
+    most_ru = facts.PARTITION_RU_PER_SECOND / facts.HEADROOM
+    if appends > facts.CHAIN_APPENDS_PER_SECOND or cosmos.chain_ru_per_second > most_ru:
+        yield Limit(
+            "chain-appends",
+            f"A chain gets {appends:,.0f} records/s, {cosmos.chain_ru_per_second:,.0f} RU/s; it takes about "
+            f"{facts.CHAIN_APPENDS_PER_SECOND:,} records/s, and its partition {facts.PARTITION_RU_PER_SECOND:,} RU/s.",
+            "Divide the events over more scopes.",
+        )
+    if cosmos.verify_seconds > facts.VERIFY_SECONDS:
+        days = load.audit_days * facts.VERIFY_SECONDS / cosmos.verify_seconds
+        yield Limit(
+            "chain-verify",
+            f"After {load.audit_days:,} days a verification may take {cosmos.verify_seconds:,.0f} s; the service ends it "
+            f"after {facts.VERIFY_SECONDS} s, perhaps from day {days:,.0f} on.",
+            "Divide the events over more scopes, for instance one for each year, or verify offline with "
+            "`python -m shared.provenance.verify`, which has no time limit.",
+        )
+    if not load.production and cosmos.total_ru_per_second > facts.SERVERLESS_RU_PER_SECOND:
+        yield Limit(
+            "cosmos-serverless",
+            f"The load is {cosmos.total_ru_per_second:,.0f} RU/s; a serverless container has "
+            f"{facts.SERVERLESS_RU_PER_SECOND:,}.",
+            "Deploy with `cosmosMode` `autoscale`.",
+        )
+
+
+def store_limits(explorer: DataExplorer, archive: Archive, compaction_seconds: float) -> Iterator[Limit]:
+    """Yield the exceeded limits of Data Explorer and of the archive."""
+    if explorer.gb_per_hour > facts.STREAMING_GB_PER_HOUR:
+        yield Limit(
+            "streaming-ingestion",
+            f"The table gets {explorer.gb_per_hour:,.1f} GB an hour; Azure recommends streaming ingestion up to "
+            f"{facts.STREAMING_GB_PER_HOUR}.",
+            "Switch the table to queued ingestion (`.alter table TelemetryRaw policy streamingingestion disable`). Rows "
+            "then appear after the batching time of the table, up to minutes, instead of seconds.",
+        )
+    if archive.list_seconds > compaction_seconds:
+        yield Limit(
+            "archive-listing",
+            f"The archive grows to {archive.blobs:,.0f} blobs; a run of `compaction` lists all of them, for about "
+            f"{archive.list_seconds:,.0f} s, and is due every {compaction_seconds:,.0f} s.",
+            "Set `COMPACTION_SCHEDULE` to once an hour or less often, and let a lifecycle rule delete blobs that are "
+            "older than you need.",
+        )
+
+
+def live_limits(live: LiveStream) -> Iterator[Limit]:
+    """Yield the exceeded limits of Web PubSub."""
+    if live.units > facts.WEB_PUBSUB_UNITS[-1]:
+        yield Limit(
+            "web-pubsub-units",
+            f"A deployment needs {live.units:,} units for {live.messages_in_per_second:,.0f} published and "
+            f"{live.messages_out_per_second:,.0f} delivered messages/s; a Standard service has "
+            f"{facts.WEB_PUBSUB_UNITS[-1]}.",
+            "Send fewer, larger messages, divide the plant into more deployments, or deploy without a live stream "
+            "(`listeners` 0) and let dashboards query. On Azure every impulse is published, heard or not.",
+        )
+
+
+def instance_limits(load: Load, groups: dict[str, ScalingGroup]) -> Iterator[Limit]:
+    """Yield the exceeded limits of instances and their memory."""
+    instances = sum(group.instances for group in groups.values())
+    if instances > facts.DEFAULT_INSTANCES:
+        yield Limit(
+            "instances",
+            f"The app needs {instances:,} instances; the templates allow {facts.DEFAULT_INSTANCES}, Azure "
+            f"{facts.MAX_INSTANCES:,}.",
+            "Raise `maximumInstances`, and divide the load over more deployments beyond Azure's number.",
+        )
+    memory_mb = instances * load.instance_memory_mb * load.deployments
+    if memory_mb > facts.REGION_MEMORY_MB:
+        yield Limit(
+            "memory-quota",
+            f"All deployments need {memory_mb:,} MB of instances; a subscription has {facts.REGION_MEMORY_MB:,} MB for "
+            "Flex Consumption in a region.",
+            "Ask Azure for a higher quota, or use several subscriptions or regions.",
+        )

@@ -1,8 +1,8 @@
 """Numbers that the model calculates with, each with its source.
 
-*Published* numbers are Azure's, from the page named. *Measured* numbers come from the benchmarks of this repository on a
-development machine with two cores. *Assumed* numbers are neither; replace them once your deployment can be measured.
-Nothing was measured on Azure.
+*Published* numbers are Azure's, from the page named. *Measured* numbers come from this repository, on a development
+machine with two cores. *Assumed* numbers are neither; replace them once your deployment can be measured. Nothing was
+measured on Azure.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ BYTES_PER_GB: Final = 1_000_000_000
 HEADROOM: Final = 1.25
 """Assumed: sizes are for 125 % of the mean load. Raise the load itself where peaks are higher."""
 
-# Messages. Measured: encoding a message of 134 bytes as an impulse gives 241 bytes, 250 with a connection's usual names.
+# Messages. Measured: encoding a message of 134 bytes as an impulse gives 241 to 250 bytes.
 IMPULSE_ENVELOPE_BYTES: Final = 120
 BATCH_EVENTS: Final = 1_000
 """``maxEventBatchSize`` of host.json."""

@@ -38,8 +38,8 @@ def hub_limits(hubs: EventHubs) -> Iterator[Limit]:
     if hubs.throughput_units > facts.MAX_THROUGHPUT_UNITS:
         yield Limit(
             "event-hubs-units",
-            f"A deployment needs {hubs.throughput_units:,} throughput units, {ceil(hubs.events_in_per_second):,} events/s "
-            f"in; a Standard namespace has {facts.MAX_THROUGHPUT_UNITS}.",
+            f"A deployment needs {hubs.throughput_units:,} throughput units for "
+            f"{ceil(hubs.events_in_per_second):,} events/s in; a Standard namespace has {facts.MAX_THROUGHPUT_UNITS}.",
             "Send several readings in one message, divide the plant into more deployments, or create a Premium "
             "namespace or a Dedicated cluster yourself: the templates make a Standard namespace.",
         )
@@ -67,8 +67,8 @@ def connection_limits(load: Load) -> Iterator[Limit]:
     if load.busiest_connection > most:
         yield Limit(
             "connection-partition",
-            f"A connection sends {load.busiest_connection:,.0f} messages/s; one partition, which holds all messages of a "
-            f"connection, takes {most:,.0f}.",
+            f"A connection sends {load.busiest_connection:,.0f} messages/s; all of them go to one partition, "
+            f"which takes {most:,.0f}.",
             "Divide the source into several connections, or send several readings in one message.",
         )
     if load.listeners and load.busiest_connection > facts.CONNECTION_IMPULSES_PER_SECOND:
@@ -102,8 +102,8 @@ def cosmos_limits(load: Load, cosmos: CosmosDb) -> Iterator[Limit]:
         days = load.audit_days * facts.VERIFY_SECONDS / cosmos.verify_seconds
         yield Limit(
             "chain-verify",
-            f"After {load.audit_days:,} days a verification may take {cosmos.verify_seconds:,.0f} s; the service ends it "
-            f"after {facts.VERIFY_SECONDS} s, perhaps from day {days:,.0f} on.",
+            f"After {load.audit_days:,} days a verification may take {cosmos.verify_seconds:,.0f} s; the service "
+            f"ends it after {facts.VERIFY_SECONDS} s, perhaps from day {days:,.0f} on.",
             "Divide the events over more scopes, for instance one for each year, or verify offline with "
             "`python -m shared.provenance.verify`, which has no time limit.",
         )
@@ -123,8 +123,8 @@ def store_limits(explorer: DataExplorer, archive: Archive, compaction_seconds: f
             "streaming-ingestion",
             f"The table gets {explorer.gb_per_hour:,.1f} GB an hour; Azure recommends streaming ingestion up to "
             f"{facts.STREAMING_GB_PER_HOUR}.",
-            "Switch the table to queued ingestion (`.alter table TelemetryRaw policy streamingingestion disable`). Rows "
-            "then appear after the batching time of the table, up to minutes, instead of seconds.",
+            "Switch the table to queued ingestion (`.alter table TelemetryRaw policy streamingingestion disable`). "
+            "Rows then appear after the batching time of the table, up to minutes, instead of seconds.",
         )
     if archive.list_seconds > compaction_seconds:
         yield Limit(

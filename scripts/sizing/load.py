@@ -43,13 +43,13 @@ class Load:
 
     deployments: int = 1
     connections: int = 5
-    messages_per_second: float = 10
+    messages_per_second: float = 10.0
     message_bytes: int = 150
-    busiest_connection_messages_per_second: float = 0
+    busiest_connection_messages_per_second: float = 0.0
     batch_seconds: float = 0.1
     listeners: int = 0
     connections_per_listener: int = 1
-    http_requests_per_second: float = 1
+    http_requests_per_second: float = 1.0
     audit_events_per_second: float = 0.01
     audit_scopes: int = 1
     audit_record_bytes: int = 1024
@@ -57,8 +57,8 @@ class Load:
     hot_days: int = 31
     retention_days: int = 366
     archive_days: int = 3653
-    compression: float = 5
-    log_gb_per_day: float = 1
+    compression: float = 5.0
+    log_gb_per_day: float = 1.0
     instance_memory_mb: int = 2048
     regions: int = 1
     simulators: bool = False

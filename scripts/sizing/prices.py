@@ -81,7 +81,7 @@ def read_prices(path: Path, needed: Iterable[str]) -> tuple[str, dict[str, float
     if not isinstance(currency, str) or not currency:
         raise ValueError(f"{path}: field `currency` must be a text, such as EUR.")
     if not isinstance(prices, dict):
-        raise ValueError(f"{path}: field `prices` must be a mapping of meters to prices.")
+        raise ValueError(f"{path}: field `prices` must be a mapping of meters to prices.")  # noqa: TRY004  wrong content
     problems = [f"meter `{name}` is unknown" for name in prices if name not in METERS]
     problems += [
         f"the price of meter `{name}` must be a number of at least 0"

@@ -1,5 +1,6 @@
 """Writes sizes, quantities, costs and limits as text and as JSON."""
 
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 from scripts.sizing.limits import Limit
 from scripts.sizing.model import Sizes
 from scripts.sizing.prices import METERS
+
+WIDTH = 118
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,12 @@ def to_text(sizes: Sizes, quantities: Mapping[str, float], limits: list[Limit], 
         return "\n".join([*parts, "No limit of the design is exceeded."])
     parts.append("Exceeded limits")
     for limit in limits:
-        parts += [f"  {limit.name}: {limit.problem}", f"    {limit.remedy}"]
+        parts += [_wrapped(f"{limit.name}: {limit.problem}", "  "), _wrapped(limit.remedy, "    ")]
     return "\n".join(parts)
+
+
+def _wrapped(text: str, indent: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent="    ", break_on_hyphens=False)
 
 
 def _sizes(sizes: Sizes) -> Iterator[str]:
@@ -65,7 +72,8 @@ def _sizes(sizes: Sizes) -> Iterator[str]:
     yield f"  Timer          every {sizes.background.tick_seconds:.0f} s, {_runs(sizes)} runs of jobs a month"
     throughput = cosmos.autoscale_max_ru_per_second
     mode = f"autoscale up to {throughput:,} RU/s" if throughput else "serverless"
-    yield f"  Cosmos DB      {mode}; mean {cosmos.total_ru_per_second:,.0f} RU/s; {cosmos.ru_per_append:.1f} RU an append"
+    mean = f"mean {cosmos.total_ru_per_second:,.0f} RU/s"
+    yield f"  Cosmos DB      {mode}; {mean}; {cosmos.ru_per_append:.1f} RU an append"
     yield (
         f"                 a chain after {sizes.load.audit_days:,} days: at most {cosmos.verify_ru:,.0f} RU to verify; "
         f"all chains {cosmos.stored_gb:,.1f} GB"

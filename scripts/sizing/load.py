@@ -76,6 +76,8 @@ class Load:
                 raise ValueError(f"Field `{field.name}` must be between {least} and {MOST}.")
         if not self.batch_seconds:
             raise ValueError("Field `batch_seconds` must be more than 0.")
+        if self.regions > 1 and not self.production:
+            raise ValueError("Field `regions` must be 1 without `production`: a serverless account has one region.")
         if self.instance_memory_mb not in MEMORY_SIZES_MB:
             raise ValueError(f"Field `instance_memory_mb` must be one of {', '.join(map(str, MEMORY_SIZES_MB))}.")
 

@@ -221,24 +221,19 @@ def _partitions_by_time(connections: int, messages_per_second: float) -> int:
 
 
 def size_functions(load: Load, hubs: EventHubs, background: Background) -> dict[str, ScalingGroup]:
-    """Size the scaling groups; HTTP functions share one, every other trigger has its own."""
-    groups = {name: _reader(load, hubs) for name in _readers(load)}
-    at_once = load.requests_each * facts.REQUEST_SECONDS
-    instances = max(1, ceil(facts.HEADROOM * at_once / facts.HTTP_CONCURRENCY))
-    groups["http"] = _group(instances, load.requests_each)
-    groups["background"] = _group(1, 1 / background.tick_seconds)
-    return groups
+    """Size the scaling groups; HTTP functions share one, every other trigger has its own.
 
-
-def _readers(load: Load) -> tuple[str, ...]:
-    return ("ingest", "archive", "live") if load.listeners else ("ingest", "archive")
-
-
-def _reader(load: Load, hubs: EventHubs) -> ScalingGroup:
-    """Size a function that reads a hub: an instance reads whole partitions, so there are no more than partitions."""
-    busy = facts.HEADROOM * load.messages_each * facts.MESSAGE_CPU_SECONDS
-    instances = min(hubs.partitions, max(1, ceil(busy)))
-    return _group(instances, batches_per_second(load, hubs))
+    An instance reads whole partitions, so a function that reads a hub has no more instances than partitions.
+    """
+    at_once = load.requests_each * facts.REQUEST_SECONDS / facts.HTTP_CONCURRENCY
+    busy = min(hubs.partitions, ceil(facts.HEADROOM * load.messages_each * facts.MESSAGE_CPU_SECONDS))
+    batches = batches_per_second(load, hubs)
+    readers = ("ingest", "archive", "live") if load.listeners else ("ingest", "archive")
+    return {
+        **{name: _group(load, name, busy, batches) for name in readers},
+        "http": _group(load, "http", ceil(facts.HEADROOM * at_once), load.requests_each),
+        "background": _group(load, "background", 1, 1 / background.tick_seconds),
+    }
 
 
 def batches_per_second(load: Load, hubs: EventHubs) -> float:
@@ -249,8 +244,10 @@ def batches_per_second(load: Load, hubs: EventHubs) -> float:
     return min(load.messages_each, max(hubs.partitions / load.batch_seconds, load.messages_each / facts.BATCH_EVENTS))
 
 
-def _group(instances: int, executions_per_second: float) -> ScalingGroup:
+def _group(load: Load, name: str, needed: int, executions_per_second: float) -> ScalingGroup:
     """Bill each execution for at least a second, and never more than all instances all the time."""
+    ready = facts.ALWAYS_READY.get(name, 0) if load.production else 0
+    instances = max(1, ready, needed)
     billed = min(float(instances), executions_per_second * facts.LEAST_BILLED_SECONDS)
     return ScalingGroup(instances, executions_per_second, billed)
 

@@ -258,6 +258,20 @@ def test_values_out_of_range_are_named(name: str, value: int) -> None:
         replace(Load(), **changed)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (["--batch-seconds", "0"], "batch_seconds"),
+        (["--example", "line", "--regions", "2"], "regions"),
+        (["--instance-memory-mb", "1024"], "instance_memory_mb"),
+    ],
+)
+def test_impossible_values_are_named(arguments: list[str], field: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A value that no deployment can have is refused with the name of its field."""
+    assert main(arguments) == WRONG_OPTIONS
+    assert f"`{field}`" in capsys.readouterr().err
+
+
 def test_the_command_names_a_wrong_value(capsys: pytest.CaptureFixture[str]) -> None:
     """The command refuses a value out of range, not-a-number included, and an unknown option."""
     assert main(["--messages-per-second", "nan"]) == WRONG_OPTIONS

@@ -10,7 +10,7 @@ from shared.auth.principals import Principal
 from shared.catalog.apply import CatalogService
 from shared.catalog.diff import Change
 from shared.catalog.items import ItemKind, container_key, definition_of
-from shared.catalog.models import PARTITION_KEY_PATH, Container, DataClass
+from shared.catalog.models import PARTITION_KEY_PATH, Container, DataClass, DataStore
 from shared.catalog.ports import StoredCatalog
 from shared.catalog.snapshot import Catalog, OwnedDatabase
 from shared.data_stores.failures import container_exists
@@ -136,10 +136,20 @@ class Containers:
         await self._changes.change(decide, caller.member_id)
 
     async def _database(self, lookup: str) -> OwnedDatabase:
-        owned = (await self._catalog()).find_database(lookup)
+        catalog = await self._catalog()
+        owned = catalog.find_database(lookup)
         if owned is None:
-            raise database_not_found()
+            store = catalog.data_stores.get(lookup)
+            raise database_not_found() if store is None else _is_store(store.value)
         return owned
+
+
+def _is_store(store: DataStore) -> WorkspaceError:
+    """Return the error for the lookup of a data store where that of a database belongs."""
+    databases = sorted(database.lookup for database in store.databases)
+    detail = f"`{store.lookup}` is a data store, and this route takes the lookup of a database. "
+    detail += f"Its databases: {', '.join(databases)}." if databases else "It has no databases."
+    return WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_FOUND", detail, databases=databases)
 
 
 def _place(owned: OwnedDatabase) -> DatabasePlace:

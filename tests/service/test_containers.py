@@ -66,6 +66,18 @@ def test_the_list_merges_account_and_records(plant: Service, admin: httpx.Client
         problem(admin.get(f"/oi-api/data-stores/{lookup}/containers"), 404, "DATABASE_NOT_FOUND")
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_store_is_not_a_database(admin: httpx.Client, method: str) -> None:
+    """The lookup of a data store where a database belongs is refused with the databases of that store."""
+    reply = admin.request(method, "/oi-api/data-stores/mes/containers", json=NEW if method == "POST" else None)
+    told = problem(reply, 404, "DATABASE_NOT_FOUND")
+    assert told["databases"] == ["locked", "orders"]
+    assert told["detail"] == (
+        "`mes` is a data store, and this route takes the lookup of a database. Its databases: locked, orders."
+    )
+    assert "databases" not in problem(admin.get("/oi-api/data-stores/nowhere/containers"), 404, "DATABASE_NOT_FOUND")
+
+
 def test_a_container_is_made_once_and_audited(admin: httpx.Client) -> None:
     """A new container answers as the list shows it, is one audit event, and cannot be made again."""
     made = admin.post(ORDERS, json=NEW)

@@ -174,7 +174,7 @@ class Authenticator:
             name=member.name,
             rights=member.access_rights,
             via=Via.ENTRA,
-            credential_id=str(claims.get("uti", "")),
+            credential_id=entra.credential_id(claims),
             expires_at=entra.expires_at(claims),
         )
 

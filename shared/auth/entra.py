@@ -116,6 +116,11 @@ def find_member(members: Iterable[TeamMember], claims: Mapping[str, Any]) -> Tea
     return next((member for member in known if email and member.oid is None and member.id.casefold() == email), None)
 
 
+def credential_id(claims: Mapping[str, Any]) -> str:
+    """Return what identifies a token in audit events: its own id, or the user's where the tenant issues none."""
+    return str(claims.get("uti") or claims.get("oid") or "")
+
+
 def expires_at(claims: Mapping[str, Any]) -> datetime:
     """Return when a verified token ends."""
     return datetime.fromtimestamp(int(claims["exp"]), UTC)

@@ -65,7 +65,7 @@ class TokenIssuer:
         claims = Claims(uuid.uuid4().hex, caller.identity, caller.member_id, team.workspace, rights, expires_at)
         token = await self._codec.sign(claims, issued_at)
         await self._store.add_token(IssuedToken(claims.token_id, caller.member_id, expires_at, _parent(caller)))
-        details = {"expiresAt": rfc3339(expires_at), "accessRights": sorted(rights), "via": caller.via}
+        details = {"expiresAt": rfc3339(expires_at), "accessRights": sorted(rights), "madeWith": caller.made_with()}
         await self._audit.record(
             caller.member_id,
             "Token.Issued",
@@ -106,6 +106,7 @@ class TokenIssuer:
             token_id,
             append_id=f"token-revoked-{token_id}",
             before={"principal": token.principal},
+            after={"madeWith": caller.made_with()},
         )
 
 

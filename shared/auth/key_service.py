@@ -1,8 +1,9 @@
 """Makes, lists and revokes API keys; each making and revocation is an audit event."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
 from shared.auth import api_keys
 from shared.auth.audit import AccessAudit
@@ -12,6 +13,9 @@ from shared.auth.rights import AccessRight
 from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.snapshots import Snapshot
 from shared.timestamps import now
+
+BY_COMMAND: Final[Mapping[str, str | None]] = {"via": "command", "credentialId": None}
+"""Names the deployment's own command in audit events, in the place of a caller's credential."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,8 @@ class ApiKeys:
         """
         owner = await self._owner(caller, principal)
         chosen = _rights(caller, owner, rights)
-        made_with = f"{caller.via} {caller.credential_id}"
         return await self.issue(
-            caller.member_id, owner.id, name, chosen, expires_in_days, made_with=made_with, same=same
+            caller.member_id, owner.id, name, chosen, expires_in_days, made_with=caller.made_with(), same=same
         )
 
     async def issue(
@@ -70,7 +73,7 @@ class ApiKeys:
         rights: frozenset[AccessRight] | None = None,
         expires_in_days: int | None = None,
         *,
-        made_with: str = "command",
+        made_with: Mapping[str, str | None] = BY_COMMAND,
         same: str = "",
     ) -> IssuedKey:
         """Make a key without asking whether the actor may; for the deployment's own command.
@@ -84,7 +87,7 @@ class ApiKeys:
         await self._store.add_key(key)
         self._credentials.invalidate()
         carried = None if rights is None else sorted(rights)
-        details = {"principal": principal, "name": name, "accessRights": carried, "madeWith": made_with}
+        details = {"principal": principal, "name": name, "accessRights": carried, "madeWith": dict(made_with)}
         await self._audit.record(
             actor, "ApiKey.Created", "ApiKey", key.key_id, append_id=f"key-created-{key.key_id}", after=details
         )
@@ -119,6 +122,7 @@ class ApiKeys:
             key_id,
             append_id=f"key-revoked-{key_id}",
             before={"principal": key.principal},
+            after={"madeWith": caller.made_with()},
         )
 
     async def rights_of(self, key: ApiKey) -> list[AccessRight]:

@@ -28,7 +28,8 @@ class Principal:
         name: for people to read.
         rights: what this credential may do: the member's rights, cut to what the credential carries.
         via: the kind of credential.
-        credential_id: the API key's id or the token's ``jti``.
+        credential_id: the API key's id, the token's ``jti``, or what Entra ID calls its token or its user; empty for a
+            sign-in link.
         expires_at: when the credential ends, None for never.
     """
 
@@ -39,6 +40,10 @@ class Principal:
     via: Via
     credential_id: str
     expires_at: datetime | None
+
+    def made_with(self) -> dict[str, str | None]:
+        """Return the credential as audit events name it: its kind and its id, never its text."""
+        return {"via": self.via, "credentialId": self.credential_id or None}
 
     def require(self, right: AccessRight) -> None:
         """Return when the caller holds a right.

@@ -69,7 +69,7 @@ def test_link_signs_an_administrator_in_once(own_module_service: Service) -> Non
         "/oi-api/provenance/events/query", params={"target": "AccessControl", "actionType": "Token.Issued", "limit": 1}
     ).json()
     assert event["UserID"] == "admin@t"
-    assert event["AfterState"]["via"] == "signInLink"
+    assert event["AfterState"]["madeWith"] == {"via": "signInLink", "credentialId": None}
     assert body["code"] not in service.log()
 
 

@@ -80,6 +80,7 @@ def entra_service(provider: Provider, tmp_path_factory: pytest.TempPathFactory) 
     (folder / "workspace.yaml").write_text(
         """
 workspace: {id: plant-e, name: Plant E}
+policies: {provenance: {requireApproval: true}}
 team:
   - {id: ann@plant.example, name: Ann, role: Editor}
   - {id: bob@plant.example, name: Bob, role: Viewer, oid: aaaaaaaa-0000-0000-0000-000000000001}
@@ -119,6 +120,20 @@ def test_an_account_gets_a_token_of_the_service(entra_service: Service, provider
     reply = client.get("/workspace/api/keys/jwt?minutes=120")
     assert reply.status_code == 200, reply.text
     assert whoami(entra_service, reply.json()["Token"]).json()["via"] == "jwt"
+
+
+@pytest.mark.parametrize(
+    ("claims", "credential"), [({"uti": "t1"}, "t1"), ({}, "aaaaaaaa-0000-0000-0000-000000000001")]
+)
+def test_issue_by_an_account_is_audited_with_its_token(
+    entra_service: Service, provider: Provider, claims: dict[str, str], credential: str
+) -> None:
+    """The event of an issued token names the Entra ID token behind it, or the account where the token has no id."""
+    account = {"oid": "aaaaaaaa-0000-0000-0000-000000000001", **claims}
+    issued = entra_service.anonymous(provider.token(**account)).get("/workspace/api/keys/jwt").json()["Token"]
+    wanted = {"target": "AccessControl", "actionType": "Token.Issued", "limit": "1"}
+    [event] = entra_service.anonymous(issued).get("/oi-api/provenance/events/query", params=wanted).json()
+    assert event["AfterState"]["madeWith"] == {"via": "entra", "credentialId": credential}
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,29 @@ async def test_each_issue_is_audited(workspace: Workspace) -> None:
     [event] = workspace.trail
     assert (event["target"], event["user"], event["ActionType"]) == ("AccessControl", VIEWER.id, "Token.Issued")
     assert event["AfterState"]["accessRights"] == ["Workspace.Catalog.Read"]
+    assert event["AfterState"]["madeWith"] == {"via": "apiKey", "credentialId": "c"}
     assert minted.token not in str(event)
+
+
+@pytest.mark.parametrize("via", [Via.API_KEY, Via.JWT, Via.ENTRA])
+async def test_each_event_names_the_credential_behind_it(workspace: Workspace, via: Via) -> None:
+    """Issues and revocations of tokens and keys name the caller's credential, its kind and its id."""
+    owner = caller(EDITOR.id, Role.EDITOR, via, minutes=60)
+    minted = await workspace.issuer.mint(owner, None, None)
+    token_id = (await workspace.authenticator(f"Bearer {minted.token}", KEYS)).credential_id
+    key = await workspace.api_keys.create(owner, "k")
+    await workspace.issuer.revoke(owner, token_id)
+    await workspace.api_keys.revoke(owner, key.key.key_id)
+    actions = ["Token.Issued", "ApiKey.Created", "Token.Revoked", "ApiKey.Revoked"]
+    assert [event["ActionType"] for event in workspace.trail] == actions
+    assert [event["AfterState"]["madeWith"] for event in workspace.trail] == [{"via": via, "credentialId": "c"}] * 4
+
+
+async def test_key_of_the_command_names_the_command(workspace: Workspace) -> None:
+    """A key that the deployment's own command made names no credential."""
+    await workspace.api_keys.issue("command", EDITOR.id, "k")
+    [event] = workspace.trail
+    assert event["AfterState"]["madeWith"] == {"via": "command", "credentialId": None}
 
 
 async def test_a_key_never_lifts_its_maker(workspace: Workspace) -> None:

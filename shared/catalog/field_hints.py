@@ -1,11 +1,11 @@
 """Which fields the workspace document has at a place, to name the one that was probably meant."""
 
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.problems import Path
+from shared.nearest_names import nearest_name
 
 
 def nearest_field(location: Path) -> str | None:
@@ -14,10 +14,7 @@ def nearest_field(location: Path) -> str | None:
     Args:
         location: pydantic's location of the unknown field, union tags included.
     """
-    wanted = str(location[-1])
-    known = {name.replace("_", "").lower(): name for name in _fields(location[:-1])}
-    close = get_close_matches(wanted.replace("_", "").replace("-", "").lower(), known, n=1)
-    return known[close[0]] if close else None
+    return nearest_name(str(location[-1]), _fields(location[:-1]))
 
 
 def _fields(location: Path) -> list[str]:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from functions.audit_report import HTML, Report, corrections, report_reply
 from functions.idempotency import appended_once
@@ -15,6 +15,7 @@ from shared.errors import Faults, invalid
 from shared.http.messages import JSON, Reply, json_reply
 from shared.http.negotiation import preferred
 from shared.http.operations import Call, Group
+from shared.http.unknown_names import UnknownNames
 from shared.provenance.amendment_queries import AmendmentFilters, entity_chain, query_amendments
 from shared.provenance.amendments import AmendmentPolicy, Status, check_reason
 from shared.provenance.decisions import decided
@@ -29,9 +30,11 @@ GROUP = Group("amendments")
 class RejectQuery(BaseModel):
     """Which scope, where the body does not say it."""
 
-    model_config = ConfigDict(extra="ignore")
-
-    scope_key: RequiredScopeKey = Field(None, alias="scopeKey", description="Scope, here or as ScopeKey in the body.")
+    scope_key: RequiredScopeKey = Field(
+        None,
+        validation_alias=AliasChoices("scopeKey", IN_BODY),
+        description="Scope, here or as ScopeKey in the body.",
+    )
 
 
 class ScopeQuery(BaseModel):
@@ -99,6 +102,7 @@ async def _sound_rejection(call: Call[RejectQuery, RejectionBody], faults: Fault
     identity=True,
     feature=PROVENANCE,
     body=AmendmentBody,
+    unknown=UnknownNames.IGNORE,
     check=_sound_correction,
     docs=replies.CREATED,
 )
@@ -119,6 +123,7 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     right=AccessRight.AMENDMENT_READ,
     feature=PROVENANCE,
     query=AmendmentsQuery,
+    unknown=UnknownNames.REPORT,
     check=_sound_scope,
     docs=replies.QUERIED,
 )
@@ -150,6 +155,7 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
     right=AccessRight.AMENDMENT_READ,
     feature=PROVENANCE,
     query=ChainQuery,
+    unknown=UnknownNames.REPORT,
     check=_sound_entity,
     docs=replies.CHAIN,
 )
@@ -170,6 +176,7 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     "oi-api/provenance/reason-categories",
     right=AccessRight.AMENDMENT_READ,
     feature=PROVENANCE,
+    unknown=UnknownNames.REPORT,
     docs=replies.CATEGORIES,
 )
 async def reason_categories(_: Call) -> Reply:
@@ -184,6 +191,7 @@ async def reason_categories(_: Call) -> Reply:
     identity=True,
     feature=PROVENANCE,
     query=ScopeQuery,
+    unknown=UnknownNames.IGNORE,
     check=_sound_scope,
     docs=replies.APPROVED,
 )
@@ -205,6 +213,7 @@ async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
     feature=PROVENANCE,
     query=RejectQuery,
     body=RejectionBody,
+    unknown=UnknownNames.IGNORE,
     check=_sound_rejection,
     docs=replies.REJECTED,
 )

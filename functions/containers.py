@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictStr
+from pydantic import BaseModel, Field, StrictStr
 
 from functions.idempotency import answered_once
 from functions.replies import data_stores as replies
@@ -20,8 +20,6 @@ _ROUTE = "oi-api/data-stores/{lookup}/containers"
 
 class ContainerBody(BaseModel):
     """A container as its maker asks for it."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: StrictStr
     partition_key_path: StrictStr = Field(alias="partitionKeyPath")

@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, model_validator
 
 from functions.download_jobs import ORCHESTRATOR
 from functions.durable_runner import DurableRunner
@@ -37,8 +37,6 @@ Moment = Annotated[Instant, BeforeValidator(_only_text)]
 class DateRange(BaseModel):
     """The range to download: from its start up to, not including, its end."""
 
-    model_config = ConfigDict(extra="ignore")
-
     start: Moment = Field(validation_alias=AliasChoices("start", "from"))
     end: Moment = Field(validation_alias=AliasChoices("end", "to"))
 
@@ -53,8 +51,6 @@ class DateRange(BaseModel):
 
 class DownloadBody(BaseModel):
     """What is to be downloaded, and as what."""
-
-    model_config = ConfigDict(extra="ignore")
 
     format: Format = Format.CSV
     date_range: DateRange = Field(alias="dateRange")

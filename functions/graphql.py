@@ -7,19 +7,22 @@ from functions.replies import graphql as replies
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply
 from shared.http.operations import Access, Call, Group, OwnBody
+from shared.http.unknown_names import UnknownNames
 from shared.wiring import services
 
 GROUP = Group("graphql", graphql_problem)
 ROUTE = "v1/{workspaceId}/graphql"
 
 
-@GROUP.endpoint("POST", ROUTE, access=Access.KEY_OR_TOKEN, body=OwnBody, docs=replies.POSTED)
+@GROUP.endpoint(
+    "POST", ROUTE, access=Access.KEY_OR_TOKEN, body=OwnBody, unknown=UnknownNames.IGNORE, docs=replies.POSTED
+)
 async def graphql(call: Call[Any, OwnBody]) -> Reply:
     """Run a GraphQL query or mutation."""
     return await _run(call)
 
 
-@GROUP.endpoint("GET", ROUTE, access=Access.KEY_OR_TOKEN, docs=replies.ASKED)
+@GROUP.endpoint("GET", ROUTE, access=Access.KEY_OR_TOKEN, unknown=UnknownNames.IGNORE, docs=replies.ASKED)
 async def graphql_query(call: Call) -> Reply:
     """Run a GraphQL query."""
     return await _run(call)

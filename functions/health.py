@@ -5,18 +5,19 @@ from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Access, Call, Group, authorization_header
+from shared.http.unknown_names import UnknownNames
 from shared.wiring import services
 
 GROUP = Group("health")
 
 
-@GROUP.endpoint("GET", "healthz", access=Access.PUBLIC, docs=replies.ALIVE)
+@GROUP.endpoint("GET", "healthz", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.ALIVE)
 async def alive(_: Call) -> Reply:
     """Answer while the process runs."""
     return json_reply({"status": "alive"})
 
 
-@GROUP.endpoint("GET", "readyz", access=Access.PUBLIC, docs=replies.READY)
+@GROUP.endpoint("GET", "readyz", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.READY)
 async def ready(call: Call) -> Reply:
     """Answer while the stores and the query engine do, too; else tell readers of the catalog which do not."""
     failing = await services().readiness.failing()

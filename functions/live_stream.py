@@ -15,6 +15,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.http.door import Door
 from shared.http.messages import Reply, Request, json_reply
 from shared.http.operations import Access, Call, Group
+from shared.http.unknown_names import UnknownNames
 from shared.live_stream.callers import CONNECTION_ID
 from shared.live_stream.credentials import TOKEN_PARAMETER, Listener, moved, offered
 from shared.live_stream.filters import MEMBER, StreamFilters, member_in
@@ -27,6 +28,9 @@ ROUTE = "oi-api/live-stream"
 CONNECT, CONNECTED, DISCONNECTED = "connect", "connected", "disconnected"
 _TYPE, _STATE = "ce-type", "ce-connectionstate"
 _SYSTEM = "azure.webpubsub.sys."
+_CREDENTIALS = frozenset({TOKEN_PARAMETER, "access_token"})
+"""Query parameters that hold a credential: the service's own, and the message service's."""
+
 _ADMISSION = Group("live-stream-admission")
 
 
@@ -55,6 +59,7 @@ def _offered_token(request: Request) -> str:
     ROUTE,
     right=AccessRight.LIVE_STREAM_READ,
     query=StreamFilters,
+    further=(TOKEN_PARAMETER,),
     credential=_offered_token,
     docs=replies.STREAM,
 )
@@ -79,7 +84,7 @@ async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
     return json_reply({"url": link.url, "expiresAt": rfc3339(link.expires_at)})
 
 
-@GROUP.endpoint("OPTIONS", f"{ROUTE}/events", access=Access.PUBLIC, docs=replies.EVENTS)
+@GROUP.endpoint("OPTIONS", f"{ROUTE}/events", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.EVENTS)
 async def probe_live_stream_events(_: Call) -> Reply:
     """Tell the message service that its events are wanted here."""
     return Reply(200, b"", {"WebHook-Allowed-Origin": services().live_events.origin()})
@@ -95,6 +100,7 @@ async def _from_the_service(request: Request) -> None:
     access=Access.PUBLIC,
     sender=_from_the_service,
     body=ConnectEvent,
+    unknown=UnknownNames.IGNORE,
     docs=replies.EVENTS,
 )
 async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
@@ -168,7 +174,7 @@ def _as_request(event: ConnectEvent, headers: Mapping[str, str]) -> Request:
         CONNECTION_ID: headers.get(CONNECTION_ID, ""),
     }
     request_id = told.get("x-request-id") or headers.get("x-request-id", "")
-    query = [(name, value) for name, values in event.query.items() for value in values if name != TOKEN_PARAMETER]
+    query = [(name, value) for name, values in event.query.items() for value in values if name not in _CREDENTIALS]
     return Request("GET", f"/{ROUTE}", urlencode(query), own | {"x-request-id": request_id}, b"")
 
 

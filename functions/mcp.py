@@ -14,6 +14,7 @@ from shared.http.host_names import is_taken, misdirected
 from shared.http.messages import Reply, Request, json_reply
 from shared.http.operations import Access, Call, Group, Operation, OwnBody
 from shared.http.problems import problem_reply
+from shared.http.unknown_names import UnknownNames
 from shared.logs import request_id
 from shared.wiring import services
 
@@ -37,7 +38,9 @@ def mcp_problem(error: WorkspaceError, trace_id: str, request: Request) -> Reply
 GROUP = Group("mcp", mcp_problem)
 
 
-@GROUP.endpoint("POST", ROUTE, right=AccessRight.MCP_USE, body=OwnBody, docs=replies.EXCHANGED)
+@GROUP.endpoint(
+    "POST", ROUTE, right=AccessRight.MCP_USE, body=OwnBody, unknown=UnknownNames.IGNORE, docs=replies.EXCHANGED
+)
 async def mcp(call: Call[Any, OwnBody]) -> Reply:
     """Answer a request of the Model Context Protocol."""
     # The SDK takes half a second to import, which other routes shall not wait for.
@@ -47,7 +50,7 @@ async def mcp(call: Call[Any, OwnBody]) -> Reply:
     return await exchange(call.request, await _offers(call.principal), configured.hosts(), configured.origins())
 
 
-@GROUP.endpoint("GET", METADATA, access=Access.PUBLIC, docs=replies.METADATA)
+@GROUP.endpoint("GET", METADATA, access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.METADATA)
 async def mcp_metadata(call: Call) -> Reply:
     """Say how the MCP server is protected (RFC 9728)."""
     if not _is_ours(call.request):

@@ -8,12 +8,13 @@ from functions.replies import openapi as replies
 from shared.auth.principals import Principal
 from shared.http.messages import JSON, Reply, json_bytes
 from shared.http.operations import Call, Group
+from shared.http.unknown_names import UnknownNames
 from shared.wiring import services
 
 GROUP = Group("openapi")
 
 
-@GROUP.endpoint("GET", "oi-api/openapi", docs=replies.DOCUMENT)
+@GROUP.endpoint("GET", "oi-api/openapi", unknown=UnknownNames.IGNORE, docs=replies.DOCUMENT)
 async def openapi_document(call: Call) -> Reply:
     """Describe the operations that the caller may use, as OpenAPI 3.1."""
     body = json_bytes(await _document(call.principal))

@@ -9,6 +9,7 @@ from shared.auth.console_sign_in import console_sign_in
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.static_files import STRICT_POLICY, StaticFiles
+from shared.http.unknown_names import UnknownNames
 from shared.wiring import services
 
 GROUP = Group("pages")
@@ -17,56 +18,62 @@ _EXPLORER = StaticFiles(_STATIC / "explorer")
 _GRAPHIQL = StaticFiles(_STATIC / "graphiql")
 
 
-@GROUP.endpoint("GET", "", access=Access.PUBLIC, docs=replies.MOVED)
+@GROUP.endpoint("GET", "", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.MOVED)
 async def root(_: Call) -> Reply:
     """Send people to the web console."""
     return Reply(302, b"", {"Location": "/console/"})
 
 
-@GROUP.endpoint("GET", "console", access=Access.PUBLIC, docs=replies.MOVED)
+@GROUP.endpoint("GET", "console", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.MOVED)
 async def console_without_slash(_: Call) -> Reply:
     """Send people to where the web console stands."""
     return Reply(308, b"", {"Location": "/console/"})
 
 
-@GROUP.endpoint("GET", "console/", access=Access.PUBLIC, docs=replies.PAGE)
+@GROUP.endpoint("GET", "console/", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.PAGE)
 async def console(call: Call) -> Reply:
     """Show the web console, which asks for an API key or a token."""
     return await _console().page(call.request)
 
 
-@GROUP.endpoint("GET", "console/config.json", access=Access.PUBLIC, docs=replies.CONSOLE_CONFIG)
+@GROUP.endpoint(
+    "GET", "console/config.json", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.CONSOLE_CONFIG
+)
 async def console_config(_: Call) -> Reply:
     """Say where the web console may sign people in; all of it is public."""
     sign_in = console_sign_in(services().settings)
     return json_reply({"entra": sign_in.public() if sign_in else None}, headers={"Cache-Control": "no-cache"})
 
 
-@GROUP.endpoint("GET", "console/{*file}", access=Access.PUBLIC, docs=replies.FILE)
+@GROUP.endpoint("GET", "console/{*file}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.FILE)
 async def console_file(call: Call) -> Reply:
     """Return a file of the web console."""
     return await _console().file(call.request, call.path["file"])
 
 
-@GROUP.endpoint("GET", "oi-api/explorer", access=Access.PUBLIC, docs=replies.PAGE)
+@GROUP.endpoint("GET", "oi-api/explorer", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.PAGE)
 async def explorer(call: Call) -> Reply:
     """Show the API Explorer, which asks for a token."""
     return await _EXPLORER.page(call.request)
 
 
-@GROUP.endpoint("GET", "oi-api/explorer/{*file}", access=Access.PUBLIC, docs=replies.FILE)
+@GROUP.endpoint("GET", "oi-api/explorer/{*file}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.FILE)
 async def explorer_file(call: Call) -> Reply:
     """Return a file of the API Explorer."""
     return await _EXPLORER.file(call.request, call.path["file"])
 
 
-@GROUP.endpoint("GET", "v1/{workspaceId}/graphiql", access=Access.PUBLIC, docs=replies.PAGE)
+@GROUP.endpoint(
+    "GET", "v1/{workspaceId}/graphiql", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.PAGE
+)
 async def graphiql(call: Call) -> Reply:
     """Show GraphiQL, which asks for an API key or a token."""
     return await _GRAPHIQL.page(call.request)
 
 
-@GROUP.endpoint("GET", "v1/{workspaceId}/graphiql/{*file}", access=Access.PUBLIC, docs=replies.FILE)
+@GROUP.endpoint(
+    "GET", "v1/{workspaceId}/graphiql/{*file}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.FILE
+)
 async def graphiql_file(call: Call) -> Reply:
     """Return a file of GraphiQL."""
     return await _GRAPHIQL.file(call.request, f"graphiql/{call.path['file']}")

@@ -22,6 +22,7 @@ from shared.csv_cells import escape_formula
 from shared.errors import Faults, Kind, WorkspaceError, invalid
 from shared.http.messages import JSON, Reply, json_reply
 from shared.http.operations import Access, Call, Group
+from shared.http.unknown_names import UnknownNames
 from shared.observability import measure
 from shared.provenance.models import EventBody, ScopeKey
 from shared.provenance.notes import NoteError
@@ -150,6 +151,7 @@ def _named(body: VerifyBody) -> int | None:
     feature=PROVENANCE,
     query=WriteQuery,
     body=EventBody,
+    unknown=UnknownNames.IGNORE,
     check=_sound_event,
     docs=replies.WRITTEN,
 )
@@ -168,6 +170,7 @@ async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
     right=AccessRight.PROVENANCE_READ,
     feature=PROVENANCE,
     query=EventsQuery,
+    unknown=UnknownNames.REPORT,
     check=_sound_chain,
     docs=replies.QUERIED,
 )
@@ -193,6 +196,7 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
     feature=PROVENANCE,
     query=TargetQuery,
     body=VerifyBody,
+    unknown=UnknownNames.REPORT,
     check=_sound_verification,
     docs=replies.VERIFIED,
 )
@@ -212,6 +216,7 @@ async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
     right=AccessRight.PROVENANCE_EXPORT,
     feature=PROVENANCE,
     query=ExportQuery,
+    unknown=UnknownNames.REPORT,
     check=_sound_chain,
     docs=replies.EXPORTED,
 )
@@ -239,6 +244,7 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
     right=AccessRight.PROVENANCE_READ,
     feature=PROVENANCE,
     query=CheckpointQuery,
+    unknown=UnknownNames.REPORT,
     check=_sound_chain,
     docs=replies.CHECKPOINT,
 )
@@ -268,6 +274,7 @@ async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
     right=AccessRight.PROVENANCE_READ,
     feature=PROVENANCE,
     query=ProofQuery,
+    unknown=UnknownNames.REPORT,
     check=_sound_proof,
     docs=replies.PROOF,
 )

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from shared.http.unknown_names import IGNORED
 from shared.provenance.models import ScopeKey
 from shared.provenance.ports import Filters
 from shared.timestamps import rfc3339
 
-IGNORED = "x-provenance-ignored"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 _PLAIN = re.compile(r"-?[0-9]{1,400}")
 _BLANK_OFFSET = re.compile(r"(T[0-9:.]+) (?=[0-9]{2}:?[0-9]{2}$)")

@@ -17,6 +17,7 @@ from shared.data_stores.tables import Address
 from shared.errors import WorkspaceError
 from shared.http.messages import JSON, Reply, json_bytes
 from shared.http.operations import MIB, Call, Group
+from shared.http.unknown_names import UnknownNames
 from shared.strict_json import parse
 from shared.wiring import services
 
@@ -88,7 +89,14 @@ class ListQuery(PartitionQuery):
     )
 
 
-@GROUP.endpoint("GET", TABLE, right=AccessRight.DOCUMENT_READ, query=ListQuery, docs=replies.DOCUMENTS_LISTED)
+@GROUP.endpoint(
+    "GET",
+    TABLE,
+    right=AccessRight.DOCUMENT_READ,
+    query=ListQuery,
+    unknown=UnknownNames.IGNORE,
+    docs=replies.DOCUMENTS_LISTED,
+)
 async def list_documents(call: Call[ListQuery, Any]) -> Reply:
     """List a table's documents, of one partition or of all."""
     query = call.query
@@ -105,6 +113,7 @@ async def list_documents(call: Call[ListQuery, Any]) -> Reply:
     right=AccessRight.DOCUMENT_WRITE,
     body=dict[str, Any],
     body_limit=2 * MIB,
+    unknown=UnknownNames.IGNORE,
     docs=replies.DOCUMENT_CREATED,
 )
 async def create_document(call: Call[Any, Document]) -> Reply:
@@ -113,7 +122,14 @@ async def create_document(call: Call[Any, Document]) -> Reply:
     return _document(written.stored, 201, {"Location": _location(call, written)})
 
 
-@GROUP.endpoint("GET", DOCUMENT, right=AccessRight.DOCUMENT_READ, query=PartitionQuery, docs=replies.DOCUMENT_READ)
+@GROUP.endpoint(
+    "GET",
+    DOCUMENT,
+    right=AccessRight.DOCUMENT_READ,
+    query=PartitionQuery,
+    unknown=UnknownNames.IGNORE,
+    docs=replies.DOCUMENT_READ,
+)
 async def read_document(call: Call[PartitionQuery, Any]) -> Reply:
     """Return a document."""
     asked = condition_of(call.request)
@@ -128,6 +144,7 @@ async def read_document(call: Call[PartitionQuery, Any]) -> Reply:
     query=PartitionQuery,
     body=dict[str, Any],
     body_limit=2 * MIB,
+    unknown=UnknownNames.IGNORE,
     docs=replies.DOCUMENT_REPLACED,
 )
 async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
@@ -140,7 +157,12 @@ async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
 
 
 @GROUP.endpoint(
-    "DELETE", DOCUMENT, right=AccessRight.DOCUMENT_WRITE, query=PartitionQuery, docs=replies.DOCUMENT_DELETED
+    "DELETE",
+    DOCUMENT,
+    right=AccessRight.DOCUMENT_WRITE,
+    query=PartitionQuery,
+    unknown=UnknownNames.IGNORE,
+    docs=replies.DOCUMENT_DELETED,
 )
 async def delete_document(call: Call[PartitionQuery, Any]) -> Reply:
     """Remove a document."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StringConstraints, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, Field, StrictInt, StringConstraints, WithJsonSchema
 
 from functions.idempotency import answered_once
 from functions.replies import keys as replies
@@ -15,6 +15,7 @@ from shared.auth.rights import AccessRight
 from shared.errors import Faults
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Access, Call, Group
+from shared.http.unknown_names import UnknownNames
 from shared.names import Name
 from shared.timestamps import rfc3339
 from shared.wiring import services
@@ -44,8 +45,6 @@ _RIGHTS: Final = {"type": "string", "pattern": f"^{_ONE}(?:,{_ONE})*$"}
 class MintQuery(BaseModel):
     """What a token is to be like."""
 
-    model_config = ConfigDict(extra="ignore")
-
     minutes: Annotated[Decimal | None, BeforeValidator(_minutes), WithJsonSchema(_LIFETIME)] = Field(
         None, description="Lifetime in minutes, 1 to 43200; 60 when left out."
     )
@@ -56,8 +55,6 @@ class MintQuery(BaseModel):
 
 class NewKeyBody(BaseModel):
     """What an API key is to be like."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: Name
     principal: Annotated[str, StringConstraints(strict=True)] | None = None
@@ -125,7 +122,7 @@ async def whoami(call: Call) -> Reply:
     return json_reply({**_identity(call.principal), "workspace": workspace.id if workspace else None})
 
 
-@GROUP.endpoint("GET", ".well-known/jwks.json", access=Access.PUBLIC, docs=replies.KEY_SET)
+@GROUP.endpoint("GET", ".well-known/jwks.json", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.KEY_SET)
 async def jwks(_: Call) -> Reply:
     """Publish the keys that verify tokens."""
     keys = [dict(key) for key in await services().signing_key.public_keys()]

@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 from typing import Annotated, Any, Final
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictStr, WithJsonSchema
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, StrictStr, WithJsonSchema
 
 from functions.query_reply import query_reply
 from functions.replies import warm_queries as replies
@@ -60,8 +60,6 @@ LimitText = Annotated[int, BeforeValidator(_limit_text), WithJsonSchema(_ROWS)]
 class ExecuteQuery(BaseModel):
     """How much of a query's answer is wanted."""
 
-    model_config = ConfigDict(extra="ignore")
-
     time_range: TimeRange = Field(
         None, alias="timeRange", description="ISO 8601 duration: only rows of the last so much time, at most P366D."
     )
@@ -70,8 +68,6 @@ class ExecuteQuery(BaseModel):
 
 class AdHocBody(BaseModel):
     """A caller's own query."""
-
-    model_config = ConfigDict(extra="ignore")
 
     query: StrictStr = Field(validation_alias=AliasChoices("query", "Query"), description="KQL.")
     time_range: TimeRange = Field(None, alias="timeRange", description="As on a warm query.")
@@ -83,6 +79,7 @@ class AdHocBody(BaseModel):
     "oi-api/warm-queries/{*lookup}",
     right=AccessRight.WARM_QUERY_EXECUTE,
     query=ExecuteQuery,
+    further=(f"{PARAMETER_PREFIX}*",),
     docs=replies.EXECUTED,
 )
 async def execute_warm_query(call: Call[ExecuteQuery]) -> Reply:
@@ -95,6 +92,7 @@ async def execute_warm_query(call: Call[ExecuteQuery]) -> Reply:
     "api/workspaces/explorer/warm-queries/{queryId}",
     right=AccessRight.WARM_QUERY_EXECUTE,
     query=ExecuteQuery,
+    further=(f"{PARAMETER_PREFIX}*",),
     docs=replies.EXECUTED,
 )
 async def execute_warm_query_by_id(call: Call[ExecuteQuery]) -> Reply:

@@ -2,9 +2,10 @@
 
 import asyncio
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt
+from pydantic import BaseModel, Field, StrictInt
 
 from functions.conditions import condition_of
 from functions.idempotency import answered_once
@@ -14,7 +15,8 @@ from shared.catalog.models import LOOKUP_PATTERN, ApiPath, Kql, Lookup, QueryPar
 from shared.catalog.snapshot import Stored
 from shared.errors import Faults, invalid
 from shared.http.messages import Reply, json_reply
-from shared.http.operations import Call, Group
+from shared.http.operations import Call, Group, OwnedMembers
+from shared.http.unknown_names import accepted_names
 from shared.names import Name
 from shared.timestamps import rfc3339
 from shared.warm_queries.etags import etag_of
@@ -23,23 +25,15 @@ from shared.wiring import services
 GROUP = Group("warm-query-definitions")
 
 
-class ParameterBody(QueryParameter):
-    """A declared parameter; members that are not known are ignored, as everywhere in a body."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
 class QueryBody(BaseModel):
     """A query as its author writes it."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: Name
     surface: Lookup
     kql: Kql
     description: str | None = None
     api_path: ApiPath | None = Field(None, alias="apiPath")
-    parameters: list[ParameterBody] = []
+    parameters: list[QueryParameter] = []
     cache_seconds: StrictInt = Field(0, alias="cacheSeconds", ge=0, le=86400)
 
 
@@ -49,6 +43,15 @@ async def list_warm_queries(_: Call) -> Reply:
     queries = (await services().catalog.current()).queries.values()
     shown = await asyncio.gather(*(_shown(stored) for stored in queries))
     return json_reply({"warmQueries": sorted(shown, key=lambda query: str(query["lookup"]))})
+
+
+_OWNED = frozenset(replies.QueryDefinition.__annotations__) - accepted_names(QueryBody).keys()
+
+
+async def _current(path: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return a query as the list shows it; of one that does not exist, its lookup key."""
+    stored = await services().query_definitions.find(path["lookup"])
+    return {"lookup": path["lookup"]} if stored is None else await _shown(stored)
 
 
 async def _sound_definition(call: Call[Any, QueryBody], faults: Faults) -> None:
@@ -66,6 +69,7 @@ async def _sound_definition(call: Call[Any, QueryBody], faults: Faults) -> None:
     "oi-api/warm-queries/{lookup}",
     right=AccessRight.WARM_QUERY_MANAGE,
     body=QueryBody,
+    owned=OwnedMembers(_OWNED, _current, unknown_when_null=frozenset({"schema"})),
     check=_sound_definition,
     docs=replies.PUT,
 )

@@ -100,6 +100,7 @@ SCANNED = {
     "x-provenance-scanned": "Records read to answer.",
     "x-provenance-has-more": "`true` when the result is a prefix.",
     "x-provenance-target": "The container that answered.",
+    "x-provenance-ignored": "Parameters that had no effect: unknown ones, and numbers and dates that do not parse.",
 }
 RECEIPT = {"Link": "Where the checkpoint that will cover the record is found."}
 

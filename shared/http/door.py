@@ -20,6 +20,7 @@ from shared.http.operations import Access, Endpoint, Operation, Problems
 from shared.http.problems import problem_document
 from shared.http.request_span import RequestSpan, request_span
 from shared.http.router import Match, Router
+from shared.http.unknown_names import report
 from shared.http.validation import read
 from shared.observability import count
 from shared.tracing import unexpected
@@ -172,7 +173,10 @@ class Door:
         if operation.feature:
             await self._require_feature(operation.feature)
         call = await read(operation, caller, match.path, request)
-        return await operation.handler(call)
+        reply = await operation.handler(call)
+        if call.unknown:
+            report(reply, call.unknown)
+        return reply
 
     async def _caller(self, operation: Operation, request: Request, known: Principal | None) -> Principal:
         if operation.access is Access.PUBLIC:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from shared.auth.principals import Principal, Via
 from shared.auth.rights import AccessRight
@@ -13,6 +13,7 @@ from shared.errors import Faults, WorkspaceError
 from shared.http.answers import UNDOCUMENTED, Docs
 from shared.http.messages import Reply, Request
 from shared.http.problems import problem_document
+from shared.http.unknown_names import UnknownNames
 
 MIB = 1024 * 1024
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
@@ -30,13 +31,9 @@ class Access(Enum):
 class NoQuery(BaseModel):
     """An operation without query parameters of its own."""
 
-    model_config = ConfigDict(extra="ignore")
-
 
 class NoBody(BaseModel):
     """An operation that has no use for a body; what POST and PUT are sent is an object all the same, or nothing."""
-
-    model_config = ConfigDict(extra="ignore")
 
 
 class OwnBody(BaseModel):
@@ -54,6 +51,7 @@ class Call[Q = NoQuery, B = NoBody]:
         body: the body model.
         request: the request itself, for what no model covers.
         append_id: the same when the work is done again for the same Idempotency-Key; empty without one.
+        unknown: names of parameters and members that the operation does not know, where it reports them.
     """
 
     principal: Principal
@@ -62,6 +60,12 @@ class Call[Q = NoQuery, B = NoBody]:
     body: B
     request: Request
     append_id: str = ""
+    unknown: tuple[str, ...] = ()
+
+
+def is_model(body: Any) -> bool:
+    """Return whether a type of bodies is a model whose members are known."""
+    return isinstance(body, type) and issubclass(body, BaseModel) and body is not OwnBody
 
 
 def authorization_header(request: Request) -> str:
@@ -81,6 +85,27 @@ type Check[Q, B] = Callable[[Call[Q, B], Faults], Awaitable[None]]
 """Adds what breaks rules that no model states; fields that are not readable hold None or their default."""
 
 
+type Current = Callable[[Mapping[str, str]], Awaitable[Mapping[str, Any]]]
+"""Returns an item as a GET shows it, given the path parameters; of one that does not exist, what its path fixes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedMembers:
+    """Members of an item that the service sets itself.
+
+    A PUT accepts them with their current value, so that a client can send back what a GET gave it.
+
+    Attributes:
+        names: as a GET shows them.
+        current: reads the item.
+        unknown_when_null: those whose value the service may not know yet; null is then no claim.
+    """
+
+    names: frozenset[str]
+    current: Current
+    unknown_when_null: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True)
 class Operation:
     """A route with a method: who may call it and what it takes.
@@ -97,6 +122,9 @@ class Operation:
         query: model of the query parameters.
         body: model of the JSON body; ``NoBody`` where none is of use, ``OwnBody`` where the handler reads it.
         body_limit: largest body in bytes.
+        unknown: what is done with query parameters and body members that the models do not have.
+        further: query parameters that the operation reads besides its model; ``p.*`` stands for all that begin so.
+        owned: members of the body that the service sets itself; None where there are none.
         credential: gives what stands for the Authorization header.
         summary: one line, from the handler's docstring.
         docs: what the OpenAPI document says beyond that.
@@ -116,6 +144,9 @@ class Operation:
     query: type[BaseModel]
     body: Any
     body_limit: int
+    unknown: UnknownNames
+    further: tuple[str, ...]
+    owned: OwnedMembers | None
     credential: Callable[[Request], str]
     summary: str
     docs: Docs
@@ -187,12 +218,21 @@ class Group:
         query: type[Q] = NoQuery,  # type: ignore[assignment]  # mypy checks a default against every Q
         body: type[B] = NoBody,  # type: ignore[assignment]  # the same
         body_limit: int = MIB,
+        unknown: UnknownNames = UnknownNames.REFUSE,
+        further: tuple[str, ...] = (),
+        owned: OwnedMembers | None = None,
         docs: Docs = UNDOCUMENTED,
         credential: Callable[[Request], str] = authorization_header,
         check: Check[Q, B] | None = None,
         sender: Sender | None = None,
     ) -> Callable[[Callable[[Call[Q, B]], Awaitable[Reply]]], Callable[[Call[Q, B]], Awaitable[Reply]]]:
-        """Record the decorated handler as the operation at a method and route."""
+        """Record the decorated handler as the operation at a method and route.
+
+        Raises:
+            TypeError: the operation is to refuse unknown members of a body that no model describes.
+        """
+        if unknown is not UnknownNames.IGNORE and not is_model(body):
+            raise TypeError(f"{method} /{route} has a body without a model; it can only ignore unknown names")
 
         def record(handler: Callable[[Call[Q, B]], Awaitable[Reply]]) -> Callable[[Call[Q, B]], Awaitable[Reply]]:
             self.operations.append(
@@ -208,6 +248,9 @@ class Group:
                     query=query,
                     body=body,
                     body_limit=body_limit,
+                    unknown=unknown,
+                    further=further,
+                    owned=owned,
                     credential=credential,
                     summary=(handler.__doc__ or "").strip().partition("\n")[0],
                     docs=docs,

@@ -1,18 +1,30 @@
 """Turns the parts of a request into models, or into one error that lists every failing field."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import cache
-from typing import Any
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from shared.auth.principals import Principal
 from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.http.messages import MAX_PARAMETERS, Request
-from shared.http.operations import Call, NoQuery, Operation, OwnBody
+from shared.http.operations import Call, NoQuery, Operation, OwnBody, is_model
+from shared.http.unknown_names import (
+    MAX_LISTED,
+    UnknownNames,
+    accepted_names,
+    path_of,
+    unknown_members,
+    unknown_parameters,
+)
 from shared.rules_told import rule_told
 from shared.strict_json import parse
+from shared.timestamps import parse_rfc3339
+
+_UNKNOWN: Final = "extra_forbidden"
+"""pydantic's type of the error for a member that the model does not have."""
 
 _UNREAD = object()
 """Stands for what could not be read at all, of which the caller is told already."""
@@ -21,7 +33,8 @@ _UNREAD = object()
 async def read(operation: Operation, principal: Principal, path: Mapping[str, str], request: Request) -> Call[Any, Any]:
     """Return a request as the operation's handler receives it.
 
-    Parameters and members that the models do not name are ignored; a body of no bytes stands for an empty object.
+    What becomes of parameters and members that the models do not have, the operation's declaration says. A body of no
+    bytes stands for an empty object.
 
     Raises:
         WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``; UNKNOWN_ENCODING; INVALID listing every failing parameter and
@@ -33,9 +46,15 @@ async def read(operation: Operation, principal: Principal, path: Mapping[str, st
     _check_encoding(request)
     faults = Faults()
     sent = _parsed(operation, request, faults)
-    query = _read_query(operation, request, faults)
-    body = _validate(operation.body, sent, faults)
-    call = Call(principal, path, query, body, request)
+    values, unknown = _read_query(operation, request, faults)
+    refuses, reports = (operation.unknown is policy for policy in (UnknownNames.REFUSE, UnknownNames.REPORT))
+    if unknown and refuses:
+        faults.add(unknown_parameters(unknown, _known(operation)))
+    query = NoQuery() if operation.query is NoQuery else _validate(operation.query, values, faults)
+    sent = await _without_owned(operation, path, sent, faults)
+    body = _validate(operation.body, sent, faults, refuse_unknown=refuses)
+    reported = (*unknown, *_unknown_members(operation.body, sent)) if reports else ()
+    call = Call(principal, path, query, body, request, unknown=reported)
     if operation.check is not None:
         await operation.check(call, faults)
     faults.raise_all()
@@ -63,7 +82,7 @@ def _check_encoding(request: Request) -> None:
 
 
 def _parsed(operation: Operation, request: Request, faults: Faults) -> Any:
-    if operation.body is OwnBody or not operation.takes_body or (_is_object(operation.body) and not request.body):
+    if operation.body is OwnBody or not operation.takes_body or (is_model(operation.body) and not request.body):
         return {}
     try:
         return parse(request.body)
@@ -72,18 +91,80 @@ def _parsed(operation: Operation, request: Request, faults: Faults) -> Any:
         return _UNREAD
 
 
-def _read_query(operation: Operation, request: Request, faults: Faults) -> Any:
-    if operation.query is NoQuery:
+def _read_query(operation: Operation, request: Request, faults: Faults) -> tuple[Any, list[str]]:
+    """Return the query parameters that the operation knows, by name, and the names of those that it does not know."""
+    if operation.query is NoQuery and operation.unknown is UnknownNames.IGNORE:
         if request.has_many_parameters():
             faults.add(
                 invalid("query", f"the query string cannot be read: it has more than {MAX_PARAMETERS} parameters")
             )
-        return NoQuery()
-    return _validate(operation.query, _query_values(operation.query, request, faults), faults)
+        return {}, []
+    try:
+        pairs = request.query_pairs()
+    except ValueError as error:
+        faults.add(invalid("query", f"the query string cannot be read: {error}"))
+        return _UNREAD, []
+    return _known_parameters(operation, pairs, faults)
 
 
-def _is_object(model: Any) -> bool:
-    return isinstance(model, type) and issubclass(model, BaseModel)
+def _known(operation: Operation) -> Mapping[str, str]:
+    return {**accepted_names(operation.query), **{name: name for name in operation.further}}
+
+
+def _known_parameters(
+    operation: Operation, pairs: Iterable[tuple[str, str]], faults: Faults
+) -> tuple[dict[str, str], list[str]]:
+    accepted = _known(operation)
+    prefixes = tuple(name.removesuffix("*") for name in operation.further if name.endswith("*"))
+    values: dict[str, str] = {}
+    given: set[str] = set()
+    unknown: dict[str, None] = {}
+    for name, value in pairs:
+        if name not in accepted:
+            if not (prefixes and name.startswith(prefixes)):
+                unknown[name] = None
+        elif accepted[name] in given:
+            faults.add(invalid(name, "is given more than once"))
+        else:
+            given.add(accepted[name])
+            values[name] = value
+    return values, list(unknown)
+
+
+def _unknown_members(model: Any, sent: Any) -> list[str]:
+    """Return the members of a body, of its first level only, that its model does not have."""
+    known = accepted_names(model)
+    return [name for name in sent if name not in known] if isinstance(sent, dict) else []
+
+
+async def _without_owned(operation: Operation, path: Mapping[str, str], sent: Any, faults: Faults) -> Any:
+    """Return a body without the members that the service sets itself; another value than the current one is refused."""
+    owned = operation.owned
+    if owned is None or not isinstance(sent, dict) or owned.names.isdisjoint(sent):
+        return sent
+    current = await owned.current(path)
+    errors = [
+        FieldError(name, "is set by the service: send its current value, or leave it out")
+        for name in sent
+        if name in owned.names
+        and not (sent[name] is None and name in owned.unknown_when_null)
+        and not _is_same(sent[name], current.get(name))
+    ]
+    if errors:
+        faults.add(invalid_fields(errors))
+    return {name: value for name, value in sent.items() if name not in owned.names}
+
+
+def _is_same(sent: Any, current: Any) -> bool:
+    """Return whether two JSON values are the same; two texts also are where they name one instant."""
+    if isinstance(sent, dict) and isinstance(current, dict):
+        return sent.keys() == current.keys() and all(_is_same(sent[name], current[name]) for name in sent)
+    if isinstance(sent, str) and isinstance(current, str) and sent != current:
+        try:
+            return parse_rfc3339(sent) == parse_rfc3339(current)
+        except ValueError:
+            return False
+    return type(sent) is type(current) and bool(sent == current)
 
 
 @cache
@@ -91,41 +172,47 @@ def _adapter(model: Any) -> TypeAdapter[Any]:
     return TypeAdapter(model)
 
 
-def _query_values(model: type[BaseModel], request: Request, faults: Faults) -> Any:
-    names = _names(model)
-    values: dict[str, str] = {}
-    try:
-        pairs = request.query_pairs()
-    except ValueError as error:
-        faults.add(invalid("query", f"the query string cannot be read: {error}"))
-        return _UNREAD
-    for name, value in pairs:
-        if name in values:
-            faults.add(invalid(name, "is given more than once"))
-        elif name in names:
-            values[name] = value
-    return values
-
-
-def _validate(model: Any, value: Any, faults: Faults) -> Any:
+def _validate(model: Any, value: Any, faults: Faults, *, refuse_unknown: bool = False) -> Any:
     if value is not _UNREAD:
+        # Not left to the models' configuration: a model without one would ignore what it does not have.
+        extra: Literal["forbid"] | None = "forbid" if refuse_unknown else None
         try:
-            return model.model_validate(value) if _is_object(model) else _adapter(model).validate_python(value)
+            if is_model(model):
+                return model.model_validate(value, extra=extra)
+            return _adapter(model).validate_python(value)
         except ValidationError as failure:
-            found = failure.errors(include_url=False, include_context=False, include_input=False)
-            errors = [FieldError(_path(error["loc"]), rule_told(error["type"], error["msg"])) for error in found]
-            faults.add(invalid_fields(errors))
-    return _right_part(model, value, faults) if _is_object(model) else None
+            _add(failure, model, faults)
+    return _right_part(model, value, faults) if is_model(model) else None
+
+
+def _add(failure: ValidationError, model: Any, faults: Faults) -> None:
+    """Add what pydantic found; unknown members come first, so that a misspelt one explains the missing one."""
+    if failure.error_count() > MAX_LISTED:
+        # A message for each of a hundred thousand faults would block the event loop.
+        faults.add(invalid("body", f"has {failure.error_count()} faults; at most {MAX_LISTED} are listed one by one"))
+        return
+    found = failure.errors(include_url=False, include_context=False, include_input=False)
+    unknown = [error["loc"] for error in found if error["type"] == _UNKNOWN]
+    if unknown:
+        faults.add(unknown_members(model, unknown))
+    errors = [
+        FieldError(path_of(error["loc"]), rule_told(error["type"], error["msg"]))
+        for error in found
+        if error["type"] != _UNKNOWN
+    ]
+    if errors:
+        faults.add(invalid_fields(errors))
 
 
 def _right_part(model: type[BaseModel], value: Any, faults: Faults) -> BaseModel:
     """Return a model of those fields alone that are right, so that rules can still be held against them."""
-    part = _without_required(model)
+    part, known = _without_required(model), accepted_names(model)
     try:
-        return part.model_validate({name: one for name, one in value.items() if faults.readable(name)})
+        readable = {name: value[name] for name in known.keys() & value.keys() if faults.readable(name)}
+        return part.model_validate(readable, extra="ignore")
     except (AttributeError, ValidationError):
         # It is no object, or one whose fields do not go together.
-        faults.unreadable(_names(model))
+        faults.unreadable(known)
         return part.model_construct()
 
 
@@ -138,14 +225,3 @@ def _without_required(model: type[BaseModel]) -> type[BaseModel]:
             optional.default = None
             fields[name] = (info.annotation, optional)
     return create_model(model.__name__, __base__=model, **fields)
-
-
-def _names(model: type[BaseModel]) -> set[str]:
-    return {field.alias or name for name, field in model.model_fields.items()}
-
-
-def _path(location: tuple[int | str, ...]) -> str:
-    text = ""
-    for part in location:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text or "body"

@@ -10,7 +10,8 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from shared import logs
-from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
+from shared.errors import Kind, WorkspaceError
+from shared.http.unknown_names import unknown_arguments
 from shared.mcp_server.offers import Offers, Outcome, Prompt, Tool
 from shared.mcp_server.prompts import DEFAULTS
 from shared.mcp_server.refusals import refused
@@ -135,7 +136,7 @@ async def _outcome(tool: Tool, arguments: Mapping[str, Any]) -> Outcome:
     """
     unknown = tool.unknown(arguments)
     if unknown:
-        return refused(invalid_fields([FieldError(name, "is no argument of this tool") for name in unknown]))
+        return refused(unknown_arguments(unknown, tool.takes.get("properties", {})))
     try:
         return await tool.run(arguments)
     except WorkspaceError as error:

@@ -11,7 +11,8 @@ from shared.http.answers import JSON, Answer
 from shared.http.crowd import ALWAYS_ANSWERED
 from shared.http.messages import PROBLEM_JSON
 from shared.http.operations import Access, NoBody, NoQuery, Operation
-from shared.openapi.schemas import Schema, Schemas, bounded, parameters_of
+from shared.http.unknown_names import UnknownNames
+from shared.openapi.schemas import Closed, Schema, Schemas, bounded, parameters_of
 
 BEARER = "bearer"
 LONGEST_PARAMETER = 65_536
@@ -167,7 +168,7 @@ def _implied(operation: Operation) -> Iterator[int]:
         yield from (401, 429)
     if operation.right is not None:
         yield 403
-    if operation.query is not NoQuery:
+    if operation.query is not NoQuery or operation.unknown is UnknownNames.REFUSE:
         yield 400
     if operation.takes_body:
         yield from (400, 413, 415)
@@ -247,10 +248,17 @@ def _request_body(operation: Operation, schemas: Schemas) -> Schema:
     if operation.body is NoBody and takes is None:
         return {}
     longest = operation.body_limit
-    schema = schemas.of(operation.body, "validation", longest) if takes is None else bounded(takes, longest)
+    schema = _body_schema(operation, schemas) if takes is None else bounded(takes, longest)
     example = {} if operation.docs.example is None else {"example": operation.docs.example}
     required = takes is not None or _needs_members(operation.body)
     return {"required": required, "content": {JSON: {"schema": schema, **example}}}
+
+
+def _body_schema(operation: Operation, schemas: Schemas) -> Schema:
+    if operation.unknown is not UnknownNames.REFUSE:
+        return schemas.of(operation.body, "validation", operation.body_limit)
+    owned = operation.owned.names if operation.owned else ()
+    return schemas.of(operation.body, "validation", operation.body_limit, Closed(owned))
 
 
 def _needs_members(model: Any) -> bool:

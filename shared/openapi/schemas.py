@@ -1,7 +1,8 @@
 """JSON schemas of Python types, each named type once under ``components``."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
@@ -14,6 +15,25 @@ type Mode = Literal["validation", "serialization"]
 _TEMPLATE = "#/components/schemas/{model}"
 
 
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Says of a body that it takes the members of its model and no others.
+
+    Attributes:
+        owned: members that the service sets itself, which clients may send back with their current value.
+    """
+
+    owned: Collection[str] = ()
+
+    def applied(self, schema: Schema) -> Schema:
+        """Return the schema of the body, closed at each level."""
+        made: Schema = _closed(schema)
+        if self.owned:
+            told = {"readOnly": True, "description": "Set by the service; it may be sent back with its current value."}
+            made["properties"] = {**made["properties"], **{name: dict(told) for name in sorted(self.owned)}}
+        return made
+
+
 class Schemas:
     """Collects the named schemas of one document.
 
@@ -24,17 +44,20 @@ class Schemas:
     def __init__(self) -> None:
         self.named: dict[str, Schema] = {}
 
-    def of(self, shape: Any, mode: Mode, longest: int = 0) -> Schema:
+    def of(self, shape: Any, mode: Mode, longest: int = 0, closed: Closed | None = None) -> Schema:
         """Return the schema of a type; the named types in it are added, the type itself among them.
 
         Args:
             shape: the type.
             mode: whether it is sent by a client or answered.
             longest: bytes of the body that holds it, 0 where nothing bounds it.
+            closed: what the body takes besides its members; None where it takes anything.
         """
         made = _schema(shape, mode)
         if longest:
             made = bounded(made, longest)
+        if closed is not None:
+            made = closed.applied(made)
         for name, schema in made.pop("$defs", {}).items():
             self._add(name, schema)
         title = made.get("title")
@@ -102,6 +125,18 @@ def _complete(schema: Any) -> None:
     for key, each in schema.items():
         if key not in _VALUES:
             _complete(each)
+
+
+def _closed(schema: Any) -> Any:
+    """Return a schema whose objects with named members take no other members."""
+    if isinstance(schema, list):
+        return [_closed(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    made = {key: each if key in _VALUES else _closed(each) for key, each in schema.items()}
+    if isinstance(schema.get("properties"), Mapping) and schema.get("type") == "object":
+        made["additionalProperties"] = False
+    return made
 
 
 _VALUES = frozenset({"example", "examples", "default", "const", "enum"})

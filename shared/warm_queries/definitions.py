@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from pydantic import ValidationError
+
 from shared.auth.principals import Principal
 from shared.catalog.apply import CatalogService
 from shared.catalog.diff import Change
@@ -29,6 +31,14 @@ class QueryDefinitions:
         self._catalog = catalog
         self._columns = columns
         self._clock = clock
+
+    async def find(self, lookup: str) -> Stored[WarmQuery] | None:
+        """Return a query as it is stored now; None where there is none that this version can read."""
+        held = _find(await self._catalog.stored(), lookup)
+        try:
+            return None if held is None else _read(held)
+        except ValidationError:
+            return None
 
     async def put(
         self, caller: Principal, query: WarmQuery, condition: Condition = UNCONDITIONAL

@@ -91,7 +91,7 @@ async def test_each_way_of_giving_the_token(service: Service, way: str) -> None:
     elif way == "subprotocol":
         subprotocols = [f"bearer.{bearer}"]
     else:
-        reply = service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate?connection=press&ignored=1")
+        reply = service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate?connection=press")
         assert reply.status_code == 200, reply.text
         assert set(reply.json()) == {"url", "expiresAt"}
         url = reply.json()["url"]

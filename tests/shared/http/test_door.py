@@ -14,6 +14,7 @@ from shared.http.door import Door
 from shared.http.messages import Reply, Request, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.sizes import MAX_HEADER_BYTES, MAX_TARGET
+from shared.http.unknown_names import UnknownNames
 
 GROUP = Group("test")
 CALLER = Principal("ann", "ann", "Ann", frozenset({AccessRight.CATALOG_READ}), Via.JWT, "t", None)
@@ -33,7 +34,7 @@ class Thing(BaseModel):
     parts: list[int] = []
 
 
-@GROUP.endpoint("GET", "public", access=Access.PUBLIC, query=Window)
+@GROUP.endpoint("GET", "public", access=Access.PUBLIC, query=Window, unknown=UnknownNames.IGNORE)
 async def public(call: Call[Window]) -> Reply:
     """Answer anybody."""
     return json_reply({"limit": call.query.limit, "caller": call.principal is ANONYMOUS})
@@ -99,7 +100,7 @@ async def ask(method: str, target: str, body: bytes = b"", token: str = "good", 
 
 async def test_a_good_request_reaches_its_handler_with_models() -> None:
     """Path, query, body and caller arrive validated."""
-    reply, value = await ask("POST", "/things/a%20b", b'{"name":"x","unknown":1}')
+    reply, value = await ask("POST", "/things/a%20b", b'{"name":"x"}')
     assert reply.status == 201
     assert value == {"path": "a b", "body": "x", "who": "ann"}
 

@@ -15,6 +15,7 @@ from shared.http import request_span
 from shared.http.door import Door
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Group
+from shared.http.unknown_names import UnknownNames
 from shared.otlp import Signal
 
 GROUP = Group("test")
@@ -22,31 +23,31 @@ TRACE, PARENT, HOSTS = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "
 CALLERS = f"00-{TRACE}-{PARENT}-01"
 
 
-@GROUP.endpoint("GET", "things/{name}", access=Access.PUBLIC)
+@GROUP.endpoint("GET", "things/{name}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
 async def thing(_: Call) -> Reply:
     """Answer."""
     return Reply(204)
 
 
-@GROUP.endpoint("GET", "missing", access=Access.PUBLIC)
+@GROUP.endpoint("GET", "missing", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
 async def missing(_: Call) -> Reply:
     """Refuse."""
     raise WorkspaceError(Kind.NOT_FOUND, "THING_NOT_FOUND", "There is none.")
 
 
-@GROUP.endpoint("GET", "away", access=Access.PUBLIC)
+@GROUP.endpoint("GET", "away", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
 async def away(_: Call) -> Reply:
     """Fail."""
     raise WorkspaceError(Kind.UNAVAILABLE, "STORE_UNAVAILABLE", "It is away.")
 
 
-@GROUP.endpoint("GET", "broken", access=Access.PUBLIC)
+@GROUP.endpoint("GET", "broken", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
 async def broken(_: Call) -> Reply:
     """Fail as nobody foresaw."""
     raise ValueError("why")
 
 
-@GROUP.endpoint("GET", "outer", access=Access.PUBLIC)
+@GROUP.endpoint("GET", "outer", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
 async def outer(_: Call) -> Reply:
     """Ask the door again, as another interface does."""
     return await ask("/things/b")

@@ -1,0 +1,136 @@
+"""Misspelt parameters and members over HTTP."""
+
+import re
+from typing import Any
+
+import pytest
+
+from functions import GROUPS
+from shared.http.operations import Operation
+from shared.http.unknown_names import UnknownNames
+from tests.service.listening import refusal, stream_url, token
+from tests.service.running import Service, failing_fields, problem
+
+OPERATIONS = [one for group in GROUPS for one in group.operations]
+REFUSING = [one for one in OPERATIONS if one.unknown is UnknownNames.REFUSE]
+KEYS = "/workspace/api/keys"
+AD_HOC = "/oi-api/warm-queries"
+DAY = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"}
+
+
+def messages(reply: Any) -> dict[str, str]:
+    """Return the message for each failing field of a refused request."""
+    return {error["field"]: error["message"] for error in problem(reply, 400, "INVALID_REQUEST")["errors"]}
+
+
+@pytest.mark.parametrize("operation", REFUSING, ids=[f"{one.method} /{one.route}" for one in REFUSING])
+def test_each_refusing_operation_names_what_it_does_not_know(service: Service, operation: Operation) -> None:
+    """An unknown parameter, and where a body is read an unknown member, are both named in one 400."""
+    path = re.sub(r"\{\*?[^{}]+\}", "x1", operation.route)
+    body = {"zzMember": 1} if operation.takes_body else None
+    reply = service.caller("admin@t").request(operation.method, f"/{path}", params={"zzParameter": "1"}, json=body)
+    expected = {"zzParameter", "zzMember"} if operation.takes_body else {"zzParameter"}
+    assert expected <= {name for name, message in messages(reply).items() if message.startswith("Unknown ")}
+
+
+def test_misspelt_rights_make_no_unlimited_credential(service: Service) -> None:
+    """A key or token that was meant to hold few rights is never issued with all of them."""
+    admin = service.caller("admin@t")
+    before = len(admin.get(KEYS).json()["keys"])
+    reply = admin.post(KEYS, json={"name": "p2", "accessRights": ["Workspace.Catalog.Read"]})
+    assert messages(reply) == {"accessRights": "Unknown member `accessRights`; did you mean `rights`?"}
+    assert len(admin.get(KEYS).json()["keys"]) == before
+    reply = admin.get(f"{KEYS}/jwt?scope=Workspace.Catalog.Read&Scopes=Workspace.Catalog.Read&minute=5")
+    assert messages(reply) == {
+        "scope": "Unknown parameter `scope`; did you mean `scopes`?",
+        "Scopes": "Unknown parameter `Scopes`; did you mean `scopes`?",
+        "minute": "Unknown parameter `minute`; did you mean `minutes`?",
+    }
+    reply = admin.get(f"{KEYS}/jwt?scopes=Workspace.Catalog.Read&scopes=Workspace.Keys.Manage")
+    assert messages(reply) == {"scopes": "is given more than once"}
+
+
+@pytest.mark.parametrize("path", ["/oi-api/warm-queries/newest", "/api/workspaces/explorer/warm-queries/newest"])
+def test_warm_query_keeps_its_rule_for_declared_parameters(service: Service, path: str) -> None:
+    """Parameters that begin with p. are the query's own; all others must be known."""
+    viewer = service.caller("viewer@t")
+    assert viewer.get(path, params={"p.connection": "press", "limit": 1}).status_code == 200
+    assert failing_fields(viewer.get(path, params={"p.conection": "press"})) == ["p.conection", "p.connection"]
+    reply = viewer.get(path, params={"p.connection": "press", "timerange": "PT1H", "connection": "press"})
+    assert set(messages(reply)) == {"timerange", "connection"}
+
+
+def test_aliases_of_the_specification_are_known(service: Service) -> None:
+    """`Query` of an ad-hoc body, `from` and `to` of a date range, each given once."""
+    editor = service.caller("editor@t")
+    assert editor.post(AD_HOC, json={"Query": "Telemetry | take 0"}).status_code == 200
+    reply = editor.post(AD_HOC, json={"Query": "Telemetry | take 0", "query": "Telemetry | take 1"})
+    assert messages(reply) == {"Query": "is given as `query`, too"}
+    path = "/oi-api/downloads/data-connections/press"
+    reply = editor.post(path, json={"dateRange": {"from": DAY["start"], "to": DAY["end"]}})
+    assert reply.status_code == 202
+    reply = editor.post(path, json={"dateRange": {**DAY, "until": DAY["end"]}, "fromat": "csv"})
+    assert messages(reply) == {
+        "dateRange.until": "Unknown member `until`; known: `start`, `end`.",
+        "fromat": "Unknown member `fromat`; did you mean `format`?",
+    }
+
+
+@pytest.mark.parametrize("name", ["scopeKey", "ScopeKey"])
+def test_rejection_takes_its_scope_in_the_query_under_both_names(service: Service, name: str) -> None:
+    """The scope of a rejection may be in the query string, spelt as there or as in the body."""
+    path = "/oi-api/provenance/amendments/000000000001/reject"
+    reply = service.caller("admin@t").post(path, params={name: "no-such-scope"}, json={"RejectedBy": "x"})
+    problem(reply, 404, "AMENDMENT_NOT_FOUND")
+
+
+async def test_live_stream_knows_its_token_and_refuses_the_rest(service: Service) -> None:
+    """A misspelt filter is refused before the upgrade; it would have let everything through."""
+    bearer = token(service, "viewer@t")
+    reply = await refusal(stream_url(service, conection="press"), bearer)
+    assert messages(reply) == {"conection": "Unknown parameter `conection`; did you mean `connection`?"}
+    viewer = service.caller("viewer@t")
+    assert failing_fields(viewer.get("/oi-api/live-stream/negotiate?surfaces=hall")) == ["surfaces"]
+    assert service.anonymous().get("/oi-api/live-stream", params={"token": bearer}).status_code == 426
+    assert failing_fields(viewer.get("/oi-api/live-stream?token=a&token=b")) == ["token"]
+
+
+def test_audit_lists_report_what_they_ignored(service: Service) -> None:
+    """Lists and exports of the audit log answer, and name what had no effect."""
+    admin = service.caller("admin@t")
+    for path in ("events/query", "events/export"):
+        reply = admin.get(f"/oi-api/provenance/{path}", params={"actiontype": "x", "limit": "none"})
+        assert (reply.status_code, reply.headers["x-provenance-ignored"]) == (200, "limit, actiontype")
+    reply = admin.get("/oi-api/provenance/amendments", params={"scopeKey": "s", "EntityId": "x"})
+    assert (reply.status_code, reply.headers["x-provenance-ignored"]) == (200, "EntityId")
+
+
+def test_definition_that_was_read_can_be_put_back(own_module_service: Service) -> None:
+    """Members that the service sets are accepted with their current values, and refused by name with others."""
+    editor, path = own_module_service.caller("editor@t"), "/oi-api/warm-queries/per-minute"
+    [approved] = [one for one in editor.get(AD_HOC).json()["warmQueries"] if one["lookup"] == "per-minute"]
+    assert approved["approval"] is not None
+    read = editor.put(path, json=approved).json()
+    again = editor.put(path, json=read)
+    assert (again.status_code, again.json()["approval"]) == (200, None), again.text
+    stale = {**again.json(), "createdAt": "2020-01-01T00:00:00Z", "editedBy": "somebody", "lookup": "other"}
+    assert messages(editor.put(path, json=stale)) == dict.fromkeys(
+        ("createdAt", "editedBy", "lookup"), "is set by the service: send its current value, or leave it out"
+    )
+    copy = {name: read[name] for name in ("name", "surface", "kql", "parameters", "approval", "createdAt")}
+    assert set(messages(editor.put("/oi-api/warm-queries/copied", json=copy))) == {"createdAt"}
+    parameters = [{"name": "device", "type": "string", "defualt": ""}]
+    reply = editor.put(
+        path, json={"name": "Per minute", "surface": "hall", "kql": "Telemetry", "parameters": parameters}
+    )
+    assert messages(reply) == {"parameters[0].defualt": "Unknown member `defualt`; did you mean `default`?"}
+
+
+def test_other_routes_ignore_unknown_names(service: Service) -> None:
+    """Events and telemetry are data, and pages and descriptions serve any client."""
+    admin = service.caller("admin@t")
+    event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "RecordID": "9", "Anything": 1}
+    assert admin.post("/oi-api/provenance/events?any=1", json=event).status_code == 201
+    assert admin.post("/oi-api/telemetry/press?any=1", json={"any": 1}).status_code == 202
+    assert admin.get("/oi-api/openapi?any=1").status_code == 200
+    assert admin.get("/healthz?any=1").status_code == 200

@@ -99,11 +99,14 @@ class OwnedMembers:
         names: as a GET shows them.
         current: reads the item.
         unknown_when_null: those whose value the service may not know yet; null is then no claim.
+        live: those that change with every write. Any value is accepted, since the condition of the request protects
+            against the loss of another write.
     """
 
     names: frozenset[str]
     current: Current
     unknown_when_null: frozenset[str] = frozenset()
+    live: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

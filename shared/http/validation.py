@@ -146,7 +146,7 @@ async def _without_owned(operation: Operation, path: Mapping[str, str], sent: An
     errors = [
         FieldError(name, "is set by the service: send its current value, or leave it out")
         for name in sent
-        if name in owned.names
+        if name in owned.names - owned.live
         and not (sent[name] is None and name in owned.unknown_when_null)
         and not _is_same(sent[name], current.get(name))
     ]

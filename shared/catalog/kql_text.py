@@ -6,32 +6,23 @@ This is no parser; the engine is. It finds the place for our own statements, and
 import re
 from dataclasses import dataclass
 
+from shared.catalog.kql_tokens import blank
 from shared.errors import WorkspaceError, invalid
 
 MAX_LENGTH = 65_536
-_OPAQUE = re.compile(
-    r"""
-      //[^\n]*                      # comment
-    | ```.*?``` | ~~~.*?~~~         # multi-line string
-    | @"(?:[^"]|"")*"               # verbatim strings
-    | @'(?:[^']|'')*'
-    | "(?:\\.|[^"\\\n])*"           # strings
-    | '(?:\\.|[^'\\\n])*'
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_COMMAND = re.compile(r"(?:^|;)\s*\.")
-_DECLARE = re.compile(r"declare\s+query_parameters\s*\(")
+_COMMAND = re.compile(r"(?:^|;)\s*+\.")
+_DECLARE = re.compile(r"declare\s++query_parameters\s*+\(")
+_END = re.compile(r"\s*+;")
 _OUTSIDE = (
-    (re.compile(r"\b(?:database|cluster)\s*\("), "database() and cluster()"),
-    (re.compile(r"\bexternal(?:data|_table)\s*[\[(]"), "externaldata and external_table()"),
+    (re.compile(r"\b(?:database|cluster)\s*+\("), "database() and cluster()"),
+    (re.compile(r"\bexternal(?:data|_table)\s*+[\[(]"), "externaldata and external_table()"),
 )
-_OWN_TABLE = re.compile(r"\blet\s+(?:Telemetry\b|\[)")
+_OWN_TABLE = re.compile(r"\blet\s++(?:Telemetry\b|\[)")
+_UNION_PART = re.compile(r"\bunion\b|[*|;)]")
 _ESCAPES_TIME_RANGE = (
-    (re.compile(r"(?:^|[|;(=])\s*(?:search|find)\b"), "search and find"),
-    (re.compile(r"\bunion\b[^|;)]*\*"), "a union with a wildcard"),
-    (re.compile(r"\bmaterialized_view\s*\("), "materialized_view()"),
-    (re.compile(r"\b(?:table|stored_query_result)\s*\("), "a table named by a function"),
+    (re.compile(r"(?:^|[|;(=])\s*+(?:search|find)\b"), "search and find"),
+    (re.compile(r"\bmaterialized_view\s*+\("), "materialized_view()"),
+    (re.compile(r"\b(?:table|stored_query_result)\s*+\("), "a table named by a function"),
     *_OUTSIDE,
     (_OWN_TABLE, "an own `let Telemetry`"),
 )
@@ -75,7 +66,9 @@ def check_time_range_holds(kql: str) -> None:
     text = blank(kql)
     for pattern, what in _ESCAPES_TIME_RANGE:
         if pattern.search(text):
-            raise invalid("timeRange", f"does not apply to a query with {what}", code="TIME_RANGE_NOT_APPLICABLE")
+            raise _not_applicable(what)
+    if _has_wildcard_union(text):
+        raise _not_applicable("a union with a wildcard")
 
 
 def takes_window(kql: str) -> bool:
@@ -102,9 +95,19 @@ def compose(kql: str, declarations: str, statements: str) -> Composed:
     return Composed(kql[: own.end()] + taken + kql[own.end() : end] + statements + kql[end:], 0)
 
 
-def blank(kql: str) -> str:
-    """Return the text with strings and comments turned into spaces of the same length; a string keeps its quotes."""
-    return _OPAQUE.sub(_blanked, kql)
+def _not_applicable(what: str) -> WorkspaceError:
+    return invalid("timeRange", f"does not apply to a query with {what}", code="TIME_RANGE_NOT_APPLICABLE")
+
+
+def _has_wildcard_union(text: str) -> bool:
+    # One pass over the parts: a pattern from each `union` to a later `*` would take quadratic time.
+    inside = False
+    for found in _UNION_PART.finditer(text):
+        if found[0] == "*" and inside:
+            return True
+        if found[0] != "*":
+            inside = found[0] == "union"
+    return False
 
 
 def _located(error: WorkspaceError, text: str, offset: int) -> WorkspaceError:
@@ -113,19 +116,12 @@ def _located(error: WorkspaceError, text: str, offset: int) -> WorkspaceError:
     return error
 
 
-def _blanked(found: re.Match[str]) -> str:
-    text = found[0]
-    if text.startswith("//"):
-        return " " * len(text)
-    return f"'{' ' * (len(text) - 2)}'"
-
-
 def _end_of_statement(text: str, start: int) -> int:
     depth = 1
     for position in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[position], 0)
         if depth == 0:
-            semicolon = re.compile(r"\s*;").match(text, position + 1)
+            semicolon = _END.match(text, position + 1)
             if semicolon is not None:
                 return semicolon.end()
             break

@@ -16,6 +16,7 @@ from bench.console_live import console_live
 from bench.cosmos import cosmos
 from bench.documents import documents
 from bench.downloads import downloads
+from bench.expression_times import expression_times
 from bench.figures import Benchmark, ToolMissingError
 from bench.graphql_list import graphql_list
 from bench.import_time import import_time
@@ -31,6 +32,7 @@ from bench.warm_query import warm_query
 BOUND_BROKEN, UNKNOWN_NAME, TOOL_MISSING = 1, 2, 3
 BENCHMARKS: tuple[Benchmark, ...] = (
     import_time,
+    expression_times,
     cold_start,
     request_rate,
     overload,

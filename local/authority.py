@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from shared.errors import invalid
 
-_ABSOLUTE = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(.*)", re.DOTALL)
+_ABSOLUTE = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*+)://([^/?#]*+)(.*+)", re.DOTALL)
 _SCHEMES = frozenset({b"http", b"https"})
 # RFC 3986 section 3.2: an IP literal, or a registered name that is not empty, and a port.
 _AUTHORITY = re.compile(

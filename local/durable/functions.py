@@ -9,7 +9,7 @@ from local.durable.turns import Names, OrchestratorFailed
 from local.protos import TypedData
 from local.worker import FunctionFailed, LoadedFunction, invoke
 
-_PREFIX = re.compile(r"\w+: ")
+_PREFIX = re.compile(r"\b\w++: ")
 
 
 class Functions(Protocol):

@@ -27,22 +27,20 @@ RUNAWAY = "80DA0007"
 """Marks the fault of a query that would make something of a size that the engine does not hold."""
 _MARKED_FAULT = re.compile(r"Invalid Input Error: kql:(?P<code>SEM\d{4}|EMB\d{4}|80DA0007):(?P<message>[^\n]*)")
 _DETAIL = 300
-_UNKNOWN_COLUMN = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r'Referenced column "(?P<name>[^"]*)" (?:not found|was not found)',
-        r'Column "(?P<name>[^"]*)" referenced that exists in the SELECT clause',
-        r'Alias with name "+(?P<name>[^"]*)"+ exists',
-        r'(?:Values list|Table) "[^"]*" does not have a column named "(?P<name>[^"]*)"',
-        r'column "(?P<name>[^"]*)" must appear in the GROUP BY clause',
-    )
+_UNKNOWN_COLUMN = (
+    re.compile(r'Referenced column "(?P<name>[^"]*)" (?:not found|was not found)'),
+    re.compile(r'Column "(?P<name>[^"]*)" referenced that exists in the SELECT clause'),
+    re.compile(r'Alias with name "++(?P<name>[^"]*)"++ exists'),
+    re.compile(r'(?:Values list|Table) "[^"]*" does not have a column named "(?P<name>[^"]*)"'),
+    re.compile(r'column "(?P<name>[^"]*)" must appear in the GROUP BY clause'),
 )
-_OPERANDS = re.compile(r"argument types '(?P<name>[^(]*)\((?P<types>.*?)\)'")
+# A message quotes the query. Bounds on the repetitions keep a search linear in the length of the query.
+_OPERANDS = re.compile(r"argument types '(?P<name>[^(]{0,300})\((?P<types>.{0,300}?)\)'")
 _COMPARED = re.compile(
-    r"(?:compare|mix) values of type (?P<left>[\w ()]+?) and (?:type )?(?P<right>[\w ()]+?)(?: in | - |$)"
+    r"(?:compare|mix) values of type (?P<left>[\w ()]{1,60}?) and (?:type )?(?P<right>[\w ()]{1,60}?)(?: in | - |$)"
 )
 _CONVERTED = re.compile(
-    r"Could not convert string (?P<value>'.*?') to (?P<type>\w+)"
+    r"Could not convert string (?P<value>'.{0,900}?') to (?P<type>\w+)"
     r'|invalid (?P<time>timestamp) field format: "(?P<text>[^"]*)"',
     re.DOTALL,
 )

@@ -17,7 +17,7 @@ from local.kusto.decimals import FRACTION_DIGITS, WHOLE_DIGITS, fits
 from local.kusto.errors import QueryError, semantic_error, unsupported
 from local.kusto.timespans import TimespanRangeError, read_timespan
 
-_WRAPPED = re.compile(r"\s*(?P<type>[A-Za-z]\w*)\s*\((?P<value>.*)\)\s*", re.DOTALL)
+_WRAPPED = re.compile(r"(?P<type>[A-Za-z]\w*+)\s*+\((?P<value>.*)\)", re.DOTALL)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16}")
 _REAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|[+-]?inf|nan", re.ASCII | re.IGNORECASE)
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
@@ -116,7 +116,7 @@ def _string(value: Any) -> str:
 
 def _unwrap(text: str, spellings: frozenset[str]) -> str:
     """Return the inside of ``type(...)``, or the text where it is not wrapped; quotes inside the wrapper go."""
-    match = _WRAPPED.fullmatch(text)
+    match = _WRAPPED.fullmatch(text.strip())
     if match is None:
         return text.strip()
     if match["type"].lower() not in spellings:

@@ -6,11 +6,15 @@ from typing import NamedTuple
 
 from local.kusto.errors import QueryError
 
+# A string that is not closed ends with the text: left unmatched, it would be searched anew for each later quote.
 _TOKEN = re.compile(
     r"""
     (?P<skip>\s+|//[^\r\n]*)
     | (?P<bracketed>\[\s*(?:'(?P<single>[^'\\\r\n]*)'|"(?P<double>[^"\\\r\n]*)")\s*\])
-    | (?P<string>[hH]?(?:```.*?```|~~~.*?~~~|@"(?:""|[^"])*"|@'(?:''|[^'])*'|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'))
+    | (?P<string>[hH]?(?:
+        ```.*?(?:```|\Z) | ~~~.*?(?:~~~|\Z) | @"(?:""|[^"])*+(?:"|\Z) | @'(?:''|[^'])*+(?:'|\Z)
+        | "(?:\\.|[^"\\])*+(?:"|\Z) | '(?:\\.|[^'\\])*+(?:'|\Z)
+    ))
     | (?P<word>(?:mv|make|parse|sample|top|graph|project|partition|macro)-[a-z]+(?:-[a-z]+)?|[A-Za-z_$][\w$]*)
     | (?P<number>\d[\w.]*)
     | (?P<sign>==|=~|!=|=>|.)

@@ -12,10 +12,12 @@ _MOST_ALTERNATIVES = 5
 _INTERNAL = re.compile(
     r"this wave|Wave 1|translate/|duckdb_kql|functions=|schema=|internal:|to_sql|measured|known:|DuckDB's"
 )
-_ARGUMENTS = re.compile(r"(?P<name>\w+)\(\) takes \((?P<counts>[\d, ]+)\) argument")
-_UNEXPECTED = re.compile(r"(?:mismatched|extraneous) input '(?P<found>.*?)' expecting (?P<expected>.*)", re.DOTALL)
+_ARGUMENTS = re.compile(r"\b(?P<name>\w++)\(\) takes \((?P<counts>[\d, ]+)\) argument")
+_UNEXPECTED = re.compile(
+    r"(?:mismatched|extraneous) input '(?P<found>(?:(?!' expecting ).)*+)' expecting (?P<expected>.*)", re.DOTALL
+)
 _UNRECOGNISED = re.compile(r"token recognition error at: '(?P<found>.*)'", re.DOTALL)
-_ALTERNATIVE = re.compile(r"'(?:[^']|'(?=[^,}]))+'|<EOF>|[A-Z_]+")
+_ALTERNATIVE = re.compile(r"'(?:[^']|'(?=[^,}])){1,100}'|<EOF>|[A-Z_]+")
 _WORD = re.compile(r"evaluate\s+\w+|[\w-]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 

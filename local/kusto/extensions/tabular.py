@@ -55,11 +55,23 @@ class ColumnPattern:
             if self.text not in cols:
                 raise semantic_error(f"Failed to resolve column named '{self.text[:200]}'")
             return [self.text]
-        pattern = re.compile(self.expression())
-        return self._ordered([name for name in cols if pattern.fullmatch(name)])
+        return self._ordered([name for name in cols if self._fits(name)])
+
+    def _fits(self, name: str) -> bool:
+        # Part after part, each at its first place: the regular expression would try all places of all parts.
+        first, *parts, last = self.text.split("*")
+        if not name.startswith(first):
+            return False
+        position = len(first)
+        for part in parts:
+            found = name.find(part, position)
+            if found < 0:
+                return False
+            position = found + len(part)
+        return name.endswith(last) and len(name) - len(last) >= position
 
     def expression(self) -> str:
-        """Return the pattern as a regular expression."""
+        """Return the pattern as a regular expression for DuckDB, whose time is linear in the text."""
         return "(?s)" + ".*".join(map(re.escape, self.text.split("*")))
 
     def _ordered(self, names: list[str]) -> list[str]:

@@ -1,0 +1,221 @@
+"""Rules that keep a regular expression linear in its text, checked on its parsed form.
+
+Three forms take quadratic or exponential time on some text: a repetition inside a repetition, two repetitions in a row
+that take the same characters, and a search whose attempts begin inside what an earlier attempt has read in vain.
+"""
+
+import importlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from bench.expressions import Expression
+
+_compiler: Any = importlib.import_module("re._compiler")
+_constants: Any = importlib.import_module("re._constants")
+_parser: Any = importlib.import_module("re._parser")
+
+_UNBOUNDED: Final = 1_000
+"""A repetition that may go on for longer counts as one without a bound."""
+_SAMPLE: Final = "".join(map(chr, (*range(256), 0x660, 0x2028, 0x4E00)))
+_BACKTRACKING: Final = (_constants.MAX_REPEAT, _constants.MIN_REPEAT)
+_REPEATS: Final = (*_BACKTRACKING, _constants.POSSESSIVE_REPEAT)
+_STARTS: Final = (_constants.AT_BEGINNING, _constants.AT_BEGINNING_STRING)
+_LOOKS: Final = (_constants.ASSERT, _constants.ASSERT_NOT)
+
+type Item = tuple[Any, Any]
+type Items = Sequence[Item]
+
+
+def faults(expression: Expression) -> list[str]:
+    """Return the rules that an expression breaks, as sentences."""
+    tree = expression.tree()
+    rules = _Rules(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
+    found = list(rules.of_sequence(_flat(tree)))
+    if not expression.one_start:
+        found += rules.of_search(_flat(tree))
+    return list(dict.fromkeys(found))
+
+
+class _Rules:
+    def __init__(self, flags: int, *, is_bytes: bool) -> None:
+        self._flags = flags
+        self._is_bytes = is_bytes
+
+    def of_sequence(self, items: Items) -> Iterator[str]:
+        for index, item in enumerate(items):
+            if _is_unbounded(item) and item[0] in _BACKTRACKING:
+                if self._repeats_ambiguously(item):
+                    yield "a repetition inside a repetition takes the same characters"
+                if self._meets_repetition(self.taken([item]), items[index + 1 :])[0]:
+                    yield "two repetitions in a row take the same characters"
+            for part in _parts(item):
+                yield from self.of_sequence(part)
+
+    def of_search(self, items: Items) -> Iterator[str]:
+        for way in _ways(items):
+            for index, item in enumerate(way):
+                is_last = all(_may_be_empty(later) for later in way[index + 1 :])
+                if not _is_unbounded(item) or (is_last and item[0] is not _constants.MIN_REPEAT):
+                    continue
+                run = self.taken([item])
+                if not any(self._separates(before, run) for before in way[:index]):
+                    yield "a search may begin anew at each character of a repetition"
+
+    def taken(self, items: Items) -> frozenset[str]:
+        """Return the characters of the sample that items can take anywhere."""
+        return frozenset().union(*(self._of_item(item) for item in items))
+
+    def sample(self, items: Items) -> str:
+        """Return a short text that items match, as far as single characters say."""
+        text = ""
+        for item in items:
+            operation, value = item
+            parts = _parts(item)
+            if operation in _REPEATS:
+                text += self.sample(parts[0]) * max(value[0], 1)
+            elif operation is _constants.BRANCH:
+                text += self.sample(parts[-1])
+            elif not parts:
+                text += min(self._of_item(item), key=lambda each: (not each.isprintable(), each), default="")
+        return text
+
+    def _of_item(self, item: Item) -> frozenset[str]:
+        parts = _parts(item)
+        if parts:
+            return frozenset() if item[0] in _LOOKS else frozenset().union(*(self.taken(part) for part in parts))
+        if item[0] in (_constants.AT, _constants.GROUPREF):
+            return frozenset()
+        return self._characters(item)
+
+    def _characters(self, item: Item) -> frozenset[str]:
+        state = _parser.State()
+        state.flags = self._flags
+        state.str = b"" if self._is_bytes else ""
+        one = _compiler.compile(_parser.SubPattern(state, [item]), self._flags)
+        sample = [
+            each.encode("latin-1") if self._is_bytes else each
+            for each in _SAMPLE
+            if ord(each) < 256 or not self._is_bytes
+        ]
+        return frozenset(
+            each if isinstance(each, str) else each.decode("latin-1") for each in sample if one.fullmatch(each)
+        )
+
+    def _separates(self, item: Item, run: frozenset[str]) -> bool:
+        """Return whether an item matches at no place within a run: it takes another character, or needs a border."""
+        operation, value = item
+        if operation is _constants.AT:
+            is_word = all(each.isalnum() or each == "_" for each in run)
+            return value in _STARTS or (value is _constants.AT_BOUNDARY and is_word)
+        if operation is _constants.BRANCH:
+            return all(any(self._separates(each, run) for each in way) for way in _parts(item))
+        if _may_be_empty(item):
+            return False
+        parts = _parts(item)
+        if parts:
+            return any(self._separates(each, run) for each in parts[0])
+        return not self._of_item(item) & run
+
+    def _repeats_ambiguously(self, item: Item) -> bool:
+        (body,) = _parts(item)
+        for each in body:
+            if each[0] is _constants.BRANCH:
+                firsts = [self._first(way) for way in _parts(each)]
+                if any(one & other for index, one in enumerate(firsts) for other in firsts[index + 1 :]):
+                    return True
+        inner = [each for each in _below(body) if _is_unbounded(each)]
+        return any(not any(self._separates(each, self.taken([one])) for each in body) for one in inner)
+
+    def _first(self, items: Items) -> frozenset[str]:
+        found: frozenset[str] = frozenset()
+        for item in items:
+            parts = _parts(item)
+            found |= frozenset().union(*map(self._first, parts)) if parts else self._of_item(item)
+            if not _may_be_empty(item):
+                break
+        return found
+
+    def _meets_repetition(self, run: frozenset[str], items: Items) -> tuple[bool, bool]:
+        """Return whether a repetition of a run's characters follows, and whether a separator comes before any."""
+        for item in items:
+            if _is_unbounded(item) and self._first([item]) & run:
+                return True, False
+            ways = [self._meets_repetition(run, part) for part in _parts(item)]
+            if any(meets for meets, _ in ways):
+                return True, False
+            if self._separates(item, run):
+                return False, True
+        return False, False
+
+
+def _flat(items: Any) -> Items:
+    """Return a sequence with its plain groups taken apart."""
+    found: list[Item] = []
+    for item in items:
+        if item[0] is _constants.SUBPATTERN:
+            found += _flat(item[1][3])
+        else:
+            found.append(item)
+    return found
+
+
+def _ways(items: Items) -> Iterator[Items]:
+    """Yield the sequences that a search can take, one for each alternative."""
+    for index, item in enumerate(items):
+        if item[0] is _constants.BRANCH:
+            for part in _parts(item):
+                yield from _ways([*items[:index], *part, *items[index + 1 :]])
+            return
+    yield items
+
+
+def _parts(item: Item) -> list[Items]:
+    operation, value = item
+    if operation in _REPEATS:
+        return [_flat(value[2])]
+    if operation is _constants.BRANCH:
+        return [_flat(each) for each in value[1]]
+    if operation in _LOOKS:
+        return [_flat(value[1])]
+    if operation is _constants.ATOMIC_GROUP:
+        return [_flat(value)]
+    return []
+
+
+def _below(items: Items) -> Iterator[Item]:
+    for item in items:
+        yield item
+        for part in _parts(item):
+            yield from _below(part)
+
+
+def _is_unbounded(item: Item) -> bool:
+    return item[0] in _REPEATS and item[1][1] > _UNBOUNDED
+
+
+def _may_be_empty(item: Item) -> bool:
+    operation, value = item
+    if operation in _REPEATS:
+        return value[0] == 0 or all(map(_may_be_empty, _flat(value[2])))
+    if operation is _constants.BRANCH:
+        return any(all(map(_may_be_empty, way)) for way in _parts(item))
+    if operation is _constants.ATOMIC_GROUP:
+        return all(map(_may_be_empty, _flat(value)))
+    return operation in (*_LOOKS, _constants.AT, _constants.GROUPREF)
+
+
+def hard_texts(expression: Expression) -> list[tuple[str, str]]:
+    """Return texts that an expression takes longest on: a beginning, and a part to be repeated and never ended.
+
+    The parts are what each of its repetitions takes, alone and with what stands before it, and the whole of a match.
+    """
+    tree = expression.tree()
+    rules = _Rules(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
+    found: dict[tuple[str, str], None] = {}
+    for way in _ways(_flat(tree)):
+        found["", rules.sample(way)] = None
+        for index, item in enumerate(way):
+            if any(map(_is_unbounded, _below([item]))):
+                before, body = rules.sample(way[:index]), rules.sample([item])
+                found.update(dict.fromkeys([(before, body), (before, before + body), ("", body)]))
+    return [(begin, unit) for begin, unit in found if unit]

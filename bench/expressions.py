@@ -1,0 +1,110 @@
+"""Every regular expression of the service, found in its source, and the texts that are hardest for each."""
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[1]
+PACKAGES: Final = ("shared", "functions", "local")
+ONE_START: Final = frozenset({"match", "fullmatch"})
+_CALLS: Final = frozenset({"compile", "search", "sub", "subn", "split", "findall", "finditer"}) | ONE_START
+
+_parser: Any = importlib.import_module("re._parser")
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One regular expression.
+
+    Attributes:
+        place: file and line.
+        pattern: its text, str or bytes; None where the source builds it at run time.
+        flags: of the module ``re``.
+        one_start: whether it is tried at one place of a text only, and not searched for.
+    """
+
+    place: str
+    pattern: str | bytes | None
+    flags: int
+    one_start: bool
+
+    def tree(self) -> Any:
+        """Return the parsed expression."""
+        return _parser.parse(self.pattern, self.flags & ~re.DEBUG)
+
+
+def expressions() -> Iterator[Expression]:
+    """Yield every expression in the source of the service, its modules imported for the values of constants."""
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            if "import re" in text or "pattern" in text:
+                yield from _of_module(path, ast.parse(text))
+
+
+def _of_module(path: Path, tree: ast.Module) -> Iterator[Expression]:
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    found = [(node, *each) for node in ast.walk(tree) if isinstance(node, ast.Call) for each in _patterns(node)]
+    if not found:
+        return
+    values = vars(importlib.import_module(name))
+    for call, function, pattern in found:
+        place = f"{path.relative_to(ROOT)}:{call.lineno}"
+        flags = _value(_flags(call), values) if function != "pattern" else 0
+        yield Expression(place, _value(pattern, values), flags or 0, _has_one_start(tree, call, function))
+
+
+def _patterns(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    match call.func:
+        case ast.Attribute(value=ast.Name(id="re"), attr=attribute) if attribute in _CALLS:
+            yield attribute, call.args[0]
+        case _:
+            yield from (("pattern", keyword.value) for keyword in call.keywords if keyword.arg == "pattern")
+
+
+def _flags(call: ast.Call) -> ast.expr:
+    for keyword in call.keywords:
+        if keyword.arg == "flags":
+            return keyword.value
+    last = call.args[-1]
+    is_flags = any(isinstance(node, ast.Attribute) and node.attr.isupper() for node in ast.walk(last))
+    return last if is_flags and len(call.args) > 1 else ast.Constant(0)
+
+
+def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
+    """Return the value of an expression of constants and module names, None for any other."""
+    if any(isinstance(each, ast.Call | ast.Subscript) for each in ast.walk(node)):
+        return None
+    source = compile(ast.fix_missing_locations(ast.Expression(body=node)), "<pattern>", "eval")
+    try:
+        return eval(source, dict(values))  # noqa: S307  the project's own source
+    except NameError:
+        return None
+
+
+def _has_one_start(tree: ast.Module, call: ast.Call, function: str) -> bool:
+    if function != "compile":
+        return function in ONE_START
+    names = [
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is call
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    ]
+    if not names:
+        return False
+    uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == names[0]]
+    tried = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr in ONE_START
+        and isinstance(node.value, ast.Name)
+        and node.value.id == names[0]
+    ]
+    return len(tried) == len(uses) - 1 > 0

@@ -16,6 +16,7 @@ from bench.console_live import console_live
 from bench.cosmos import cosmos
 from bench.documents import documents
 from bench.downloads import downloads
+from bench.event_loop import event_loop
 from bench.expression_times import expression_times
 from bench.figures import Benchmark, ToolMissingError
 from bench.graphql_list import graphql_list
@@ -33,6 +34,7 @@ BOUND_BROKEN, UNKNOWN_NAME, TOOL_MISSING = 1, 2, 3
 BENCHMARKS: tuple[Benchmark, ...] = (
     import_time,
     expression_times,
+    event_loop,
     cold_start,
     request_rate,
     overload,

@@ -109,7 +109,7 @@ async def _measured() -> tuple[list[float], list[float]]:
     request = Request("POST", "/v1/plant-t/graphql", "", {"content-type": "application/json"}, body)
 
     async def ours() -> bytes:
-        wanted = read_parameters(request)
+        wanted = await read_parameters(request)
         outcome = await service.run(CALLER, wanted.query, wanted.variables, wanted.operation_name)
         return answer(request, outcome.body, executed=outcome.executed).body
 

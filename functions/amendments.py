@@ -146,7 +146,7 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
         limit=lenient.number("limit", wanted.limit, least=1, default=DEFAULT_LIMIT),
         offset=lenient.number("offset", wanted.offset, least=0, default=0),
     )
-    return listed(chain, answer, lenient)
+    return await listed(chain, answer, lenient)
 
 
 @GROUP.endpoint(
@@ -164,11 +164,11 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     chain, entity_id = amendments_chain(call.query.scope_key), call.query.entity_id or ""
     store = services().chain_store
     answer = await entity_chain(store, chain, entity_id)
-    reply = listed(chain, answer, Lenient())
     if preferred(call.request.headers.get("accept", ""), (JSON, HTML)) != HTML:
-        return reply
+        return await listed(chain, answer, Lenient())
+    reply = await listed(chain, replace(answer, records=()), Lenient())
     report = Report(chain, entity_id, answer, await decided(store, chain, corrections(answer.records)))
-    return report_reply(report, reply.headers)
+    return await report_reply(report, reply.headers)
 
 
 @GROUP.endpoint(

@@ -1,7 +1,8 @@
 """The corrections of one entity as a page that people read and print."""
 
+import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -66,22 +67,29 @@ def corrections(records: Iterable[ChainRecord]) -> list[str]:
     return [record_id(record.sequence) for record in records if not about(record)]
 
 
-def report_reply(report: Report, headers: Mapping[str, str]) -> Reply:
+async def report_reply(report: Report, headers: Mapping[str, str]) -> Reply:
     """Return the page: each correction with before, after, who, when, why, and what was decided."""
     own = {"Content-Type": f"{HTML}; charset=utf-8", "Content-Security-Policy": _POLICY}
-    return Reply(200, _page(report).encode("utf-8"), {**headers, **own})
+    return Reply(200, await asyncio.to_thread(_rendered, report), {**headers, **own})
 
 
-def _page(report: Report) -> str:
+def _rendered(report: Report) -> bytes:
+    # Part by part: encoding the whole page in one call would keep other threads from running for as long.
+    return b"".join(part.encode("utf-8") for part in _parts(report))
+
+
+def _parts(report: Report) -> Iterator[str]:
     originals = [record for record in report.answer.records if not about(record)]
     title = f"Corrections of {report.entity_id}"
-    articles = "".join(_article(record, report.decided) for record in originals)
-    return (
+    yield (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>"
         f"<p>Scope {escape(report.chain.scope_key)}. {len(originals)} corrections, in the order of the chain.</p>"
-        f"{_PREFIX if report.answer.has_more else ''}{articles or '<p>Nothing was corrected.</p>'}</body></html>"
+        f"{_PREFIX if report.answer.has_more else ''}"
     )
+    for record in originals:
+        yield _article(record, report.decided)
+    yield "</body></html>" if originals else "<p>Nothing was corrected.</p></body></html>"
 
 
 def _article(stored: ChainRecord, decided: Decided) -> str:

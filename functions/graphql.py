@@ -32,7 +32,7 @@ async def _run(call: Call[Any, Any]) -> Reply:
     workspace = (await services().catalog.current()).workspace
     if workspace is None or call.path["workspaceId"] != workspace.id:
         raise WorkspaceError(Kind.FORBIDDEN, "OTHER_WORKSPACE", "The credential is of another workspace.")
-    wanted = read_parameters(call.request)
+    wanted = await read_parameters(call.request)
     outcome = await services().graphql.run(
         call.principal,
         wanted.query,

@@ -9,7 +9,7 @@ from shared.graphql_api.codes import error_object
 from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.negotiation import preferred
 from shared.http.problems import STATUS, headers_of, problem_reply
-from shared.strict_json import parse
+from shared.strict_json import parse_body
 
 GRAPHQL_JSON: Final = "application/graphql-response+json"
 _METHODS: Final = frozenset({"GET", "HEAD", "POST"})
@@ -25,13 +25,13 @@ class GraphQLParameters:
     operation_name: str | None
 
 
-def read_parameters(request: Request) -> GraphQLParameters:
+async def read_parameters(request: Request) -> GraphQLParameters:
     """Return what a request asks for, from its body or, for GET, its query string.
 
     Raises:
         WorkspaceError: INVALID naming the member, or INVALID ``BODY_NOT_JSON``.
     """
-    members = _from_query(request) if request.method != "POST" else _from_body(request)
+    members = await (_from_query(request) if request.method != "POST" else _from_body(request))
     query, name = members.get("query"), members.get("operationName")
     if not isinstance(query, str) or not query.strip():
         raise invalid("query", "a GraphQL document is required, as a string")
@@ -67,32 +67,32 @@ def graphql_problem(error: WorkspaceError, request_id: str, request: Request) ->
     return Reply(int(STATUS[error.kind]), json_bytes({"errors": [shown]}), headers)
 
 
-def _from_query(request: Request) -> dict[str, Any]:
+async def _from_query(request: Request) -> dict[str, Any]:
     try:
         members: dict[str, Any] = dict(request.query_pairs())
     except ValueError as error:
         raise invalid("query", f"the query string cannot be read: {error}") from None
     for name in ("variables", "extensions"):
         if members.get(name):
-            members[name] = _json(members[name].encode("utf-8", "surrogatepass"), name)
+            members[name] = await _json(members[name].encode("utf-8", "surrogatepass"), name)
         else:
             members.pop(name, None)
     return members
 
 
-def _from_body(request: Request) -> dict[str, Any]:
+async def _from_body(request: Request) -> dict[str, Any]:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != JSON:
         raise invalid("Content-Type", f"{JSON} is expected", code="BODY_NOT_JSON")
-    body = _json(request.body, "body")
+    body = await _json(request.body, "body")
     if not isinstance(body, dict):
         raise invalid("body", "a JSON object is expected", code="BODY_NOT_JSON")
     return body
 
 
-def _json(text: bytes, name: str) -> Any:
+async def _json(text: bytes, name: str) -> Any:
     try:
-        return parse(text)
+        return await parse_body(text)
     except ValueError as error:
         raise invalid(name, str(error), code="BODY_NOT_JSON") from None
 

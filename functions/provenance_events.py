@@ -1,5 +1,6 @@
 """The audit log: write, query, verify, export, checkpoints and proofs."""
 
+import asyncio
 import base64
 import csv
 import io
@@ -24,6 +25,7 @@ from shared.http.messages import JSON, Reply, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.observability import measure
+from shared.off_loop import off_loop
 from shared.provenance.models import EventBody, ScopeKey
 from shared.provenance.notes import NoteError
 from shared.provenance.ports import ChainKey, ChainRecord, Target
@@ -158,7 +160,7 @@ def _named(body: VerifyBody) -> int | None:
 async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
     """Append an audit event."""
     chain = chain_to_write(call.query.target, call.body.scope_key)
-    draft = event_draft(call.principal.member_id, call.body.event())
+    draft = await off_loop(len(call.request.body), lambda: event_draft(call.principal.member_id, call.body.event()))
     async with appended_once(call) as append_id:
         written = await services().chain_log.append(chain, draft, append_id=append_id)
     return created(chain, written.record)
@@ -186,7 +188,7 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
         limit=lenient.number("limit", wanted.limit, least=1, default=DEFAULT_LIMIT),
         offset=lenient.number("offset", wanted.offset, least=0, default=0),
     )
-    return listed(chain, answer, lenient)
+    return await listed(chain, answer, lenient)
 
 
 @GROUP.endpoint(
@@ -229,11 +231,11 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
     as_csv = wanted.format is ExportFormat.CSV
     answer = await export(services().chain_store, chain, filters, limit=limit, weigh=_csv_weight if as_csv else None)
     if as_csv:
-        reply = listed(chain, replace(answer, records=()), lenient)
-        reply.body = _csv(answer.records)
+        reply = await listed(chain, replace(answer, records=()), lenient)
+        reply.body = await asyncio.to_thread(_csv, answer.records)
         reply.headers["Content-Type"] = "text/csv; charset=utf-8; header=present"
     else:
-        reply = listed(chain, answer, lenient)
+        reply = await listed(chain, answer, lenient)
     reply.headers["Content-Disposition"] = f'attachment; filename="{_file_name(chain)}"'
     return reply
 
@@ -308,7 +310,7 @@ def created(chain: ChainKey, record: ChainRecord) -> Reply:
     return Reply(201, record_json(record), {"Content-Type": JSON, **receipt})
 
 
-def listed(chain: ChainKey, answer: Answer, lenient: Lenient) -> Reply:
+async def listed(chain: ChainKey, answer: Answer, lenient: Lenient) -> Reply:
     """Return records as a JSON array with the headers that every list of records has."""
     headers = {
         "Content-Type": JSON,
@@ -318,7 +320,7 @@ def listed(chain: ChainKey, answer: Answer, lenient: Lenient) -> Reply:
         **({DAMAGED: ", ".join(answer.damaged[:MAX_DAMAGED])} if answer.damaged else {}),
         **lenient.headers(),
     }
-    return Reply(200, answer.json_array(), headers)
+    return Reply(200, await asyncio.to_thread(answer.json_array), headers)
 
 
 def _equal(wanted: EventsQuery | ExportQuery) -> dict[str, str]:

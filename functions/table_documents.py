@@ -118,7 +118,7 @@ async def list_documents(call: Call[ListQuery, Any]) -> Reply:
 )
 async def create_document(call: Call[Any, Document]) -> Reply:
     """Store a new document; an id is made where it has none."""
-    written = await services().documents.create(_address(call), call.body)
+    written = await services().documents.create(_address(call), call.body, size=len(call.request.body))
     return _document(written.stored, 201, {"Location": _location(call, written)})
 
 
@@ -151,7 +151,7 @@ async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
     """Store a document in place of the one with its id."""
     asked = condition_of(call.request)
     stored = await services().documents.replace(
-        _address(call), call.path["documentId"], call.query.value(), call.body, asked
+        _address(call), call.path["documentId"], call.query.value(), call.body, asked, size=len(call.request.body)
     )
     return _document(stored)
 

@@ -22,4 +22,5 @@ GROUP = Group("telemetry")
 )
 async def accept_telemetry(call: Call[Any, Any]) -> Reply:
     """Take one message, or an array of up to 500, for a connection."""
-    return json_reply({"accepted": await services().telemetry.accept(call.path["lookup"], call.body)}, 202)
+    accepted = await services().telemetry.accept(call.path["lookup"], call.body, size=len(call.request.body))
+    return json_reply({"accepted": accepted}, 202)

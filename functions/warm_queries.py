@@ -14,6 +14,7 @@ from shared.catalog.parameters import DURATION_PATTERN, MAX_DURATION, parse_dura
 from shared.errors import Faults, FieldError, invalid_fields
 from shared.http.messages import Reply, Request
 from shared.http.operations import Call, Group
+from shared.off_loop import off_loop
 from shared.warm_queries.service import DEFAULT_LIMIT, MAX_LIMIT
 from shared.wiring import services
 
@@ -103,7 +104,7 @@ async def execute_warm_query_by_id(call: Call[ExecuteQuery]) -> Reply:
 async def _sound_query(call: Call[Any, AdHocBody], faults: Faults) -> None:
     if faults.readable("query", "Query"):
         with faults.gathered():
-            check_query(call.body.query)
+            await off_loop(len(call.body.query), check_query, call.body.query)
 
 
 @GROUP.endpoint(

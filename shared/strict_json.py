@@ -5,7 +5,18 @@ import math
 from collections import Counter
 from typing import Any
 
+from shared.off_loop import off_loop
+
 MAX_DEPTH = 100
+
+
+async def parse_body(body: bytes) -> Any:
+    """Return the JSON value of a body, read outside the event loop where it is large.
+
+    Raises:
+        ValueError: as ``parse``.
+    """
+    return await off_loop(len(body), parse, body)
 
 
 def parse(body: bytes) -> Any:
@@ -28,7 +39,14 @@ def parse(body: bytes) -> Any:
 
 def _load(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        # The hooks are Python functions, so that the parser lets other threads run at each number and each object.
+        return json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_int=_whole_number,
+            parse_float=_number,
+        )
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
     except RecursionError:
@@ -45,6 +63,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in members if counts[name] > 1)
         raise ValueError(f"the key {twice[:64]!r} stands twice in one object")
     return members
+
+
+def _whole_number(text: str) -> int:
+    return int(text)
+
+
+def _number(text: str) -> float:
+    return float(text)
 
 
 def _refuse_constant(name: str) -> Any:

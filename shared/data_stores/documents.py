@@ -14,6 +14,7 @@ from shared.data_stores.partition_keys import ID_PATH, key_text, value_at
 from shared.data_stores.ports import DocumentStore
 from shared.data_stores.tables import Address, Exposed, Tables
 from shared.errors import invalid
+from shared.off_loop import off_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +93,19 @@ class Documents:
         condition.check_match(stored.etag)
         return stored, condition.known(stored.etag)
 
-    async def create(self, address: Address, body: dict[str, Any]) -> Written:
+    async def create(self, address: Address, body: dict[str, Any], *, size: int = 0) -> Written:
         """Store a new document; an id is made where it has none.
+
+        Args:
+            address: of the table.
+            body: the document.
+            size: of its text, bytes; a large one is checked outside the event loop.
 
         Raises:
             WorkspaceError: INVALID naming what a document cannot be; TOO_LARGE ``DOCUMENT_TOO_LARGE``; CONFLICT
                 ``DOCUMENT_EXISTS``.
         """
-        document = with_id(body)
-        made = draft(document, MISSING)
+        document, made = await off_loop(size, _drafted, body)
         found = await self._tables.exposed(address, Verb.CREATE)
         partition = value_at(document, found.path)
         if isinstance(partition, Missing):
@@ -117,20 +122,20 @@ class Documents:
         partition: PartitionValue,
         body: Mapping[str, Any],
         condition: Condition,
+        *,
+        size: int = 0,
     ) -> Stored:
         """Store a document in place of one.
 
-        The partition key is the caller's, else the body's own; where both name one they agree.
+        The partition key is the caller's, else the body's own; where both name one they agree. ``size`` is as on
+        ``create``.
 
         Raises:
             WorkspaceError: INVALID naming what a document cannot be; TOO_LARGE ``DOCUMENT_TOO_LARGE``; NOT_FOUND
                 ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
         check_id(document_id, "documentId")
-        document = with_id({"id": document_id, **body})
-        if document["id"] != document_id:
-            raise invalid("id", "differs from the document's id in the address")
-        made = draft(document, MISSING)
+        document, made = await off_loop(size, _drafted, {"id": document_id, **body}, document_id)
         found = await self._tables.exposed(address, Verb.REPLACE)
         written = _replacement(found, made, value_at(document, found.path), partition)
         found.check_granted()
@@ -162,6 +167,13 @@ class Documents:
         if stored is None:
             raise document_not_found()
         return stored
+
+
+def _drafted(body: dict[str, Any], document_id: str | None = None) -> tuple[dict[str, Any], Draft]:
+    document = with_id(body)
+    if document_id is not None and document["id"] != document_id:
+        raise invalid("id", "differs from the document's id in the address")
+    return document, draft(document, MISSING)
 
 
 def _key(found: Exposed, document_id: str, partition: PartitionValue) -> DocumentKey:

@@ -20,11 +20,14 @@ from graphql.validation.rules import overlapping_fields_can_be_merged as overlap
 
 from shared.graphql_api.limits import MAX_TOKENS
 from shared.graphql_api.merging import merged
+from shared.off_loop import off_loop
 
 KEPT_CHARACTERS: Final = 100_000
 """Of the texts that are kept together: a character of a document becomes up to 550 bytes of nodes."""
 MAX_KEPT_LENGTH: Final = 20_000
 _MAX_ERRORS: Final = 10
+_TIMES_JSON: Final = 32
+"""Validating a character of a document takes about so much longer than reading one of JSON."""
 _MAX_COMPARISONS: Final = 50_000
 """What validation may spend on comparing fields of one name; the library's own bound, ten times that, is seconds."""
 _ABORTED: Final = "Validation aborted."
@@ -73,18 +76,29 @@ class Documents:
         self._characters = 0
         overlapping.MAX_COMPLEXITY_BUDGET = _MAX_COMPARISONS
 
-    def prepare(self, text: str) -> Prepared:
-        """Return a document, parsed and validated; both cost much more than finding it again."""
-        kept = self._kept.get(text)
+    async def prepared(self, text: str) -> Prepared:
+        """Return a document as ``prepare`` does; a long one is parsed and validated outside the event loop."""
+        kept = self._found(text)
         if kept is not None:
-            self._kept.move_to_end(text)
             return kept
-        made = self._made(text)
-        if len(text) <= MAX_KEPT_LENGTH:
-            self._keep(text, made)
+        made = await off_loop(len(text) * _TIMES_JSON, self._made, text)
+        self._keep(text, made)
         return made
 
+    def prepare(self, text: str) -> Prepared:
+        """Return a document, parsed and validated; both cost much more than finding it again."""
+        made = self._found(text) or self._made(text)
+        self._keep(text, made)
+        return made
+
+    def _found(self, text: str) -> Prepared | None:
+        if text in self._kept:
+            self._kept.move_to_end(text)
+        return self._kept.get(text)
+
     def _keep(self, text: str, made: Prepared) -> None:
+        if text in self._kept or len(text) > MAX_KEPT_LENGTH:
+            return
         self._kept[text] = made
         self._characters += len(text)
         while self._characters > KEPT_CHARACTERS:

@@ -85,7 +85,7 @@ class GraphQLService:
         Raises:
             WorkspaceError: METHOD_NOT_ALLOWED for a mutation where only queries are taken.
         """
-        prepared = self._documents.prepare(text)
+        prepared = await self._documents.prepared(text)
         if prepared.document is None or prepared.errors:
             return _refused([formatted(error) for error in prepared.errors])
         operation = get_operation_ast(prepared.document, operation_name)

@@ -19,8 +19,9 @@ from shared.http.unknown_names import (
     unknown_members,
     unknown_parameters,
 )
+from shared.off_loop import off_loop
 from shared.rules_told import rule_told
-from shared.strict_json import parse
+from shared.strict_json import parse_body
 from shared.timestamps import parse_rfc3339
 
 _UNKNOWN: Final = "extra_forbidden"
@@ -45,14 +46,15 @@ async def read(operation: Operation, principal: Principal, path: Mapping[str, st
         raise WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body is larger than {operation.body_limit} bytes.")
     _check_encoding(request)
     faults = Faults()
-    sent = _parsed(operation, request, faults)
+    sent = await _parsed(operation, request, faults)
     values, unknown = _read_query(operation, request, faults)
     refuses, reports = (operation.unknown is policy for policy in (UnknownNames.REFUSE, UnknownNames.REPORT))
     if unknown and refuses:
         faults.add(unknown_parameters(unknown, _known(operation)))
     query = NoQuery() if operation.query is NoQuery else _validate(operation.query, values, faults)
     sent = await _without_owned(operation, path, sent, faults)
-    body = _validate(operation.body, sent, faults, refuse_unknown=refuses)
+    # Some models write large members in canonical form to see whether they have one.
+    body = await off_loop(len(request.body), _validate, operation.body, sent, faults, refuse_unknown=refuses)
     reported = (*unknown, *_unknown_members(operation.body, sent)) if reports else ()
     call = Call(principal, path, query, body, request, unknown=reported)
     if operation.check is not None:
@@ -81,11 +83,11 @@ def _check_encoding(request: Request) -> None:
         raise WorkspaceError(Kind.UNKNOWN_ENCODING, "CONTENT_ENCODING_UNSUPPORTED", detail)
 
 
-def _parsed(operation: Operation, request: Request, faults: Faults) -> Any:
+async def _parsed(operation: Operation, request: Request, faults: Faults) -> Any:
     if operation.body is OwnBody or not operation.takes_body or (is_model(operation.body) and not request.body):
         return {}
     try:
-        return parse(request.body)
+        return await parse_body(request.body)
     except ValueError as error:
         faults.add(invalid("body", str(error), code="BODY_NOT_JSON"))
         return _UNREAD

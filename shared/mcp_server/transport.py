@@ -15,7 +15,7 @@ from shared.http.problems import problem_reply
 from shared.logs import request_id
 from shared.mcp_server.offers import Offers
 from shared.mcp_server.session import Exchange
-from shared.strict_json import parse
+from shared.strict_json import parse_body
 
 _FIRST_ERROR: Final = 400
 
@@ -36,7 +36,7 @@ async def exchange(request: Request, offers: Offers, hosts: Sequence[str], origi
         stateless=True,
         security_settings=TransportSecuritySettings(allowed_hosts=list(hosts), allowed_origins=[*own, *origins]),
     )
-    answered, fault = _Answer(), _fault(request.body)
+    answered, fault = _Answer(), await _fault(request.body)
     # What only a lenient reader would take for JSON is none to the transport either, which tells so in its own form.
     body = b"" if fault else request.body
     async with manager.run():
@@ -45,9 +45,9 @@ async def exchange(request: Request, offers: Offers, hosts: Sequence[str], origi
     return _with_reason(reply, fault) if fault else reply
 
 
-def _fault(body: bytes) -> str:
+async def _fault(body: bytes) -> str:
     try:
-        parse(body)
+        await parse_body(body)
     except ValueError as error:
         return str(error)
     return ""

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from shared.catalog.models import Connection
 from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
+from shared.off_loop import off_loop
 from shared.telemetry.json_text import serialise
 from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, layout_of, read_id
 from shared.telemetry.models import TELEMETRY_HUB, HubMessage
@@ -40,12 +41,13 @@ class TelemetryService:
         self._catalog = catalog
         self._sender = sender
 
-    async def accept(self, lookup: str, body: object) -> int:
+    async def accept(self, lookup: str, body: object, *, size: int = 0) -> int:
         """Send one message, or an array of them, on its way; when this returns the hub holds every one.
 
         Args:
             lookup: the connection.
             body: the request's JSON value.
+            size: of its text, bytes; a large one is checked outside the event loop.
 
         Returns:
             How many messages were taken.
@@ -57,7 +59,8 @@ class TelemetryService:
         catalog = await self._catalog()
         stored = catalog.connections.get(lookup)
         # A body that breaks a rule is refused before an unknown connection is, with the default pointers then.
-        messages = read(body, DEFAULT_LAYOUT if stored is None else layout_of(stored.value.source))
+        layout = DEFAULT_LAYOUT if stored is None else layout_of(stored.value.source)
+        messages = await off_loop(size, read, body, layout)
         if stored is None:
             raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", "The workspace has no such connection.")
         await self._sender.send(TELEMETRY_HUB, hub_messages(stored.value, messages, now()))

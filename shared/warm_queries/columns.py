@@ -8,6 +8,7 @@ from shared.catalog import kql_text
 from shared.catalog.kql_restrictions import check_query
 from shared.catalog.models import ParameterType, WarmQuery
 from shared.errors import Kind, WorkspaceError
+from shared.off_loop import off_loop
 from shared.warm_queries.ports import Column, EngineQuery, QueryEngine
 
 REMEMBERED = 1_000
@@ -90,12 +91,16 @@ class QueryColumns:
             return error
 
     async def _ask(self, query: WarmQuery) -> tuple[Column, ...]:
+        asked = await off_loop(len(query.kql), self._composed, query)
+        return (await self._engine.execute(asked)).columns
+
+    @staticmethod
+    def _composed(query: WarmQuery) -> EngineQuery:
         check_query(query.kql)
         declared = ", ".join(f"{parameter.name}:{parameter.type}" for parameter in query.parameters)
         composed = kql_text.compose(query.kql, declared, _NO_ROWS if kql_text.takes_window(query.kql) else "")
         values = {parameter.name: _SOME_VALUE[parameter.type] for parameter in query.parameters}
-        asked = EngineQuery(composed.text, values, 1, TIMEOUT_SECONDS, lines_before=composed.lines_before)
-        return (await self._engine.execute(asked)).columns
+        return EngineQuery(composed.text, values, 1, TIMEOUT_SECONDS, lines_before=composed.lines_before)
 
 
 def _key(query: WarmQuery) -> tuple[object, ...]:

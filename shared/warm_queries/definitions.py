@@ -19,6 +19,7 @@ from shared.catalog.query_checks import api_path_rule, parameter_findings
 from shared.catalog.snapshot import Stored
 from shared.conditions import UNCONDITIONAL, Condition
 from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields
+from shared.off_loop import off_loop
 from shared.timestamps import now
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.etags import etag_of
@@ -71,7 +72,7 @@ class QueryDefinitions:
         """Add what keeps a query from being stored; the engine binds it where nothing else is wrong with its text."""
         if faults.readable("kql"):
             with faults.gathered(), _named_kql():
-                check_query(query.kql)
+                await off_loop(len(query.kql), check_query, query.kql)
         _check_form(faults, query)
         if faults.readable("kql", "parameters"):
             with faults.gathered(), _named_kql():

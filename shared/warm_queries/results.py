@@ -1,16 +1,23 @@
 """Rows off the engine's wire as the JSON values that callers get."""
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
+from shared.errors import WorkspaceError, invalid
 from shared.warm_queries.ports import Column
 
+MAX_DEPTH: Final = 200
+"""Levels of a dynamic value; JSON libraries, those of callers included, read few more."""
 _NOT_FINITE = frozenset({"NaN", "Infinity", "-Infinity"})
 
 
 def row_objects(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return each row as an object by column name, its cells as JSON values of their type."""
+    """Return each row as an object by column name, its cells as JSON values of their type.
+
+    Raises:
+        WorkspaceError: INVALID ``QUERY_INVALID`` for a dynamic value of more than 200 levels.
+    """
     names = [column.name for column in columns]
     converters = [(index, convert) for index, column in enumerate(columns) if (convert := _CONVERTERS.get(column.type))]
     objects = []
@@ -35,12 +42,33 @@ def _real(cell: Any) -> Any:
 
 
 def _dynamic(cell: Any) -> Any:
+    if isinstance(cell, dict | list):
+        return _shallow(cell)
     if not isinstance(cell, str):
         return cell
     try:
-        return json.loads(cell)
+        return _shallow(json.loads(cell)) if cell.count("[") + cell.count("{") > MAX_DEPTH else json.loads(cell)
+    except RecursionError:
+        raise _too_deep() from None
     except ValueError:
         return cell
+
+
+def _shallow(value: Any) -> Any:
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [inner for each in level for inner in _inner(each)]
+        if not level:
+            return value
+    raise _too_deep()
+
+
+def _inner(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def _too_deep() -> WorkspaceError:
+    return invalid("query", f"a dynamic value of the result has more than {MAX_DEPTH} levels", code="QUERY_INVALID")
 
 
 def _bool(cell: Any) -> Any:

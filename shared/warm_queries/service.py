@@ -11,6 +11,7 @@ from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.parameters import literal
 from shared.catalog.snapshot import Catalog
 from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
+from shared.off_loop import off_loop
 from shared.timestamps import now, rfc3339
 from shared.warm_queries.kept_runs import KeptRuns
 from shared.warm_queries.ports import EngineQuery, QueryEngine
@@ -22,6 +23,8 @@ TIME_COLUMN = "Timestamp"
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10_000
 # Our own parameters; the underscore keeps them apart from declared ones, which begin with a letter.
+_CELL = 16
+"""Bytes that a cell of a result counts for, when it is decided where the result is converted."""
 _FROM, _TO = "_oi_from", "_oi_to"
 _WINDOW = f"let {TABLE} = {TABLE} | where {TIME_COLUMN} between ({_FROM} .. {_TO});"
 
@@ -98,13 +101,15 @@ class WarmQueries:
         limit: int,
         at: datetime,
     ) -> QueryRun:
-        asked = self._composed(query, bound, time_range, limit, at)
+        asked = await off_loop(len(query.kql), self._composed, query, bound, time_range, limit, at)
         result = await self._engine.execute(asked)
+        cells = min(len(result.rows), limit) * len(result.columns)
+        rows = await off_loop(cells * _CELL, row_objects, result.columns, result.rows[:limit])
         return QueryRun(
             query=query.name,
             executed_at=result.computed_at or at,
             columns=result.columns,
-            rows=row_objects(result.columns, result.rows[:limit]),
+            rows=rows,
             truncated=len(result.rows) > limit,
             execution_ms=result.execution_ms,
             approval=query.approval,

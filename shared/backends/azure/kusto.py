@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 from urllib.parse import urlsplit
 
+import aiohttp
 from azure.kusto.data import ClientRequestProperties, KustoConnectionStringBuilder
 from azure.kusto.data.aio import KustoClient
 from azure.kusto.data.exceptions import (
@@ -26,6 +27,8 @@ from azure.kusto.data.response import KustoResponseDataSet
 from shared import logs
 from shared.backends.azure.identity import app_identity
 from shared.errors import Kind, WorkspaceError, invalid
+from shared.json_slices import loads_in_slices
+from shared.off_loop import off_loop
 from shared.timestamps import parse_rfc3339
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 
@@ -37,6 +40,8 @@ _LOG = logs.logger("kusto")
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _POSITION = re.compile(r"\[line:position=(\d+):(\d+)\]")
 _SERVER_ERRORS = 500
+_SLICED_LEVELS = 3
+"""Of a reply: frames, the rows of a frame, the cells of a row are read together."""
 _MAX_RESULT_BYTES = 64 * 1024 * 1024
 _RESTRICTIONS = (
     "request_readonly",
@@ -58,11 +63,25 @@ _TIMED_OUT = ("TimeoutException", "Timeout", "timed out", "504", "80DA0002")
 _READ_ONLY = ("request_readonly", "NotReadOnly", "read-only", "E_QUERY_NOT_READ_ONLY")
 
 
+class _Reply(aiohttp.ClientResponse):
+    """A reply whose JSON is read in a worker thread, because a result has up to 64 MiB."""
+
+    async def json(self, **_: Any) -> Any:
+        """Return the JSON value of the body, None for an empty one."""
+        text = await self.text()
+        return await off_loop(len(text), loads_in_slices, text, _SLICED_LEVELS) if text.strip() else None
+
+
 class _Client(KustoClient):
     """The genuine client, made to read the DataSetCompletion frame: a failure told there alone would look like success.
 
-    The client itself looks at tables only.
+    The client itself looks at tables only. It reads replies outside the event loop.
     """
+
+    def __init__(self, connection: KustoConnectionStringBuilder) -> None:
+        super().__init__(connection)
+        # The client has no option for the class of its replies, and has not connected yet.
+        cast("aiohttp.ClientSession", self._session)._response_class = _Reply  # noqa: SLF001
 
     @staticmethod
     def _kusto_parse_by_endpoint(endpoint: str, response_json: Any) -> KustoResponseDataSet:
@@ -117,6 +136,8 @@ class KustoEngine:
         except KustoAuthenticationError as error:
             _LOG.warning("no token for the query engine", extra=logs.fields(error=type(error.exception).__name__))
             raise _unavailable() from error
+        except RecursionError:
+            raise invalid("query", "a value of the result is nested too deeply", code="QUERY_INVALID") from None
         except (OSError, ValueError, LookupError, TypeError) as error:
             # What is no Kusto reply makes the client stumble in its own ways.
             raise _unavailable() from error

@@ -1,0 +1,223 @@
+"""Requests that are legal in size and as heavy as they can be made, for benchmarks and for tests under load."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote
+
+KIB: Final = 1_024
+MIB: Final = 1_024 * KIB
+KQL_LENGTH: Final = 65_000
+DEEP: Final = 20_000
+
+_AD_HOC: Final = "/oi-api/warm-queries"
+_GRAPHQL: Final = "/v1/bench/graphql"
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """One request.
+
+    Attributes:
+        name: unique, in words with hyphens.
+        method: upper case.
+        path: with its query.
+        body: empty for none.
+        headers: beyond those of authentication.
+        is_refused: whether a 4xx is the only right reply.
+    """
+
+    name: str
+    method: str
+    path: str
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_refused: bool = False
+
+
+def attacks() -> tuple[Attack, ...]:
+    """Return every attack on the workspace of the benchmarks, in the order in which they are best sent."""
+    return (*kql_attacks(), *nesting_attacks(), *body_attacks(), *graphql_attacks(), *head_attacks(), *read_attacks())
+
+
+def hostile_kql() -> Mapping[str, str]:
+    """Return texts of the greatest length that are hard to scan, by name."""
+    units = {
+        "open-strings": '"\\',
+        "open-single-strings": "'\\",
+        "verbatim-strings": '@"',
+        "fences": "```",
+        "lines-of-quotes": '"\n',
+        "unions": "union ",
+        "lets": "let ",
+        "brackets": "(",
+        "semicolons": ";",
+        "empty-strings": "''",
+    }
+    return {name: "print " + (unit * KQL_LENGTH)[: KQL_LENGTH - 6] for name, unit in units.items()}
+
+
+def kql_attacks() -> list[Attack]:
+    """Return hostile texts as ad-hoc query, with a time range, as a warm query and through MCP."""
+    found: list[Attack] = []
+    for name, kql in hostile_kql().items():
+        put = {"name": "Hostile", "surface": "hall", "kql": kql}
+        found += [
+            Attack(f"ad-hoc-{name}", "POST", _AD_HOC, _json({"query": kql})),
+            Attack(f"time-range-{name}", "POST", _AD_HOC, _json({"query": kql, "timeRange": "P1D"})),
+            Attack(f"put-{name}", "PUT", "/oi-api/warm-queries/hostile", _json(put)),
+            Attack(f"mcp-{name}", "POST", "/oi-api/mcp", _tool("execute_ad_hoc", {"query": kql}), _MCP),
+        ]
+    return found
+
+
+def nesting_attacks() -> list[Attack]:
+    """Return values, expressions and documents of very many levels."""
+    deep = "[" * DEEP + "]" * DEEP
+    texts = {
+        "parse-json": f"print parse_json('{deep}')",
+        "dynamic": f"print dynamic({deep[DEEP // 2 : -DEEP // 2]})",
+        "parentheses": f"print {'(' * DEEP}1{')' * DEEP}",
+        "not": "print " + "not(" * (DEEP // 2) + "true" + ")" * (DEEP // 2),
+        "minus": "print " + "-" * DEEP + "1",
+        "parse-json-5000": f"print parse_json('{'[' * 5_000}{']' * 5_000}')",
+        "parse-json-300": f"print parse_json('{'[' * 300}{']' * 300}')",
+        "objects": "print parse_json('" + '{"a":' * 10_000 + "1" + "}" * 10_000 + "')",
+    }
+    found = [Attack(f"deep-{name}", "POST", _AD_HOC, _json({"query": kql})) for name, kql in texts.items()]
+    found += [
+        Attack("deep-body", "POST", "/oi-api/telemetry/line", b"[" * (MIB - 1), is_refused=True),
+        Attack("deep-mcp", "POST", "/oi-api/mcp", b'{"a":' * 100_000, _MCP, is_refused=True),
+        Attack("deep-graphql", "POST", _GRAPHQL, _json({"query": "{" + "workspace{" * 2_000})),
+        Attack("deep-graphql-list", "POST", _GRAPHQL, _json({"query": "{a(b:" + "[" * 4_900})),
+        Attack("deep-variables", "POST", _GRAPHQL, b'{"query":"{workspace{id}}","variables":{"a":%b}}' % deep.encode()),
+    ]
+    return found
+
+
+def body_attacks() -> list[Attack]:
+    """Return bodies of the greatest size whose values are as many as can be."""
+    documents = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
+    event = {
+        "Target": "DomainEvents",
+        "ScopeKey": "line",
+        "EntityType": "Pump",
+        "EntityID": "p",
+        "ActionType": "Update",
+    }
+    found = []
+    for name, unit in _VALUES.items():
+        array = "[" + (f"{unit}," * (250 * KIB // (len(unit) + 1)))[:-1] + "]"
+        whole = "[" + (f"{unit}," * (MIB // (len(unit) + 1) - 400))[:-1] + "]"
+        twice = "[" + (f"{unit}," * (2 * MIB // (len(unit) + 1) - 400))[:-1] + "]"
+        given = _json(event)[:-1].decode()
+        found += [
+            Attack(f"telemetry-{name}", "POST", "/oi-api/telemetry/line", f'{{"v":{array}}}'.encode()),
+            Attack(f"telemetry-array-{name}", "POST", "/oi-api/telemetry/line", whole.encode()),
+            Attack(f"document-{name}", "PUT", f"{documents}/big?partitionKey=a", _document(twice)),
+            Attack(
+                f"event-{name}", "POST", "/oi-api/provenance/events", f'{given},"AfterState":{{"v":{whole}}}}}'.encode()
+            ),
+            Attack(f"graphql-{name}", "POST", _GRAPHQL, _variables(whole)),
+            Attack(f"mcp-{name}", "POST", "/oi-api/mcp", _call(whole), _MCP),
+        ]
+    messages = [{"messageId": f"m{number}", "value": number, "text": "x" * 1_900} for number in range(500)]
+    return [*found, Attack("telemetry-500", "POST", "/oi-api/telemetry/line", _json(messages))]
+
+
+def graphql_attacks() -> list[Attack]:
+    """Return documents of 5,000 tokens that are hard to parse, to validate or to run."""
+    spreads = "".join(f"fragment f{n} on Workspace{{id ...f{n + 1}}}" for n in range(550))
+    documents = {
+        "fields": "{workspace{" + "id " * 4_900 + "}}",
+        "unknown": "{" + "nothing " * 4_900 + "}",
+        "fragments": "{workspace{...f0}}" + spreads + "fragment f550 on Workspace{id}",
+        "inline": "{workspace{" + "...{id}" * 1_200 + "}}",
+        "arguments": "{" + "".join(f"queries(page:{n}){{name}} " for n in range(500)) + "}",
+        "variables": "query(" + "".join(f"$a{n}:Int " for n in range(1_200)) + "){workspace{id}}",
+        "directives": "{workspace{" + "id @skip(if:true) " * 600 + "}}",
+        "long-text": "#" + "x" * (MIB - 100) + "\n{workspace{id}}",
+        "introspection": "{__schema{types{fields{type{fields{type{fields{name}}}}}}}}",
+    }
+    return [Attack(f"graphql-{name}", "POST", _GRAPHQL, _json({"query": text})) for name, text in documents.items()]
+
+
+def head_attacks() -> list[Attack]:
+    """Return targets and headers of the greatest size."""
+    tags = ",".join('"x"' for _ in range(16_000))
+    parameters = "&".join(f"p.a{n}={quote('é' * 20)}" for n in range(199))
+    return [
+        Attack("many-parameters", "GET", f"/oi-api/warm-queries/newest?{parameters}"),
+        Attack("long-target", "GET", "/oi-api/warm-queries/" + "%2e" * 10_000),
+        Attack("many-tags", "GET", "/oi-api/warm-queries/newest", headers={"If-None-Match": tags}),
+        Attack("long-accept", "GET", "/oi-api/warm-queries", headers={"Accept": "a/b;q=0.1," * 6_000}),
+        Attack("long-prefer", "GET", "/oi-api/warm-queries", headers={"Prefer": "wait =" + " " * 60_000}),
+        Attack("long-encoding", "GET", "/oi-api/openapi", headers={"Accept-Encoding": "x;q=0," * 10_000}),
+        Attack("long-authorization", "GET", "/oi-api/openapi", headers={"X-Long": "a." * 60_000}),
+    ]
+
+
+def read_attacks() -> list[Attack]:
+    """Return reads whose replies are as large as can be."""
+    wide = "range x from 1 to 10000 step 1 | extend a = strcat('{0}', tostring(x)), d = dynamic([1,2,3]), t = now()"
+    rows, large = wide.format("x" * 20), wide.format("x" * 2_000)
+    chain = "target=DomainEvents&scopeKey=line"
+    found = [Attack("openapi", "GET", "/oi-api/openapi"), Attack("queries", "GET", "/oi-api/warm-queries")]
+    for form in ("application/json", "text/csv", "application/vnd.apache.parquet"):
+        body, large_body = (_json({"query": kql, "limit": 10_000}) for kql in (rows, large))
+        name = form.rpartition("/")[2]
+        found += [
+            Attack(f"rows-{name}", "POST", _AD_HOC, body, {"Accept": form}),
+            Attack(f"large-rows-{name}", "POST", _AD_HOC, large_body, {"Accept": form}),
+        ]
+    return [
+        *found,
+        Attack("export", "GET", f"/oi-api/provenance/events/export?{chain}&limit=100000"),
+        Attack("export-csv", "GET", f"/oi-api/provenance/events/export?{chain}&format=csv&limit=100000"),
+        Attack("query-events", "GET", f"/oi-api/provenance/events/query?{chain}&limit=1000"),
+        Attack("verify", "POST", "/oi-api/provenance/events/verify", b'{"ScopeKey":"line"}'),
+        Attack(
+            "report",
+            "GET",
+            "/oi-api/provenance/amendments/chain?scopeKey=line&entityId=p",
+            headers={"Accept": "text/html"},
+        ),
+    ]
+
+
+_VALUES: Final = {
+    "numbers": "0",
+    "floats": "1.5e9",
+    "strings": '""',
+    "escapes": '"\\u00e9"',
+    "arrays": "[]",
+    "objects": "{}",
+    "members": '{"a":0}',
+    "deep": "[" * 90 + "]" * 90,
+}
+_MCP: Final = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _tool(name: str, arguments: Mapping[str, object]) -> bytes:
+    parameters = {"name": name, "arguments": arguments}
+    return _json({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": parameters})
+
+
+def _call(arguments: str) -> bytes:
+    return (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":%b}}}'
+        % arguments.encode()
+    )
+
+
+def _document(values: str) -> bytes:
+    return b'{"id":"big","line":"a","v":%b}' % values[: 2 * MIB].encode()
+
+
+def _variables(values: str) -> bytes:
+    return b'{"query":"{workspace{id}}","variables":{"a":%b}}' % values.encode()

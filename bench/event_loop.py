@@ -1,0 +1,103 @@
+"""The longest time for which one legal request keeps the service from answering others."""
+
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from bench.adversarial import Attack, attacks
+from bench.figures import Figure
+from bench.running import Running, service
+
+MOST_MILLISECONDS: Final = 50
+_PATIENCE_SECONDS: Final = 240
+_REPEATS: Final = 3
+_QUIET_SECONDS: Final = 1.0
+
+
+@dataclass(slots=True)
+class Probe:
+    """A process that calls ``/healthz`` without a pause.
+
+    Attributes:
+        replies: begin and duration of each call so far, seconds of ``time.monotonic``.
+    """
+
+    process: subprocess.Popen[str]
+    replies: list[tuple[float, float]] = field(default_factory=list)
+
+    def longest(self, since: float, until: float) -> float:
+        """Return the longest call, in milliseconds, that lay at least in part between two times."""
+        self._read(until)
+        spans = [seconds for begun, seconds in self.replies if begun + seconds >= since and begun <= until]
+        return max(spans, default=0.0) * 1000
+
+    def _read(self, until: float) -> None:
+        assert self.process.stdout is not None  # noqa: S101  it is a pipe
+        while not self.replies or self.replies[-1][0] <= until:
+            begun, seconds = self.process.stdout.readline().split()
+            self.replies.append((float(begun), float(seconds)))
+
+
+@contextmanager
+def probing(url: str) -> Iterator[Probe]:
+    """Call ``/healthz`` of a service from a process of its own for as long as the block takes."""
+    command = [sys.executable, "-m", "bench.healthz_probe", url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield Probe(process)
+        finally:
+            process.terminate()
+
+
+def event_loop() -> Iterator[Figure]:
+    """Send every attack in turn while another process calls ``/healthz``."""
+    chosen = os.environ.get("EVENT_LOOP_ONLY", "")
+    with service() as running, probing(running.url) as probe:
+        time.sleep(_QUIET_SECONDS)
+        quiet = probe.longest(time.monotonic() - _QUIET_SECONDS, time.monotonic())
+        longest: dict[str, float] = {}
+        failures: dict[str, int] = {}
+        for attack in attacks():
+            if chosen in attack.name:
+                longest[attack.name], status = _blocked(running, probe, attack)
+                if status >= 500 or (attack.is_refused and status < 400):
+                    failures[attack.name] = status
+    slowest = sorted(longest, key=lambda name: longest[name], reverse=True)[:20]
+    detail = {"quiet": round(quiet, 1), "longest": {name: round(longest[name], 1) for name in slowest}}
+    yield Figure("event_loop_blocked", longest[slowest[0]], "ms", at_most=MOST_MILLISECONDS, detail=detail)
+    yield Figure("event_loop_failures", len(failures), "requests", at_most=0, detail=failures)
+
+
+def _blocked(running: Running, probe: Probe, attack: Attack) -> tuple[float, int]:
+    """Return the shortest of some attempts, so that another process of the machine counts least, and the status."""
+    longest = float("inf")
+    status = 0
+    for _ in range(_REPEATS):
+        since = time.monotonic()
+        status = send(running, attack)
+        longest = min(longest, probe.longest(since, time.monotonic()))
+        if longest <= MOST_MILLISECONDS:
+            break
+    return longest, status
+
+
+def send(running: Running, attack: Attack) -> int:
+    """Send an attack and return the status of its reply."""
+    headers = {"Content-Type": "application/json", **running.headers, **attack.headers}
+    url = running.url + attack.path
+    request = urllib.request.Request(url, attack.body or None, headers, method=attack.method)  # noqa: S310  our own
+    try:
+        with urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS) as reply:  # noqa: S310  our own
+            reply.read()
+            return int(reply.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            error.read()
+            return error.code

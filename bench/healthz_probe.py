@@ -1,0 +1,24 @@
+"""``python -m bench.healthz_probe URL``: call ``/healthz`` again and again; print begin and duration of each call."""
+
+import http.client
+import sys
+import time
+from urllib.parse import urlsplit
+
+PAUSE_SECONDS = 0.002
+
+
+def main(url: str) -> None:
+    """Call until the process is ended."""
+    address = urlsplit(url)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port)
+    while True:
+        begun = time.monotonic()
+        connection.request("GET", "/healthz")
+        connection.getresponse().read()
+        print(begun, time.monotonic() - begun, flush=True)
+        time.sleep(PAUSE_SECONDS)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

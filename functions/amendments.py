@@ -112,7 +112,7 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     policy = await _policy()
     async with appended_once(call) as append_id:
         made = await services().amendments.create(
-            chain, call.principal.member_id, call.body, policy, append_id=append_id
+            chain, call.principal.member_id, call.body, policy, append_id=append_id, size=len(call.request.body)
         )
     return created(chain, made.record)
 

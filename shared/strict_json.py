@@ -2,12 +2,17 @@
 
 import json
 import math
+import re
 from collections import Counter
+from json import scanner
 from typing import Any
 
 from shared.off_loop import off_loop
 
 MAX_DEPTH = 100
+_MANY_ARRAYS = 50_000
+"""Arrays from which a text is read by the parser in Python: that in C lets no other thread run while it makes them."""
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 async def parse_body(body: bytes) -> Any:
@@ -32,7 +37,7 @@ def parse(body: bytes) -> Any:
         raise ValueError(f"not UTF-8 at byte {error.start}") from None
     value = _load(text)
     _check(value)
-    if "\\u" in text:
+    if _SURROGATE.search(text):
         _refuse_lone_surrogates(value)
     return value
 
@@ -42,6 +47,7 @@ def _load(text: str) -> Any:
         # The hooks are Python functions, so that the parser lets other threads run at each number and each object.
         return json.loads(
             text,
+            cls=_SwitchingDecoder if text.count("[") > _MANY_ARRAYS else None,
             object_pairs_hook=_unique,
             parse_constant=_refuse_constant,
             parse_int=_whole_number,
@@ -54,6 +60,14 @@ def _load(text: str) -> Any:
     except ValueError as error:
         # CPython's own limit on the digits of an integer; its message names an interpreter setting.
         raise ValueError("a number has too many digits") if "digits" in str(error) else error from None
+
+
+class _SwitchingDecoder(json.JSONDecoder):
+    """The standard library's decoder with its scanner in Python."""
+
+    def __init__(self, **hooks: Any) -> None:
+        super().__init__(**hooks)
+        self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # the stubs leave it out
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -6,13 +6,14 @@ from enum import StrEnum
 from typing import Any, Final
 
 from shared.errors import Faults, Kind, WorkspaceError, invalid
+from shared.off_loop import off_loop
 from shared.provenance.appender import Appended
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.decisions import Decided, content_of, decided, fits
 from shared.provenance.hash_rule import record_id, sequence_of
 from shared.provenance.models import AmendmentBody
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore
-from shared.provenance.records import damaged, draft
+from shared.provenance.records import Draft, damaged, draft
 
 
 class Status(StrEnum):
@@ -61,7 +62,14 @@ class Amendments:
         self._store = store
 
     async def create(
-        self, chain: ChainKey, author: str, body: AmendmentBody, policy: AmendmentPolicy, *, append_id: str = ""
+        self,
+        chain: ChainKey,
+        author: str,
+        body: AmendmentBody,
+        policy: AmendmentPolicy,
+        *,
+        append_id: str = "",
+        size: int = 0,
     ) -> Appended:
         """Append a correction.
 
@@ -71,6 +79,7 @@ class Amendments:
             body: what the client sent.
             policy: of the workspace.
             append_id: as for :meth:`ChainLog.append`.
+            size: of the body, bytes; a large one is written outside the event loop.
 
         Raises:
             WorkspaceError: INVALID: ``REASON_CATEGORY_UNKNOWN`` with ``sent`` and ``allowed``, an empty ReasonText that
@@ -80,13 +89,12 @@ class Amendments:
         check_reason(faults, body, policy)
         faults.raise_all()
         status = Status.PENDING if policy.approval_required else Status.APPROVED
-        members = {
-            **body.model_dump(by_alias=True),
-            "ScopeKey": chain.scope_key,
-            "AmendedBy": author,
-            "Status": str(status),
-        }
-        return await self._log.append(chain, draft(members, "AmendedAt"), append_id=append_id)
+        own = {"ScopeKey": chain.scope_key, "AmendedBy": author, "Status": str(status)}
+
+        def made() -> Draft:
+            return draft({**body.model_dump(by_alias=True), **own}, "AmendedAt")
+
+        return await self._log.append(chain, await off_loop(size, made), append_id=append_id)
 
     async def approve(self, chain: ChainKey, amendment: str, approver: str, *, append_id: str = "") -> Appended:
         """Append the approval of a pending correction.

@@ -56,8 +56,8 @@ def _dynamic(cell: Any) -> Any:
 
 def _shallow(value: Any) -> Any:
     level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        level = [inner for each in level for inner in _inner(each)]
+    for _ in range(MAX_DEPTH):
+        level = [inner for each in level for inner in _inner(each) if isinstance(inner, dict | list)]
         if not level:
             return value
     raise _too_deep()

@@ -246,3 +246,30 @@ def test_a_kept_answer_says_so(filled: Service) -> None:
     again = editor.get("/oi-api/warm-queries/kept").json()
     assert (first["fromCache"], again["fromCache"]) == (False, True)
     assert first["executedAt"] == again["executedAt"] == again["asOf"]
+
+
+@pytest.mark.parametrize(
+    "kql",
+    [
+        f"print parse_json('{'[' * 20_000}{']' * 20_000}')",
+        f"print parse_json('{'[' * 5_000}{']' * 5_000}')",
+        "print parse_json('" + '{"a":' * 10_000 + "1" + "}" * 10_000 + "')",
+        f"print dynamic({'[' * 10_000}{']' * 10_000})",
+        f"print {'(' * 20_000}1{')' * 20_000}",
+        "print " + "not(" * 10_000 + "true" + ")" * 10_000,
+    ],
+    ids=["parse-json", "less-deep", "objects", "dynamic", "parentheses", "calls"],
+)
+def test_deep_nesting_is_an_error_of_the_query(service: Service, kql: str) -> None:
+    """A value or an expression of very many levels is refused as the query's fault."""
+    reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"query": kql})
+    assert reply.status_code == 400, reply.text
+    assert reply.json()["code"] in {"QUERY_INVALID", "QUERY_TOO_LARGE"}
+
+
+@pytest.mark.parametrize("form", ["application/json", "text/csv", "application/vnd.apache.parquet"])
+def test_a_value_of_many_levels_comes_in_every_form(service: Service, form: str) -> None:
+    """A dynamic value of the greatest depth is returned in each media type."""
+    kql = f"print a = parse_json('{'[' * 200}{']' * 200}')"
+    reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"query": kql}, headers={"Accept": form})
+    assert reply.status_code == 200, reply.text

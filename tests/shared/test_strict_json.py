@@ -56,3 +56,16 @@ def test_a_pair_of_surrogates_is_a_character() -> None:
 def test_the_deepest_value_allowed_is_taken() -> None:
     """A hundred levels are fine."""
     assert parse(b"[" * MAX_DEPTH + b"1" + b"]" * MAX_DEPTH)
+
+
+@pytest.mark.parametrize("value", [[[]] * 60_000, [[[1.5, "[", None], {"a": [True]}]] * 20_000])
+def test_a_text_of_many_arrays_is_read_alike(value: object) -> None:
+    """The parser for texts of many arrays reads the same values as the other."""
+    assert parse(json.dumps(value).encode()) == value
+
+
+@pytest.mark.parametrize("end", [b"[1,]", b'{"a":1,"a":2}', b"NaN", b"1e999", b"[" * 2_000])
+def test_a_text_of_many_arrays_is_read_as_strictly(end: bytes) -> None:
+    """The parser for texts of many arrays refuses what the other refuses, deep nesting included."""
+    with pytest.raises(ValueError, match=r"not JSON|twice|is not JSON|beyond|nested"):
+        parse(b"[" + b"[]," * 60_000 + end + b"]")

@@ -1,0 +1,25 @@
+"""Work on large texts leaves the event loop."""
+
+import asyncio
+import threading
+
+import pytest
+
+from shared.off_loop import LARGE, off_loop
+
+
+def test_small_work_stays_and_large_work_leaves() -> None:
+    """A function of a large text runs in another thread, that of a small one at once."""
+
+    async def threads() -> tuple[int, int]:
+        return await off_loop(LARGE - 1, threading.get_ident), await off_loop(LARGE, threading.get_ident)
+
+    small, large = asyncio.run(threads())
+    assert small == threading.get_ident() != large
+
+
+def test_the_arguments_and_the_error_are_those_of_the_function() -> None:
+    """Arguments reach the function, and what it raises reaches the caller."""
+    assert asyncio.run(off_loop(LARGE, int, "ff", base=16)) == 255
+    with pytest.raises(ValueError, match="invalid literal"):
+        asyncio.run(off_loop(LARGE, int, "x"))

@@ -65,7 +65,7 @@ def event_loop() -> Iterator[Figure]:
         longest: dict[str, float] = {}
         failures: dict[str, int] = {}
         for attack in attacks():
-            if chosen in attack.name:
+            if any(part in attack.name for part in chosen.split(",")):
                 longest[attack.name], status = _blocked(running, probe, attack)
                 if status >= 500 or (attack.is_refused and status < 400):
                     failures[attack.name] = status

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from shared.http.messages import Reply
+from shared.off_loop import collection_paused
 from shared.provenance.amendments import Status
 from shared.provenance.decisions import Decided, about, fits
 from shared.provenance.hash_rule import record_id
@@ -75,7 +76,8 @@ async def report_reply(report: Report, headers: Mapping[str, str]) -> Reply:
 
 def _rendered(report: Report) -> bytes:
     # Part by part: encoding the whole page in one call would keep other threads from running for as long.
-    return b"".join(part.encode("utf-8") for part in _parts(report))
+    with collection_paused(sum(len(record.canonical) for record in report.answer.records)):
+        return b"".join(part.encode("utf-8") for part in _parts(report))
 
 
 def _parts(report: Report) -> Iterator[str]:

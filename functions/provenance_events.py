@@ -25,7 +25,7 @@ from shared.http.messages import JSON, Reply, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.observability import measure
-from shared.off_loop import off_loop
+from shared.off_loop import collection_paused, off_loop
 from shared.provenance.models import EventBody, ScopeKey
 from shared.provenance.notes import NoteError
 from shared.provenance.ports import ChainKey, ChainRecord, Target
@@ -335,13 +335,18 @@ def _csv_weight(record: ChainRecord) -> int:
 
 
 def _csv(records: Sequence[ChainRecord]) -> bytes:
+    with collection_paused(sum(len(record.canonical) for record in records)):
+        return _csv_text(records).encode("utf-8")
+
+
+def _csv_text(records: Sequence[ChainRecord]) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(CSV_COLUMNS)
     for record in records:
         whole = {**opened(record.canonical, record.hash), **record.projection}
         writer.writerow([escape_formula(str(whole.get(name, ""))) for name in CSV_COLUMNS])
-    return text.getvalue().encode("utf-8")
+    return text.getvalue()
 
 
 def _file_name(chain: ChainKey) -> str:

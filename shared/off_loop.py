@@ -1,11 +1,20 @@
 """Runs work whose time grows with a text outside the event loop, so that other requests go on meanwhile."""
 
 import asyncio
-from collections.abc import Callable
+import gc
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final
 
 LARGE: Final = 16_384
 """Characters or bytes from which work leaves the event loop; below, a change of threads takes longer than the work."""
+
+LARGE_VALUES: Final = 65_536
+"""Characters or bytes from which the values of a text are so many that a search for garbage among them takes long."""
+
+_LONGEST_PAUSE_SECONDS: Final = 10.0
 
 
 async def off_loop[**P, T](size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -20,3 +29,42 @@ async def off_loop[**P, T](size: int, work: Callable[P, T], *args: P.args, **kwa
     if size < LARGE:
         return work(*args, **kwargs)
     return await asyncio.to_thread(work, *args, **kwargs)
+
+
+class _Collection:
+    """The interpreter's search for cyclic garbage, which looks at every object and lets no other thread run."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pauses = 0
+        self._paused_at = 0.0
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        with self._lock:
+            if self._pauses == 0:
+                gc.disable()
+                self._paused_at = time.monotonic()
+            self._pauses += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pauses -= 1
+                # Pauses that overlap without end must not keep garbage for ever.
+                if self._pauses == 0 or time.monotonic() - self._paused_at > _LONGEST_PAUSE_SECONDS:
+                    gc.enable()
+
+
+def collection_paused(size: int) -> AbstractContextManager[None]:
+    """Keep cyclic garbage from being collected while values of a large text are in use.
+
+    The values of JSON have no cycles, but there may be a million of them, and each search would look at all.
+
+    Args:
+        size: of the text, in characters or bytes; below :data:`LARGE_VALUES` nothing is paused.
+    """
+    return _COLLECTION.paused() if size >= LARGE_VALUES else nullcontext()
+
+
+_COLLECTION: Final = _Collection()

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from shared.catalog.kql_text import blank, check_read_only
+from shared.catalog.kql_text import check_read_only
+from shared.catalog.kql_tokens import blank
 from shared.errors import WorkspaceError, invalid
 
 PLUGINS: Final = frozenset(

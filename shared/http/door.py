@@ -23,6 +23,7 @@ from shared.http.router import Match, Router
 from shared.http.unknown_names import report
 from shared.http.validation import read
 from shared.observability import count
+from shared.off_loop import collection_paused
 from shared.tracing import unexpected
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -102,7 +103,8 @@ class Door:
         request_id = _request_id(request)
         token = logs.request_id.set(request_id)
         try:
-            with request_span(request, request_id) as told:
+            # Around everything that holds the body's values: calls, and errors with their tracebacks.
+            with collection_paused(len(request.body)), request_span(request, request_id) as told:
                 reply = await self._pass(request, request_id, started, known, told)
                 told.answered(reply)
         finally:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from shared.off_loop import collection_paused
 from shared.provenance.hash_rule import record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters
 from shared.provenance.records import presentable, record_json, stand_in
@@ -120,7 +121,8 @@ async def answered(records: Sequence[ChainRecord], scanned: int, *, has_more: bo
         damaged = [record_id(record.sequence) for record, shown in pairs if shown is None]
         return Answer([shown or stand_in(record) for record, shown in pairs], scanned, has_more, damaged)
 
-    return await asyncio.to_thread(shown)
+    with collection_paused(sum(len(record.canonical) for record in records)):
+        return await asyncio.to_thread(shown)
 
 
 async def pages(

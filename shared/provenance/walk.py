@@ -1,11 +1,12 @@
 """Walks a chain link by link: pure computation over stored rows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
+from shared.off_loop import LARGE_VALUES, collection_paused
 from shared.provenance.canonical import parsed_if_canonical, record_form
 from shared.provenance.event_run import EventRun
 from shared.provenance.hash_rule import digest, earlier, is_time, no_text, own_time, projection, record_id, untimed
@@ -61,7 +62,10 @@ class Walk:
 
     def over(self, rows: Iterable[Row]) -> None:
         """Walk on over the next rows, until something is wrong."""
-        rows = iter(rows)
+        with collection_paused(LARGE_VALUES):
+            self._over(iter(rows))
+
+    def _over(self, rows: Iterator[Row]) -> None:
         run = EventRun(self.sequence, self.last_hash, self.claimed, self.time, [])
         while (row := run.over(rows, self.leaves)) is not None:
             # Not a plain event, or not a sound one: looked at closely.

@@ -1,11 +1,12 @@
 """Work on large texts leaves the event loop."""
 
 import asyncio
+import gc
 import threading
 
 import pytest
 
-from shared.off_loop import LARGE, off_loop
+from shared.off_loop import LARGE, LARGE_VALUES, collection_paused, off_loop
 
 
 def test_small_work_stays_and_large_work_leaves() -> None:
@@ -23,3 +24,23 @@ def test_the_arguments_and_the_error_are_those_of_the_function() -> None:
     assert asyncio.run(off_loop(LARGE, int, "ff", base=16)) == 255
     with pytest.raises(ValueError, match="invalid literal"):
         asyncio.run(off_loop(LARGE, int, "x"))
+
+
+def test_garbage_is_collected_again_after_the_last_of_some_pauses() -> None:
+    """While any large text is in use nothing is collected; a small text pauses nothing."""
+    with collection_paused(LARGE_VALUES - 1):
+        assert gc.isenabled()
+    with collection_paused(LARGE_VALUES):
+        with collection_paused(LARGE_VALUES):
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_pauses_without_end_do_not_keep_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where pauses overlap for too long, garbage is collected although another one goes on."""
+    monkeypatch.setattr("shared.off_loop._LONGEST_PAUSE_SECONDS", -1.0)
+    with collection_paused(LARGE_VALUES):
+        with collection_paused(LARGE_VALUES):
+            assert not gc.isenabled()
+        assert gc.isenabled()

@@ -28,7 +28,7 @@ from shared import logs
 from shared.backends.azure.identity import app_identity
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.json_slices import loads_in_slices
-from shared.off_loop import off_loop
+from shared.off_loop import collection_paused, off_loop
 from shared.timestamps import parse_rfc3339
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 
@@ -69,7 +69,8 @@ class _Reply(aiohttp.ClientResponse):
     async def json(self, **_: Any) -> Any:
         """Return the JSON value of the body, None for an empty one."""
         text = await self.text()
-        return await off_loop(len(text), loads_in_slices, text, _SLICED_LEVELS) if text.strip() else None
+        with collection_paused(len(text)):
+            return await off_loop(len(text), loads_in_slices, text, _SLICED_LEVELS) if text.strip() else None
 
 
 class _Client(KustoClient):

@@ -14,9 +14,11 @@ from shared.catalog.kql_tokens import blank, tokens
 LENGTH: Final = 65_536
 MOST_RATIO: Final = 2.5
 MOST_MILLISECONDS: Final = 50
-_REPEATS: Final = 5
-_LEAST_SECONDS: Final = 0.002
+_REPEATS: Final = 7
+_LEAST_SECONDS: Final = 0.01
 """A call that is shorter at twice the length says nothing about its growth."""
+_IN_PYTHON: Final = frozenset({"blank", "_count_tokens"})
+"""Run in a worker thread and switch to others meanwhile: only their growth counts."""
 _KQL_UNITS: Final = (
     '"\\',
     "'\\",
@@ -43,7 +45,8 @@ def expression_times() -> Iterator[Figure]:
     longest: dict[str, float] = {}
     for name, work, make in _cases():
         short, twice = _seconds(work, make(LENGTH)), _seconds(work, make(2 * LENGTH))
-        longest[name] = max(longest.get(name, 0), short * 1000)
+        if name not in _IN_PYTHON:
+            longest[name] = max(longest.get(name, 0), short * 1000)
         if twice > _LEAST_SECONDS:
             ratios[name] = max(ratios.get(name, 0), twice / short)
     worst = max(ratios, key=lambda name: ratios[name], default="")

@@ -1,5 +1,6 @@
 """Corrections: create, query, an entity's chain, reason categories, approve, reject."""
 
+import asyncio
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -167,7 +168,9 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     if preferred(call.request.headers.get("accept", ""), (JSON, HTML)) != HTML:
         return await listed(chain, answer, Lenient())
     reply = await listed(chain, replace(answer, records=()), Lenient())
-    report = Report(chain, entity_id, answer, await decided(store, chain, corrections(answer.records)))
+    report = Report(
+        chain, entity_id, answer, await decided(store, chain, await asyncio.to_thread(corrections, answer.records))
+    )
     return await report_reply(report, reply.headers)
 
 

@@ -65,7 +65,7 @@ async def named(store: ChainStore, chain: ChainKey, amendments: Sequence[str]) -
             found += await store.decisions(chain, some)
         else:
             found += await store.find(chain, Lookup.AMENDMENT_ID, some)
-    return _firsts(found, amendments)
+    return await asyncio.to_thread(_firsts, found, amendments)
 
 
 async def decided(store: ChainStore, chain: ChainKey, amendments: Sequence[str], after: int = 0) -> Decided:
@@ -87,7 +87,7 @@ async def decided(store: ChainStore, chain: ChainKey, amendments: Sequence[str],
         return Decided(by_amendment)
     start = max(after, min(open_ones))
     read, seen_to, whole = await _read(store, chain, frozenset(map(record_id, open_ones)), start)
-    return Decided({**_firsts(read, amendments), **by_amendment}, seen_to, whole)
+    return Decided({**await asyncio.to_thread(_firsts, read, amendments), **by_amendment}, seen_to, whole)
 
 
 async def _read(

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.errors import Kind, WorkspaceError
+from shared.off_loop import collection_paused, off_loop
 from shared.provenance.canonical import parsed_if_canonical
 from shared.provenance.hash_rule import LAST_SEQUENCE, digest, is_time, record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Strays, Target, Tip
@@ -43,7 +44,7 @@ async def _is_of_last(store: ChainStore, chain: ChainKey, tip: Tip, instant: str
     last = await _last(store, chain, tip)
     if tip.hash != (last.hash if last else "") or (last is None and tip.sequence):
         return False
-    time = time_of(last) if last else ""
+    time = await _time_of(last) if last else ""
     if last and not is_time(time) and parsed_if_canonical(last.canonical) is not None:
         return False
     return max(tip.timestamp, time) <= instant or tip.timestamp == time
@@ -128,7 +129,12 @@ def _may_be_of(chain: ChainKey, record: ChainRecord) -> bool:
 async def last_time(store: ChainStore, chain: ChainKey, tip: Tip) -> str:
     """Return the time in the content of the record that a head item names, empty without."""
     last = await _last(store, chain, tip)
-    return time_of(last) if last else ""
+    return await _time_of(last) if last else ""
+
+
+async def _time_of(record: ChainRecord) -> str:
+    with collection_paused(len(record.canonical)):
+        return await off_loop(len(record.canonical), time_of, record)
 
 
 async def _last(store: ChainStore, chain: ChainKey, tip: Tip) -> ChainRecord | None:

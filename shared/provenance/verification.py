@@ -9,6 +9,7 @@ from typing import Any, Final
 from shared.errors import Kind, WorkspaceError
 from shared.logs import fields, logger
 from shared.observability import count
+from shared.off_loop import off_loop
 from shared.provenance.canonical import parsed_if_canonical, record_form
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.far_end import BOTH_ENDS, Apart, walk_to
@@ -144,7 +145,8 @@ class Verifier:
                 "an audit chain is broken",
                 extra=fields(target=chain.target, scopeKey=chain.scope_key, brokenAt=fault.broken_at),
             )
-        return _verdict(fault, record, empty=empty, forked=forked, count=walk.sequence)
+        verdict = _verdict(fault, empty=empty, forked=forked, count=walk.sequence)
+        return verdict if record is None else await off_loop(len(record.canonical), with_record, verdict, record)
 
     async def _opened(
         self, chain: ChainKey, newest: StoredCheckpoint | None
@@ -229,10 +231,9 @@ def _checkpoint_fault(
     return None
 
 
-def _verdict(fault: Fault | None, record: ChainRecord | None, *, empty: bool, forked: bool, count: int) -> Verdict:
+def _verdict(fault: Fault | None, *, empty: bool, forked: bool, count: int) -> Verdict:
     reason = fault.reason if fault else "nothing to check" if empty else f"{count} records, all sound"
-    verdict = Verdict(fault is None, empty, forked, reason, fault.broken_at if fault else None)
-    return verdict if record is None else with_record(verdict, record)
+    return Verdict(fault is None, empty, forked, reason, fault.broken_at if fault else None)
 
 
 def with_record(verdict: Verdict, record: ChainRecord) -> Verdict:

@@ -8,6 +8,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply
 from shared.http.operations import Access, Call, Group, OwnBody
 from shared.http.unknown_names import UnknownNames
+from shared.off_loop import load_modules
 from shared.wiring import services
 
 GROUP = Group("graphql", graphql_problem)
@@ -33,6 +34,7 @@ async def _run(call: Call[Any, Any]) -> Reply:
     if workspace is None or call.path["workspaceId"] != workspace.id:
         raise WorkspaceError(Kind.FORBIDDEN, "OTHER_WORKSPACE", "The credential is of another workspace.")
     wanted = await read_parameters(call.request)
+    await load_modules("shared.graphql_api.service")
     outcome = await services().graphql.run(
         call.principal,
         wanted.query,

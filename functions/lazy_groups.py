@@ -4,6 +4,8 @@ Models, domains and descriptions of a group cost time that neither the start nor
 for. The host and the router need to know no more of an operation than its method and route.
 """
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -31,6 +33,11 @@ class LazyGroup:
         self._module = module
         parts = (address.partition(" ") for address in addresses)
         self.endpoints = tuple(LazyEndpoint(method, route, self) for method, _, route in parts)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the module is imported and read."""
+        return "operations" in self.__dict__
 
     @cached_property
     def operations(self) -> tuple[Operation, ...]:
@@ -63,6 +70,18 @@ class LazyEndpoint:
         """Whether it tells of errors otherwise than by problem documents."""
         return self.group.own_problems
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the group's module is imported."""
+        return self.group.is_loaded
+
     def loaded(self) -> Operation:
         """Return the operation, loading its group's module where no request has needed it yet."""
         return next(one for one in self.group.operations if (one.method, one.route) == (self.method, self.route))
+
+
+async def all_operations(groups: Sequence[LazyGroup]) -> list[Operation]:
+    """Return the operations of all groups; modules that are not imported yet are imported in a worker thread."""
+    if not all(group.is_loaded for group in groups):
+        await asyncio.to_thread(lambda: [group.operations for group in groups])
+    return [operation for group in groups for operation in group.operations]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from functions import GROUPS
 from functions.http_blueprint import door
+from functions.lazy_groups import all_operations
 from functions.public_url import public_url
 from functions.replies import mcp as replies
 from shared.auth.principals import Principal
@@ -16,6 +17,7 @@ from shared.http.operations import Access, Call, Group, Operation, OwnBody
 from shared.http.problems import problem_reply
 from shared.http.unknown_names import UnknownNames
 from shared.logs import request_id
+from shared.off_loop import load_modules
 from shared.wiring import services
 
 if TYPE_CHECKING:
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
 
 ROUTE = "oi-api/mcp"
 METADATA = ".well-known/oauth-protected-resource/oi-api/mcp"
+_MODULES = (
+    "functions.mcp_catalog",
+    "functions.mcp_queries",
+    "functions.mcp_tail",
+    "functions.mcp_tools",
+    "shared.openapi.document",
+)
 
 
 def mcp_problem(error: WorkspaceError, trace_id: str, request: Request) -> Reply:
@@ -43,7 +52,8 @@ GROUP = Group("mcp", mcp_problem)
 )
 async def mcp(call: Call[Any, OwnBody]) -> Reply:
     """Answer a request of the Model Context Protocol."""
-    # The SDK takes half a second to import, which other routes shall not wait for.
+    # The SDK takes half a second to import, which neither the start nor the event loop shall wait for.
+    await load_modules("shared.mcp_server.transport", *_MODULES)
     from shared.mcp_server.transport import exchange  # noqa: PLC0415
 
     configured = services().settings
@@ -97,7 +107,7 @@ async def _offers(principal: Principal) -> "Offers":
 async def _usable(principal: Principal) -> Mapping[str, Operation]:
     from shared.openapi.document import usable  # noqa: PLC0415
 
-    operations = [operation for group in GROUPS for operation in group.operations]
+    operations = await all_operations(GROUPS)
     features = {name for name in {one.feature for one in operations} if name and await services().has_feature(name)}
     return {one.name: one for one in operations if usable(one, principal, features)}
 

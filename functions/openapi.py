@@ -4,11 +4,13 @@ import hashlib
 from typing import Any
 
 from functions import GROUPS
+from functions.lazy_groups import all_operations
 from functions.replies import openapi as replies
 from shared.auth.principals import Principal
 from shared.http.messages import JSON, Reply, json_bytes
 from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
+from shared.off_loop import load_modules
 from shared.wiring import services
 
 GROUP = Group("openapi")
@@ -26,9 +28,10 @@ async def openapi_document(call: Call) -> Reply:
 
 
 async def _document(principal: Principal) -> dict[str, Any]:
+    await load_modules("shared.openapi.description")
     from shared.openapi.description import describe  # noqa: PLC0415  schemas cost time that other routes do not need
 
-    app, operations = services(), [operation for group in GROUPS for operation in group.operations]
+    app, operations = services(), await all_operations(GROUPS)
     features = {name for name in {one.feature for one in operations} if name and await app.has_feature(name)}
     catalog, server = await app.catalog.current(), app.settings.public_url
     return await describe(operations, principal, features, catalog, app.query_columns.known, server=server)

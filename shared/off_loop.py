@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib import import_module
 from typing import Final
 
 LARGE: Final = 16_384
@@ -29,6 +30,32 @@ async def off_loop[**P, T](size: int, work: Callable[P, T], *args: P.args, **kwa
     if size < LARGE:
         return work(*args, **kwargs)
     return await asyncio.to_thread(work, *args, **kwargs)
+
+
+async def load_modules(*names: str) -> None:
+    """Import modules in a worker thread; return at once when an earlier call has imported them.
+
+    Large libraries take up to a second to import, and are loaded at the first request that needs them.
+
+    Args:
+        names: full names of modules.
+
+    Raises:
+        ImportError: a module cannot be imported.
+    """
+    missing = [name for name in names if name not in _loaded]
+    if missing:
+        await asyncio.to_thread(_import_all, missing)
+
+
+def _import_all(names: list[str]) -> None:
+    for name in names:
+        import_module(name)
+        # Only now: a module that is still being imported is in sys.modules already, and would block its importer.
+        _loaded.add(name)
+
+
+_loaded: Final = set[str]()
 
 
 class _Collection:

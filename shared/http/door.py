@@ -1,5 +1,6 @@
 """The one pass of every HTTP request: identify, authenticate, authorise, validate, handle, answer."""
 
+import asyncio
 import re
 import time
 import uuid
@@ -124,6 +125,9 @@ class Door:
         problems: Problems | None = None
         try:
             match = self._router.match(request.method, request.path)
+            if not match.endpoint.is_loaded:
+                # Importing a group takes longer than the event loop may be held.
+                await asyncio.to_thread(match.endpoint.loaded)
             route, problems = match.operation.route, match.operation.problems
             told.matched(route, match.operation.name)
             async with self._turn(request):

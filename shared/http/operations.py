@@ -168,6 +168,11 @@ class Operation:
         """Whether it tells of errors otherwise than by problem documents."""
         return self.problems is not problem_document
 
+    @property
+    def is_loaded(self) -> bool:
+        """True: an operation is an endpoint that is there."""
+        return True
+
     def loaded(self) -> Self:
         """Return the operation itself: it is an endpoint that is there."""
         return self
@@ -189,6 +194,11 @@ class Endpoint(Protocol):
     @property
     def own_problems(self) -> bool:
         """Whether it tells of errors otherwise than by problem documents."""
+        ...
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the operation is there without a module being imported for it."""
         ...
 
     def loaded(self) -> Operation:

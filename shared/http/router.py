@@ -17,10 +17,15 @@ _PARAMETER = re.compile(r"\{(\*?)([a-zA-Z]+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An operation and the decoded path parameters that led to it."""
+    """An endpoint and the decoded path parameters that led to it."""
 
-    operation: Operation
+    endpoint: Endpoint
     path: Mapping[str, str]
+
+    @property
+    def operation(self) -> Operation:
+        """The operation; its group's module is imported at the first use."""
+        return self.endpoint.loaded()
 
 
 class Router:
@@ -47,7 +52,7 @@ class Router:
         for methods, parameters in self._candidates(_normalised(path.removeprefix("/"))):
             endpoint = methods.get(wanted)
             if endpoint is not None:
-                return Match(endpoint.loaded(), parameters)
+                return Match(endpoint, parameters)
             allowed.update(methods)
         if not allowed:
             raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "There is nothing at this address.")

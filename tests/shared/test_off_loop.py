@@ -2,11 +2,14 @@
 
 import asyncio
 import gc
+import importlib
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-from shared.off_loop import LARGE, LARGE_VALUES, collection_paused, off_loop
+from shared.off_loop import LARGE, LARGE_VALUES, collection_paused, load_modules, off_loop
 
 
 def test_small_work_stays_and_large_work_leaves() -> None:
@@ -44,3 +47,16 @@ def test_pauses_without_end_do_not_keep_garbage(monkeypatch: pytest.MonkeyPatch)
         with collection_paused(LARGE_VALUES):
             assert not gc.isenabled()
         assert gc.isenabled()
+
+
+async def test_module_is_imported_outside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module is imported by another thread than the event loop's, once, and a failed import may be repeated."""
+    source = tmp_path / "module_of_a_test.py"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ImportError):
+        await load_modules("module_of_a_test")
+    source.write_text("import threading\nTHREAD = threading.get_ident()\n")
+    importlib.invalidate_caches()
+    await asyncio.gather(load_modules("module_of_a_test"), load_modules("module_of_a_test"))
+    assert threading.get_ident() != sys.modules["module_of_a_test"].THREAD
+    del sys.modules["module_of_a_test"]

@@ -63,7 +63,7 @@ HTTP_CONCURRENCY: Final = 50
 """Default of ``httpConcurrency``."""
 REQUEST_SECONDS: Final = 0.25
 """Assumed: mean duration of a request, store or query engine included."""
-ALWAYS_READY: Final = {"http": 2, "ingest": 1, "archive": 1, "live": 1}
+ALWAYS_READY: Final = {"http": 2, "durable": 2, "ingest": 2, "archive": 2, "live": 2}
 """Instances of ``prod.bicepparam``."""
 
 SCHEDULE_WITHOUT_SIMULATORS: Final = "*/5 * * * * *"

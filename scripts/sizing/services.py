@@ -221,7 +221,7 @@ def _partitions_by_time(connections: int, messages_per_second: float) -> int:
 
 
 def size_functions(load: Load, hubs: EventHubs, background: Background) -> dict[str, ScalingGroup]:
-    """Size the scaling groups; HTTP functions share one, every other trigger has its own.
+    """Size the scaling groups; HTTP functions share one, so do orchestrations, every other trigger has its own.
 
     An instance reads whole partitions, so a function that reads a hub has no more instances than partitions.
     """
@@ -232,6 +232,8 @@ def size_functions(load: Load, hubs: EventHubs, background: Background) -> dict[
     return {
         **{name: _group(load, name, busy, batches) for name in readers},
         "http": _group(load, "http", ceil(facts.HEADROOM * at_once), load.requests_each),
+        # Orchestrations of downloads, whose executions the model does not count.
+        "durable": _group(load, "durable", 1, 0),
         "background": _group(load, "background", 1, 1 / background.tick_seconds),
     }
 

@@ -53,38 +53,208 @@ def test_azd_deploys_the_content_of_the_package() -> None:
     assert set(document["hooks"]) == {"postdeploy"}
 
 
-@pytest.mark.parametrize("job", ["what-if", "deploy"])
-def test_a_deployment_is_named_after_its_region(job: str) -> None:
-    """A deployment of a subscription has one region for ever, so its name holds the one that is given."""
-    [command] = [step["run"] for step in steps(job).values() if "az deployment sub" in step.get("run", "")]
-    assert '--name "workspace-${{ inputs.environment }}-$AZURE_LOCATION" --location "$AZURE_LOCATION"' in command
+JOBS = {"what-if": "What would change", "deploy": "Resources"}
+"""The step of each job that runs the templates."""
+VARIABLES = {
+    "AZURE_LOCATION": "westeurope",
+    "AZURE_PRINCIPAL_ID": "person",
+    "WEB_PUBSUB_AUDIENCE": "audience",
+    "ALERT_EMAILS": "operators@plant.example",
+}
+AZ = """#!/usr/bin/env bash
+printf '%s\\0' "$@" >>"$0.calls"; printf '\\n\\0' >>"$0.calls"
+case "$*" in
+  "group exists"*) echo true ;;
+  "storage account list"*) echo stdataprod ;;
+  "storage container-rm exists"*) echo true ;;
+  "storage container immutability-policy show"*) echo "${POLICY:-Unlocked}" ;;
+  "deployment sub create"*)
+    count=$(cat "$0.count" 2>/dev/null || echo 0); echo $((count + 1)) >"$0.count"
+    if [ "$count" -lt "${REJECTED:-0}" ]; then echo "ERROR: ${ERROR:-ForbiddenByRbac}" >&2; exit 1; fi
+    echo '{"outputs": {"APP_NAME": {"value": "app"}}, "parameters": {"privateNetworking": {"value": true}}}' ;;
+esac
+"""
 
 
-@pytest.mark.parametrize("job", ["what-if", "deploy"])
-def test_the_network_closes_unless_the_caller_leaves_it_open(job: str) -> None:
+def _run_step(folder: Path, job: str, environment: str = "prod", **variables: str) -> tuple[int, str, list[list[str]]]:
+    """Run the step of a job that runs the templates, with stand-ins; return exit code, messages and calls of az."""
+    for name, text in (("az", AZ), ("sleep", '#!/bin/sh\necho "sleep $1" >&2\n')):
+        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).chmod(0o755)
+    script = steps(job)[JOBS[job]]["run"].replace("${{ inputs.environment }}", environment)
+    given = VARIABLES | {"RUNNER_TEMP": str(folder), "GITHUB_ENV": str(folder / "env"), "OPEN_NETWORK": "false"}
+    path = f"{folder}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", script],
+        cwd=ROOT,
+        env={**os.environ, **given, "PATH": path, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    log = folder / "az.calls"
+    calls = log.read_text(encoding="utf-8").split("\n\0") if log.exists() else []
+    return done.returncode, done.stderr, [call.split("\0")[:-1] for call in calls if call]
+
+
+def _deployments(calls: list[list[str]]) -> list[list[str]]:
+    return [call for call in calls if call[:2] == ["deployment", "sub"]]
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize(
+    ("home", "active", "region"),
+    [
+        ("westeurope", "", "westeurope"),
+        ("westeurope", "northeurope", "northeurope"),
+        ("West Europe", "", "westeurope"),
+        ("", "North Europe", "northeurope"),
+    ],
+)
+def test_a_deployment_is_named_after_its_region(tmp_path: Path, job: str, home: str, active: str, region: str) -> None:
+    """A deployment of a subscription has one region for ever, so its name holds the region that runs the app."""
+    code, messages, calls = _run_step(tmp_path, job, AZURE_LOCATION=home, AZURE_ACTIVE_LOCATION=active)
+    assert code == 0, messages
+    [call] = _deployments(calls)
+    assert (_option(call, "--name"), _option(call, "--location")) == (f"workspace-prod-{region}", region)
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_the_network_closes_unless_the_caller_leaves_it_open(tmp_path: Path, job: str) -> None:
     """The input adds a parameter, and is off by default."""
     assert DEPLOY[True]["workflow_dispatch"]["inputs"]["open-network"]["default"] is False
-    [command] = [step["run"] for step in steps(job).values() if "az deployment sub" in step.get("run", "")]
-    line = command.splitlines()[0]
-    for chosen, expected in (("true", "--parameters privateNetworking=false"), ("false", "")):
-        script = f'{line}\necho "${{network[@]}}"'
-        done = subprocess.run(
-            ["bash", "-euc", script],
-            env=os.environ | {"OPEN_NETWORK": chosen},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stdout.strip() == expected
+    for chosen in ("true", "false"):
+        folder = tmp_path / chosen
+        folder.mkdir()
+        [call] = _deployments(_run_step(folder, job, OPEN_NETWORK=chosen)[2])
+        assert ("privateNetworking=false" in call) == (chosen == "true")
+        assert "infra/bicep/prod.bicepparam" in call
+
+
+def test_both_jobs_have_every_variable_of_the_templates() -> None:
+    """The preview shows the deployment that follows: both jobs pass each variable that a parameter file reads."""
+    files = [ROOT / "infra/bicep" / f"{size}.bicepparam" for size in ("dev", "test", "prod")]
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
+    read = set(re.findall(r"readEnvironmentVariable\('(\w+)'", text))
+    preview, deploy = (steps(job)[name]["env"] for job, name in JOBS.items())
+    assert preview == deploy
+    assert set(preview) == read
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize(
+    ("environment", "empty", "code"),
+    [
+        ("dev", "AZURE_PRINCIPAL_ID", 1),
+        ("dev", "WEB_PUBSUB_AUDIENCE", 1),
+        ("dev", "ALERT_EMAILS", 0),
+        ("test", "ALERT_EMAILS", 0),
+        ("prod", "AZURE_PRINCIPAL_ID", 1),
+        ("prod", "WEB_PUBSUB_AUDIENCE", 1),
+        ("prod", "ALERT_EMAILS", 1),
+    ],
+)
+def test_an_empty_variable_stops_before_azure_is_called(
+    tmp_path: Path, job: str, environment: str, empty: str, code: int
+) -> None:
+    """GitHub passes an unset variable as an empty text, which the templates would accept."""
+    found, messages, calls = _run_step(tmp_path, job, environment, **{empty: ""})
+    assert (found, f"{empty} is empty" in messages) == (code, bool(code)), messages
+    assert bool(calls) != bool(code)
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize(
+    ("policy", "variable", "code"),
+    [("Locked", "true", 0), ("Unlocked", "", 0), ("Locked", "", 1), ("Locked", "false", 1), ("Unlocked", "true", 1)],
+)
+def test_a_disagreement_on_the_lock_stops_both_jobs(
+    tmp_path: Path, job: str, policy: str, variable: str, code: int
+) -> None:
+    """Nothing is previewed or deployed while CHECKPOINTS_LOCKED differs from the policy in Azure."""
+    found, messages, calls = _run_step(tmp_path, job, POLICY=policy, CHECKPOINTS_LOCKED=variable)
+    assert found == code, messages
+    assert len(_deployments(calls)) == 1 - code
+    # The preview's application has the role Reader, which allows every action that ends with read.
+    before = [call for call in calls if call[0] != "deployment"]
+    names = {" ".join(call[: next(i for i, word in enumerate(call) if word.startswith("-"))]) for call in before}
+    assert names == {
+        "group exists",
+        "storage account list",
+        "storage container-rm exists",
+        "storage container immutability-policy show",
+    }
+
+
+@pytest.mark.parametrize(
+    ("rejected", "error", "code", "attempts"),
+    [
+        (0, "", 0, 1),
+        (1, "ForbiddenByRbac", 0, 2),
+        (2, "ForbiddenByRbac", 0, 3),
+        (9, "ForbiddenByRbac", 1, 3),
+        (9, "AuthorizationFailed", 1, 1),
+    ],
+)
+def test_only_a_role_that_is_not_effective_yet_is_retried(
+    tmp_path: Path, rejected: int, error: str, code: int, attempts: int
+) -> None:
+    """A new vault rejects keys until the deployer's role takes effect; every other error ends the job at once."""
+    found, messages, calls = _run_step(tmp_path, "deploy", REJECTED=str(rejected), ERROR=error)
+    assert found == code, messages
+    assert len(_deployments(calls)) == attempts
+    assert messages.count("sleep 120") == attempts - 1
+    if not code:
+        written = (tmp_path / "env").read_text(encoding="utf-8").splitlines()
+        assert written == ["APP_NAME=app", "CLOSED_NETWORK=true"]
+
+
+def test_unknown_actions_and_environments_are_rejected() -> None:
+    """A typing error deploys nothing."""
+    script = ROOT / "scripts/azure/deploy-templates"
+    for arguments in (("destroy", "prod"), ("create", "production"), ("create", "../prod")):
+        done = subprocess.run([script, *arguments], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr.startswith("usage: ")) == (2, True)
 
 
 def test_the_preview_signs_in_as_itself() -> None:
-    """The job without reviewers has an environment of its own and asks without write rights."""
+    """The job without reviewers has an environment of its own and previews without write rights."""
     job = DEPLOY["jobs"]["what-if"]
     assert job["environment"] == "${{ inputs.environment }}-preview"
     assert "--validation-level ProviderNoRbac" in steps("what-if")["What would change"]["run"]
     assert DEPLOY["jobs"]["deploy"]["environment"] == "${{ inputs.environment }}"
     assert DEPLOY["permissions"] == {"contents": "read"}
+
+
+def test_a_reviewer_sees_the_predicted_resources() -> None:
+    """Both workflows compile the templates with the pinned compiler, fail on a warning, and attach the predictions."""
+    check = yaml.safe_load((ROOT / ".github/workflows/check.yml").read_text(encoding="utf-8"))
+    for found in (check["jobs"]["templates"]["steps"], DEPLOY["jobs"]["what-if"]["steps"]):
+        [number] = [number for number, step in enumerate(found) if "compile-templates" in step.get("run", "")]
+        assert 'scripts/azure/download-bicep "$RUNNER_TEMP/bin"' in found[number]["run"]
+        assert 'BICEP="$RUNNER_TEMP/bin/bicep" scripts/azure/compile-templates predicted' in found[number]["run"]
+        assert "az bicep" not in found[number]["run"]
+        upload = found[number + 1]
+        assert upload["if"] == "always()"
+        assert upload["uses"] == "actions/upload-artifact@330a01c490aca151604b8cf639adc76d48f6c5d4"
+        assert upload["with"]["path"] == "predicted"
+    order = list(steps("what-if"))
+    assert order.index("actions/upload-artifact") < order.index("azure/login") < order.index("What would change")
+    # Azure CLI compiles with the program on the path when it runs on GitHub.
+    for job, name in (("what-if", "Predicted resources"), ("deploy", "Bicep")):
+        assert 'echo "$RUNNER_TEMP/bin" >> "$GITHUB_PATH"' in steps(job)[name]["run"]
+
+
+def test_the_compiler_is_pinned(tmp_path: Path) -> None:
+    """The compiler comes from one release of Azure/bicep and is executable."""
+    curl = tmp_path / "curl"
+    curl.write_text('#!/usr/bin/env bash\necho "$@"\ntouch "$2"\n', encoding="utf-8")
+    curl.chmod(0o755)
+    command = [ROOT / "scripts/azure/download-bicep", tmp_path / "bin"]
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    assert re.search(r"https://github\.com/Azure/bicep/releases/download/v\d+\.\d+\.\d+/bicep-linux-x64$", printed)
+    assert (tmp_path / "bin" / "bicep").stat().st_mode & 0o100
 
 
 def _tour(tmp_path: Path, output: str, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -109,11 +279,11 @@ def test_the_tour_proves_that_a_message_becomes_a_row(tmp_path: Path) -> None:
 
 
 def test_a_closed_network_skips_the_download(tmp_path: Path) -> None:
-    """From outside a closed network the tour leaves the download out; without keys it is not taken, and says so."""
+    """From outside a closed network the tour leaves the download out; without keys it does not run, and a warning is shown."""
     closed = _tour(tmp_path, "ok   telemetry      line-1", SMOKE_KEYS="{}", CLOSED_NETWORK="true")
     assert closed.stdout.startswith("--without download https://app")
     without = _tour(tmp_path, "", SMOKE_KEYS="", CLOSED_NETWORK="true")
-    assert (without.returncode, "::warning::No tour was taken" in without.stdout) == (0, True)
+    assert (without.returncode, "::warning::The tour did not run" in without.stdout) == (0, True)
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)

@@ -1,0 +1,200 @@
+"""Parses the commands of the operators' pages and scripts; see ``make check-commands``.
+
+Run by the Python of ``.venv-azure-cli``. Each call of ``az`` goes through the parser of Azure CLI, which knows every
+command and option but calls nothing. Each call of ``azd`` is compared with ``scripts/azd_options.json``, because azd is
+no Python package. Ends with 1 where a command is not understood.
+"""
+
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import redirect_stderr
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted((ROOT / "docs").glob("azure*.md")) + [ROOT / "docs" / "operations.md"]
+SCRIPTS = sorted(path for path in (ROOT / "scripts" / "azure").iterdir() if path.is_file())
+AZD_OPTIONS = ROOT / "scripts" / "azd_options.json"
+VALUE = "VALUE"
+"""Replaces a variable and the output of a command."""
+
+NOT_IN_THE_CORE = {
+    "az kusto cluster list",
+    "az kusto cluster-principal-assignment create",
+    "az kusto cluster stop",
+    "az kusto database-principal-assignment delete",
+    "az kusto database-principal-assignment list",
+    "az monitor app-insights query",
+    "az monitor scheduled-query delete",
+}
+"""Commands of extensions, which are no part of the package azure-cli; they are not parsed."""
+VARIABLE_COMMANDS = {"az deployment sub VALUE"}
+"""Commands with a variable in their name; tests/infra/test_workflows.py runs them."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One call of a program, with every variable replaced by ``VALUE``.
+
+    Attributes:
+        place: file that contains it.
+        words: program and arguments.
+    """
+
+    place: str
+    words: tuple[str, ...]
+
+
+def shell_text(path: Path) -> Iterator[str]:
+    """Yield the shell code of a file: the whole script, or the ``sh`` blocks and inline commands of a page."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".md":
+        yield re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
+        return
+    yield from re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    for span in re.findall(r"`((?:az|azd) [^`]+)`", prose):
+        if "..." not in span:
+            yield span.replace("\n", " ").replace(r"\|", "|")
+
+
+def find_commands(path: Path, programs: tuple[str, ...] = ("az", "azd")) -> Iterator[Command]:
+    """Yield each call of the programs in a file, those inside substitutions and after ``xargs`` included."""
+    for text in shell_text(path):
+        joined = text.replace("\\\n", " ")
+        for start in re.finditer(rf"(?:^|(?<=[\s(|;&`]))(?:{'|'.join(programs)})(?= [a-z$\"])", joined, re.MULTILINE):
+            before = joined[: start.start()]
+            if _is_quoted(before) or before.endswith(("command -v ", "predict ")):
+                continue
+            words = _words(joined[start.start() :])
+            if re.search(r"xargs [^|\n]*$", before):
+                words.append(VALUE)
+            yield Command(path.name, tuple(words))
+
+
+def _is_quoted(before: str) -> bool:
+    """Return whether a position lies in a quoted text and in no substitution of it."""
+    line = before.rpartition("\n")[2]
+    inside = line.rpartition("$(")[2]
+    return inside.count('"') % 2 == 1 or inside.count("'") % 2 == 1
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of the first simple command of a text."""
+    words: list[str] = []
+    word: str | None = None
+    quote = ""
+    position = 0
+    while position < len(text):
+        char = text[position]
+        if quote != "'" and text.startswith("$(", position):
+            position = _closing(text, position + 2)
+            word = (word or "") + VALUE
+        elif quote:
+            if char == quote:
+                quote = ""
+            elif char == "\\" and quote == '"':
+                position += 1
+                word = (word or "") + text[position]
+            else:
+                word = (word or "") + char
+        elif char in "'\"":
+            quote, word = char, word or ""
+        elif char in "|;&)\n<>`" or (char == "#" and word is None):
+            # The number of a redirected descriptor is no word.
+            if char in "<>" and word in {"1", "2"}:
+                word = None
+            break
+        elif char in " \t":
+            words += [] if word is None else [word]
+            word = None
+        else:
+            word = (word or "") + char
+        position += 1
+    words += [] if word is None else [word]
+    return [_without_variables(each) for each in words if each not in {"$@", "${network[@]}"}]
+
+
+def _closing(text: str, position: int) -> int:
+    depth = 1
+    while depth:
+        depth += {"(": 1, ")": -1}.get(text[position], 0)
+        position += 1
+    return position - 1
+
+
+def _without_variables(word: str) -> str:
+    return re.sub(r"\$\{[^}]*\}|\$\w+", VALUE, word)
+
+
+class AzureCli:
+    """The parser of Azure CLI, without a call of Azure."""
+
+    def __init__(self) -> None:
+        """Load every command of the core with its options, which takes about a minute."""
+        from azure.cli.core import get_default_cli
+        from azure.cli.core.file_util import create_invoker_and_load_cmds_and_args
+
+        cli: Any = get_default_cli()
+        create_invoker_and_load_cmds_and_args(cli)
+        self._parser = cli.invocation.parser
+        commands = set(cli.invocation.commands_loader.command_table)
+        self._names = commands | {name.rpartition(" ")[0] for name in commands}
+
+    def error(self, words: tuple[str, ...]) -> str:
+        """Return what is wrong with a call, or an empty text. A mere name of a command or group need only exist."""
+        if " ".join(words[1:]) in self._names:
+            return ""
+        log = StringIO()
+        try:
+            with redirect_stderr(log):
+                self._parser.parse_args(list(words[1:]))
+        except SystemExit:
+            return log.getvalue().strip().partition("\n")[0] or "rejected by the parser of Azure CLI"
+        return ""
+
+
+def azd_error(words: tuple[str, ...], table: dict[str, Any]) -> str:
+    """Return what is wrong with a call of azd after a table of its commands and options, or an empty text."""
+    arguments = words[1:]
+    count = next((n for n in range(len(arguments), 0, -1) if " ".join(arguments[:n]) in table["commands"]), 0)
+    if not count:
+        return "unknown command"
+    allowed = {*table["global"], *table["commands"][" ".join(arguments[:count])]}
+    unknown = [word for word in arguments[count:] if word.startswith("-") and word.partition("=")[0] not in allowed]
+    return f"unknown option {', '.join(unknown)}" if unknown else ""
+
+
+def main() -> int:
+    """Check every command and print those that are not understood; return the exit code."""
+    os.environ["AZURE_CORE_COLLECT_TELEMETRY"] = "false"
+    table = json.loads(AZD_OPTIONS.read_text(encoding="utf-8"))
+    commands = [command for path in (*PAGES, *SCRIPTS) for command in find_commands(path)]
+    found: list[str] = []
+    skipped: set[str] = set()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["AZURE_CONFIG_DIR"] = folder
+        cli = AzureCli()
+        for command in commands:
+            text = " ".join(command.words)
+            exception = next((name for name in NOT_IN_THE_CORE | VARIABLE_COMMANDS if text.startswith(name)), "")
+            if exception:
+                skipped.add(exception)
+                continue
+            error = azd_error(command.words, table) if command.words[0] == "azd" else cli.error(command.words)
+            if error:
+                found.append(f"{command.place}: {text}\n  {error}")
+    found += [f"scripts/azure_commands.py: no page contains {name}" for name in NOT_IN_THE_CORE - skipped]
+    print(*found, sep="\n", end="\n" if found else "")
+    print(f"{len(commands)} commands of az and azd; not parsed: {', '.join(sorted(skipped))}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,7 +5,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST_WORKERS ?= 2
 
-.PHONY: help run test soak package package-test check check-infra check-dependencies check-console bench services assets format clean
+.PHONY: help run test soak package package-test check check-infra check-commands check-dependencies check-console bench services assets format clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,6 +33,7 @@ check: $(VENV)/dev.installed ## Format, lint, types, import rules
 	$(VENV)/bin/lint-imports
 	$(PYTHON) -m pytest -q tests/docs tests/infra
 	$(MAKE) --no-print-directory check-infra
+	$(MAKE) --no-print-directory check-commands
 	$(MAKE) --no-print-directory check-dependencies
 	$(MAKE) --no-print-directory check-console
 
@@ -43,6 +44,9 @@ check-infra: .venv-infra/installed $(VENV)/dev.installed ## Scan the Bicep templ
 	@$(PYTHON) scripts/bicep_scan.py .venv-infra/bin/checkov
 	@$(PYTHON) scripts/bicep_properties.py .venv-infra/lib/python3.13/site-packages
 	@$(PYTHON) scripts/bicep_versions.py .venv-infra/lib/python3.13/site-packages
+
+check-commands: .venv-azure-cli/installed ## Parse the commands of the pages on Azure with the parser of Azure CLI; takes two minutes
+	@.venv-azure-cli/bin/python -W ignore scripts/azure_commands.py
 
 check-console: console/node_modules/installed ## Types, lint and format of the web console, where npm is
 	@if command -v npm >/dev/null; then npm run --silent --prefix console check; else echo "npm is not here: the console is not checked"; fi
@@ -108,6 +112,11 @@ bench/lighthouse/node_modules/installed: bench/lighthouse/package.json bench/lig
 	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-infra.txt
 	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile \
 		-r requirements-infra-types.txt
+	@touch $@
+
+.venv-azure-cli/installed: requirements-azure-cli.txt constraints-azure-cli.txt
+	@./scripts/make-venv .venv-azure-cli
+	@.venv-azure-cli/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-azure-cli.txt
 	@touch $@
 
 .venv-audit/installed: requirements-audit.txt constraints-audit.txt

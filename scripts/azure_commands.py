@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted((ROOT / "docs").glob("azure*.md")) + [ROOT / "docs" / "operations.md"]
+PAGES = [*sorted((ROOT / "docs").glob("azure*.md")), ROOT / "docs" / "operations.md"]
 SCRIPTS = sorted(path for path in (ROOT / "scripts" / "azure").iterdir() if path.is_file())
 AZD_OPTIONS = ROOT / "scripts" / "azd_options.json"
 VALUE = "VALUE"
@@ -138,8 +138,9 @@ class AzureCli:
 
     def __init__(self) -> None:
         """Load every command of the core with its options, which takes about a minute."""
-        from azure.cli.core import get_default_cli
-        from azure.cli.core.file_util import create_invoker_and_load_cmds_and_args
+        # Here, because the tests of this module run in an environment without azure-cli.
+        from azure.cli.core import get_default_cli  # noqa: PLC0415, TID251
+        from azure.cli.core.file_util import create_invoker_and_load_cmds_and_args  # noqa: PLC0415, TID251
 
         cli: Any = get_default_cli()
         create_invoker_and_load_cmds_and_args(cli)
@@ -191,8 +192,8 @@ def main() -> int:
             if error:
                 found.append(f"{command.place}: {text}\n  {error}")
     found += [f"scripts/azure_commands.py: no page contains {name}" for name in NOT_IN_THE_CORE - skipped]
-    print(*found, sep="\n", end="\n" if found else "")
-    print(f"{len(commands)} commands of az and azd; not parsed: {', '.join(sorted(skipped))}")
+    report = [*found, f"{len(commands)} commands of az and azd; not parsed: {', '.join(sorted(skipped))}"]
+    sys.stdout.write("".join(f"{line}\n" for line in report))
     return 1 if found else 0
 
 

@@ -61,27 +61,29 @@ def _commands(text: str) -> str:
 
 def test_keys_are_written_outside_of_the_repository() -> None:
     """Each file of keys or of a deployment's settings that a command names lies in OI_HOME."""
-    named = re.findall(r"(\S*?)((?:admin|editor)\.key|keys\.json|prod\.env)", _commands(AZURE) + _commands(OPERATIONS))
-    assert len(named) > 10
+    pattern = r"(\S*?)((?:admin|editor)\.key|keys\.json|plant\.yaml|[\w$]+\.env)(?!\w)"
+    named = re.findall(pattern, _commands(AZURE) + _commands(OPERATIONS))
+    assert len(named) > 30
     assert {before.split('"')[-1] for before, _ in named} == {"$OI_HOME/"}
 
 
-def test_deployments_are_named_after_their_region() -> None:
-    """A command that names a deployment of the subscription gives it the region that it deploys to."""
+def test_every_deployment_goes_through_the_script() -> None:
+    """No page names a deployment of the subscription by hand: the script names it after its region and checks first."""
     commands = _commands(AZURE) + _commands(OPERATIONS)
-    assert "name=workspace-prod-$AZURE_LOCATION" in commands
-    named = re.findall(r"az deployment sub \w+(?: -n|.* -n) (\S+)(?: -l (\S+))?", commands)
-    assert len(named) == 4
-    for name, region in named:
-        assert name in {'"$name"', '"workspace-prod-$AZURE_LOCATION"'}
-        assert region in {'"$AZURE_LOCATION"', ""}
+    assert commands.count("scripts/azure/deploy-templates ") > 10
+    by_hand = re.findall(r"az deployment sub (\w[\w-]*)(.*)", commands)
+    assert by_hand == [("delete", ' --name "workspace-$OI_ENVIRONMENT-$AZURE_LOCATION"')]
+    for page in (AZURE, OPERATIONS):
+        assert not re.search(r"az deployment sub (?:create|what-if)", page)
 
 
 def test_every_way_deploys_the_package() -> None:
     """No command builds in the cloud, and the steps by hand deploy the file that the tests ran."""
     commands = _commands(AZURE)
-    assert "--src dist/app.zip --build-remote false" in commands
-    assert "func azure functionapp publish" not in commands
+    publishing = re.findall(r"az functionapp deployment source .*", commands)
+    assert len(publishing) >= 2
+    assert all(command.endswith("--src dist/app.zip --build-remote false") for command in publishing)
+    assert "func azure functionapp publish" not in AZURE + OPERATIONS
 
 
 def test_a_leaked_key_can_be_replaced() -> None:

@@ -21,6 +21,7 @@ ENVIRONMENTS = {
     ".venv-infra": ("requirements-infra.txt", "constraints-infra.txt"),
     ".venv-audit": ("requirements-audit.txt", "constraints-audit.txt"),
     ".venv-bench": ("requirements-bench.txt", "constraints-bench.txt"),
+    ".venv-azure-cli": ("requirements-azure-cli.txt", "constraints-azure-cli.txt"),
 }
 LIST = (
     "import importlib.metadata as metadata, json; "

@@ -279,7 +279,7 @@ def test_the_tour_proves_that_a_message_becomes_a_row(tmp_path: Path) -> None:
 
 
 def test_a_closed_network_skips_the_download(tmp_path: Path) -> None:
-    """From outside a closed network the tour leaves the download out; without keys it does not run, and a warning is shown."""
+    """From outside a closed network the tour leaves the download out; without keys a warning replaces the tour."""
     closed = _tour(tmp_path, "ok   telemetry      line-1", SMOKE_KEYS="{}", CLOSED_NETWORK="true")
     assert closed.stdout.startswith("--without download https://app")
     without = _tour(tmp_path, "", SMOKE_KEYS="", CLOSED_NETWORK="true")

@@ -1,0 +1,284 @@
+"""The tutorial of docs/azure.md, run from top to bottom with stand-ins for the programs that call Azure."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.infra.templates import BICEP
+
+ROOT = BICEP.parents[1]
+PAGES = [*sorted((ROOT / "docs").glob("azure*.md")), ROOT / "docs" / "operations.md"]
+TUTORIAL = (ROOT / "docs" / "azure.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+OUTPUTS = {
+    "AZURE_RESOURCE_GROUP": "rg-oi-plant",
+    "APP_NAME": "func-plant",
+    "COSMOS_ENDPOINT": "https://cosmos.documents.azure.com:443/",
+    "COSMOS_DATABASE": "workspace",
+    "DATA_STORAGE_NAME": "stdataplant",
+    "VAULT_NAME": "kv-plant",
+    "WEB_PUBSUB_NAME": "wps-plant",
+    "WEB_PUBSUB_AUDIENCE": "audience-id",
+}
+AZ = """#!/usr/bin/env bash
+echo "az $*" >>"$CALLS"
+case "$*" in
+  "functionapp list-flexconsumption-locations"*) printf 'westeurope\\nnortheurope\\n' ;;
+  "functionapp list-flexconsumption-runtimes"*) printf '3.12\\n3.13\\n' ;;
+  "ad app list"*) ;;
+  "ad app create"*) echo audience-id ;;
+  "ad app show"*) echo object-id ;;
+  "ad signed-in-user show"*) echo person-id ;;
+  "group exists"*) echo true ;;
+  "storage account list"*) echo stdataplant ;;
+  "storage container-rm exists"*) echo true ;;
+  "storage container immutability-policy lock"*) echo Locked >"$CALLS.policy" ;;
+  *immutabilityPeriodSinceCreationInDays*) echo 3653 ;;
+  *"--query etag"*) echo '"1"' ;;
+  "storage container immutability-policy show"*) cat "$CALLS.policy" 2>/dev/null || echo Unlocked ;;
+  "deployment sub show"*) cat "$OUTPUTS" ;;
+esac
+"""
+AZD = """#!/usr/bin/env bash
+echo "azd $*" >>"$CALLS"
+if [ "$*" = "env get-values" ]; then jq -r 'to_entries[] | "\\(.key)=\\(.value.value | @json)"' "$OUTPUTS"; fi
+"""
+PYTHON = f"""#!/usr/bin/env bash
+echo "python $*" >>"$CALLS"
+case "$*" in
+  *"workspace validate"*) PYTHONPATH={ROOT} exec {sys.executable} "$@" ;;
+  *"workspace apply"*)
+    [ "$(printenv STORES) $(printenv COSMOS_ENDPOINT)" = "azure https://cosmos.documents.azure.com:443/" ] || exit 3
+    echo "key-of-${{!#}}" ;;
+esac
+"""
+RECORDER = '#!/usr/bin/env bash\necho "{name} $*" >>"$CALLS"\n'
+
+
+class _Healthy(BaseHTTPRequestHandler):
+    """Answers the requests that an app answers once it runs."""
+
+    def do_GET(self) -> None:
+        """Answer the two health routes and nothing else."""
+        self.send_response(200 if self.path in {"/healthz", "/readyz"} else 404)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name of the base class
+        """Write no log."""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Return the address of a server in place of the app."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Healthy)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def blocks(heading: str = "", *, until: str = "") -> str:
+    """Return the commands of the tutorial between two headings."""
+    text = TUTORIAL[TUTORIAL.index(f"\n## {heading}") if heading else 0 :]
+    return "\n".join(BLOCK.findall(text[: text.index(f"\n## {until}")] if until else text))
+
+
+@dataclass
+class Shell:
+    """A copy of the checkout in which the tutorial runs."""
+
+    root: Path
+    home: Path
+    address: str
+
+    def run(self, script: str, typed: str = "") -> tuple[int, str, list[str]]:
+        """Run commands in a strict shell; return the exit code, the output and the calls in order."""
+        calls = self.root / "calls"
+        environment = {
+            "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}",
+            "HOME": str(self.home),
+            "CALLS": str(calls),
+            "OUTPUTS": str(self.root / "outputs.json"),
+        }
+        done = subprocess.run(
+            ["bash", "-c", f"set -euo pipefail\n{script}"],
+            cwd=self.root,
+            env=environment,
+            input=typed,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        return done.returncode, done.stdout + done.stderr, calls.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture
+def shell(tmp_path: Path, address: str) -> Shell:
+    """Return a checkout whose programs that reach Azure, npm or the package index only record their calls."""
+    root = tmp_path / "a checkout"
+    shutil.copytree(ROOT / "scripts" / "azure", root / "scripts" / "azure")
+    shutil.copytree(BICEP, root / "infra" / "bicep")
+    (root / "samples").mkdir()
+    shutil.copy(ROOT / "samples" / "workspace.yaml", root / "samples")
+    stand_ins = {"bin/az": AZ, "bin/azd": AZD, ".venv/bin/python": PYTHON}
+    names = {"bin/make": "make", "bin/node": "node", "scripts/smoke.sh": "smoke"}
+    stand_ins |= {path: RECORDER.format(name=name) for path, name in names.items()}
+    for path, text in stand_ins.items():
+        program = root / path
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(text, encoding="utf-8")
+        program.chmod(0o755)
+    outputs = {name: {"type": "String", "value": value} for name, value in (OUTPUTS | {"APP_URL": address}).items()}
+    (root / "outputs.json").write_text(json.dumps(outputs), encoding="utf-8")
+    home = tmp_path / "home"
+    home.mkdir()
+    return Shell(root, home, address)
+
+
+def _in_order(calls: list[str], *expected: str) -> None:
+    """Check that calls begin with the expected texts, in this order."""
+    rest = iter(calls)
+    for text in expected:
+        assert any(call.startswith(text) for call in rest), f"{text} is missing, or at the wrong place"
+
+
+@pytest.mark.parametrize("environment", ["dev", "prod"])
+def test_the_tutorial_runs_from_top_to_bottom(shell: Shell, environment: str) -> None:
+    """Every command succeeds in order, each variable is set before it is used, and no file is left in the checkout."""
+    before = {path for path in shell.root.rglob("*") if path.is_file()}
+    script = blocks(until="The same with azd").replace("OI_ENVIRONMENT=dev", f"OI_ENVIRONMENT={environment}")
+    code, printed, calls = shell.run(script, typed="stdataplant\n")
+    assert code == 0, printed
+    region = f"--name workspace-{environment}-westeurope --location westeurope"
+    _in_order(
+        calls,
+        "az login",
+        "az account set",
+        "az provider register",
+        "az functionapp list-flexconsumption-runtimes --location westeurope",
+        "az ad app create --display-name oi-",
+        f"az deployment sub what-if {region}",
+        f"az deployment sub create {region}",
+        f"az deployment sub show --name workspace-{environment}-westeurope",
+        "make package",
+        "az functionapp deployment source config-zip --resource-group rg-oi-plant --name func-plant --src dist/app.zip",
+        "python -m shared.commands.workspace validate",
+        "python -m shared.commands.workspace apply",
+        "az deployment group create",
+        f"smoke {shell.address}",
+        *(
+            [
+                f"az deployment sub create {region}",
+                f"smoke --without download {shell.address}",
+                "az storage container immutability-policy lock",
+            ]
+            if environment == "prod"
+            else []
+        ),
+        "az group delete --name rg-oi-plant",
+        f"az deployment sub delete --name workspace-{environment}-westeurope",
+        "az ad app delete --id audience-id",
+    )
+    opened = [call for call in calls if call.startswith("az deployment sub create")]
+    assert ["privateNetworking=false" in call for call in opened] == [True, False][: len(opened)]
+    written = {path for path in shell.root.rglob("*") if path.is_file()} - before
+    assert {path.name for path in written} <= {"calls", "calls.policy"}
+    home = shell.home / ".oi" / environment
+    keys = json.loads((home / "keys.json").read_text(encoding="utf-8"))
+    assert keys == {f"{name}@plant-a.example": f"key-of-{name}@plant-a.example" for name in ("admin", "editor")}
+    assert all(path.stat().st_mode & 0o077 == 0 for path in home.iterdir())
+    locked = "export CHECKPOINTS_LOCKED=true" in (home / f"{environment}.env").read_text(encoding="utf-8")
+    assert locked == (environment == "prod")
+
+
+def test_azd_runs_in_place_of_the_steps(shell: Shell) -> None:
+    """The section on azd fits between steps 4 and 7, and gives them every variable that they use."""
+    script = blocks(until="5. Deploy the templates") + blocks("The same with azd")
+    script += blocks("7. Apply the workspace document", until="9. Close the network")
+    code, printed, calls = shell.run(script)
+    assert code == 0, printed
+    expected = ("azd auth login", "azd env new dev --location westeurope", "azd up", "azd env get-values")
+    _in_order(calls, *expected, "python -m shared.commands.workspace apply", f"smoke {shell.address}")
+
+
+def test_a_new_shell_continues(shell: Shell) -> None:
+    """The lines for a new shell, and the two files, are enough for the later steps."""
+    code, printed, _ = shell.run(blocks(until="7. Apply the workspace document"))
+    assert code == 0, printed
+    again = "\n".join(
+        line for line in TUTORIAL.splitlines() if line.startswith(("export OI_ENVIRONMENT=", "export OI_HOME="))
+    )
+    again += '\n. "$OI_HOME/$OI_ENVIRONMENT.env"\n. "$OI_HOME/outputs.env"\n'
+    assert all(f"`{line}`" in TUTORIAL for line in again.splitlines()[2:])
+    code, printed, _ = shell.run(again + blocks("7. Apply the workspace document", until="9. Close the network"))
+    assert code == 0, printed
+
+
+@pytest.mark.parametrize("setting", ["AZURE_PRINCIPAL_ID", "WEB_PUBSUB_AUDIENCE"])
+def test_an_empty_setting_stops_the_tutorial(shell: Shell, setting: str) -> None:
+    """A setting that Azure did not return ends step 5 with its name, before anything is created."""
+    path = shell.root / "bin" / "az"
+    name = {"AZURE_PRINCIPAL_ID": "person-id", "WEB_PUBSUB_AUDIENCE": "audience-id"}[setting]
+    path.write_text(path.read_text(encoding="utf-8").replace(f"echo {name}", "echo"), encoding="utf-8")
+    code, printed, calls = shell.run(blocks(until="6. Deploy the app"))
+    assert code != 0
+    assert f"{setting} is empty" in printed
+    assert not any(call.startswith("az deployment sub") for call in calls)
+
+
+def test_every_step_states_its_costs_and_how_to_undo_it() -> None:
+    """Each step of the tutorial has its costs and its undoing; a step with commands says what one sees."""
+    steps = re.split(r"^## (?=\d)", TUTORIAL, flags=re.MULTILINE)[1:]
+    assert [step[:2] for step in steps] == [f"{number}." for number in range(1, len(steps) + 1)]
+    for step in steps:
+        text = step.partition("\n## ")[0]
+        assert "*Costs*" in text, step[:40]
+    for step in steps[1:]:
+        assert "*You see*" in step, step[:40]
+    assert TUTORIAL.count("https://azure.microsoft.com/pricing/details/") > 10
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_command_is_valid_shell(path: Path) -> None:
+    """Every block of commands of the operators' pages has the syntax of bash."""
+    found = BLOCK.findall(path.read_text(encoding="utf-8"))
+    for block in found:
+        done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{block}\n{done.stderr}"
+    assert found or path.name == "azure-reference.md"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_lines_are_wrapped(path: Path) -> None:
+    """No line of prose is longer than 120 characters; tables and commands may be."""
+    prose = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    long = [line for line in prose.splitlines() if len(line) > 120 and not line.startswith(("|", "    "))]
+    # An address alone on a line cannot be wrapped.
+    assert [line for line in long if " " in line.strip()] == []
+
+
+def test_links_to_sections_lead_somewhere() -> None:
+    """Every link to a section of an operators' page names a heading of that page."""
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+    anchors = {
+        name: {_anchor(each) for each in re.findall(r"^#+ (.*)$", text, re.MULTILINE)} for name, text in pages.items()
+    }
+    for path in PAGES:
+        for page, anchor in re.findall(r"\]\(([\w.-]+\.md)?#([\w-]+)\)", path.read_text(encoding="utf-8")):
+            assert anchor in anchors[page or path.name], f"{path.name}: {page}#{anchor}"
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

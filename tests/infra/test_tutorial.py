@@ -33,6 +33,8 @@ OUTPUTS = {
 AZ = """#!/usr/bin/env bash
 echo "az $*" >>"$CALLS"
 case "$*" in
+  # Azure CLI accepts this option only together with --show-details.
+  "functionapp list-flexconsumption-locations"*--runtime*) exit 1 ;;
   "functionapp list-flexconsumption-locations"*) printf 'westeurope\\nnortheurope\\n' ;;
   "functionapp list-flexconsumption-runtimes"*) printf '3.12\\n3.13\\n' ;;
   "ad app list"*) ;;
@@ -46,6 +48,7 @@ case "$*" in
   *immutabilityPeriodSinceCreationInDays*) echo 3653 ;;
   *"--query etag"*) echo '"1"' ;;
   "storage container immutability-policy show"*) cat "$CALLS.policy" 2>/dev/null || echo Unlocked ;;
+  "cosmosdb list"*) echo cosmos-plant ;;
   "deployment sub show"*) cat "$OUTPUTS" ;;
 esac
 """
@@ -183,6 +186,7 @@ def test_the_tutorial_runs_from_top_to_bottom(shell: Shell, environment: str) ->
                 f"az deployment sub create {region}",
                 f"smoke --without download {shell.address}",
                 "az storage container immutability-policy lock",
+                "az lock delete --name audit-chains --resource-group rg-oi-plant --resource cosmos-plant",
             ]
             if environment == "prod"
             else []

@@ -116,7 +116,7 @@ bench/lighthouse/node_modules/installed: bench/lighthouse/package.json bench/lig
 
 .venv-azure-cli/installed: requirements-azure-cli.txt constraints-azure-cli.txt
 	@./scripts/make-venv .venv-azure-cli
-	@.venv-azure-cli/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-azure-cli.txt
+	@.venv-azure-cli/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-azure-cli.txt
 	@touch $@
 
 .venv-audit/installed: requirements-audit.txt constraints-audit.txt

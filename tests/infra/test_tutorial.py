@@ -286,3 +286,24 @@ def test_links_to_sections_lead_somewhere() -> None:
 
 def _anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_the_runbook_fails_over_and_returns(shell: Shell) -> None:
+    """The failover deploys to the second region, and after its return the next deployment goes home again."""
+    runbook = (ROOT / "docs" / "azure-networks-failover-restore.md").read_text(encoding="utf-8")
+    section = runbook[runbook.index("\n## A region is lost") : runbook.index("\n## Restore")]
+    # The tutorial is about one environment; the runbook about production.
+    home = "OI_ENVIRONMENT=prod"
+    start = blocks(until="6. Deploy the app").replace("OI_ENVIRONMENT=dev", home)
+    script = start + "\n".join(BLOCK.findall(section)) + "\nscripts/azure/deploy-templates create prod --output none\n"
+    code, printed, calls = shell.run(script)
+    assert code == 0, printed
+    names = [re.findall(r"--name (\S+) --location (\S+)", call) for call in calls if "deployment sub create" in call]
+    assert names == [
+        [("workspace-prod-westeurope", "westeurope")],
+        [("workspace-prod-northeurope", "northeurope")],
+        [("workspace-prod-westeurope", "westeurope")],
+    ]
+    _in_order(calls, "az cosmosdb failover-priority-change", "az storage account failover", "make package")
+    settings = (shell.home / ".oi" / "prod" / "prod.env").read_text(encoding="utf-8")
+    assert "northeurope" not in settings

@@ -1,8 +1,11 @@
 """The live stream on a desk: what the gateway and Web PubSub are in the cloud, in the host's own process."""
 
+import asyncio
 import os
 import uuid
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Final
 
 from local.authority import check_host
 from local.http import Message, Receive, Send
@@ -17,6 +20,9 @@ from shared.live_stream.credentials import MOVED_HEADER
 
 HUB = "live"
 ROUTE = "/oi-api/live-stream"
+HANDSHAKES: Final = 2
+"""Handshakes of live streams that are worked on together; the others wait, so that requests have their turns."""
+
 _EVENTS = f"{ROUTE}/events"
 _CLIENTS, _API = "/client/hubs/", "/api/hubs/"
 _LIMITS = frozenset({"ratelimit", "ratelimit-policy"})
@@ -51,6 +57,8 @@ class LiveFront:
             events, frozenset({"connect", "disconnected"}), anonymous=True, prelude=prelude, passed=_LIMITS
         )
         self._service = WebPubSub(ServiceSettings(key, {HUB: hub}))
+        # A client that opens streams without a pause must leave turns of the event loop to others.
+        self._handshakes = asyncio.Semaphore(HANDSHAKES)
 
     async def close(self) -> None:
         """Let go of the stand-in."""
@@ -87,12 +95,16 @@ class LiveFront:
             "headers": [*headers, *moved, (b"x-request-id", given_id.encode())],
         }
 
-        async def answer(message: Message) -> None:
-            if message["type"] == "websocket.accept":
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", given_id.encode())]
-            await send(message)
+        async with AsyncExitStack() as turn:
+            await turn.enter_async_context(self._handshakes)
 
-        await self._service({**scope, **led}, receive, answer)
+            async def answer(message: Message) -> None:
+                if message["type"] == "websocket.accept":
+                    message["headers"] = [*message.get("headers", ()), (b"x-request-id", given_id.encode())]
+                await turn.aclose()
+                await send(message)
+
+            await self._service({**scope, **led}, receive, answer)
 
 
 def _without_upgrade(scope: Message, receive: Receive, send: Send) -> tuple[Message, Receive, Send]:

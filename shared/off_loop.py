@@ -1,11 +1,14 @@
 """Runs work whose time grows with a text outside the event loop, so that other requests go on meanwhile."""
 
 import asyncio
+import contextvars
 import gc
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache, partial
 from importlib import import_module
 from typing import Final
 
@@ -16,6 +19,7 @@ LARGE_VALUES: Final = 65_536
 """Characters or bytes from which the values of a text are so many that a search for garbage among them takes long."""
 
 _LONGEST_PAUSE_SECONDS: Final = 10.0
+_WORKERS: Final = 2
 
 
 async def off_loop[**P, T](size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -29,7 +33,14 @@ async def off_loop[**P, T](size: int, work: Callable[P, T], *args: P.args, **kwa
     """
     if size < LARGE:
         return work(*args, **kwargs)
-    return await asyncio.to_thread(work, *args, **kwargs)
+    call = partial(contextvars.copy_context().run, work, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_workers(), call)
+
+
+@cache
+def _workers() -> ThreadPoolExecutor:
+    """Return the threads for large texts: few, because each thread that computes delays the event loop's next turn."""
+    return ThreadPoolExecutor(_WORKERS, "large texts")
 
 
 async def load_modules(*names: str) -> None:

@@ -235,7 +235,8 @@ def test_an_honest_client_does_not_notice_attacks(attacked: Service, tmp_path: P
         probe.join()
     assert set(honest) <= {200, 202}, honest
     assert set(health) == {200}, health
-    assert statistics.quantiles(seconds, n=100)[98] < HEALTH_SECONDS, found
+    shares = statistics.quantiles(seconds, n=100)
+    assert shares[98] < HEALTH_SECONDS, ([round(shares[n - 1], 3) for n in (50, 90, 95, 99)], len(seconds), found)
     assert found["streams"][101] <= 20, found
     assert found["jobs"][429] > 0, found
     for name in ("queries", "escapes"):

@@ -69,7 +69,7 @@ async def _sound_definition(call: Call[Any, QueryBody], faults: Faults) -> None:
     "oi-api/warm-queries/{lookup}",
     right=AccessRight.WARM_QUERY_MANAGE,
     body=QueryBody,
-    owned=OwnedMembers(_OWNED, _current, frozenset({"schema"}), live=frozenset({"updatedAt", "etag"})),
+    owned=OwnedMembers(_OWNED, _current, frozenset({"schema"}), live=frozenset({"updatedAt"})),
     check=_sound_definition,
     docs=replies.PUT,
 )

@@ -149,7 +149,7 @@ class CsvFile:
     def _row(self, names: Sequence[str], cells: Sequence[str], number: int) -> "Row":
         place = f"{self.path}: row {number}"
         if len(cells) != len(names):
-            raise FileError(f"{place} has {len(cells)} cells, the header {len(names)}")
+            raise FileError(f"{place} has {len(cells)} cells; the header has {len(names)}")
         by_name = dict(zip(names, cells, strict=True))
         moment = self._moment(by_name.pop(self.time_column), place)
         own_id = by_name.pop(MESSAGE_ID, "")
@@ -187,7 +187,7 @@ class CsvFile:
             local = _naive(text)
             if local is None or self.zone is None:
                 hint = "; name its zone with --assume-zone" if local else ""
-                raise FileError(f"{place}: {text!r} is no time: {error}{hint}") from None
+                raise FileError(f"{place}: {text!r} is not a valid time: {error}{hint}") from None
         return local.replace(tzinfo=self.zone).astimezone(UTC)
 
 

@@ -10,6 +10,9 @@ _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters, marks and symbols that are displayed as nothing."""
 
+_VARIATIONS: Final = frozenset((*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+"""Variation selectors, which change at most the form of the character before them."""
+
 _EAST_ASIAN: Final = frozenset({"BOPOMOFO", "CJK", "HANGUL", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"})
 # What a regular expression can say of the rule, for the description of the API.
 _PATTERN: Final = r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$"
@@ -17,10 +20,12 @@ _PATTERN: Final = r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f
 
 def name_rule(text: str) -> str | None:
     """Return the rule that a name or id breaks, None for a sound one."""
-    hidden = next((character for character in text if _is_hidden(character)), None)
+    hidden = next((character for character in text if is_hidden(character)), None)
     if hidden is not None:
         place = text.index(hidden) + 1
         return f"must not hold control, format or invisible characters (U+{ord(hidden):04X} is character {place})"
+    if text and unicodedata.category(text[0])[0] == "M":
+        return "must not begin with a combining mark"
     if text != text.strip():
         return "must not begin or end with a space character"
     if not unicodedata.is_normalized("NFC", text):
@@ -62,8 +67,9 @@ def identity_key(text: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
-def _is_hidden(character: str) -> bool:
-    return unicodedata.category(character) in _HIDDEN or character in _BLANK
+def is_hidden(character: str) -> bool:
+    """Return whether a character is displayed as nothing, or changes how the text around it is displayed."""
+    return unicodedata.category(character) in _HIDDEN or character in _BLANK or ord(character) in _VARIATIONS
 
 
 def _is_of_a_script(character: str) -> bool:

@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from shared.errors import FieldError, WorkspaceError, invalid_fields
 from shared.http.messages import Reply
+from shared.names import is_hidden
 from shared.nearest_names import nearest_name
 
 IGNORED: Final = "x-provenance-ignored"
@@ -98,7 +99,11 @@ def path_of(location: Iterable[int | str]) -> str:
 
 
 def shown(name: str) -> str:
-    """Return a name that a caller sent, cut to what a message has room for."""
+    """Return a name that a caller sent, cut to what a message has room for, with hidden characters as escapes."""
+    return "".join(f"\\u{ord(each):04x}" if is_hidden(each) else each for each in _cut(name))
+
+
+def _cut(name: str) -> str:
     return name if len(name) <= MAX_SHOWN else f"{name[:MAX_SHOWN]}..."
 
 
@@ -110,7 +115,7 @@ def report(reply: Reply, names: Iterable[str]) -> None:
     listed = [reply.headers[IGNORED]] if IGNORED in reply.headers else []
     length = sum(map(len, listed))
     for name in names:
-        text = quote(shown(name), safe="$:[]()!*'+-._~ ", errors="replace").strip() or '""'
+        text = quote(_cut(name), safe="$:[]()!*'+-._~ ", errors="replace").strip() or '""'
         length += len(text) + 2
         if length > MAX_REPORTED:
             listed.append("...")

@@ -146,7 +146,7 @@ async def _without_owned(operation: Operation, path: Mapping[str, str], sent: An
         return sent
     current = await owned.current(path)
     errors = [
-        FieldError(name, "is set by the service: send its current value, or leave it out")
+        FieldError(name, "is read-only; leave it out, or send the stored value")
         for name in sent
         if name in owned.names - owned.live
         and not (sent[name] is None and name in owned.unknown_when_null)
@@ -192,7 +192,8 @@ def _add(failure: ValidationError, model: Any, faults: Faults) -> None:
     if failure.error_count() > MAX_LISTED:
         # A message for each of a hundred thousand faults would block the event loop.
         faults.add(invalid("body", f"has {failure.error_count()} faults; at most {MAX_LISTED} are listed one by one"))
-        return
+        # No further rule may look at a body of which not even the failing fields are known.
+        faults.raise_all()
     found = failure.errors(include_url=False, include_context=False, include_input=False)
     unknown = [error["loc"] for error in found if error["type"] == _UNKNOWN]
     if unknown:

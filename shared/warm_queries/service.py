@@ -1,6 +1,6 @@
 """Runs warm queries and ad-hoc queries."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,6 +11,7 @@ from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.parameters import literal
 from shared.catalog.snapshot import Catalog
 from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
+from shared.nearest_names import nearest_name
 from shared.off_loop import off_loop
 from shared.timestamps import now, rfc3339
 from shared.warm_queries.kept_runs import KeptRuns
@@ -164,7 +165,9 @@ def bind(
         WorkspaceError: INVALID, listing each unknown, missing or ill-typed argument by what the caller calls it.
     """
     declared = {parameter.name: parameter for parameter in parameters}
-    errors = [FieldError(named(name), "is no parameter of this query") for name in arguments if name not in declared]
+    errors = [
+        FieldError(named(name), _unknown_parameter(name, declared, named)) for name in arguments if name not in declared
+    ]
     bound: dict[str, str] = {}
     for name, parameter in declared.items():
         given = arguments.get(name)
@@ -182,3 +185,9 @@ def bind(
 
 def _window(end: datetime, time_range: timedelta) -> dict[str, str]:
     return {_FROM: f"datetime({rfc3339(end - time_range)})", _TO: f"datetime({rfc3339(end)})"}
+
+
+def _unknown_parameter(name: str, declared: Iterable[str], named: Callable[[str], str]) -> str:
+    nearest = nearest_name(name, declared)
+    hint = "" if nearest is None else f"; did you mean `{named(nearest)}`?"
+    return f"is not a parameter of this query{hint}"

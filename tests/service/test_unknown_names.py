@@ -76,6 +76,22 @@ def test_aliases_of_the_specification_are_known(service: Service) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/oi-api/warm-queries"),
+        ("PUT", "/oi-api/warm-queries/draft"),
+        ("POST", "/oi-api/data-stores/orders/containers"),
+        ("POST", "/workspace/api/keys"),
+    ],
+)
+def test_more_unknown_members_than_are_listed_are_refused(service: Service, method: str, path: str) -> None:
+    """A body with more faults than one reply lists is refused as a whole, whatever else is missing."""
+    body = {f"k{number}": 1 for number in range(1_000)}
+    reply = service.caller("admin@t").request(method, path, json=body)
+    assert "body" in messages(reply) or len(messages(reply)) >= 1_000
+
+
 @pytest.mark.parametrize("name", ["scopeKey", "ScopeKey"])
 def test_rejection_takes_its_scope_in_the_query_under_both_names(service: Service, name: str) -> None:
     """The scope of a rejection may be in the query string, spelt as there or as in the body."""
@@ -113,11 +129,13 @@ def test_definition_that_was_read_can_be_put_back(own_module_service: Service) -
     read = editor.put(path, json=approved).json()
     again = editor.put(path, json=read)
     assert (again.status_code, again.json()["approval"]) == (200, None), again.text
-    late = editor.put(path, json=read)
+    late = editor.put(path, json={name: value for name, value in read.items() if name != "etag"})
     assert late.status_code == 200, "the time of the last change is ignored, since every write changes it"
+    unread = editor.put(path, json={**late.json(), "etag": '"other"'})
+    assert set(messages(unread)) == {"etag"}
     stale = {**again.json(), "createdAt": "2020-01-01T00:00:00Z", "editedBy": "somebody", "lookup": "other"}
     assert messages(editor.put(path, json=stale)) == dict.fromkeys(
-        ("createdAt", "editedBy", "lookup"), "is set by the service: send its current value, or leave it out"
+        ("createdAt", "editedBy", "lookup"), "is read-only; leave it out, or send the stored value"
     )
     copy = {name: read[name] for name in ("name", "surface", "kql", "parameters", "approval", "createdAt")}
     assert set(messages(editor.put("/oi-api/warm-queries/copied", json=copy))) == {"createdAt"}

@@ -133,7 +133,7 @@ def test_definition_that_was_read_can_be_put_back(own_module_service: Service) -
     assert late.status_code == 200, "the time of the last change is ignored, since every write changes it"
     unread = editor.put(path, json={**late.json(), "etag": '"other"'})
     assert set(messages(unread)) == {"etag"}
-    stale = {**again.json(), "createdAt": "2020-01-01T00:00:00Z", "editedBy": "somebody", "lookup": "other"}
+    stale = {**late.json(), "createdAt": "2020-01-01T00:00:00Z", "editedBy": "somebody", "lookup": "other"}
     assert messages(editor.put(path, json=stale)) == dict.fromkeys(
         ("createdAt", "editedBy", "lookup"), "is read-only; leave it out, or send the stored value"
     )

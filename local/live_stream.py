@@ -4,6 +4,7 @@ import asyncio
 import os
 import uuid
 from contextlib import AsyncExitStack
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,9 @@ HUB = "live"
 ROUTE = "/oi-api/live-stream"
 HANDSHAKES: Final = 2
 """Handshakes of live streams that are worked on together; the others wait, so that requests have their turns."""
+
+REFUSAL_SECONDS: Final = 0.5
+"""A stream beyond a limit is refused after this time, so that a client that repeats at once cannot fill the host."""
 
 _EVENTS = f"{ROUTE}/events"
 _CLIENTS, _API = "/client/hubs/", "/api/hubs/"
@@ -102,6 +106,8 @@ class LiveFront:
                 if message["type"] == "websocket.accept":
                     message["headers"] = [*message.get("headers", ()), (b"x-request-id", given_id.encode())]
                 await turn.aclose()
+                if message.get("status") == HTTPStatus.TOO_MANY_REQUESTS:
+                    await asyncio.sleep(REFUSAL_SECONDS)
                 await send(message)
 
             await self._service({**scope, **led}, receive, answer)

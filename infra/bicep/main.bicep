@@ -48,10 +48,10 @@ param hostZoneRedundant bool = false
 ])
 param hostStorageSku string = 'Standard_LRS'
 
-@description('Run the simulators of the workspace document; the timer then ticks every second instead of every five.')
+@description('Run the simulators of the workspace document.')
 param simulatorsEnabled bool = true
 
-@description('NCRONTAB schedule on which simulators send; each run is paid for.')
+@description('NCRONTAB schedule on which simulators send. Every second makes the timer tick every second instead of every five; each tick is paid for.')
 param simulatorSchedule string = '*/1 * * * * *'
 
 @description('Name of the Cosmos DB account, after a restore into another one; empty for the usual name.')
@@ -199,7 +199,7 @@ param gatewayCertificateSecretUri string = ''
 @description('Id of the identity that may read that secret.')
 param gatewayIdentityId string = ''
 
-@minValue(1)
+@minValue(2)
 @maxValue(125)
 param gatewayMaximumInstances int = 4
 

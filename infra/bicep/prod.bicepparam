@@ -26,7 +26,7 @@ param alwaysReady = [
   { name: 'function:archive', instanceCount: 2 }
   { name: 'function:live', instanceCount: 2 }
 ]
-// Two instances of each, since zones are used: fewer are refused.
+// Two of each: with zones Azure keeps, and bills, at least two of every function or group, also of those not listed.
 param hostZoneRedundant = true
 param hostStorageSku = 'Standard_ZRS'
 param simulatorsEnabled = false

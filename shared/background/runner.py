@@ -83,6 +83,7 @@ class BackgroundRunner:
         try:
             claim = await self._leases.claim(job.name, self._holder, at, at + LEASE, job.schedule.next(at))
         except WorkspaceError as error:
+            count("workspace.background.failures", job=job.name)
             _LOG.warning("a background job could not be claimed: %s", error, extra=fields(job=job.name))
             return
         self._next_attempts[job.name] = claim.next_attempt

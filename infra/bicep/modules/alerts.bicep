@@ -44,8 +44,16 @@ var searches = [
     name: 'ingest-lag'
     text: 'A trigger of telemetry fails: its batches come again until it works, and what follows waits.'
     severity: 1
-    query: 'union (AppRequests | where Success == false), AppExceptions | where OperationName in ("ingest", "archive", "live")'
+    query: 'union (AppRequests | where Success == false), AppExceptions | where OperationName in ("archive", "live") or OperationName startswith "ingest"'
     threshold: 5
+    minutes: 15
+  }
+  {
+    name: 'background-fails'
+    text: 'A background job fails or cannot be claimed: checkpoints, closing of streams, compaction or expiry.'
+    severity: 1
+    query: 'AppMetrics | where Name == "workspace.background.failures" and Sum > 0'
+    threshold: 2
     minutes: 15
   }
   {

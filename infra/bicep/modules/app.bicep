@@ -76,7 +76,7 @@ var appSettings = {
   APPLICATIONINSIGHTS_CONNECTION_STRING: insightsConnectionString
   AZURE_CLIENT_ID: clientId
   // Each tick is an execution that is paid for: every second only where simulators send.
-  BACKGROUND_SCHEDULE: simulatorsEnabled ? '*/1 * * * * *' : '*/5 * * * * *'
+  BACKGROUND_SCHEDULE: simulatorsEnabled && simulatorSchedule == '*/1 * * * * *' ? '*/1 * * * * *' : '*/5 * * * * *'
   BLOB_ENDPOINT: blobEndpoint
   CHECKPOINT_KEY: checkpointKey
   CHECKPOINT_SCHEDULE: '*/15 * * * * *'

@@ -82,7 +82,8 @@ resource policy 'Microsoft.Kusto/clusters/databases/scripts@2025-02-14' = {
     scriptContent: '.alter-merge database [\'${databaseName}\'] policy managed_identity "[{\'ObjectId\': \'${identityPrincipalId}\', \'AllowedUsages\': \'DataConnection\'}]"'
     scriptLevel: 'Cluster'
     continueOnErrors: false
-    forceUpdateTag: uniqueString(identityId)
+    // Of the principal: an identity that was made anew has the same resource id.
+    forceUpdateTag: uniqueString(identityPrincipalId)
     principalPermissionsAction: 'RemovePermissionOnScriptCompletion'
   }
   // Two scripts of one cluster at a time are refused.

@@ -102,11 +102,12 @@ async def test_long_job_delays_no_other(
 ) -> None:
     """A tick returns although a job still runs; the job is not started twice, and others go on."""
     monkeypatch.setattr(runner, "WAIT_SECONDS", 0.01)
-    finish = asyncio.Event()
+    started, finish = asyncio.Event(), asyncio.Event()
     runs: list[str] = []
 
     async def long() -> None:
         runs.append("long")
+        started.set()
         await finish.wait()
 
     async def short() -> None:
@@ -114,13 +115,15 @@ async def test_long_job_delays_no_other(
 
     jobs = [BackgroundJob("long", EVERY_15_S, long), BackgroundJob("short", EVERY_15_S, short)]
     background = BackgroundRunner(jobs, leases, clock)
-    for _ in range(4):
+    await background.tick()
+    await asyncio.gather(*background._running.values())
+    for _ in range(3):
+        clock.advance(15)
         await background.tick()
+        await started.wait()
         if (running := background._running.get("short")) is not None:
             await running
-        clock.advance(15)
-    assert runs.count("long") == 1
-    assert runs.count("short") == 3
+    assert (runs.count("long"), runs.count("short")) == (1, 3)
     finish.set()
     await background.close()
 

@@ -59,7 +59,7 @@ class BackgroundRunner:
         """Start every job that is due; return when all are done or after ``WAIT_SECONDS``."""
         at = self._clock()
         due = [
-            job for job in self._jobs if job.name not in self._running and at >= self._next_attempts.get(job.name, at)
+            job for job in self._jobs if not self._is_running(job.name) and at >= self._next_attempts.get(job.name, at)
         ]
         for job in due:
             task = asyncio.create_task(self._run(job), name=f"background job {job.name}")
@@ -75,8 +75,14 @@ class BackgroundRunner:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _forget(self, name: str, _: asyncio.Task[None]) -> None:
-        del self._running[name]
+    def _forget(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._running.get(name) is task:
+            del self._running[name]
+
+    def _is_running(self, name: str) -> bool:
+        """Return whether a run is under way; the callback of one that has just ended may still be due."""
+        task = self._running.get(name)
+        return task is not None and not task.done()
 
     async def _run(self, job: BackgroundJob) -> None:
         at = self._clock()

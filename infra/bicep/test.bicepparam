@@ -1,4 +1,4 @@
-// As production, but small: one instance stands ready, everything is taken down again some day.
+// As production, but small: two instances are always ready, everything is taken down again some day.
 using './main.bicep'
 
 param environmentName = 'test'

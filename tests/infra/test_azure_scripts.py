@@ -25,6 +25,7 @@ esac
 """
 AZD = """#!/usr/bin/env bash
 echo "azd $*" >>"$0.calls"
+if [ "$*" = "env get-values" ]; then echo "DATA_STORAGE_NAME=\\"$(cat "$0.account")\\""; fi
 """
 BICEP_CLI = """#!/usr/bin/env bash
 echo "$* $AZURE_LOCATION ${AZURE_ACTIVE_LOCATION:-}" >>"$0.calls"
@@ -61,6 +62,7 @@ def run(tools: Path, script: str, *arguments: str, typed: str = "", **environmen
 def test_lock_is_remembered_everywhere(tools: Path) -> None:
     """The lock is set for azd and in the environment's file, and the command for the workflow is printed."""
     (tools / "az.state").write_text("Unlocked", encoding="utf-8")
+    (tools / "azd.account").write_text("stdataprod", encoding="utf-8")
     file = tools / "prod.env"
     arguments = ("rg-oi-prod", "stdataprod", str(file))
     code, printed = run(tools, "lock-checkpoints", *arguments, typed="stdataprod\n")
@@ -71,6 +73,15 @@ def test_lock_is_remembered_everywhere(tools: Path) -> None:
     # Once more, for a file that was lost: the policy is locked already, and the line is not written twice.
     assert run(tools, "lock-checkpoints", *arguments)[0] == 0
     assert file.read_text(encoding="utf-8").count("CHECKPOINTS_LOCKED") == 1
+
+
+def test_lock_leaves_other_environments_of_azd_alone(tools: Path) -> None:
+    """The environment that azd has selected may be another one than that of the account."""
+    (tools / "az.state").write_text("Unlocked", encoding="utf-8")
+    (tools / "azd.account").write_text("stdataprod2", encoding="utf-8")
+    code, printed = run(tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="stdataprod\n")
+    assert code == 0, printed
+    assert (tools / "azd.calls").read_text(encoding="utf-8") == "azd env get-values\n"
 
 
 def test_lock_needs_the_name(tools: Path) -> None:
@@ -99,7 +110,8 @@ def test_disagreement_stops_a_deployment(tools: Path, state: str, expected: str,
     (tools / "az.state").write_text(state, encoding="utf-8")
     found, printed = run(tools, "checkpoints-locked", "rg-oi-prod", CHECKPOINTS_LOCKED=expected)
     assert found == code, printed
-    assert ("Correct the variable" in printed) == (code == 1)
+    remedy = "export CHECKPOINTS_LOCKED=true" if state == "Locked" else "unset CHECKPOINTS_LOCKED"
+    assert (remedy in printed) == (code == 1)
 
 
 def test_unknown_answer_stops_a_deployment(tools: Path) -> None:

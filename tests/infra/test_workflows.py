@@ -39,9 +39,46 @@ def test_the_package_is_deployed_as_it_was_built() -> None:
     app = deploy["App"]
     assert app["uses"] == "azure/functions-action@c5060b3b8bb1ebbcb531abd00c822ecbaa8ea656"
     assert app["with"] == {"app-name": "${{ env.APP_NAME }}", "package": "dist/app.zip", "remote-build": False}
-    order = list(deploy)
-    assert order.index("make package") < order.index("azure/login"), "no dependency runs beside the sign-in's tokens"
-    assert deploy["actions/setup-python"]["with"]["python-version"] == "3.13"
+    assert steps("build")["actions/setup-python"]["with"]["python-version"] == "3.13"
+
+
+def test_no_dependency_runs_where_a_token_of_azure_can_be_requested() -> None:
+    """A job without an environment and without id-token builds; the jobs that sign in call neither make nor npm."""
+    build = DEPLOY["jobs"]["build"]
+    assert (build["permissions"], "environment" in build) == ({"contents": "read"}, False)
+    for name, job in DEPLOY["jobs"].items():
+        commands = "\n".join(step.get("run", "") for step in job["steps"])
+        builds = re.search(r"\b(?:make|npm|npx|pip)\b", commands) is not None
+        assert builds == (name == "build"), name
+        assert ("id-token" in job["permissions"]) == (name != "build"), name
+
+
+def test_the_package_passes_between_the_jobs_unchanged(tmp_path: Path) -> None:
+    """The job that deploys takes the file of the job that built it, and stops where its digest differs."""
+    assert DEPLOY["jobs"]["deploy"]["needs"] == ["what-if", "build"]
+    assert DEPLOY["jobs"]["build"]["outputs"] == {"sha256": "${{ steps.digest.outputs.sha256 }}"}
+    upload, download = steps("build")["actions/upload-artifact"], steps("deploy")["actions/download-artifact"]
+    assert (upload["with"]["name"], upload["with"]["path"]) == ("package", "dist/app.zip")
+    assert download["with"] == {"name": "package", "path": "dist"}
+    order = list(steps("deploy"))
+    assert order.index("actions/download-artifact") < order.index("Package") < order.index("azure/login")
+    check = steps("deploy")["Package"]
+    assert check["env"] == {"SHA256": "${{ needs.build.outputs.sha256 }}"}
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "app.zip").write_text("built")
+    assert steps("build")["Digest"]["id"] == "digest"
+    _bash(steps("build")["Digest"]["run"], tmp_path, GITHUB_OUTPUT=str(tmp_path / "output"))
+    digest = (tmp_path / "output").read_text().strip().removeprefix("sha256=")
+    assert _bash(check["run"], tmp_path, SHA256=digest) == 0
+    assert _bash(check["run"], tmp_path, SHA256="") != 0
+    (tmp_path / "dist" / "app.zip").write_text("another")
+    assert _bash(check["run"], tmp_path, SHA256=digest) != 0
+
+
+def _bash(script: str, folder: Path, **environment: str) -> int:
+    command = ["bash", "-eo", "pipefail", "-c", script]
+    done = subprocess.run(command, cwd=folder, env=os.environ | environment, capture_output=True, check=False)
+    return done.returncode
 
 
 def test_azd_deploys_the_content_of_the_package() -> None:

@@ -28,6 +28,7 @@ VALUE = "VALUE"
 NOT_IN_THE_CORE = {
     "az kusto cluster list",
     "az kusto cluster-principal-assignment create",
+    "az kusto cluster-principal-assignment delete",
     "az kusto cluster stop",
     "az kusto database-principal-assignment delete",
     "az kusto database-principal-assignment list",

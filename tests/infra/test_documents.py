@@ -108,5 +108,6 @@ def test_every_command_of_the_runbook_names_what_it_needs() -> None:
     runbook = (ROOT / "docs" / "azure-networks-failover-restore.md").read_text(encoding="utf-8")
     for name in ("AZURE_ACTIVE_LOCATION", "EXISTING_VAULT_NAME", "EXISTING_DATA_STORAGE_NAME"):
         assert f"export {name}=" in runbook
-    assert "COSMOS_NAME=NEW COSMOS_READ_REGIONS=none" in runbook
+    assert "export COSMOS_NAME=NEW" in runbook
+    assert "\nCOSMOS_READ_REGIONS=none scripts/azure/deploy-templates create prod" in runbook
     assert "--public-network-access Disabled" in runbook

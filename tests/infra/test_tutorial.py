@@ -49,6 +49,8 @@ case "$*" in
   *"--query etag"*) echo '"1"' ;;
   "storage container immutability-policy show"*) cat "$CALLS.policy" 2>/dev/null || echo Unlocked ;;
   "cosmosdb list"*) echo cosmos-plant ;;
+  "keyvault list"*) [ -e "$CALLS.deleted" ] || echo kv-plant ;;
+  "group delete"*) touch "$CALLS.deleted" ;;
   "deployment sub show"*) cat "$OUTPUTS" ;;
 esac
 """
@@ -186,19 +188,20 @@ def test_the_tutorial_runs_from_top_to_bottom(shell: Shell, environment: str) ->
                 f"az deployment sub create {region}",
                 f"smoke --without download {shell.address}",
                 "az storage container immutability-policy lock",
-                "az lock delete --name audit-chains --resource-group rg-oi-plant --resource cosmos-plant",
+                "az lock delete --name audit-chains --resource-group rg-oi-prod --resource cosmos-plant",
             ]
             if environment == "prod"
             else []
         ),
-        "az group delete --name rg-oi-plant",
+        f"az group delete --name rg-oi-{environment}",
+        *(["az keyvault purge --name kv-plant"] if environment == "dev" else []),
         f"az deployment sub delete --name workspace-{environment}-westeurope",
         "az ad app delete --id audience-id",
     )
     opened = [call for call in calls if call.startswith("az deployment sub create")]
     assert ["privateNetworking=false" in call for call in opened] == [True, False][: len(opened)]
     written = {path for path in shell.root.rglob("*") if path.is_file()} - before
-    assert {path.name for path in written} <= {"calls", "calls.policy"}
+    assert {path.name for path in written} <= {"calls", "calls.policy", "calls.deleted"}
     home = shell.home / ".oi" / environment
     keys = json.loads((home / "keys.json").read_text(encoding="utf-8"))
     assert keys == {f"{name}@plant-a.example": f"key-of-{name}@plant-a.example" for name in ("admin", "editor")}
@@ -219,15 +222,59 @@ def test_azd_runs_in_place_of_the_steps(shell: Shell) -> None:
 
 def test_a_new_shell_continues(shell: Shell) -> None:
     """The lines for a new shell, and the two files, are enough for the later steps."""
-    code, printed, _ = shell.run(blocks(until="7. Apply the workspace document"))
+    code, printed, _ = shell.run(blocks(until="8. Open the live stream"))
     assert code == 0, printed
     again = "\n".join(
         line for line in TUTORIAL.splitlines() if line.startswith(("export OI_ENVIRONMENT=", "export OI_HOME="))
     )
     again += '\n. "$OI_HOME/$OI_ENVIRONMENT.env"\n. "$OI_HOME/outputs.env"\n'
     assert all(f"`{line}`" in TUTORIAL for line in again.splitlines()[2:])
-    code, printed, _ = shell.run(again + blocks("7. Apply the workspace document", until="9. Close the network"))
+    code, printed, _ = shell.run(again + blocks("7. Apply the workspace document", until="8. Open the live stream"))
     assert code == 0, printed
+    keys = shell.home / ".oi" / "dev" / "keys.json"
+    for _ in range(2):
+        keys.unlink(missing_ok=True)
+        code, printed, calls = shell.run(again + blocks("8. Open the live stream", until="9. Close the network"))
+        assert code == 0, printed
+        _in_order(calls, f"smoke {shell.address}")
+        assert set(json.loads(keys.read_text(encoding="utf-8"))) == {"admin@plant-a.example", "editor@plant-a.example"}
+
+
+def test_the_lock_is_known_in_the_shell_that_set_it(shell: Shell) -> None:
+    """After the lock the same shell can repeat step 5, which stops where CHECKPOINTS_LOCKED differs from Azure."""
+    script = blocks(until="Undo").replace("OI_ENVIRONMENT=dev", "OI_ENVIRONMENT=prod")
+    script += "\n"
+    script += blocks("5. Deploy the templates", until="6. Deploy the app")
+    code, printed, calls = shell.run(script, typed="stdataplant\n")
+    assert code == 0, printed
+    assert sum(call.startswith("az deployment sub create") for call in calls) == 3
+
+
+def test_settings_with_spaces_are_kept(shell: Shell) -> None:
+    """A value with spaces is the same in the shell that reads the settings file."""
+    script = blocks(until="5. Deploy the templates").replace(
+        "AZURE_LOCATION=westeurope", 'AZURE_LOCATION="West Europe"'
+    )
+    script = script.replace('"operators@plant.example"', '"a@plant.example, b@plant.example"')
+    script += '\nunset AZURE_LOCATION ALERT_EMAILS\n. "$OI_HOME/$OI_ENVIRONMENT.env"\n'
+    code, printed, _ = shell.run(script + 'echo "<$AZURE_LOCATION> <$ALERT_EMAILS>"')
+    assert (code, printed.splitlines()[-1]) == (0, "<West Europe> <a@plant.example, b@plant.example>"), printed
+
+
+def test_a_failed_deployment_keeps_the_outputs(shell: Shell) -> None:
+    """The file of outputs is replaced only after a deployment that succeeded."""
+    code, printed, _ = shell.run(blocks(until="6. Deploy the app"))
+    assert code == 0, printed
+    outputs = shell.home / ".oi" / "dev" / "outputs.env"
+    before = outputs.read_text(encoding="utf-8")
+    path = shell.root / "bin" / "az"
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("esac\n", '  "deployment sub create"*) exit 1 ;;\nesac\n'),
+        encoding="utf-8",
+    )
+    # As a person types it: a shell that goes on after an error.
+    shell.run("set +e\n" + blocks(until="6. Deploy the app"))
+    assert outputs.read_text(encoding="utf-8") == before
 
 
 @pytest.mark.parametrize("setting", ["AZURE_PRINCIPAL_ID", "WEB_PUBSUB_AUDIENCE"])
@@ -306,4 +353,4 @@ def test_the_runbook_fails_over_and_returns(shell: Shell) -> None:
     ]
     _in_order(calls, "az cosmosdb failover-priority-change", "az storage account failover", "make package")
     settings = (shell.home / ".oi" / "prod" / "prod.env").read_text(encoding="utf-8")
-    assert "northeurope" not in settings
+    assert "AZURE_ACTIVE_LOCATION" not in settings

@@ -1,8 +1,8 @@
 """Build the deployment package: ``python -m scripts.package [FOLDER]``.
 
 The package holds the app, the built browser pages and every dependency for Python 3.13 on Linux x86-64. It is built
-from lists of what belongs in it, so keys and data that lie in the checkout stay out. The same input gives the same
-bytes.
+from lists of what belongs in it, and of the app's own files it takes only those that git tracks, so keys and data that
+lie in the checkout stay out. The same input gives the same bytes.
 """
 
 import argparse
@@ -32,6 +32,8 @@ FOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The folders that are packed, each with the names of the files that are taken from it."""
 
+BUILT_FOLDER: Final = "static"
+"""The folder that the build of the browser pages writes, so git does not track it."""
 BUILT_PAGES: Final = ("static/built", "static/console/built")
 """Marks that the browser pages are built."""
 
@@ -77,7 +79,7 @@ def app_files(root: Path) -> dict[str, bytes]:
         root: the checkout.
 
     Raises:
-        PackageError: a file is missing, or the browser pages are not built.
+        PackageError: a file is missing or a symbolic link, or the browser pages are not built.
     """
     missing = [name for name in (*FILES, *FOLDERS) if not (root / name).exists()]
     if missing:
@@ -85,10 +87,31 @@ def app_files(root: Path) -> dict[str, bytes]:
     unbuilt = [mark for mark in BUILT_PAGES if not (root / mark).is_file()]
     if unbuilt:
         raise PackageError(f"the browser pages are not built ({', '.join(unbuilt)} is missing); run make assets")
-    found = {name: (root / name).read_bytes() for name in FILES}
-    for folder, names in FOLDERS.items():
-        found |= {str(path): (root / path).read_bytes() for path in _matching(root, folder, names)}
-    return found
+    named = [*FILES, *(str(path) for folder, names in FOLDERS.items() for path in _matching(root, folder, names))]
+    tracked = tracked_files(root)
+    if tracked is None:
+        sys.stderr.write(f"{root} is no git repository: every file with a fitting name is packed\n")
+    else:
+        untracked = [name for name in named if name not in tracked and not name.startswith(f"{BUILT_FOLDER}/")]
+        named = [name for name in named if name not in untracked]
+        if untracked:
+            sys.stderr.write(f"left out, because git does not track it: {', '.join(untracked)}\n")
+    links = {part for name in named for part in (name, *_parents(name)) if (root / part).is_symlink()}
+    if links:
+        raise PackageError(f"{', '.join(sorted(links))}: a symbolic link; replace it by what it leads to")
+    return {name: (root / name).read_bytes() for name in named}
+
+
+def tracked_files(root: Path) -> set[str] | None:
+    """Return the paths below a folder that git tracks, or None where the folder is not the root of a repository."""
+    git = shutil.which("git")
+    if git is None or not (root / ".git").exists():
+        return None
+    command = [git, "-C", str(root), "ls-files", "-z", "--cached"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  our own command line
+    if done.returncode:
+        raise PackageError(f"git ls-files failed\n{done.stderr.strip()}")
+    return set(filter(None, done.stdout.split("\0")))
 
 
 def download(requirements: Path, folder: Path) -> None:
@@ -156,8 +179,12 @@ def _matching(root: Path, folder: str, names: Iterable[str]) -> Iterator[PurePos
     for path in sorted((root / folder).rglob("*")):
         within = path.relative_to(root)
         hidden = any(part.startswith(".") or part == "__pycache__" for part in within.parts)
-        if path.is_file() and not path.is_symlink() and not hidden and _has_name(path, names):
+        if path.is_file() and not hidden and _has_name(path, names):
             yield PurePosixPath(within)
+
+
+def _parents(name: str) -> Iterator[str]:
+    yield from (str(parent) for parent in PurePosixPath(name).parents if parent.parts)
 
 
 def _has_name(path: Path, names: Iterable[str]) -> bool:

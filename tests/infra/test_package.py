@@ -4,6 +4,7 @@ import fnmatch
 import json
 import re
 import shutil
+import subprocess
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,12 +54,44 @@ def test_secrets_that_lie_in_the_checkout_stay_out(checkout: Path) -> None:
     before = package.app_files(checkout)
     for name in SECRETS:
         _put(checkout, name)
-    (checkout / "shared" / "linked.py").symlink_to(checkout / "admin.key")
     assert package.app_files(checkout) == before
     assert set(before) == {
         *(*package.FILES, "functions/__init__.py", "shared/a.py", "shared/b/schema.graphql"),
         *("static/console/index.html", "static/console/licenses.txt"),
     }
+
+
+def _git(root: Path, *arguments: str) -> None:
+    subprocess.run(["git", "-C", str(root), *arguments], check=True, capture_output=True)
+
+
+def test_only_tracked_files_of_the_app_are_packed(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a repository a file that git does not track stays out, even with the name of a module; built pages enter."""
+    before = package.app_files(checkout)
+    assert "is no git repository" in capsys.readouterr().err
+    _git(checkout, "init", "--quiet")
+    _git(checkout, "add", *package.FILES, "functions", "shared")
+    _put(checkout, "shared/my_settings.py", "KEY = 'secret'")
+    _put(checkout, "functions/notes.py", "KEY = 'secret'")
+    assert package.app_files(checkout) == before
+    assert (
+        capsys.readouterr().err
+        == "left out, because git does not track it: functions/notes.py, shared/my_settings.py\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["host.json", "shared/a.py", "static/console/index.html"])
+@pytest.mark.parametrize("tracked", [True, False])
+def test_symbolic_links_are_rejected(checkout: Path, name: str, *, tracked: bool) -> None:
+    """A file of the package that is a symbolic link stops the build with its name, because it may lead to a key."""
+    _put(checkout, "admin.key")
+    (checkout / name).unlink()
+    (checkout / name).symlink_to(checkout / "admin.key")
+    if tracked:
+        _git(checkout, "init", "--quiet")
+        _git(checkout, "add", *package.FILES, "functions", "shared")
+    with pytest.raises(package.PackageError, match=rf"^{re.escape(name)}: a symbolic link"):
+        package.app_files(checkout)
 
 
 def test_every_tracked_file_of_the_app_is_packed() -> None:

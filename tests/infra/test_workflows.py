@@ -379,7 +379,8 @@ def test_each_application_gets_the_least_rights(calls: list[list[str]]) -> None:
     }
     assert granted == {
         ("object-of-id-of-oi-deploy-prod", "Contributor", False),
-        ("object-of-id-of-oi-deploy-prod", "User Access Administrator", True),
+        ("object-of-id-of-oi-deploy-prod", "Role Based Access Control Administrator", True),
+        ("object-of-id-of-oi-deploy-prod", "Locks Contributor", False),
         ("object-of-id-of-oi-preview-prod", "Reader", False),
         ("object-of-id-of-oi-preview-prod", "Deployment what-if 0000-subscription", False),
     }

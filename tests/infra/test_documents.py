@@ -1,8 +1,10 @@
 """What is written for operators names what is there."""
 
+import inspect
 import json
 import re
 
+from scripts.smoke.checks import CHECKS
 from shared.settings import Settings, Stores
 from tests.infra.templates import BICEP, Templates
 
@@ -26,6 +28,24 @@ def test_every_alert_has_its_remedy() -> None:
         name: int(severity) for name, severity in re.findall(r"^\| `([a-z0-9-]+)` \((\d)\)", OPERATIONS, re.MULTILINE)
     }
     assert told == declared
+
+
+def test_every_check_of_the_tour_is_explained() -> None:
+    """docs/operations.md lists the checks of the tour in order, with the rights that each one takes from the keys."""
+    section = OPERATIONS.partition("## Is it well")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([a-z ]+)` \| [^|]+ \| ([^|]*)\|", section, re.MULTILINE)
+    told = {name: set(re.findall(r"`(\w+\.\w+)`", rights)) for name, rights in rows}
+    used = {
+        check.__name__.replace("_", " "): {
+            right
+            for call in re.findall(r"tour\.(?:member|pair)\(([^)]*)\)", inspect.getsource(check))
+            for right in re.findall(r'"(\w+\.\w+)"', call)
+        }
+        for check in CHECKS
+    }
+    used["graphql"] = {"Catalog.Read"}  # through the function that other checks share
+    assert list(told) == list(used)
+    assert told == used
 
 
 def test_parameters_that_are_named_are_there() -> None:
@@ -61,7 +81,9 @@ def _commands(text: str) -> str:
 
 def test_keys_are_written_outside_of_the_repository() -> None:
     """Each file of keys or of a deployment's settings that a command names lies in OI_HOME."""
-    pattern = r"(\S*?)((?:admin|editor)\.key|keys\.json|plant\.yaml|[\w$]+\.env)(?!\w)"
+    pattern = (
+        r"(\S*?)((?:admin|editor)\.key|keys\.json|plant\.yaml|line-1\.json|(?<!-)checkpoint-key|[\w$]+\.env)(?![\w-])"
+    )
     named = re.findall(pattern, _commands(AZURE) + _commands(OPERATIONS))
     assert len(named) > 30
     assert {before.split('"')[-1] for before, _ in named} == {"$OI_HOME/"}

@@ -22,6 +22,8 @@ SECRETS = (
     *(".data/hub.sqlite", ".azure/prod/.env", "functions/.env", "functions/signing.pem", "functions/keys.json"),
     *("shared/admin.key", "shared/.data/workspace.sqlite", "shared/provenance/prod.env", "static/keys.json"),
     *("static/.env", "static/console/admin.key", "static/keys.txt", "shared/__pycache__/old.py", "tests/test_a.py"),
+    *("prices.yaml", "plant.yaml", "line-1.json", "line-1.json.checkpoint", "key", "checkpoint-key"),
+    *("predicted/prod.json", ".azurite/blobs"),
 )
 """Files that may lie in a checkout and never belong in a package."""
 

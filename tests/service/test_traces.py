@@ -190,7 +190,8 @@ def test_every_metric_arrives(traced: Service, collector: Collector, traces: Tra
     refused = eventually(lambda: reader.get("/oi-api/warm-queries"), lambda reply: reply.status_code == 429, 60)
     assert attributes_of(traces.request(refused.headers["x-request-id"]))["workspace.error_code"] == "RATE_LIMITED"
     faults = {"workspace.overload.refusals", "workspace.chain.broken", "workspace.checkpoint.failures"}
-    wanted = set(INSTRUMENTS) - faults - {"workspace.background.failures"}
+    faults |= {"workspace.background.failures", "workspace.live.quota_refusals", "workspace.downloads.quota_refusals"}
+    wanted = set(INSTRUMENTS) - faults
     eventually(lambda: wanted - set(collector.metrics()), lambda missing: not missing, 60)
     eventually(lambda: _clients(collector), lambda clients: clients == 0)
 

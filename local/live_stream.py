@@ -24,7 +24,7 @@ ROUTE = "/oi-api/live-stream"
 HANDSHAKES: Final = 2
 """Handshakes of live streams that are worked on together; the others wait, so that requests have their turns."""
 
-REFUSAL_SECONDS: Final = 0.5
+REFUSAL_SECONDS: Final = 1.0
 """A stream beyond a limit is refused after this time, so that a client that repeats at once cannot fill the host."""
 
 _EVENTS = f"{ROUTE}/events"

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote
 
+from shared.strict_json import MAX_CONTAINERS
+
 KIB: Final = 1_024
 MIB: Final = 1_024 * KIB
 KQL_LENGTH: Final = 65_000
@@ -108,9 +110,7 @@ def body_attacks() -> list[Attack]:
     }
     found = []
     for name, unit in _VALUES.items():
-        array = "[" + (f"{unit}," * (250 * KIB // (len(unit) + 1)))[:-1] + "]"
-        whole = "[" + (f"{unit}," * (MIB // (len(unit) + 1) - 400))[:-1] + "]"
-        twice = "[" + (f"{unit}," * (2 * MIB // (len(unit) + 1) - 400))[:-1] + "]"
+        array, whole, twice = (_array(unit, size) for size in (250 * KIB, MIB - 4 * KIB, 2 * MIB - 4 * KIB))
         given = _json(event)[:-1].decode()
         found += [
             Attack(f"telemetry-{name}", "POST", "/oi-api/telemetry/line", f'{{"v":{array}}}'.encode()),
@@ -124,6 +124,13 @@ def body_attacks() -> list[Attack]:
         ]
     messages = [{"messageId": f"m{number}", "value": number, "text": "x" * 1_900} for number in range(500)]
     return [*found, Attack("telemetry-500", "POST", "/oi-api/telemetry/line", _json(messages))]
+
+
+def _array(unit: str, size: int) -> str:
+    """Return an array of a value that is repeated up to a size, or up to the limit of arrays and objects."""
+    containers = unit.count("[") + unit.count("{")
+    times = min(size // (len(unit) + 1), (MAX_CONTAINERS - 100) // containers if containers else size)
+    return "[" + ",".join([unit] * times) + "]"
 
 
 def graphql_attacks() -> list[Attack]:

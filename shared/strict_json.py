@@ -1,17 +1,18 @@
-"""Strict JSON (RFC 8259): what other parsers forgive is refused, so that every reader sees the same value."""
+"""Strict JSON (RFC 8259): texts that parsers read differently are rejected, so that every reader sees the same value."""
 
 import json
 import math
 import re
 from collections import Counter
-from json import scanner
 from typing import Any
 
 from shared.off_loop import off_loop
 
 MAX_DEPTH = 100
-_MANY_ARRAYS = 50_000
-"""Arrays from which a text is read by the parser in Python: that in C lets no other thread run while it makes them."""
+MAX_CONTAINERS = 100_000
+"""Arrays and objects in one text. Making and freeing them holds the interpreter, so more of them would delay others."""
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -29,12 +30,13 @@ def parse(body: bytes) -> Any:
 
     Raises:
         ValueError: not UTF-8, not JSON, a duplicate key, NaN or Infinity, a number beyond a double's range, a lone
-            surrogate, or nested deeper than 100 levels.
+            surrogate, nested deeper than 100 levels, or more than 100,000 arrays and objects.
     """
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start}") from None
+    _limit_containers(text)
     value = _load(text)
     _check(value)
     if _SURROGATE.search(text):
@@ -42,12 +44,24 @@ def parse(body: bytes) -> Any:
     return value
 
 
+def _limit_containers(text: str) -> None:
+    """Count brackets before parsing; only where they are many does it matter which of them are inside strings."""
+    found = _count_brackets(text)
+    if found > MAX_CONTAINERS:
+        found -= sum(_count_brackets(string[0]) for string in _STRING.finditer(text))
+    if found > MAX_CONTAINERS:
+        raise ValueError(f"more than {MAX_CONTAINERS} arrays and objects")
+
+
+def _count_brackets(text: str) -> int:
+    return text.count("[") + text.count("{")
+
+
 def _load(text: str) -> Any:
     try:
         # The hooks are Python functions, so that the parser lets other threads run at each number and each object.
         return json.loads(
             text,
-            cls=_SwitchingDecoder if text.count("[") > _MANY_ARRAYS else None,
             object_pairs_hook=_unique,
             parse_constant=_refuse_constant,
             parse_int=_whole_number,
@@ -60,14 +74,6 @@ def _load(text: str) -> Any:
     except ValueError as error:
         # CPython's own limit on the digits of an integer; its message names an interpreter setting.
         raise ValueError("a number has too many digits") if "digits" in str(error) else error from None
-
-
-class _SwitchingDecoder(json.JSONDecoder):
-    """The standard library's decoder with its scanner in Python."""
-
-    def __init__(self, **hooks: Any) -> None:
-        super().__init__(**hooks)
-        self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # the stubs leave it out
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

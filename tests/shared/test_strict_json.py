@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.strict_json import MAX_DEPTH, parse
+from shared.strict_json import MAX_CONTAINERS, MAX_DEPTH, parse
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -39,13 +39,27 @@ def test_a_value_survives(value: object) -> None:
         (b'"\\ud800"', "surrogate"),
         (b'{"\\udfff":1}', "surrogate"),
         (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "nested"),
-        (b"[" * 300_000, "nested"),
+        (b"[" * 99_000, "nested"),
+        (b"[" * 300_000, "more than 100000 arrays"),
+        (b"[" + b"{}," * 100_000 + b"{}]", "more than 100000 arrays and objects"),
     ],
 )
 def test_what_others_forgive_is_refused(body: bytes, rule: str) -> None:
     """What is not strict JSON raises an error that names the rule, and never a RecursionError."""
     with pytest.raises(ValueError, match=rule):
         parse(body)
+
+
+@pytest.mark.parametrize("character", ["[", '\\"{', "{["])
+def test_brackets_inside_strings_are_not_counted(character: str) -> None:
+    """Only brackets outside strings count as arrays and objects."""
+    text = character * (MAX_CONTAINERS + 1)
+    assert parse(json.dumps([text]).encode()) == [text]
+
+
+def test_the_most_arrays_allowed_are_accepted() -> None:
+    """A text may have 100,000 arrays and objects."""
+    assert len(parse(b"[" + b"[]," * (MAX_CONTAINERS - 2) + b"{}]")) == MAX_CONTAINERS - 1
 
 
 def test_a_pair_of_surrogates_is_a_character() -> None:

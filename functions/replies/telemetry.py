@@ -18,10 +18,9 @@ _MESSAGE: Final[dict[str, Any]] = {
     "the connection name instead, are lifted out; the rest is the payload.",
     "properties": {
         "timestamp": {
-            "type": "string",
-            "format": "date-time",
-            "description": "Time of the measurement; a number with the format `epochSeconds` or `epochMilliseconds` of "
-            "the connection. Default: the time of receipt.",
+            "description": "Time of the measurement: RFC 3339 text, or a number with the format `epochSeconds` or "
+            "`epochMilliseconds` of the connection. Any value where a pointer of the connection names another member. "
+            "Default: the time of receipt.",
         },
         "messageId": {
             "type": "string",

@@ -55,10 +55,10 @@ bench: $(VENV)/dev.installed .venv-bench/installed bench/lighthouse/node_modules
 	@$(PYTHON) -m bench $(ONLY)
 
 services: $(VENV)/local.installed ## Start what the local host otherwise carries, for Core Tools (embedded Kusto on 8088, Web PubSub on 8089)
-	@if [ -n "$$WEB_PUBSUB_ACCESS_KEY" ]; then $(PYTHON) -m local.web_pubsub --port 8089 --anonymous --events connect connected \
+	@if [ -n "$$WEB_PUBSUB_ACCESS_KEY" ]; then $(PYTHON) -m emulators.web_pubsub --port 8089 --anonymous --events connect connected \
 		--upstream http://127.0.0.1:7071/oi-api/live-stream/events & trap "kill $$!" EXIT; \
 		else echo "without WEB_PUBSUB_ACCESS_KEY there is no live stream" >&2; fi; \
-	$(PYTHON) -m local.kusto --data $${DATA_DIR:-.data}/kusto --port 8088 --hub $${DATA_DIR:-.data}/hub.sqlite
+	$(PYTHON) -m emulators.kusto --data $${DATA_DIR:-.data}/kusto --port 8088 --hub $${DATA_DIR:-.data}/hub.sqlite
 
 assets: ## Build the browser pages into static/, with npm; where npm is missing the pages say so and the API works
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory static/built static/console/built \

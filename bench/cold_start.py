@@ -43,7 +43,7 @@ def _first(path: str, environment: Mapping[str, str]) -> dict[str, float]:
 def _engine(folder: Path) -> Iterator[str]:
     """Run the query engine over the data of a service that was stopped."""
     data = ["--data", str(folder / "kusto"), "--hub", str(folder / "hub.sqlite"), "--port", "0"]
-    command = [sys.executable, "-m", "local.kusto", *data]
+    command = [sys.executable, "-m", "emulators.kusto", *data]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None  # noqa: S101  it is a pipe

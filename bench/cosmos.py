@@ -7,6 +7,7 @@ from typing import Final
 
 from bench.chain import CHAIN, event
 from bench.figures import Figure
+from emulators.cosmos import CosmosServer
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.provenance.chain_log import ChainLog
@@ -14,8 +15,7 @@ from shared.provenance.event_log import EventLog
 from shared.provenance.ports import Tip, TipMovedError
 from shared.provenance.records import event_draft, genesis_hash, sealed
 from shared.timestamps import now, rfc3339
-from tests.cosmos_server import CosmosServer
-from tests.shared.backends.azure.cosmos_stores import DATABASE, provisioned
+from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, provisioned
 
 CALLERS: Final = 64
 LATENCY_SECONDS: Final = 0.010

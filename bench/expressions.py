@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
-PACKAGES: Final = ("shared", "functions", "local")
+PACKAGES: Final = ("shared", "functions", "local", "emulators")
 ONE_START: Final = frozenset({"match", "fullmatch"})
 _CALLS: Final = frozenset({"compile", "search", "sub", "subn", "split", "findall", "finditer"}) | ONE_START
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 import uvloop
 from websockets.asyncio.server import ServerConnection, broadcast, serve
 
+from emulators.web_pubsub.service import WebPubSub
+from emulators.web_pubsub.settings import HubSettings, ServiceSettings
 from local.server import Server
-from local.web_pubsub.service import WebPubSub
-from local.web_pubsub.settings import HubSettings, ServiceSettings
 
 MESSAGE = b'{"ID":"0123456789abcdef","Payload":{"value":"' + b"x" * 250 + b'"}}'
 _KEY = "a key of the benchmark, never checked"

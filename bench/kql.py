@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 from bench.figures import Figure
 from bench.kql_cases import CASES
 from bench.kql_row_cases import ROW_CASES
-from local.kusto.expansion import bound_expansion
-from local.kusto.extensions import EXTENSIONS
-from local.kusto.loading import load
-from local.kusto.sandbox import open_database
-from local.kusto.tables import column_types, columns_of, create_views
-from local.kusto.translate import translate
+from emulators.kusto.expansion import bound_expansion
+from emulators.kusto.extensions import EXTENSIONS
+from emulators.kusto.loading import load
+from emulators.kusto.sandbox import open_database
+from emulators.kusto.tables import column_types, columns_of, create_views
+from emulators.kusto.translate import translate
 
 ROWS = 1_000_000
 DEVICES = 200

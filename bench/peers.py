@@ -92,7 +92,7 @@ def _write_rows(folder: Path) -> None:
 
 @contextmanager
 def _service(folder: Path) -> Iterator[Running]:
-    command = [sys.executable, "-m", "local.kusto", "--data", str(folder / "kusto"), "--port", "0"]
+    command = [sys.executable, "-m", "emulators.kusto", "--data", str(folder / "kusto"), "--port", "0"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as kusto:
         try:
             assert kusto.stdout is not None  # noqa: S101  it is a pipe

@@ -20,9 +20,9 @@ _READY = "ready "
 
 
 class KustoChild:
-    """Runs ``python -m local.kusto`` over the data directory's telemetry and its hub."""
+    """Runs ``python -m emulators.kusto`` over the data directory's telemetry and its hub."""
 
-    def __init__(self, data_dir: Path, command: Sequence[str] = (sys.executable, "-m", "local.kusto")) -> None:
+    def __init__(self, data_dir: Path, command: Sequence[str] = (sys.executable, "-m", "emulators.kusto")) -> None:
         self._data_dir = data_dir
         self._command = command
         self._process: Process | None = None

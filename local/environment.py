@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from local.durable.settings import DurableSettings
+from emulators.durable.settings import DurableSettings
 from local.errors import StartError
 
 _REFERENCE = re.compile(r"%([^%]+)%")

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from emulators.durable.extension import Durable, needed
 from local import worker
 from local.admin import Admin
 from local.children import KustoChild
-from local.durable.extension import Durable, needed
 from local.environment import HostJson, read_host_json
 from local.errors import StartError
 from local.event_hubs import PartitionLoop

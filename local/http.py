@@ -8,11 +8,11 @@ from contextlib import nullcontext
 from typing import Any
 from urllib.parse import parse_qsl
 
+from emulators.durable.links import PREFIX
+from emulators.durable.webhooks import Answered, Webhooks
 from local import cookies
 from local.admin import Admin
 from local.authority import check_host, check_target
-from local.durable.links import PREFIX
-from local.durable.webhooks import Answered, Webhooks
 from local.files import Files
 from local.protos import RpcHttp, TypedData
 from local.refusals import refusal, request_id

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 
+from emulators.web_pubsub.connection import Connection
+from emulators.web_pubsub.payloads import DataType, Payload
 from local.hub_access import HubAccess
 from local.stopping import Stopping
-from local.web_pubsub.connection import Connection
-from local.web_pubsub.payloads import DataType, Payload
 from shared.backends.embedded.hub import HubReader
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History

@@ -8,14 +8,14 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
+from emulators.web_pubsub.asgi import Application
+from emulators.web_pubsub.clients import refuse
+from emulators.web_pubsub.service import WebPubSub
+from emulators.web_pubsub.settings import HubSettings, Prelude, ServiceSettings
+from emulators.web_pubsub.upstream import UpstreamApplication
 from local.authority import check_host
 from local.http import Message, Receive, Send
 from local.refusals import request_id
-from local.web_pubsub.asgi import Application
-from local.web_pubsub.clients import refuse
-from local.web_pubsub.service import WebPubSub
-from local.web_pubsub.settings import HubSettings, Prelude, ServiceSettings
-from local.web_pubsub.upstream import UpstreamApplication
 from shared.errors import WorkspaceError
 from shared.live_stream.credentials import MOVED_HEADER
 

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import uvicorn
 
+from emulators.web_pubsub.sockets import MOST_MESSAGE_BYTES, PING_SECONDS, FrameSocket
 from local.connections import Connection, LimitedConfig, Limits
 from local.errors import StartError
 from local.http import Message, Receive, Send
 from local.stopping import Stopping
-from local.web_pubsub.sockets import MOST_MESSAGE_BYTES, PING_SECONDS, FrameSocket
 
 _KEEP_ALIVE_SECONDS = 120
 _BACKLOG = 2048

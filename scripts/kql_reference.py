@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from local.kusto.extensions import EXTENSIONS
+from emulators.kusto.extensions import EXTENSIONS
 
 TARGET = Path(__file__).parents[1] / "docs" / "kql.md"
 START, END = "<!-- families: made by scripts/kql_reference.py -->", "<!-- end of families -->"

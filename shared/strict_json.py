@@ -1,4 +1,4 @@
-"""Strict JSON (RFC 8259): texts that parsers read differently are rejected, so that every reader sees the same value."""
+"""Strict JSON (RFC 8259): rejects each text that two parsers could read differently."""
 
 import json
 import math

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from emulators.kusto.ingest import GROUP as TABLE_GROUP
+from emulators.kusto.store import COLUMNS, TABLE
 from functions import BLUEPRINTS
 from functions.live_stream import CONNECT, CONNECTED, DISCONNECTED, ROUTE
-from local.kusto.ingest import GROUP as TABLE_GROUP
-from local.kusto.store import COLUMNS, TABLE
 from scripts.cosmos_containers import containers
 from shared.backends.azure.checkpoint_blobs import NOTES, STATES
 from shared.live_stream.credentials import MOVED_HEADER

@@ -17,12 +17,12 @@ import pytest
 from functions.live_stream import CONNECT, CONNECTED, ROUTE
 from shared.commands import workspace
 from tests.azurite.running import missing
-from tests.functions.azure_plant import ADMIN, EDITOR, QUALITY, SAMPLE, Plant
+from tests.emulators.kusto.endpoints import end
+from tests.emulators.web_pubsub.serving import KEY
 from tests.key_vault.server import TOKEN
-from tests.local.kusto.endpoints import end
-from tests.local.web_pubsub.serving import KEY
 from tests.service.running import ROOT
-from tests.shared.wiring.azure import DATABASE, deployment
+from tests.unit.functions.azure_plant import ADMIN, EDITOR, QUALITY, SAMPLE, Plant
+from tests.unit.shared.wiring.azure import DATABASE, deployment
 
 PACKAGE = ROOT / "dist" / "app.zip"
 MEMBERS = (ADMIN, EDITOR, QUALITY)
@@ -139,7 +139,7 @@ async def cloud(tmp_path: Path) -> AsyncIterator[Cloud]:
 @contextmanager
 def _web_pubsub(handler: str) -> Iterator[str]:
     """Run the live stream's service as a process and give its address."""
-    command = [sys.executable, "-m", "local.web_pubsub", "--port", "0", "--access-key", KEY, "--anonymous"]
+    command = [sys.executable, "-m", "emulators.web_pubsub", "--port", "0", "--access-key", KEY, "--anonymous"]
     command += ["--events", CONNECT, CONNECTED, "--upstream", handler]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -111,7 +111,7 @@ def others(*names: str) -> tuple[str, ...]:
 def engine_of(service: Service) -> int:
     """Return the process id of the query engine."""
     found = subprocess.run(
-        ["pgrep", "-P", str(service.pid), "-f", "local.kusto"], capture_output=True, text=True, check=True
+        ["pgrep", "-P", str(service.pid), "-f", "emulators.kusto"], capture_output=True, text=True, check=True
     )
     [pid] = map(int, found.stdout.split())
     return pid

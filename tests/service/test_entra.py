@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.service.running import Service, problem
-from tests.shared.auth.targets import part, pkcs1
+from tests.unit.shared.auth.targets import part, pkcs1
 
 TENANT = "11111111-2222-3333-4444-555555555555"
 AUDIENCE = "api://workspace"

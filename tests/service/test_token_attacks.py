@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from shared.auth import jws
 from tests.service.listening import refusal, stream_url
 from tests.service.running import Service, problem
-from tests.shared.auth.targets import ORDER, part, pkcs1
+from tests.unit.shared.auth.targets import ORDER, part, pkcs1
 
 ROUTES = [
     ("GET", "/workspace/api/keys/whoami"),

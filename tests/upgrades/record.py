@@ -86,9 +86,9 @@ def _is_state(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 async def record_azure() -> dict[str, Any]:
     """Use an instance with STORES=azure over the test servers, and return what these then hold."""
-    from tests.functions.azure_plant import Plant  # noqa: PLC0415  of the checkout in the working directory
-    from tests.local.kusto.endpoints import end  # noqa: PLC0415
-    from tests.shared.wiring.azure import deployment  # noqa: PLC0415
+    from tests.emulators.kusto.endpoints import end  # noqa: PLC0415
+    from tests.unit.functions.azure_plant import Plant  # noqa: PLC0415  of the checkout in the working directory
+    from tests.unit.shared.wiring.azure import deployment  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as folder:
         async with deployment(Path(folder) / "blobs") as deployed:
@@ -106,7 +106,7 @@ async def _use(plant: Any) -> dict[str, str]:
 
     from shared.telemetry.models import TELEMETRY_HUB, HubEvent  # noqa: PLC0415
     from shared.timestamps import now  # noqa: PLC0415
-    from tests.functions.azure_plant import ADMIN, EDITOR, QUALITY, Instance  # noqa: PLC0415
+    from tests.unit.functions.azure_plant import ADMIN, EDITOR, QUALITY, Instance  # noqa: PLC0415
 
     keys = {member: await asyncio.to_thread(_apply, plant.deployed, member) for member in (ADMIN, EDITOR, QUALITY)}
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -132,7 +132,7 @@ async def _items(deployed: Any) -> dict[str, list[dict[str, Any]]]:
     """Return the items of every Cosmos DB container, without the members that the service adds."""
     from azure.cosmos.aio import CosmosClient  # noqa: PLC0415
 
-    from tests.shared.wiring.azure import DATABASE  # noqa: PLC0415
+    from tests.unit.shared.wiring.azure import DATABASE  # noqa: PLC0415
 
     found: dict[str, list[dict[str, Any]]] = {}
     async with CosmosClient(deployed.cosmos.endpoint, deployed.cosmos.key) as client:
@@ -177,7 +177,7 @@ def _vault_keys(deployed: Any) -> dict[str, list[dict[str, Any]]]:
 def _apply(deployed: Any, member: str) -> str:
     """Apply the sample by the command, and return the key that it issues."""
     from shared.commands import workspace  # noqa: PLC0415
-    from tests.functions.azure_plant import ADMIN, SAMPLE  # noqa: PLC0415
+    from tests.unit.functions.azure_plant import ADMIN, SAMPLE  # noqa: PLC0415
 
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

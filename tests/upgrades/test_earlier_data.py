@@ -20,11 +20,11 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from functions.http_blueprint import door
 from shared import wiring
 from tests.azurite.running import missing
-from tests.functions.azure_plant import ADMIN, EDITOR, QUALITY, Instance, Plant
+from tests.emulators.kusto.endpoints import end
 from tests.key_vault.keys import Version
-from tests.local.kusto.endpoints import end
 from tests.service.running import Service, eventually
-from tests.shared.wiring.azure import DATABASE, deployment
+from tests.unit.functions.azure_plant import ADMIN, EDITOR, QUALITY, Instance, Plant
+from tests.unit.shared.wiring.azure import DATABASE, deployment
 from tests.upgrades.record import AMENDMENTS, EVENT, EVENTS, MESSAGES, RANGE, SCOPE, TABLE
 
 FOLDER = Path(__file__).parent

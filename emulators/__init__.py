@@ -1,0 +1,1 @@
+"""Stand-ins for Azure services that speak the services' wire protocols."""

@@ -1,0 +1,156 @@
+"""Partition keys: values taken from documents and headers, and their place in the hash range."""
+
+import itertools
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from emulators.cosmos.wire import Refusal
+
+type Component = tuple[str, str | float | None]
+"""One value with its type: Python takes 1, 1.0 and True for the same key, Cosmos only the first two."""
+
+type Key = tuple[Component, ...]
+
+UNDEFINED_COMPONENT: Component = ("undefined", None)
+_MAX_VALUE_BYTES = 2048
+_MASK = (1 << 64) - 1
+
+
+def key_from_header(text: str, paths: Sequence[str]) -> Key:
+    """Reads the partition key header.
+
+    Args:
+        text: A JSON array with one value per path.
+        paths: The container's partition key paths.
+
+    Raises:
+        Refusal: 400, it is missing, no such array, or of the wrong length.
+    """
+    if not text:
+        raise Refusal(400, "PartitionKey value must be supplied for this operation.")
+    try:
+        values = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise Refusal(400, "Partition key header is no valid JSON.") from error
+    if not isinstance(values, list) or len(values) != len(paths):
+        raise Refusal(
+            400,
+            "Partition key provided either doesn't correspond to definition in the collection"
+            " or doesn't match partition key field values specified in the document.",
+            1001,
+        )
+    return tuple(_from_header(value) for value in values)
+
+
+def key_from_document(document: Mapping[str, Any], paths: Sequence[str]) -> Key:
+    """Takes the partition key's values out of a document; objects and arrays count as undefined."""
+    return tuple(_component(_at(document, parse_path(path))) for path in paths)
+
+
+def parse_path(path: str) -> list[str]:
+    """Takes a path such as `/a/"b c"` apart."""
+    return [part[1:-1] if part[:1] == '"' and part[-1:] == '"' else part for part in path.split("/")[1:]]
+
+
+def hash_key(key: Key) -> str:
+    """Gives the effective partition key: 32 hexadecimal digits per component (hash version 2)."""
+    return "".join(_hash(component) for component in key)
+
+
+def split(count: int) -> list[tuple[str, str]]:
+    """Splits the whole hash range evenly, as (from, up to but without) pairs."""
+    bounds = ["", *(f"{(0x40 << 120) * index // count:032X}" for index in range(1, count)), "FF"]
+    return list(itertools.pairwise(bounds))
+
+
+def _from_header(value: object) -> Component:
+    if value == {}:
+        return UNDEFINED_COMPONENT
+    if isinstance(value, dict | list):
+        raise Refusal(400, "Partition key values are strings, numbers, booleans or null.")
+    return _component((value,))
+
+
+def _at(document: Mapping[str, Any], path: Sequence[str]) -> tuple[Any] | None:
+    value: Any = document
+    for name in path:
+        if not isinstance(value, dict) or name not in value:
+            return None
+        value = value[name]
+    return (value,)
+
+
+def _component(found: tuple[Any] | None) -> Component:
+    match found:
+        case (None,):
+            return ("null", None)
+        case (bool() as flag,):
+            return ("boolean", float(flag))
+        case (int() | float() as number,):
+            return ("number", float(number))
+        case (str() as text,):
+            if len(text.encode()) > _MAX_VALUE_BYTES:
+                raise Refusal(400, f"Partition key value exceeds {_MAX_VALUE_BYTES} bytes.")
+            return ("string", text)
+        case _:
+            return UNDEFINED_COMPONENT
+
+
+def _hash(component: Component) -> str:
+    digest = bytearray(reversed(_murmur3(_encoded(component))))
+    digest[0] &= 0x3F  # the end of the whole range is FF
+    return digest.hex().upper()
+
+
+def _encoded(component: Component) -> bytes:
+    match component:
+        case ("null", _):
+            return b"\x01"
+        case ("boolean", flag):
+            return b"\x03" if flag else b"\x02"
+        case ("number", float() as number):
+            return b"\x05" + struct.pack("<d", number)
+        case ("string", str() as text):
+            return b"\x08" + text.encode() + b"\xff"
+        case _:
+            return b"\x00"
+
+
+def _murmur3(data: bytes) -> bytes:
+    """MurmurHash3 x64 128 with seed 0 (Austin Appleby, public domain)."""
+    h1 = h2 = 0
+    whole = len(data) // 16 * 16
+    for start in range(0, whole, 16):
+        k1, k2 = struct.unpack_from("<QQ", data, start)
+        h1 = ((_rotate(h1 ^ _first(k1), 27) + h2) * 5 + 0x52DCE729) & _MASK
+        h2 = ((_rotate(h2 ^ _second(k2), 31) + h1) * 5 + 0x38495AB5) & _MASK
+    k1, k2 = struct.unpack("<QQ", data[whole:].ljust(16, b"\0"))
+    h1 = h1 ^ _first(k1) ^ len(data)
+    h2 = h2 ^ _second(k2) ^ len(data)
+    h1 = (h1 + h2) & _MASK
+    h2 = (h2 + h1) & _MASK
+    h1, h2 = _finish(h1), _finish(h2)
+    h1 = (h1 + h2) & _MASK
+    h2 = (h2 + h1) & _MASK
+    return struct.pack("<QQ", h1, h2)
+
+
+def _rotate(value: int, count: int) -> int:
+    return ((value << count) | (value >> (64 - count))) & _MASK
+
+
+def _first(k: int) -> int:
+    return _rotate(k * 0x87C37B91114253D5 & _MASK, 31) * 0x4CF5AD432745937F & _MASK
+
+
+def _second(k: int) -> int:
+    return _rotate(k * 0x4CF5AD432745937F & _MASK, 33) * 0x87C37B91114253D5 & _MASK
+
+
+def _finish(value: int) -> int:
+    value = (value ^ (value >> 33)) * 0xFF51AFD7ED558CCD & _MASK
+    value = (value ^ (value >> 33)) * 0xC4CEB9FE1A85EC53 & _MASK
+    return value ^ (value >> 33)

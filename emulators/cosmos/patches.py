@@ -1,0 +1,105 @@
+"""Partial updates: the patch operations of the REST reference, on paths through objects and arrays."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from emulators.cosmos.sql_statement import parse_statement
+from emulators.cosmos.wire import Refusal
+
+_MAX_OPERATIONS = 10
+
+
+def apply_patch(document: Mapping[str, Any], patch: Any) -> dict[str, Any]:
+    """Gives a document as a patch leaves it.
+
+    Args:
+        document: The document, which stays as it is.
+        patch: `operations`, and a `condition` such as `FROM c WHERE c.n = 1` if the patch has one.
+
+    Raises:
+        Refusal: 400 for a patch that makes no sense, 412 if the condition does not hold.
+    """
+    if not isinstance(patch, dict) or not isinstance(patch.get("operations"), list):
+        raise Refusal(400, "A patch has a list of operations.")
+    if not 0 < len(patch["operations"]) <= _MAX_OPERATIONS:
+        raise Refusal(400, f"The number of patch operations must be between 1 and {_MAX_OPERATIONS}.")
+    condition = patch.get("condition")
+    if condition and not parse_statement(f"SELECT * {condition}", {}).matches(document):
+        raise Refusal(412, "The condition of the patch is not met.")
+    patched = copy.deepcopy(dict(document))
+    for operation in patch["operations"]:
+        _apply(patched, operation)
+    return patched
+
+
+def _apply(document: dict[str, Any], operation: Mapping[str, Any]) -> None:
+    kind, path = operation.get("op"), operation.get("path")
+    if kind == "move":
+        value = _take(document, operation.get("from"))
+        _put(document, path, value, insert=True)
+    elif kind in ("add", "set"):
+        _put(document, path, operation.get("value"), insert=kind == "add")
+    elif kind == "replace":
+        _take(document, path, keep=True)
+        _put(document, path, operation.get("value"), insert=False)
+    elif kind == "remove":
+        _take(document, path)
+    elif kind == "incr":
+        _put(document, path, _sum(document, path, operation.get("value")), insert=False)
+    else:
+        raise Refusal(400, f"The patch operation '{kind}' is invalid.")
+
+
+def _sum(document: dict[str, Any], path: object, by: object) -> float:
+    parent, name = _parent(document, path)
+    before = parent.get(name, 0) if isinstance(parent, dict) else parent[_index(parent, name)]
+    if any(isinstance(number, bool) or not isinstance(number, int | float) for number in (before, by)):
+        raise Refusal(400, f"Only numbers can be incremented: '{path}'.")
+    total: float = before + by
+    return total
+
+
+def _parent(document: dict[str, Any], path: object) -> tuple[Any, str]:
+    if not isinstance(path, str) or not path.startswith("/"):
+        raise Refusal(400, f"'{path}' is no path.")
+    *parents, name = (part.replace("~1", "/").replace("~0", "~") for part in path[1:].split("/"))
+    value: Any = document
+    for part in parents:
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list):
+            value = value[_index(value, part)]
+        else:
+            raise Refusal(400, f"The path '{path}' does not exist.")
+    if not isinstance(value, dict | list):
+        raise Refusal(400, f"The path '{path}' does not lead into an object or array.")
+    return value, name
+
+
+def _index(values: list[Any], name: str) -> int:
+    if not name.isdecimal() or int(name) >= len(values):
+        raise Refusal(400, f"'{name}' is no index into the array.")
+    return int(name)
+
+
+def _put(document: dict[str, Any], path: object, value: object, *, insert: bool) -> None:
+    parent, name = _parent(document, path)
+    if isinstance(parent, dict):
+        parent[name] = value
+    elif insert and (name == "-" or name == str(len(parent))):
+        parent.append(value)
+    elif insert:
+        parent.insert(_index(parent, name), value)
+    else:
+        parent[_index(parent, name)] = value
+
+
+def _take(document: dict[str, Any], path: object, *, keep: bool = False) -> Any:
+    parent, name = _parent(document, path)
+    if isinstance(parent, list):
+        index = _index(parent, name)
+        return parent[index] if keep else parent.pop(index)
+    if name not in parent:
+        raise Refusal(400, f"The path '{path}' does not exist.")
+    return parent[name] if keep else parent.pop(name)

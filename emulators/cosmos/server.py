@@ -1,0 +1,159 @@
+"""Runs the application over a socket, in a thread with its own event loop."""
+
+import asyncio
+import base64
+import socket
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from emulators.cosmos.account import AccountOptions
+from emulators.cosmos.app import CosmosApp
+from emulators.cosmos.faults import Faults
+from emulators.cosmos.request_log import RequestLog
+
+DEFAULT_KEY = base64.b64encode(b"the Cosmos test server's own key").decode()
+"""The master key unless told otherwise; it opens nothing but test servers."""
+
+_START_SECONDS = 10.0
+
+
+class _Protocol(HttpToolsProtocol):
+    """uvicorn's HTTP protocol, with the connection in the scope, for faults to drop."""
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope["connection"] = self.transport  # type: ignore[typeddict-unknown-key]  # the app's own key
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, ended at once instead of at its next look at the clock."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ending = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def main_loop(self) -> None:
+        """Serves until it is told to end."""
+        self._loop = asyncio.get_running_loop()
+        await self.on_tick(0)
+        if not self.should_exit:
+            await self._ending.wait()
+
+    def end(self) -> None:
+        """Ends it, from any thread."""
+        self.should_exit = True
+        # Without a loop it has not come to its main loop, which looks whether to exit before it waits.
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._ending.set)
+
+
+class CosmosServer:
+    """A Cosmos test server on the loopback interface; a context manager, `async with` or `with`.
+
+    Args:
+        key: The master key, base64.
+        options: The kind of account.
+        physical_partitions: How many physical partitions each container shows.
+        latency: What every request waits before it is done, in seconds.
+        port: The port; 0 for a free one.
+        certificate: Paths of a certificate and its key in PEM, to serve TLS.
+    """
+
+    def __init__(
+        self,
+        *,
+        key: str = DEFAULT_KEY,
+        options: AccountOptions | None = None,
+        physical_partitions: int = 1,
+        latency: float = 0.0,
+        port: int = 0,
+        certificate: tuple[str, str] | None = None,
+    ) -> None:
+        self.key = key
+        self.app = CosmosApp(key, options or AccountOptions(), physical_partitions, latency)
+        self._port = port
+        self._certificate = certificate
+        self._thread: threading.Thread | None = None
+        self._server: _Server | None = None
+
+    @property
+    def endpoint(self) -> str:
+        """The URL for clients, once it is started."""
+        return self.app.endpoint
+
+    @property
+    def faults(self) -> Faults:
+        """The faults to inject."""
+        return self.app.faults
+
+    @property
+    def requests(self) -> RequestLog:
+        """What has come in and gone out."""
+        return self.app.requests
+
+    def start(self) -> None:
+        """Binds the socket and serves in a thread; returns when it answers.
+
+        Raises:
+            RuntimeError: It did not come up.
+        """
+        listener = socket.create_server(("127.0.0.1", self._port), backlog=512)
+        # Stopped and started again, it is found where it was, with what it held.
+        self._port = listener.getsockname()[1]
+        scheme = "https" if self._certificate else "http"
+        self.app.endpoint = f"{scheme}://127.0.0.1:{self._port}/"
+        server = _Server(self._config())
+        self._server = server
+        self._thread = threading.Thread(target=server.run, args=([listener],), name="cosmos-server", daemon=True)
+        self._thread.start()
+        deadline = time.monotonic() + _START_SECONDS
+        while not server.started:
+            if time.monotonic() > deadline or not self._thread.is_alive():
+                raise RuntimeError("the Cosmos test server did not start")
+            time.sleep(0.005)
+
+    def stop(self) -> None:
+        """Ends the server and waits for its thread."""
+        if self._server is not None and self._thread is not None:
+            self._server.end()
+            self._thread.join()
+            self._server = self._thread = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self.start)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.stop)
+
+    def _config(self) -> uvicorn.Config:
+        certificate, private_key = self._certificate or (None, None)
+        return uvicorn.Config(
+            self.app,
+            http=_Protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=3600,
+            timeout_graceful_shutdown=1,
+            ssl_certfile=certificate,
+            ssl_keyfile=private_key,
+        )

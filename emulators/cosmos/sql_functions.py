@@ -1,0 +1,82 @@
+"""The functions of Cosmos SQL that are implemented; of arguments of a wrong type they make undefined."""
+
+from collections.abc import Callable
+from typing import Any
+
+from emulators.cosmos.sql_values import UNDEFINED, rank, same
+
+
+def _on_strings(function: Callable[[str, str], bool]) -> Callable[..., Any]:
+    def compare(text: Any, part: Any, ignore_case: Any = None) -> Any:
+        if not isinstance(text, str) or not isinstance(part, str):
+            return UNDEFINED
+        return function(text.lower(), part.lower()) if ignore_case is True else function(text, part)
+
+    return compare
+
+
+def _is_rank(*ranks: int) -> Callable[[Any], bool]:
+    return lambda value: rank(value) in ranks
+
+
+def _array_contains(values: Any, wanted: Any, partial: Any = None) -> Any:
+    if not isinstance(values, list) or wanted is UNDEFINED:
+        return UNDEFINED
+    return any(_within(wanted, value) if partial is True else same(wanted, value) for value in values)
+
+
+def _within(wanted: Any, value: Any) -> bool:
+    if isinstance(wanted, dict) and isinstance(value, dict):
+        return all(name in value and _within(part, value[name]) for name, part in wanted.items())
+    return same(wanted, value)
+
+
+def _for(kind: type, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: function(value) if isinstance(value, kind) and not isinstance(value, bool) else UNDEFINED
+
+
+FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any]]] = {
+    # name: (fewest arguments, most arguments, function)
+    "IS_DEFINED": (1, 1, lambda value: value is not UNDEFINED),
+    "IS_NULL": (1, 1, _is_rank(1)),
+    "IS_BOOL": (1, 1, _is_rank(2)),
+    "IS_NUMBER": (1, 1, _is_rank(4)),
+    "IS_STRING": (1, 1, _is_rank(5)),
+    "IS_ARRAY": (1, 1, _is_rank(6)),
+    "IS_OBJECT": (1, 1, _is_rank(7)),
+    "IS_PRIMITIVE": (1, 1, _is_rank(1, 2, 4, 5)),
+    "STARTSWITH": (2, 3, _on_strings(str.startswith)),
+    "ENDSWITH": (2, 3, _on_strings(str.endswith)),
+    "CONTAINS": (2, 3, _on_strings(lambda text, part: part in text)),
+    "STRINGEQUALS": (2, 3, _on_strings(lambda text, other: text == other)),
+    "ARRAY_CONTAINS": (2, 3, _array_contains),
+    "ARRAY_LENGTH": (1, 1, _for(list, len)),
+    "LENGTH": (1, 1, _for(str, len)),
+    "LOWER": (1, 1, _for(str, str.lower)),
+    "UPPER": (1, 1, _for(str, str.upper)),
+    "ABS": (1, 1, lambda value: abs(value) if rank(value) == 4 else UNDEFINED),
+}
+
+
+def total(name: str, values: list[Any]) -> Any:
+    """Gives an aggregate of the defined values that its expression took.
+
+    Args:
+        name: COUNT, SUM, MIN, MAX or AVG.
+        values: One value per row; undefined ones do not count.
+    """
+    defined = [value for value in values if value is not UNDEFINED]
+    if name == "COUNT":
+        return len(defined)
+    if name in ("MIN", "MAX"):
+        if not defined:
+            return UNDEFINED
+        return (min if name == "MIN" else max)(defined, key=lambda value: (rank(value), value))
+    if any(rank(value) != 4 for value in defined):
+        return UNDEFINED
+    if name == "SUM":
+        return sum(defined)
+    return sum(defined) / len(defined) if defined else UNDEFINED
+
+
+AGGREGATES = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"})

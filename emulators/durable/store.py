@@ -1,0 +1,197 @@
+"""Orchestrations on disk: each step is one transaction, so that the host may end between any two of them."""
+
+import json
+import sqlite3
+from datetime import datetime
+from pathlib import Path
+
+from emulators.durable import records, rows
+from emulators.durable.events import Event, sub_orchestration_failed, timer_fired
+from emulators.durable.records import Activity, Instance, Message, MessageKind, PendingActivity, Status, Work
+from emulators.durable.schema import SCHEMA
+from emulators.durable.turns import Turn
+from shared.backends.embedded.sqlite import Database
+from shared.timestamps import parse_rfc3339, rfc3339
+
+_BATCH = 200
+"""Most completions that one turn delivers."""
+
+
+class Store:
+    """The engine's side of the file; a thread of its own does the work."""
+
+    def __init__(self, path: Path) -> None:
+        self.database = Database(path, SCHEMA)
+
+    async def close(self) -> None:
+        """Finish what runs and close the file."""
+        await self.database.close()
+
+    async def ready(self, at: datetime, limit: int) -> list[str]:
+        """Return ids of instances that something happened to."""
+        return await self.database.read(
+            lambda connection: [row[0] for row in connection.execute(_READY, (rfc3339(at), limit))]
+        )
+
+    async def next_due(self, at: datetime) -> datetime | None:
+        """Return when the next timer is due that is not yet, None when there is none."""
+        query = "SELECT min(due) FROM messages WHERE kind = 'timer' AND due > ?"
+        text = await self.database.read(lambda connection: connection.execute(query, (rfc3339(at),)).fetchone()[0])
+        return parse_rfc3339(text) if text else None
+
+    async def work(self, instance: str, at: datetime) -> Work | None:
+        """Return what the next turn of an instance starts from, None when there is nothing for it."""
+        return await self.database.read(lambda connection: _work(connection, instance, at))
+
+    async def commit(self, work: Work, turn: Turn, at: datetime) -> bool:
+        """Store a turn; return False when the instance was ended or begun anew meanwhile, and nothing is stored."""
+        return await self.database.write(lambda connection: _commit(connection, work, turn, at))
+
+    async def activities(self, after: int, limit: int) -> list[PendingActivity]:
+        """Return activities to be run, in the order in which they were asked for."""
+        query = (
+            "SELECT number, instance, execution, task, name, input FROM activities WHERE number > ?"
+            " ORDER BY number LIMIT ?"
+        )
+        return await self.database.read(
+            lambda connection: [
+                PendingActivity(row[0], Activity(*row[1:])) for row in connection.execute(query, (after, limit))
+            ]
+        )
+
+    async def activity_done(self, pending: PendingActivity, event: Event, at: datetime) -> None:
+        """Store how an activity ended, unless nobody waits for it any more."""
+        await self.database.write(lambda connection: _activity_done(connection, pending, event, at))
+
+
+_READY = """
+SELECT instance FROM (
+    SELECT instance FROM messages WHERE kind IN ('start', 'done')
+    UNION SELECT instance FROM messages WHERE kind = 'timer' AND due <= ?
+    UNION SELECT instance FROM waits JOIN messages USING (instance, name) WHERE messages.kind = 'raised'
+) AS happened JOIN instances ON instances.id = happened.instance
+WHERE instances.status IN ('Pending', 'Running') LIMIT ?
+"""
+
+_MESSAGES = """
+SELECT number, kind, event FROM messages LEFT JOIN waits USING (instance, name)
+WHERE instance = ? AND CASE kind WHEN 'timer' THEN due <= ? WHEN 'raised' THEN waits.name IS NOT NULL ELSE TRUE END
+ORDER BY kind != 'start', due, number LIMIT ?
+"""
+
+
+def _work(connection: sqlite3.Connection, instance: str, at: datetime) -> Work | None:
+    found = rows.find(connection, instance)
+    if found is None or found.status not in {Status.PENDING, Status.RUNNING}:
+        return None
+    given = connection.execute(_MESSAGES, (instance, rfc3339(at), _BATCH)).fetchall()
+    progress = connection.execute("SELECT progress FROM instances WHERE id = ?", (instance,)).fetchone()[0]
+    messages = _deliverable([Message(row[0], MessageKind(row[1]), json.loads(row[2])) for row in given], progress)
+    if not messages:
+        return None
+    query = "SELECT event FROM history WHERE instance = ? ORDER BY number"
+    history = [row[0] for row in connection.execute(query, (instance,))]
+    return Work(found, history, progress, messages)
+
+
+def _deliverable(messages: list[Message], progress: str) -> list[Message]:
+    """Return what one turn can take.
+
+    Only completions that change no task ids share a turn, since the SDK numbers a retry while it reads the failure;
+    and an event goes alone, so that none is read that an orchestrator which continues as new has not taken.
+    """
+    retried = _retried(progress)
+    taken: list[Message] = []
+    for message in messages:
+        if _goes_alone(message, retried):
+            return taken or [message]
+        taken.append(message)
+    return taken
+
+
+def _retried(progress: str) -> set[int]:
+    members = json.loads(progress)
+    return {int(task) for task in (*members.get("running", ()), *members.get("waiting", ()))}
+
+
+def _goes_alone(message: Message, retried: set[int]) -> bool:
+    if message.kind in {MessageKind.START, MessageKind.RAISED}:
+        return True
+    return message.event.get("TimerId", message.event.get("TaskScheduledId")) in retried
+
+
+def _commit(connection: sqlite3.Connection, work: Work, turn: Turn, at: datetime) -> bool:
+    start = work.instance.start
+    found = rows.find(connection, start.instance)
+    if found is None or found.start.execution != start.execution or found.status.ended:
+        return False
+    taken = [(message.number,) for message in work.messages]
+    held = connection.execute(
+        f"SELECT count(*) FROM messages WHERE number IN ({','.join(str(number) for (number,) in taken)})"  # noqa: S608  numbers
+    ).fetchone()[0]
+    if held != len(taken):
+        return False
+    connection.executemany("DELETE FROM messages WHERE number = ?", taken)
+    if turn.continue_with is not None:
+        _begin_anew(connection, found, turn, at)
+        return True
+    _keep(connection, found, turn, at)
+    for child in turn.children:
+        if not rows.start(connection, child, at) and child.parent is not None:
+            reason = f"An Orchestration instance with the ID {child.instance} already exists."
+            failed = sub_orchestration_failed(child.parent.task, reason, at)
+            rows.send(connection, start.instance, MessageKind.DONE, failed, at)
+    return True
+
+
+def _keep(connection: sqlite3.Connection, found: Instance, turn: Turn, at: datetime) -> None:
+    instance = found.start.instance
+    status = Status.SUSPENDED if found.status is Status.SUSPENDED and not turn.status.ended else turn.status
+    connection.execute(
+        "UPDATE instances SET status = ?, output = ?, custom_status = ?, updated_at = ?, progress = ? WHERE id = ?",
+        (status, turn.output, turn.custom_status, rfc3339(at), turn.progress.dump(), instance),
+    )
+    connection.executemany("INSERT INTO history (instance, event) VALUES (?, ?)", [(instance, e) for e in turn.history])
+    connection.executemany(
+        "INSERT INTO activities (instance, execution, task, name, input) VALUES (?, ?, ?, ?, ?)",
+        [(a.instance, a.execution, a.task, a.name, a.input) for a in turn.activities],
+    )
+    for task, due in turn.timers:
+        rows.send(connection, instance, MessageKind.TIMER, timer_fired(task, due), due, name=str(task))
+    for task in turn.cancelled:
+        query = "DELETE FROM messages WHERE instance = ? AND kind = 'timer' AND name = ?"
+        connection.execute(query, (instance, str(task)))
+    connection.execute("DELETE FROM waits WHERE instance = ?", (instance,))
+    waits = [(instance, name) for name, count in turn.progress.waits.items() if count > 0]
+    connection.executemany("INSERT INTO waits VALUES (?, ?)", waits)
+    if status.ended:
+        end(connection, instance, at)
+
+
+def end(connection: sqlite3.Connection, instance: str, at: datetime) -> None:
+    """Clear what an ended instance still waited for, and tell the one that called it."""
+    connection.execute("DELETE FROM messages WHERE instance = ?", (instance,))
+    ended = rows.find(connection, instance)
+    if ended is not None:
+        rows.tell_parent(connection, ended, at)
+
+
+def _begin_anew(connection: sqlite3.Connection, found: Instance, turn: Turn, at: datetime) -> None:
+    """Begin a new run of the same instance; of the old one stay only events that it has not taken."""
+    instance = found.start.instance
+    connection.execute("DELETE FROM messages WHERE instance = ? AND kind != 'raised'", (instance,))
+    for table in ("history", "waits", "activities"):
+        connection.execute(f"DELETE FROM {table} WHERE instance = ?", (instance,))  # noqa: S608  constants
+    connection.execute(
+        "UPDATE instances SET execution = ?, input = ?, custom_status = ?, updated_at = ?, progress = '{}'"
+        " WHERE id = ?",
+        (records.new_id(), turn.continue_with, turn.custom_status, rfc3339(at), instance),
+    )
+    rows.send(connection, instance, MessageKind.START, {}, at)
+
+
+def _activity_done(connection: sqlite3.Connection, pending: PendingActivity, event: Event, at: datetime) -> None:
+    deleted = connection.execute("DELETE FROM activities WHERE number = ?", (pending.number,)).rowcount
+    activity = pending.activity
+    if deleted and rows.listens(connection, activity.instance, activity.execution):
+        rows.send(connection, activity.instance, MessageKind.DONE, event, at)

@@ -1,0 +1,280 @@
+"""One turn of an orchestration: what happened is put to the orchestrator, and its answer becomes what is to be done."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from emulators.durable import actions, events, progress
+from emulators.durable.actions import Action, ActionType
+from emulators.durable.events import Event, EventType
+from emulators.durable.progress import Asked, Progress, Retry
+from emulators.durable.records import Activity, Message, MessageKind, NewInstance, Parent, Status, Work
+from shared.timestamps import parse_rfc3339, rfc3339
+
+MAX_HISTORY = 50_000
+"""Events; each turn replays all of them."""
+
+_STATE_MARK = "\n\n$OutOfProcData$:"
+_SCHEMA_2, _SCHEMA_3 = 1, 2
+
+
+class OrchestratorFailed(Exception):  # noqa: N818  an event in the app's life, not an error of the host
+    """The orchestrator raised; the text is what the worker library reports."""
+
+
+type Orchestrate = Callable[[str, str], Awaitable[str]]
+"""Takes an orchestrator's name and its context as JSON text, returns its state as JSON text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What an orchestrator may call.
+
+    Attributes:
+        activities: names of the app's activities.
+        orchestrators: names of its orchestrators.
+        version: what an orchestration gets whose caller names no version.
+    """
+
+    activities: frozenset[str]
+    orchestrators: frozenset[str]
+    version: str | None = None
+
+
+@dataclass(slots=True)
+class Turn:
+    """The outcome of a turn, to be stored whole or not at all.
+
+    Attributes:
+        history: events to be appended, as JSON texts.
+        progress: what the next turn begins with.
+        status: where the orchestration stands now.
+        output: JSON text, None for none.
+        custom_status: JSON text, None for none.
+        activities: to be run.
+        timers: id and instant of each new timer.
+        children: sub-orchestrations to be started.
+        cancelled: ids of timers that are not to fire.
+        continue_with: JSON text of the input when the orchestration continues as new.
+    """
+
+    history: list[str]
+    progress: Progress
+    status: Status = Status.RUNNING
+    output: str | None = None
+    custom_status: str | None = None
+    activities: list[Activity] = field(default_factory=list)
+    timers: list[tuple[int, datetime]] = field(default_factory=list)
+    children: list[NewInstance] = field(default_factory=list)
+    cancelled: list[int] = field(default_factory=list)
+    continue_with: str | None = None
+
+
+async def take(work: Work, orchestrate: Orchestrate, known: Names, now: datetime) -> Turn:
+    """Run one turn.
+
+    Args:
+        work: what there is and what happened.
+        orchestrate: calls the orchestrator.
+        known: which activities and orchestrators the app has.
+        now: the time that the orchestrator sees.
+    """
+    return await _Taking(work, known, now).run(orchestrate)
+
+
+class _Taking:
+    def __init__(self, work: Work, known: Names, now: datetime) -> None:
+        self._work = work
+        self._start = work.instance.start
+        self._known = known
+        self._now = now
+        self._progress = progress.load(work.progress)
+        self._new: list[Event] = []
+        self._turn = Turn([], self._progress)
+
+    async def run(self, orchestrate: Orchestrate) -> Turn:
+        if len(self._work.history) > MAX_HISTORY:
+            self._fail(f"its history has more than {MAX_HISTORY} events; let it continue as new")
+            return self._finished()
+        try:
+            self._deliver()
+            state, error = await self._answer(orchestrate)
+            self._follow(state, error)
+        except OrchestratorFailed as failure:
+            self._fail(str(failure))
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+            self._fail(f"its answer is not one of the Durable Functions SDK ({type(error).__name__}: {error})")
+        return self._finished()
+
+    def _deliver(self) -> None:
+        """Put what happened into the history; retries take their ids now, as the SDK does on the same events."""
+        self._new.append(events.event(EventType.ORCHESTRATOR_STARTED, self._now))
+        for message in self._work.messages:
+            if message.kind is MessageKind.START:
+                self._new.append(events.execution_started(self._start, self._now))
+                continue
+            self._new.append(message.event)
+            self._note(message)
+
+    def _note(self, message: Message) -> None:
+        happened = message.event
+        if message.kind is MessageKind.RAISED:
+            self._progress.waits[happened["Name"]] -= 1
+        elif message.kind is MessageKind.TIMER:
+            retry = self._progress.waiting.pop(happened["TimerId"], None)
+            if retry is not None and retry.attempts < retry.action["retryOptions"]["maxNumberOfAttempts"]:
+                self._call(retry.action, Retry(retry.action, retry.attempts + 1))
+        else:
+            retry = self._progress.running.pop(happened["TaskScheduledId"], None)
+            if retry is not None and _failed(happened):
+                pause = timedelta(milliseconds=retry.action["retryOptions"]["firstRetryIntervalInMilliseconds"])
+                self._progress.waiting[self._timer(self._now + pause)] = retry
+
+    async def _answer(self, orchestrate: Orchestrate) -> tuple[Mapping[str, Any], str | None]:
+        """Return the orchestrator's state, and its error when it raised; the SDK puts the state behind the text."""
+        try:
+            return json.loads(await orchestrate(self._start.name, self._context())), None
+        except OrchestratorFailed as failure:
+            message, mark, text = str(failure).rpartition(_STATE_MARK)
+            if not mark:
+                raise
+            state = json.loads(text)
+            return state, state.get("error") or message
+
+    def _context(self) -> str:
+        played = ['{"IsPlayed":true,' + text[1:] for text in self._work.history]
+        fresh = ['{"IsPlayed":false,' + json.dumps(event)[1:] for event in self._new]
+        members = {
+            "instanceId": self._start.instance,
+            "isReplaying": bool(played),
+            "parentInstanceId": self._start.parent and self._start.parent.instance,
+            "upperSchemaVersion": _SCHEMA_2,
+            "upperSchemaVersionNew": _SCHEMA_3,
+        }
+        given = self._start.input if self._start.input is not None else "null"
+        return f'{json.dumps(members)[:-1]},"input":{given},"history":[{",".join(played + fresh)}]}}'
+
+    def _follow(self, state: Mapping[str, Any], error: str | None) -> None:
+        """Turn the orchestrator's answer into what is to be done."""
+        if state.get("customStatus") is not None:
+            self._turn.custom_status = json.dumps(state["customStatus"])
+        asked = [action for group in state["actions"] for action in actions.flattened(group)]
+        reason = self._deviation(asked) or self._ask(asked)
+        if reason:
+            self._fail(reason)
+        elif error is not None:
+            self._fail(error)
+        elif state["isDone"] and self._turn.continue_with is None:
+            self._turn.status = Status.COMPLETED
+            self._turn.output = json.dumps(state["output"]) if state.get("output") is not None else None
+
+    def _deviation(self, asked: Sequence[Action]) -> str | None:
+        """Return how the orchestrator departed from what it asked for before, None where it did not."""
+        for position, before in enumerate(self._progress.asked):
+            now = actions.signature(asked[position]) if position < len(asked) else "nothing"
+            if now != before.signature:
+                return (
+                    f"Non-Deterministic workflow detected: step {position + 1} was {before.signature} and is {now} "
+                    "on replay. An orchestrator must ask for the same tasks in the same order each time."
+                )
+            if before.task is not None and asked[position].get("isCanceled"):
+                self._cancel(before.task)
+        return None
+
+    def _cancel(self, timer: int) -> None:
+        if timer not in self._progress.cancelled:
+            self._progress.cancelled.append(timer)
+            self._turn.cancelled.append(timer)
+
+    def _ask(self, asked: Sequence[Action]) -> str | None:
+        """Schedule what is asked for the first time; return why that cannot be, None when it can."""
+        for action in asked[len(self._progress.asked) :]:
+            kind = actions.kind(action)
+            if kind in actions.UNSUPPORTED:
+                return f"the local host does not run {actions.UNSUPPORTED[kind]}"
+            if kind in actions.ACTIVITIES and action["functionName"] not in self._known.activities:
+                return unknown(action["functionName"], "activity")
+            if kind in actions.SUB_ORCHESTRATIONS and action["functionName"] not in self._known.orchestrators:
+                return unknown(action["functionName"], "orchestrator")
+            self._progress.asked.append(Asked(actions.signature(action), self._schedule(kind, action)))
+        return None
+
+    def _schedule(self, kind: ActionType, action: Action) -> int | None:
+        if kind is ActionType.CONTINUE_AS_NEW:
+            self._turn.continue_with = json.dumps(action["input"])
+            return None
+        if kind is ActionType.WAIT_FOR_EXTERNAL_EVENT:
+            name = action["externalEventName"]
+            self._progress.waits[name] = self._progress.waits.get(name, 0) + 1
+            return None
+        if kind is ActionType.CREATE_TIMER:
+            task = self._timer(parse_rfc3339(action["fireAt"]))
+            if action.get("isCanceled"):
+                self._cancel(task)
+            return task
+        return self._call(action, Retry(action, 1) if kind in actions.WITH_RETRY else None)
+
+    def _timer(self, due: datetime) -> int:
+        task = self._progress.new_task()
+        self._new.append(events.event(EventType.TIMER_CREATED, self._now, task, FireAt=rfc3339(due)))
+        self._turn.timers.append((task, due))
+        return task
+
+    def _call(self, action: Action, retry: Retry | None) -> int:
+        task = self._progress.new_task()
+        if retry is not None:
+            self._progress.running[task] = retry
+        name, given = action["functionName"], action["input"]
+        if actions.kind(action) in actions.ACTIVITIES:
+            self._new.append(events.event(EventType.TASK_SCHEDULED, self._now, task, Name=name, Input=given))
+            self._turn.activities.append(Activity(self._start.instance, self._start.execution, task, name, given))
+            return task
+        instance = action.get("instanceId") or f"{self._start.execution}:{task:04x}"
+        self._new.append(
+            events.event(
+                EventType.SUB_ORCHESTRATION_CREATED,
+                self._now,
+                task,
+                Name=name,
+                InstanceId=instance,
+                Input=json.dumps(given),
+            )
+        )
+        parent = Parent(self._start.instance, self._start.execution, task)
+        self._turn.children.append(
+            NewInstance(
+                instance,
+                f"{self._start.execution}-{task}",
+                name,
+                action.get("version") or self._known.version,
+                json.dumps(given),
+                parent,
+            )
+        )
+        return task
+
+    def _fail(self, reason: str) -> None:
+        self._turn.status = Status.FAILED
+        self._turn.continue_with = None
+        self._turn.output = json.dumps(f"Orchestrator function '{self._start.name}' failed: {reason}")
+
+    def _finished(self) -> Turn:
+        if self._turn.status.ended:
+            how, result = self._turn.status, self._turn.output
+            self._new.append(
+                events.event(EventType.EXECUTION_COMPLETED, self._now, OrchestrationStatus=how, Result=result)
+            )
+        self._new.append(events.event(EventType.ORCHESTRATOR_COMPLETED, self._now))
+        self._turn.history = [json.dumps(event) for event in self._new]
+        return self._turn
+
+
+def _failed(happened: Event) -> bool:
+    return happened["EventType"] in {EventType.TASK_FAILED, EventType.SUB_ORCHESTRATION_FAILED}
+
+
+def unknown(name: str, what: str) -> str:
+    """Return what the Durable Task extension says of a name that no function has."""
+    return f"The function '{name}' doesn't exist, is disabled, or is not an {what} function."

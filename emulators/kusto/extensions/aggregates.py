@@ -1,0 +1,219 @@
+"""Aggregates that the translator lacks, or answers in another type or at another price."""
+
+import dataclasses
+from collections.abc import Callable
+
+from duckdb_kql import ir, translate
+from duckdb_kql._state import State
+from duckdb_kql.errors import KqlUnsupportedError
+from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
+
+from emulators.kusto.extensions.library import replace, writer
+from emulators.kusto.extensions.ordering import ORDER_COLUMN, OrderedSummarize
+from emulators.kusto.extensions.raising import raising
+
+_MOST_ELEMENTS = 1_048_576
+"""Kusto's bound on the length of an aggregated list or set."""
+
+macros: tuple[str, ...] = (
+    # Overloads: DuckDB picks by the type of the argument, which a translation does not know.
+    (
+        "CREATE OR REPLACE MACRO kql_sum(a BIGINT) AS coalesce(sum(a), 0), (a INTEGER) AS coalesce(sum(a), 0), "
+        "(a HUGEINT) AS coalesce(sum(a), 0), (a DOUBLE) AS coalesce(sum(a), 0), (a BOOLEAN) AS coalesce(sum(a), 0), "
+        "(a DECIMAL(38, 9)) AS coalesce(sum(a), 0), "
+        "(a INTERVAL) AS coalesce(to_microseconds(CAST(sum(epoch_us(a)) AS BIGINT)), INTERVAL '0s')"
+    ),
+    (
+        "CREATE OR REPLACE MACRO kql_list(l) AS CASE typeof(l) WHEN 'TIMESTAMP[]' THEN to_json(list_transform("
+        "CAST(CAST(l AS VARCHAR[]) AS TIMESTAMP[]), lambda _e: strftime(_e, '%Y-%m-%dT%H:%M:%S.%f') || '0Z')) "
+        "WHEN 'INTERVAL[]' THEN to_json(list_transform(CAST(CAST(l AS VARCHAR[]) AS INTERVAL[]), lambda "
+        "_e: kql_span(_e))) "
+        "ELSE to_json(l) END"
+    ),
+    (
+        "CREATE OR REPLACE MACRO kql_set(l, n) AS CASE typeof(l) WHEN 'JSON[]' THEN "
+        "to_json(list_slice(list_distinct(flatten("
+        "list_transform(CAST(l AS JSON[]), lambda _e: CASE WHEN json_type(_e) = 'ARRAY' THEN CAST(_e AS JSON[]) "
+        "ELSE [_e] END))), 1, n)) ELSE kql_list(list_slice(l, 1, n)) END"
+    ),
+    (
+        "CREATE OR REPLACE MACRO kql_bag(l) AS list_transform([list_sort(flatten(list_transform(l, lambda _b: "
+        "map_entries(_b))))], lambda _s: to_json(map_from_entries(list_filter(_s, lambda _e, _i: _i = 1 OR "
+        "_s[_i - 1].key <> _e.key))))[1]"
+    ),
+)
+
+_DECIMAL = "typeof(max({0})) LIKE 'DECIMAL%' THEN " + raising(
+    "EMB0001", "'avg() of decimals' is not supported by the embedded query engine (convert them with toreal())"
+)
+_PLAIN = (
+    ("sum", "kql_sum({0})", 1),
+    ("sumif", "kql_sum(CASE WHEN {1} THEN {0} END)", 2),
+    (
+        "avg",
+        (
+            f"CASE WHEN {_DECIMAL} "
+            "WHEN avg({0}) IS NULL AND typeof(avg({0})) = 'DOUBLE' THEN 'NaN' ELSE avg({0}) END"
+        ),
+        1,
+    ),
+    (
+        "avgif",
+        (
+            f"CASE WHEN {_DECIMAL} "
+            "WHEN count({0}) FILTER (WHERE {1}) = 0 AND typeof(avg({0})) = 'DOUBLE' THEN 'NaN' "
+            "ELSE avg({0}) FILTER (WHERE {1}) END"
+        ),
+        2,
+    ),
+    ("stdevp", "coalesce(stddev_pop({0}), 0.0)", 1),
+    ("stdevpif", "coalesce(stddev_pop({0}) FILTER (WHERE {1}), 0.0)", 2),
+    ("variancep", "coalesce(var_pop({0}), 0.0)", 1),
+    ("variancepif", "coalesce(var_pop({0}) FILTER (WHERE {1}), 0.0)", 2),
+    ("covariance", "coalesce(covar_samp({0}, {1}), 0.0)", 2),
+    ("covarianceif", "coalesce(covar_samp({0}, {1}) FILTER (WHERE {2}), 0.0)", 3),
+    ("covariancep", "coalesce(covar_pop({0}, {1}), 0.0)", 2),
+    ("covariancepif", "coalesce(covar_pop({0}, {1}) FILTER (WHERE {2}), 0.0)", 3),
+    ("count_distinct", "count(DISTINCT {0})", 1),
+    ("count_distinctif", "count(DISTINCT {0}) FILTER (WHERE {1})", 2),
+)
+_NAMED_LIKE_ARGUMENT = (
+    ("take_anyif", "any_value({0}) FILTER (WHERE {1})", 2),
+    ("binary_all_and", "bit_and({0})", 1),
+    ("binary_all_or", "bit_or({0})", 1),
+    ("binary_all_xor", "bit_xor({0})", 1),
+)
+
+SUPPORTED: tuple[str, ...] = (
+    *(name for name, _, _ in (*_PLAIN, *_NAMED_LIKE_ARGUMENT)),
+    "minif",
+    "maxif",
+    "anyif",
+    "make_list and make_set with a maximum size, in the order of a sorted input",
+    "make_list_if",
+    "make_list_with_nulls",
+    "make_set_if",
+    "make_bag",
+    "make_bag_if",
+    "percentiles",
+    "percentilew",
+    "percentilesw",
+    "percentiles_array",
+    "percentilesw_array",
+    "take_any (several, *)",
+    "arg_max and arg_min (expressions, *)",
+    "(a, b) = aggregate(...)",
+)
+
+_ORDERED: State[bool] = State("emulators.kusto.ordered", lambda: False)
+
+
+@dataclasses.dataclass(frozen=True)
+class ListAggregate(AggregateSpec):
+    """An aggregate whose result follows the order of its input.
+
+    Attributes:
+        predicate: position of the condition among the arguments, None where there is none.
+        size: position of the maximum size, None where there is none.
+        distinct: each value once.
+        nulls: null values are elements too.
+    """
+
+    predicate: int | None = None
+    size: int | None = None
+    distinct: bool = False
+    nulls: bool = False
+
+    def render(self, args: list[str]) -> str:
+        """Return the SQL over rendered arguments."""
+        most = (self.size if self.size is not None else self.predicate or 0) + 1
+        if not (self.predicate or 0) < len(args) <= most:
+            raise ValueError(f"{self.name}() does not take {len(args)} arguments")
+        elements = self._elements(args)
+        limit = f"CAST({args[self.size]} AS BIGINT)" if self.size and len(args) > self.size else str(_MOST_ELEMENTS)
+        listed = f"coalesce({elements}, [])"
+        # A set of arrays is the set of what they hold: it is cut after they are opened.
+        return f"kql_set({listed}, {limit})" if self.distinct else f"kql_list(list_slice({listed}, 1, {limit}))"
+
+    def _elements(self, args: list[str]) -> str:
+        conditions = [] if self.nulls else [f"{args[0]} IS NOT NULL"]
+        if self.predicate is not None:
+            conditions.append(args[self.predicate])
+        where = f" FILTER (WHERE {' AND '.join(conditions)})" if conditions else ""
+        if self.distinct:
+            return f"list(DISTINCT {args[0]}){where}"
+        order = f" ORDER BY {ORDER_COLUMN}" if _ORDERED.get() else ""
+        return f"list({args[0]}{order}){where}"
+
+
+@dataclasses.dataclass(frozen=True)
+class BagAggregate(AggregateSpec):
+    """``make_bag``: one property bag of the keys of all; of a key that comes again one value stays."""
+
+    conditional: bool = False
+
+    def render(self, args: list[str]) -> str:
+        """Return the SQL over rendered arguments."""
+        if len(args) != 1 + self.conditional:
+            raise ValueError(f"{self.name}() with a maximum size")
+        parsed = f"TRY(from_json({args[0]}, '\"MAP(VARCHAR,JSON)\"'))"
+        where = f"json_type({args[0]}) = 'OBJECT'" + (f" AND {args[1]}" if self.conditional else "")
+        return f"kql_bag(coalesce(list({parsed}) FILTER (WHERE {where}), []))"
+
+
+def install() -> None:
+    """Teach the translator the aggregates."""
+    for name, sql, arity in _PLAIN:
+        _add(AggregateSpec(name, sql, (arity,)))
+    for name, sql, arity in _NAMED_LIKE_ARGUMENT:
+        _add(AggregateSpec(name, sql, (arity,), name_is_argument=True))
+    _add(AggregateSpec("anyif", "any_value({0}) FILTER (WHERE {1})", (2,)))
+    _add(ListAggregate("make_list", "", name_prefix="list", size=1))
+    _add(ListAggregate("make_list_if", "", name_prefix="list", predicate=1, size=2))
+    _add(ListAggregate("make_list_with_nulls", "", name_prefix="list", nulls=True))
+    _add(ListAggregate("make_set", "", name_prefix="set", size=1, distinct=True))
+    _add(ListAggregate("make_set_if", "", name_prefix="set", predicate=1, size=2, distinct=True))
+    _add(BagAggregate("make_bag", "", name_prefix="bag"))
+    _add(BagAggregate("make_bag_if", "", name_prefix="bag", conditional=True))
+    for old, new in (("makelist", "make_list"), ("makeset", "make_set")):
+        AGGREGATE_FUNCTIONS[old] = AGGREGATE_FUNCTIONS[new]
+    _lift_through_paths()
+    replace(translate, "render_summarize", _ordered)
+
+
+def _add(spec: AggregateSpec) -> None:
+    AGGREGATE_FUNCTIONS[spec.name] = spec
+
+
+def _ordered(default: Callable[..., str]) -> Callable[..., str]:
+    def render_summarize(op: ir.Summarize, prev: str, cols: list[str] | None = None) -> str:
+        if not isinstance(op, OrderedSummarize):
+            return default(op, prev, cols)
+        with _ORDERED.bound(True):
+            numbered = f"(SELECT *, row_number() OVER () AS {ORDER_COLUMN} FROM {prev})"  # noqa: S608  a stage's name
+            return default(op, numbered, cols)
+
+    return render_summarize
+
+
+def _lift_through_paths() -> None:
+    """Let ``make_list(x)[0]`` and ``take_any(d).a`` stand in a summarize."""
+    default: Callable[..., tuple[ir.Expr, int]] = writer.lift_aggregates
+    render = translate.render_aggregate
+
+    def lift(expr: ir.Expr, *, depth: int = 0) -> tuple[ir.Expr, int]:
+        if not isinstance(expr, ir.PathAccess):
+            return default(expr, depth=depth)
+        base, found = lift(expr.base, depth=depth)
+        return dataclasses.replace(expr, base=base), found
+
+    def render_aggregate(named: ir.NamedExpr) -> str:
+        if not isinstance(named.expr, ir.PathAccess):
+            return render(named)
+        lifted, found = lift(named.expr)
+        if not found:
+            raise KqlUnsupportedError("summarize", hint="each expression must contain an aggregate function")
+        return translate.render_expr(lifted)
+
+    replace(translate, "_lift_aggregates", lambda _: lift)
+    replace(translate, "render_aggregate", lambda _: render_aggregate)

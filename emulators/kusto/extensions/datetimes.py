@@ -1,0 +1,156 @@
+"""Dates, times and their bins."""
+
+from duckdb_kql import ir, translate
+from duckdb_kql.errors import KqlUnsupportedError
+
+from emulators.kusto.extensions.library import replace, writer
+from emulators.kusto.extensions.registry import body, constant, form, template
+from emulators.kusto.extensions.sql import quoted, render
+
+YEAR_ONE = 62_135_596_800_000_000
+"""Microseconds from 0001-01-01, a Monday, to 1970-01-01: Kusto counts bins of instants from there."""
+
+SUPPORTED: tuple[str, ...] = (
+    "bin and floor (parameters, columns and expressions as size)",
+    "bin_at",
+    "unixtime_seconds_todatetime",
+    "unixtime_milliseconds_todatetime",
+    "unixtime_microseconds_todatetime",
+    "unixtime_nanoseconds_todatetime",
+    "datetime_utc_to_local",
+    "datetime_local_to_utc",
+    "format_timespan",
+    "make_datetime",
+    "make_timespan",
+    "datetime_diff (weeks from Sunday)",
+    "datetime_part",
+)
+
+_UNIX = {"seconds": "{0} * 1000000", "milliseconds": "{0} * 1000", "microseconds": "{0}", "nanoseconds": "{0} // 1000"}
+_INTEGER_PARTS = {
+    "hourofday": "hour", "dayofmonth": "day", "dayofyear": "dayofyear", "monthofyear": "month", "getmonth": "month",
+    "getyear": "year", "weekofyear": "weekofyear", "week_of_year": "weekofyear",
+}  # fmt: skip
+
+macros: tuple[str, ...] = (
+    (
+        "CREATE OR REPLACE MACRO kql_bin(v BIGINT, r BIGINT) AS CASE WHEN r > 0 THEN v - ((v % r) + r) % r END, "
+        "(v HUGEINT, r BIGINT) AS CAST(CASE WHEN r > 0 THEN v - ((v % r) + r) % r END AS BIGINT), "
+        "(v DOUBLE, r DOUBLE) AS CASE WHEN r >= 0 THEN floor(v / r) * r END, "
+        f"(v TIMESTAMP, r INTERVAL) AS CASE WHEN epoch_us(r) > 0 THEN v - to_microseconds((epoch_us(v) + {YEAR_ONE}) "
+        "% epoch_us(r)) END, "
+        "(v INTERVAL, r INTERVAL) AS CASE WHEN epoch_us(r) > 0 THEN v - to_microseconds(((epoch_us(v) % epoch_us(r)) "
+        "+ epoch_us(r)) % epoch_us(r)) END"
+    ),
+    (
+        "CREATE OR REPLACE MACRO kql_bin_at(v BIGINT, r BIGINT, f BIGINT) AS CASE WHEN r > 0 THEN v - ((v "
+        "- f) % r + r) % r END, "
+        "(v DOUBLE, r DOUBLE, f DOUBLE) AS CASE WHEN r > 0 THEN f + floor((v - f) / r) * r END, "
+        "(v TIMESTAMP, r INTERVAL, f TIMESTAMP) AS CASE WHEN epoch_us(r) > 0 THEN v - to_microseconds("
+        "((epoch_us(v) - epoch_us(f)) % epoch_us(r) + epoch_us(r)) % epoch_us(r)) END, "
+        "(v INTERVAL, r INTERVAL, f INTERVAL) AS CASE WHEN epoch_us(r) > 0 THEN v - to_microseconds("
+        "((epoch_us(v) - epoch_us(f)) % epoch_us(r) + epoch_us(r)) % epoch_us(r)) END"
+    ),
+)
+
+
+def install() -> None:
+    """Teach the translator the functions."""
+    for unit, sql in _UNIX.items():
+        template(f"unixtime_{unit}_todatetime", f"TRY(make_timestamp(CAST({sql} AS BIGINT)))", 1)
+    template("datetime_utc_to_local", "(({0} AT TIME ZONE 'UTC') AT TIME ZONE {1})", 2)
+    template("datetime_local_to_utc", "(({0} AT TIME ZONE {1}) AT TIME ZONE 'UTC')", 2)
+    for name, part in _INTEGER_PARTS.items():
+        template(name, f"CAST({part}({{0}}) AS INTEGER)", 1)
+    body("bin", (2,), lambda value, size: f"kql_bin({value}, {size})")
+    body("floor", (2,), lambda value, size: f"kql_bin({value}, {size})")
+    body("bin_at", (3,), lambda value, size, fixed: f"kql_bin_at({value}, {size}, {fixed})")
+    form("format_timespan", (2,), _format_timespan)
+    form("make_datetime", (1, 3, 4, 5, 6), _make_datetime)
+    form("make_timespan", (1, 2, 3, 4), _make_timespan)
+    form("datetime_diff", (3,), _datetime_diff)
+    _parts = writer.render_datetime_part
+    form("datetime_part", (2,), lambda call: f"CAST({_parts(call)} AS INTEGER)")
+    form("datepart", (2,), lambda call: f"CAST({_parts(call)} AS INTEGER)")
+    replace(translate, "_DATETIME_RETURNING", lambda names: names | _DATETIMES)
+    replace(translate, "_TIMESPAN_RETURNING", lambda names: names | {"make_timespan"})
+
+
+_DATETIMES = frozenset(
+    {"make_datetime", "endofweek", "datetime_add", "datetime_utc_to_local", "datetime_local_to_utc"}
+) | {f"unixtime_{unit}_todatetime" for unit in _UNIX}
+
+
+def _make_datetime(call: ir.FunctionCall) -> str:
+    if len(call.args) == 1:
+        return render(ir.FunctionCall("todatetime", call.args))
+    parts = [f"CAST({render(arg)} AS BIGINT)" for arg in call.args[:5]]
+    parts += ["0"] * (5 - len(parts))
+    # What lies below a microsecond goes, it does not round.
+    second = f"floor(CAST({render(call.args[5])} AS DOUBLE) * 1000000) / 1000000" if len(call.args) > 5 else "0"  # noqa: PLR2004
+    return f"TRY(make_timestamp({', '.join(parts)}, {second}))"
+
+
+def _make_timespan(call: ir.FunctionCall) -> str:
+    if len(call.args) == 1:
+        return render(ir.FunctionCall("totimespan", call.args))
+    units = ["days", "hours", "minutes", "seconds"] if len(call.args) == 4 else ["hours", "minutes", "seconds"]  # noqa: PLR2004
+    sized = [(unit, render(arg)) for unit, arg in zip(units, call.args, strict=False)]
+    spans = [
+        f"to_seconds(CAST({sql} AS DOUBLE))" if unit == "seconds" else f"to_{unit}(CAST({sql} AS INTEGER))"
+        for unit, sql in sized
+    ]
+    return f"({' + '.join(spans)})"
+
+
+def _datetime_diff(call: ir.FunctionCall) -> str:
+    part = str(constant(call.args[0], "datetime_diff")).lower()
+    if part != "week":
+        return str(writer.render_datetime_diff(call))
+    # Weeks begin on Sunday; 1970-01-04 was one.
+    later, earlier = (f"CAST(floor((epoch({render(arg)}) / 86400 - 3) / 7) AS BIGINT)" for arg in call.args[1:])
+    return f"({later} - {earlier})"
+
+
+_SPAN_UNITS = {"h": 3_600_000_000, "H": 3_600_000_000, "m": 60_000_000, "s": 1_000_000}
+_SPAN_LIMITS = {"h": 24, "H": 24, "m": 60, "s": 60}
+_LONGEST = {"d": 8, "h": 2, "H": 2, "m": 2, "s": 2, "f": 7, "F": 7}
+_DELIMITERS = frozenset(" /-:,._[]")
+
+
+def _format_timespan(call: ir.FunctionCall) -> str:
+    text = constant(call.args[1], "format_timespan")
+    if not isinstance(text, str) or not text:
+        raise KqlUnsupportedError("format_timespan", hint="the format must be a non-empty string literal")
+    pieces = " || ".join(_span_piece(element) for element in _elements(text))
+    return f"list_transform([epoch_us({render(call.args[0])})], lambda _us: {pieces})[1]"
+
+
+def _elements(text: str) -> list[str]:
+    elements: list[str] = []
+    for char in text:
+        if elements and elements[-1][0] == char and len(elements[-1]) < _LONGEST.get(char, 0):
+            elements[-1] += char
+        elif char in _DELIMITERS or char in _LONGEST:
+            elements.append(char)
+        else:
+            raise KqlUnsupportedError(f"format_timespan:{char}", hint="not a format element or delimiter")
+    return elements
+
+
+def _span_piece(element: str) -> str:
+    kind, width = element[0], len(element)
+    if kind in _DELIMITERS:
+        return quoted(element)
+    if kind in "fF":
+        return _span_fraction(kind, width)
+    number = "abs(_us) // 86400000000" if kind == "d" else f"abs(_us) // {_SPAN_UNITS[kind]} % {_SPAN_LIMITS[kind]}"
+    digits = f"CAST({number} AS VARCHAR)"
+    return f"lpad({digits}, CAST(greatest({width}, length({digits})) AS INTEGER), '0')"
+
+
+def _span_fraction(kind: str, width: int) -> str:
+    if width > 6:  # noqa: PLR2004  a timespan has microseconds here
+        raise KqlUnsupportedError(f"format_timespan:{kind * width}", hint="the seventh digit is not kept")
+    digits = f"substr(lpad(CAST(abs(_us) % 1000000 AS VARCHAR), 6, '0'), 1, {width})"
+    return digits if kind == "f" else f"CASE WHEN {digits} = '{'0' * width}' THEN '' ELSE {digits} END"

@@ -1,0 +1,162 @@
+"""Events to a hub's event handler: CloudEvents 1.0 in binary mode over HTTP, with the service's own attributes."""
+
+import asyncio
+import hashlib
+import hmac
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from emulators.web_pubsub.settings import HubSettings
+from emulators.web_pubsub.upstream import Answer, Upstream, UpstreamError
+from shared.errors import Kind, WorkspaceError
+from shared.logs import fields, logger
+from shared.timestamps import now, rfc3339
+
+_LOGGER = logger("emulators.web_pubsub")
+_JSON = "application/json; charset=utf-8"
+
+
+@dataclass(slots=True)
+class Subject:
+    """The connection that events are about.
+
+    Attributes:
+        connection_id: its id.
+        user_id: None while it is not known, or for an anonymous client.
+        subprotocol: None while it is not agreed on, or for a plain client.
+        state: the connection's state, as the event handler last set it.
+        origin: the service's host, as the client called it.
+    """
+
+    connection_id: str
+    user_id: str | None
+    subprotocol: str | None
+    state: str | None
+    origin: str
+
+
+class Events:
+    """The events of one hub."""
+
+    def __init__(self, hub: str, settings: HubSettings, access_key: str) -> None:
+        self._hub = hub
+        self._settings = settings
+        self._access_key = access_key
+        self._allowed = False
+        self._told: set[asyncio.Task[None]] = set()
+
+    def wants_connect(self) -> bool:
+        """Return whether the handler decides who may connect."""
+        return self._settings.upstream is not None and "connect" in self._settings.system_events
+
+    def wants(self, event: str) -> bool:
+        """Return whether the handler is told a user event."""
+        return self._settings.upstream is not None and event in self._settings.user_events
+
+    async def connect(self, subject: Subject, document: Mapping[str, object]) -> Answer:
+        """Ask whether a client may connect.
+
+        Raises:
+            WorkspaceError: EVENT_HANDLER_UNAVAILABLE.
+        """
+        try:
+            return await self._post("sys", "connect", subject, _JSON, orjson.dumps(document))
+        except UpstreamError as error:
+            raise _unavailable(error) from None
+
+    async def user_event(self, event: str, subject: Subject, content_type: str, data: bytes) -> Answer:
+        """Tell what a client sent and return what the handler answers.
+
+        Raises:
+            UpstreamError: no answer came.
+        """
+        return await self._post("user", event, subject, content_type, data)
+
+    def tell(
+        self, event: str, subject: Subject, after: asyncio.Task[None] | None = None, **document: str
+    ) -> asyncio.Task[None] | None:
+        """Tell of a connection that began or ended, without waiting; what fails is logged.
+
+        Args:
+            event: connected or disconnected.
+            subject: the connection.
+            after: what was told before and must arrive before.
+            document: the event's data.
+
+        Returns:
+            The telling, None when the handler is not told this event.
+        """
+        if self._settings.upstream is None or event not in self._settings.system_events:
+            return None
+        task = asyncio.create_task(self._tell(event, subject, after, document))
+        self._told.add(task)
+        task.add_done_callback(self._told.discard)
+        return task
+
+    async def close(self) -> None:
+        """Let what is being told end, and let go of the upstream."""
+        if self._told:
+            await asyncio.wait(self._told, timeout=1.0)
+        if self._settings.upstream is not None:
+            await self._settings.upstream.close()
+
+    async def _tell(
+        self, event: str, subject: Subject, after: asyncio.Task[None] | None, document: Mapping[str, str]
+    ) -> None:
+        if after is not None:
+            await asyncio.wait((after,))
+        try:
+            answer = await self._post("sys", event, subject, _JSON, orjson.dumps(document))
+        except UpstreamError as error:
+            _LOGGER.warning("the event handler cannot be told: %s", error, extra=fields(event=event))
+            return
+        if not 200 <= answer.status < 300:  # noqa: PLR2004  any 2xx
+            _LOGGER.warning("the event handler refuses to be told", extra=fields(event=event, status=answer.status))
+
+    async def _post(self, kind: str, event: str, subject: Subject, content_type: str, data: bytes) -> Answer:
+        upstream = self._settings.upstream
+        if upstream is None:
+            raise UpstreamError("there is no event handler")
+        await self._check_allowed(upstream, subject.origin)
+        attributes = {
+            "specversion": "1.0",
+            "type": f"azure.webpubsub.{kind}.{event}",
+            "source": f"/hubs/{self._hub}/client/{subject.connection_id}",
+            "id": uuid.uuid4().hex,
+            "time": rfc3339(now()),
+            "signature": f"sha256={signature(self._access_key, subject.connection_id)}",
+            "userId": subject.user_id,
+            "connectionId": subject.connection_id,
+            "hub": self._hub,
+            "eventName": event,
+            "subprotocol": subject.subprotocol,
+            "connectionState": subject.state,
+        }
+        headers = {f"ce-{name}": value for name, value in attributes.items() if value is not None}
+        headers |= {"Content-Type": content_type, "WebHook-Request-Origin": subject.origin}
+        return await upstream.request("POST", event, headers, data)
+
+    async def _check_allowed(self, upstream: Upstream, origin: str) -> None:
+        """Ask once whether the handler wants events of this service (CloudEvents web hooks, section 4)."""
+        if self._allowed:
+            return
+        answer = await upstream.request("OPTIONS", "validate", {"WebHook-Request-Origin": origin}, b"")
+        allowed = [name.strip() for name in answer.headers.get("webhook-allowed-origin", "").split(",")]
+        if not 200 <= answer.status < 300 or not {"*", origin} & set(allowed):  # noqa: PLR2004  any 2xx
+            raise UpstreamError(f"the event handler does not allow events of {origin}")
+        self._allowed = True
+
+
+def signature(access_key: str, connection_id: str) -> str:
+    """Return the HMAC by which an event handler knows that an event is the service's: SHA-256, in hexadecimal."""
+    return hmac.new(access_key.encode(), connection_id.encode(), hashlib.sha256).hexdigest()
+
+
+def _unavailable(error: UpstreamError) -> WorkspaceError:
+    _LOGGER.error("the event handler of a hub gives no answer: %s", error)
+    return WorkspaceError(
+        Kind.UNAVAILABLE, "EVENT_HANDLER_UNAVAILABLE", "The event handler gives no answer; try again."
+    )

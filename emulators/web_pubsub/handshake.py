@@ -1,0 +1,190 @@
+"""Whether a client may connect, and as whom: its access token, and the event handler's answer."""
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from emulators.web_pubsub.access_tokens import Claims, read_token
+from emulators.web_pubsub.asgi import Message, bearer_of, headers_of, origin_of, query_of
+from emulators.web_pubsub.connection import JSON_SUBPROTOCOL
+from emulators.web_pubsub.events import Events, Subject
+from emulators.web_pubsub.upstream import Answer
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.logs import logger
+from shared.timestamps import parse_rfc3339
+
+RELIABLE_SUBPROTOCOL = "json.reliable.webpubsub.azure.v1"
+_LOGGER = logger("emulators.web_pubsub")
+
+
+class RefusedError(Exception):
+    """The event handler refuses the client, with an answer that is the client's."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(f"the event handler answers {answer.status}")
+        self.answer = answer
+
+
+@dataclass(slots=True)
+class Admission:
+    """A client that may connect.
+
+    Attributes:
+        user_id: None for an anonymous client.
+        groups: to be put into.
+        roles: that it has.
+        subprotocol: to agree on, None for none.
+        state: of the connection, as the event handler set it.
+        expires_at: when it has to be closed, None for never.
+        headers: of the event handler's answer, with names in lower case.
+    """
+
+    user_id: str | None = None
+    groups: list[str] = field(default_factory=list)
+    roles: list[str] = field(default_factory=list)
+    subprotocol: str | None = None
+    state: str | None = None
+    expires_at: datetime | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class _ConnectAnswer(BaseModel):
+    """The body of the event handler's answer."""
+
+    model_config = ConfigDict(strict=True)
+
+    userId: str | None = None  # noqa: N815  as it is called
+    groups: list[str] | None = None
+    roles: list[str] | None = None
+    subprotocol: str | None = None
+
+
+async def admit(scope: Message, connection_id: str, access_key: str, events: Events, *, anonymous: bool) -> Admission:
+    """Return how a client connects.
+
+    Args:
+        scope: of the handshake.
+        connection_id: that the connection will have.
+        access_key: signs access tokens.
+        events: of the hub.
+        anonymous: whether an access token may be missing.
+
+    Raises:
+        WorkspaceError: UNAUTHENTICATED, INVALID_REQUEST, or EVENT_HANDLER_UNAVAILABLE.
+        RefusedError: the event handler refuses.
+    """
+    headers = headers_of(scope)
+    host = origin_of(scope, headers)
+    claims = _claims(scope, headers, access_key, host, anonymous=anonymous)
+    admission = _from_claims(claims)
+    offered: Sequence[str] = scope["subprotocols"]
+    if offered and set(offered) <= {RELIABLE_SUBPROTOCOL}:
+        raise invalid("Sec-WebSocket-Protocol", f"{RELIABLE_SUBPROTOCOL} is not supported")
+    if events.wants_connect():
+        subject = Subject(connection_id, admission.user_id, None, None, host)
+        answer = await events.connect(subject, _document(scope, headers, claims))
+        _take_answer(admission, answer, offered)
+    if admission.subprotocol is None and JSON_SUBPROTOCOL in offered:
+        admission.subprotocol = JSON_SUBPROTOCOL
+    return admission
+
+
+def _claims(
+    scope: Message, headers: dict[str, list[str]], access_key: str, host: str, *, anonymous: bool
+) -> Claims | None:
+    token = query_of(scope).get("access_token", [None])[0] or bearer_of(headers)
+    if token is not None:
+        return read_token(token, access_key, host, scope["raw_path"].decode("latin-1"))
+    if not anonymous:
+        raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", "An access token is required.")
+    return None
+
+
+def _from_claims(claims: Claims | None) -> Admission:
+    if claims is None:
+        return Admission()
+    instants = [datetime.fromtimestamp(claims["exp"], UTC)]
+    if isinstance(claims.get("expires_at"), str):
+        instants.append(_instant(claims["expires_at"]))
+    return Admission(
+        user_id=claims.get("sub"),
+        groups=_texts(claims.get("webpubsub.group")),
+        roles=_texts(claims.get("role")),
+        expires_at=min(instants),
+    )
+
+
+def _instant(text: str) -> datetime:
+    try:
+        return parse_rfc3339(text)
+    except ValueError:
+        raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", "expires_at is no RFC 3339 instant.") from None
+
+
+def _texts(claim: object) -> list[str]:
+    """Return a claim that is one text or a list of them."""
+    values = claim if isinstance(claim, list) else [claim]
+    return [value for value in values if isinstance(value, str)]
+
+
+def _document(scope: Message, headers: dict[str, list[str]], claims: Claims | None) -> dict[str, object]:
+    query = {name: values for name, values in query_of(scope).items() if name != "access_token"}
+    return {
+        "claims": {name: _claim_texts(value) for name, value in (claims or {}).items()},
+        "query": query,
+        "headers": headers,
+        "subprotocols": list(scope["subprotocols"]),
+        "clientCertificates": [],
+    }
+
+
+def _claim_texts(value: Any) -> list[str]:
+    return [each if isinstance(each, str) else orjson.dumps(each).decode() for each in _listed(value)]
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _take_answer(admission: Admission, answer: Answer, offered: Sequence[str]) -> None:
+    if not 200 <= answer.status < 300:  # noqa: PLR2004  any 2xx
+        raise RefusedError(answer)
+    admission.headers = answer.headers
+    admission.state = answer.headers.get("ce-connectionstate")
+    expiry = expiry_in(admission.state)
+    if expiry is not None:
+        admission.expires_at = expiry  # the handler knows until when who opened a link may listen
+    if not answer.body:
+        return
+    try:
+        given = _ConnectAnswer.model_validate_json(answer.body)
+    except ValidationError as error:
+        _LOGGER.error("the event handler's answer to connect is malformed: %s", error)  # noqa: TRY400  its text says it
+        raise WorkspaceError(
+            Kind.UNAVAILABLE, "EVENT_HANDLER_UNAVAILABLE", "The event handler's answer is malformed."
+        ) from None
+    admission.user_id = given.userId or admission.user_id
+    admission.groups += given.groups or []
+    admission.roles += given.roles or []
+    if given.subprotocol in offered:
+        admission.subprotocol = given.subprotocol
+
+
+def expiry_in(state: str | None) -> datetime | None:
+    """Return the member ``expiresAt`` (RFC 3339) of a connection state that is the Base64 of a JSON object.
+
+    The state is the handler's own and opaque to the service; that this member closes the connection is the stand-in's.
+    """
+    if state is None:
+        return None
+    try:
+        document: Mapping[str, object] = orjson.loads(base64.b64decode(state, validate=True))
+        return parse_rfc3339(str(document["expiresAt"]))
+    except (binascii.Error, ValueError, KeyError, TypeError):
+        return None

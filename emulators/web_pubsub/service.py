@@ -1,0 +1,164 @@
+"""The service as one ASGI application: ``/api/hubs/{hub}`` for servers, ``/client/hubs/{hub}`` for clients."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from urllib.parse import unquote
+
+from emulators.web_pubsub.access_tokens import read_token
+from emulators.web_pubsub.asgi import Message, Receive, Send, bearer_of, headers_of, origin_of, query_of
+from emulators.web_pubsub.calls import Call, read_body
+from emulators.web_pubsub.clients import refuse, serve_client
+from emulators.web_pubsub.events import Events
+from emulators.web_pubsub.hub import Hub
+from emulators.web_pubsub.operations import OPERATIONS, Operation
+from emulators.web_pubsub.settings import ServiceSettings
+from local.refusals import refusal, request_id
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.http.messages import Reply
+from shared.logs import logger
+
+_LOGGER = logger("emulators.web_pubsub")
+_HUB = re.compile(r"[A-Za-z][A-Za-z0-9_`,.\[\]]{0,127}")
+_REMEMBERED = 1_000
+_API, _CLIENT = "/api/hubs/", "/client/hubs/"
+_API_VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(-preview)?")
+
+
+class WebPubSub:
+    """The stand-in: serve it with :class:`emulators.web_pubsub.sockets.FrameSocket`, from one event loop."""
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        self._settings = settings
+        self._hubs: dict[str, Hub] = {}
+        self._events: dict[str, Events] = {}
+
+    def hub(self, name: str) -> Hub:
+        """Return a hub; every hub exists from its first use on."""
+        return self._hubs.setdefault(name, Hub())
+
+    async def close(self) -> None:
+        """Let events that are being told end, and let go of the upstreams."""
+        for events in self._events.values():
+            await events.close()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Serve one request or client (ASGI 3)."""
+        if scope["type"] == "websocket":
+            await self._serve_client(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._serve_call(scope, receive, send)
+
+    async def _serve_client(self, scope: Message, receive: Receive, send: Send) -> None:
+        path = scope["raw_path"].decode("latin-1")
+        name = unquote(path.removeprefix(_CLIENT))
+        if not path.startswith(_CLIENT) or not _HUB.fullmatch(name):
+            await receive()
+            await refuse(scope, send, _not_found())
+            return
+        settings = self._settings.of(name)
+        if name not in self._events:
+            self._events[name] = Events(name, settings, self._settings.access_key)
+        await serve_client(
+            scope,
+            receive,
+            send,
+            self.hub(name),
+            self._events[name],
+            self._settings.access_key,
+            settings,
+        )
+
+    async def _serve_call(self, scope: Message, receive: Receive, send: Send) -> None:
+        try:
+            reply = await self._answer(scope, receive)
+        except WorkspaceError as error:
+            given_id = request_id(scope["headers"])
+            # What was not read of a body would be taken for the next request.
+            reply = refusal(_with_message(error), given_id, close=error.kind is Kind.TOO_LARGE)
+        except ConnectionError:
+            return
+        await _reply(send, reply, is_head=scope["method"] == "HEAD")
+
+    async def _answer(self, scope: Message, receive: Receive) -> Reply:
+        path = scope["raw_path"].decode("latin-1")
+        if path == "/api/health":
+            return Reply(200, b"", {})
+        name, _, rest = path.removeprefix(_API).partition("/")
+        name = unquote(name)
+        if not path.startswith(_API) or not _HUB.fullmatch(name):
+            raise _not_found()
+        operation, parts = _route(scope["method"], rest)
+        headers, query = headers_of(scope), query_of(scope)
+        host = origin_of(scope, headers)
+        self._check_token(scope, headers, host, path)
+        body = await read_body(headers, receive)
+        call = Call(
+            hub_name=name,
+            hub=self.hub(name),
+            access_key=self._settings.access_key,
+            origin=f"{scope['scheme']}://{host}",
+            path={**parts, "": path},
+            query=query,
+            headers=headers,
+            body=body,
+        )
+        if not _API_VERSION.fullmatch(call.one("api-version") or ""):
+            raise invalid("api-version", "is required, for instance 2024-12-01")
+        return await operation(call)
+
+    def _check_token(self, scope: Message, headers: dict[str, list[str]], host: str, path: str) -> None:
+        token = bearer_of(headers)
+        if token is None:
+            raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", "An access token is required.")
+        query = scope["query_string"].decode("latin-1")
+        read_token(token, self._settings.access_key, host, f"{path}?{query}")
+
+
+def _with_message(error: WorkspaceError) -> WorkspaceError:
+    """Return an error that has the member ``message``, too, where the official clients look for its text."""
+    return WorkspaceError(error.kind, error.code, error.detail, **error.members, message=error.detail)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _route(method: str, rest: str) -> tuple[Operation, Mapping[str, str]]:
+    """Return the operation of a method and a path below the hub, and the parts of the path that vary, decoded."""
+    segments = rest.split("/")
+    for template, operations in OPERATIONS.items():
+        parts = _match(template.split("/"), segments)
+        if parts is None:
+            continue
+        if method not in operations:
+            raise WorkspaceError(
+                Kind.METHOD_NOT_ALLOWED,
+                "METHOD_NOT_ALLOWED",
+                f"This address takes {', '.join(operations)}.",
+                allow=list(operations),
+            )
+        return operations[method], parts
+    raise _not_found()
+
+
+def _match(template: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
+    if len(template) != len(segments):
+        return None
+    parts: dict[str, str] = {}
+    for expected, segment in zip(template, segments, strict=True):
+        if expected.startswith("{") and segment:
+            parts[expected.strip("{}")] = unquote(segment)
+        elif expected != unquote(segment):
+            return None
+    return parts
+
+
+async def _reply(send: Send, reply: Reply, *, is_head: bool) -> None:
+    headers: Mapping[str, str] = reply.headers
+    raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    if reply.status != 204:  # noqa: PLR2004  No Content has no length (RFC 9110 section 8.6)
+        raw.append((b"content-length", str(len(reply.body)).encode()))
+    await send({"type": "http.response.start", "status": reply.status, "headers": raw})
+    await send({"type": "http.response.body", "body": b"" if is_head else reply.body})
+
+
+def _not_found() -> WorkspaceError:
+    return WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "There is nothing at this address.")

@@ -1,0 +1,173 @@
+"""uvicorn's WebSocket protocol over the websockets library, opened up so that ready frames are written without waiting.
+
+Serve with ``uvicorn.Config(..., ws=FrameSocket, ws_per_message_deflate=False)``.
+"""
+
+import socket
+from collections.abc import Callable
+from typing import cast
+
+from uvicorn._types import ASGISendEvent
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import CloseCode
+from websockets.http11 import Request
+from websockets.protocol import State
+
+from emulators.web_pubsub.asgi import Message
+from emulators.web_pubsub.refusing import fault_of, told, unread
+from local.refusals import wire
+from shared.errors import WorkspaceError
+
+EXTENSION = "local.frames"
+"""The member of a scope's ``extensions`` that holds the socket itself."""
+
+MOST_MESSAGE_BYTES = 1024 * 1024
+"""Of what a client sends; more closes it with 1009."""
+
+PING_SECONDS = 60.0
+"""Between pings, and until a pong is missed; long, because a slow reader finds the ping behind all that waits."""
+
+_LINGER_SECONDS = 2.0
+_END_SECONDS = 10.0
+_STOP_SECONDS = 1.0
+_KERNEL_BYTES = 256 * 1024
+"""The kernel would take megabytes for a client that does not read; how much is too much is the outbox's to say."""
+
+
+class FrameSocket(WebSocketsSansIOProtocol):
+    """The socket of one client (RFC 6455)."""
+
+    _on_room: Callable[[], None] | None = None
+
+    def handle_connect(self, event: Request) -> None:
+        """Offer the socket to the application, beside what ASGI has."""
+        error = fault_of(event, self.conn)
+        if error is not None:
+            self._refuse(error, event)
+            return
+        super().handle_connect(event)
+        cast("Message", self.scope)["extensions"][EXTENSION] = self
+        raw: socket.socket | None = self.transport.get_extra_info("socket")
+        if raw is not None:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BYTES)
+
+    def has_room(self) -> bool:
+        """Return whether more may be written for now."""
+        return self.writable.is_set() and not self.close_sent and not self.disconnected
+
+    def write(self, data: bytes) -> None:
+        """Write whole frames; nothing happens once the closing handshake has begun (RFC 6455 section 5.5.1)."""
+        if self.conn.state is State.OPEN and not self.transport.is_closing():
+            self.transport.write(data)
+
+    def waiting(self) -> int:
+        """Return how many bytes were written and not yet taken by the network."""
+        return self.transport.get_write_buffer_size()
+
+    def call_on_room(self, call: Callable[[], None]) -> None:
+        """Have a function called each time there is room again, and when the socket is lost."""
+        self._on_room = call
+
+    def end(self, code: int, reason: str) -> None:
+        """Close with a code: at once, whatever still waits to be sent, and without the client where it does not answer.
+
+        Args:
+            code: RFC 6455 section 7.4.
+            reason: up to 123 bytes of UTF-8.
+        """
+        if self.close_sent or self.disconnected or self.conn.state is not State.OPEN:
+            return
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+        self.conn.send_close(code, reason)
+        self._write_all()
+        self.close_sent = True
+        self._read_on()
+        self.close_timer = self.loop.call_later(_END_SECONDS, self.transport.abort)
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Take what the application says; a handshake that is refused is complete with its answer."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            self.handshake_complete = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the socket."""
+        super().connection_lost(exc)
+        self._room()
+
+    def resume_writing(self) -> None:
+        """Send on, and answer pings again."""
+        super().resume_writing()
+        if self.queue.empty():
+            self._read_on()
+        self._room()
+
+    def shutdown(self) -> None:
+        """Close because the server stops (1001); a client that does not read must not hold it up."""
+        if self.handshake_complete and not self.close_sent:
+            self.end(CloseCode.GOING_AWAY, "the host stops")
+        super().shutdown()
+        self.loop.call_later(_STOP_SECONDS, self.transport.abort)
+
+    def handle_ping(self) -> None:
+        """Answer a ping; a client that sends pings and reads no pongs is not read from either."""
+        super().handle_ping()
+        if not self.writable.is_set() and not self.read_paused:
+            self.read_paused = True
+            self.transport.pause_reading()
+
+    def send_receive_event_to_app(self) -> None:
+        """Pass a whole message on; text that is not UTF-8 ends the connection (RFC 6455 section 8.1)."""
+        if self.curr_msg_data_type == "text" and not self.close_sent:
+            try:
+                b"".join(self.frames).decode()
+            except UnicodeDecodeError:
+                self.frames = []
+                self.conn.fail(CloseCode.INVALID_DATA, "text that is not UTF-8")
+                self.handle_parser_exception()
+                return
+        super().send_receive_event_to_app()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; what follows a breach of the protocol is not looked at (RFC 6455 section 7.1.7)."""
+        if self.conn.eof_sent:
+            return
+        super().data_received(data)
+        if not self.handshake_initiated and self.conn.handshake_exc is not None:
+            self._refuse(unread(self.conn), None)
+
+    def handle_parser_exception(self) -> None:
+        """Close after a breach of the protocol.
+
+        The client may still be sending: closing at once would reset the connection, and it would never see the code.
+        """
+        sent = self.conn.close_sent
+        if sent is not None and not self.close_sent:
+            self.queue.put_nowait({"type": "websocket.disconnect", "code": sent.code, "reason": sent.reason})
+        self.close_sent = True
+        self._write_all()
+        self.stop_keepalive()
+        if not self.transport.is_closing():
+            self.transport.write_eof()
+            self._read_on()
+        if self.close_timer is not None:
+            self.close_timer.cancel()
+        self.close_timer = self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+
+    def _refuse(self, error: WorkspaceError, handshake: Request | None) -> None:
+        """Answer in place of the upgrade; nothing that still comes is looked at."""
+        self.handshake_initiated = self.handshake_complete = self.close_sent = True
+        self.transport.write(wire(told(error, handshake), self.default_headers))
+        self.transport.close()
+
+    def _write_all(self) -> None:
+        self.transport.write(b"".join(self.conn.data_to_send()))
+
+    def _read_on(self) -> None:
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
+
+    def _room(self) -> None:
+        if self._on_room is not None:
+            self._on_room()

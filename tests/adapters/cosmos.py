@@ -1,0 +1,64 @@
+"""Cosmos DB accounts for contract suites: the wire-level test server, the same failing at random, and a real endpoint.
+
+With COSMOS_ENDPOINT and COSMOS_KEY set, every suite runs on that account too, in a database of its own that is deleted
+afterwards.
+"""
+
+import os
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from azure.cosmos.aio import CosmosClient
+
+from emulators.cosmos import CosmosServer
+from emulators.cosmos.faults import Fault, chaos
+from emulators.cosmos.wire import Request
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_containers import create_containers
+
+COSMOS, FAILING, ENDPOINT = "cosmos", "cosmos failing", "cosmos endpoint"
+KINDS = [COSMOS, FAILING, *([ENDPOINT] if os.environ.get("COSMOS_ENDPOINT") and os.environ.get("COSMOS_KEY") else [])]
+DATABASE = "plant"
+
+type Accounts = Callable[[], CosmosAccount]
+"""Opens another client of the one account, as another process has it."""
+
+
+@asynccontextmanager
+async def accounts(kind: str) -> AsyncIterator[Accounts]:
+    """Open an account of a kind, with the containers and nothing in them."""
+    async with AsyncExitStack() as stack:
+        server: CosmosServer | None = None
+        if kind == ENDPOINT:
+            endpoint, key = os.environ["COSMOS_ENDPOINT"], os.environ["COSMOS_KEY"]
+            name = f"contract-{uuid.uuid4().hex}"
+        else:
+            server = await stack.enter_async_context(CosmosServer(physical_partitions=3))
+            endpoint, key, name = server.endpoint, server.key, DATABASE
+        client = await stack.enter_async_context(CosmosClient(endpoint, key))
+        await create_containers(await client.create_database(name))
+        if kind == ENDPOINT:
+            stack.push_async_callback(client.delete_database, name)
+        if kind == FAILING and server is not None:
+            server.faults.add(*storms())
+
+        def opened() -> CosmosAccount:
+            account = CosmosAccount(endpoint, name, key=key)
+            stack.push_async_callback(account.close)
+            return account
+
+        yield opened
+
+
+def storms() -> list[Fault]:
+    """Return the faults of a bad day; a condition that fails for no reason is none of them."""
+    return [fault for fault in (*chaos(0.3, 1, _written), *chaos(0.1, 2, _read)) if fault.status != 412]
+
+
+def _written(request: Request) -> bool:
+    return request.operation == "batch"
+
+
+def _read(request: Request) -> bool:
+    return request.operation in {"read_item", "query"}

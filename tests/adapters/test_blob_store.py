@@ -1,0 +1,196 @@
+"""What every blob store keeps to."""
+
+import asyncio
+import os
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from azure.identity.aio import DefaultAzureCredential
+from azure.storage.blob.aio import BlobServiceClient
+
+from shared.backends.azure.blobs import AzureBlobStore, BlobAccount
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.backends.embedded.file_links import FileLinks
+from shared.cold_data.ports import BlobStore
+from shared.errors import WorkspaceError
+from tests.azurite.running import azurite, missing
+from tests.unit.local.serving import serving_files
+
+NAMES = ["a-b", "a/b", "a/c.parquet", "a/c/d", "a0", "b/_unrouted/2026/01/05/08/0-1-2.parquet"]
+SOON = timedelta(minutes=15)
+
+
+@pytest.fixture(scope="module")
+def account() -> Iterator[str]:
+    """The connection string of an Azurite."""
+    if missing():
+        pytest.skip(missing())
+    with azurite() as connection_string:
+        yield connection_string
+
+
+ENDPOINT = os.environ.get("BLOB_ENDPOINT", "")
+
+
+@pytest.fixture(params=["folder", "azurite", *(["blob endpoint"] if ENDPOINT else [])])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobStore]:
+    """An empty store of each kind."""
+    opener = folder(tmp_path)
+    if request.param != "folder":
+        opener = container(request.getfixturevalue("account")) if request.param == "azurite" else endpoint()
+    async with opener as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def folder(path: Path) -> AsyncIterator[BlobStore]:
+    """Open the embedded store, with the local host's server for its links."""
+    async with serving_files(path) as links:
+        yield FolderBlobStore(path / "blobs" / "cold", links)
+
+
+@asynccontextmanager
+async def container(connection_string: str) -> AsyncIterator[BlobStore]:
+    """Open the Azure store on a container of its own."""
+    name = f"c{uuid.uuid4().hex}"
+    async with BlobServiceClient.from_connection_string(connection_string) as client:
+        await client.create_container(name)
+    opened = AzureBlobStore(BlobAccount("", connection_string=connection_string), name)
+    yield opened
+    await opened.close()
+
+
+@asynccontextmanager
+async def endpoint() -> AsyncIterator[BlobStore]:
+    """Open the Azure store on the account that BLOB_ENDPOINT names, on a container of its own that is deleted again."""
+    name = f"contract-{uuid.uuid4().hex}"
+    async with DefaultAzureCredential() as credential, BlobServiceClient(ENDPOINT, credential=credential) as client:
+        await client.create_container(name)
+        opened = AzureBlobStore(BlobAccount(ENDPOINT), name)
+        try:
+            yield opened
+        finally:
+            await opened.close()
+            await client.delete_container(name)
+
+
+async def listed(store: BlobStore, prefix: str = "") -> list[str]:
+    return [blob.name async for blob in store.list(prefix)]
+
+
+async def test_a_blob_is_created_once(store: BlobStore) -> None:
+    """The first of several creators wins, and what it stored stays."""
+    won = await asyncio.gather(*(store.create("a/b", b"%d" % number) for number in range(8)))
+    assert won.count(True) == 1
+    assert await store.read("a/b") == b"%d" % won.index(True)
+    assert not await store.create("a/b", b"later")
+    assert await store.read("a/b") == b"%d" % won.index(True)
+
+
+async def test_an_upload_replaces(store: BlobStore, tmp_path: Path) -> None:
+    """A blob is a file's bytes as they were, empty ones and large ones too, and what was there is gone."""
+    source = tmp_path / "source"
+    for content in (b"first", b"", bytes(range(256)) * 40_000):
+        source.write_bytes(content)
+        await store.upload("x/y", source)
+        assert await store.read("x/y") == content
+        target = tmp_path / "target"
+        await store.fetch("x/y", target)
+        assert target.read_bytes() == content
+        assert await store.read_end("x/y", 1000) == content[-1000:]
+
+
+async def test_names_are_listed_in_their_order(store: BlobStore) -> None:
+    """A listing is sorted by whole names, whatever slashes do, and a prefix may end anywhere."""
+    for name in reversed(NAMES):
+        assert await store.create(name, name.encode())
+    assert await listed(store) == sorted(NAMES)
+    assert await listed(store, "a/c") == ["a/c.parquet", "a/c/d"]
+    assert await listed(store, "a/c/") == ["a/c/d"]
+    assert await listed(store, "nothing/") == []
+    [blob] = [blob async for blob in store.list("a0")]
+    assert blob.size == 2
+    assert abs(blob.written_at - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+async def test_long_listings_are_whole(store: BlobStore) -> None:
+    """More blobs than a page holds are all listed, once."""
+    names = [f"p/{number:04d}" for number in range(1_100)]
+    for first in range(0, len(names), 50):
+        await asyncio.gather(*(store.create(name, b"") for name in names[first : first + 50]))
+    assert await listed(store, "p/") == names
+
+
+async def test_what_is_removed_is_gone(store: BlobStore, tmp_path: Path) -> None:
+    """Removing takes away what is there and passes over what is not; reading it then fails."""
+    for name in NAMES:
+        await store.create(name, b"x")
+    await store.delete([*NAMES[:-1], "never/there"])
+    assert await listed(store) == NAMES[-1:]
+    with pytest.raises(FileNotFoundError):
+        await store.read(NAMES[0])
+    with pytest.raises(FileNotFoundError):
+        await store.read_end(NAMES[0], 8)
+    with pytest.raises(FileNotFoundError):
+        await store.fetch(NAMES[0], tmp_path / "target")
+    assert await store.create(NAMES[0], b"again")
+
+
+async def test_a_link_gives_the_blob_to_anyone(store: BlobStore) -> None:
+    """A link needs no token, names the file, and serves parts of it."""
+    await store.create("j/rig ü.csv", b"0123456789")
+    url = await store.link("j/rig ü.csv", 'rig "ü".csv', datetime.now(UTC) + SOON)
+    async with httpx.AsyncClient() as anyone:
+        whole = await anyone.get(url)
+        assert (whole.status_code, whole.content) == (200, b"0123456789")
+        named = whole.headers["content-disposition"]
+        assert named == "attachment; filename=\"rig ___.csv\"; filename*=UTF-8''rig%20%22%C3%BC%22.csv"
+        part = await anyone.get(url, headers={"Range": "bytes=2-4"})
+        assert (part.status_code, part.content) == (206, b"234")
+        assert part.headers["content-range"] == "bytes 2-4/10"
+        head = await anyone.head(url)
+        assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", "10")
+        assert head.headers["etag"] == whole.headers["etag"]
+
+
+async def test_a_link_is_good_for_nothing_else(store: BlobStore) -> None:
+    """A link that was changed, or whose time is over, gives nothing; neither does another blob's name in it."""
+    await store.create("j/one", b"%one%")
+    await store.create("j/two", b"%two%")
+    url = await store.link("j/one", "one.csv", datetime.now(UTC) + SOON)
+    over = await store.link("j/one", "one.csv", datetime.now(UTC) - timedelta(seconds=2))
+    async with httpx.AsyncClient() as anyone:
+        for bad in (over, url.replace("j/one", "j/two"), url[:-3] + "AAA", url.partition("?")[0]):
+            reply = await anyone.get(bad)
+            assert reply.status_code in {403, 404, 409}, bad
+            assert b"%one%" not in reply.content
+            assert b"%two%" not in reply.content
+
+
+async def test_a_store_that_answers_passes_its_check(store: BlobStore) -> None:
+    """The check returns, and leaves nothing behind."""
+    await store.check()
+    assert await listed(store) == []
+
+
+async def test_a_store_that_does_not_answer_says_so(tmp_path: Path) -> None:
+    """What cannot be reached is an error of its own code, never an empty listing."""
+    (tmp_path / "file").write_text("")
+    nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"
+    broken: list[BlobStore] = [FolderBlobStore(tmp_path / "file", FileLinks("", tmp_path / "key"))]
+    for each in broken:
+        with pytest.raises(WorkspaceError) as caught:
+            await each.create("a", b"")
+        assert caught.value.code == "BLOB_STORE_UNAVAILABLE"
+        with pytest.raises(WorkspaceError):
+            await listed(each)
+    account = AzureBlobStore(BlobAccount("", connection_string=nowhere, retries=0), "c")
+    with pytest.raises(WorkspaceError) as caught:
+        await account.check()
+    assert caught.value.code == "BLOB_STORE_UNAVAILABLE"
+    await account.close()

@@ -1,0 +1,159 @@
+"""What every catalog store keeps to."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from shared.backends.azure.cosmos_catalog import CosmosCatalogStore
+from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
+from shared.backends.embedded.sqlite import Database
+from shared.catalog.ports import CatalogStore, Item, Origin, PendingEvent
+from shared.errors import Kind, WorkspaceError
+from tests.adapters.cosmos import KINDS, accounts
+
+AT = datetime(2026, 1, 5, 8, 0, 0, 123456, tzinfo=UTC)
+RIG = Item(
+    "connection", "rig", {"name": "Rig", "n": [1, 2.5, None, True, "é", 2**53 + 1]}, Origin.DECLARED, AT, AT, "a"
+)
+MINE = Item("warmQuery", "mine", {"name": "Mine"}, Origin.API, AT, AT, "editor")
+EVENTS = [PendingEvent(f"id-{n}", "PlatformConfig", "admin", {"EntityID": str(n)}) for n in range(3)]
+type Opener = Callable[[], CatalogStore]
+"""Opens the one catalog, each time as another process does."""
+
+
+@asynccontextmanager
+async def sqlite(folder: Path) -> AsyncIterator[Opener]:
+    """Open the embedded store."""
+    opened: list[Database] = []
+
+    def another() -> CatalogStore:
+        opened.append(Database(folder / "workspace.sqlite", SCHEMA))
+        return SqliteCatalogStore(opened[-1])
+
+    yield another
+    for database in opened:
+        await database.close()
+
+
+@pytest.fixture(params=["sqlite", *KINDS, "cosmos small batches"])
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Openers of an empty store of each kind."""
+    if request.param == "sqlite":
+        async with sqlite(tmp_path) as another:
+            yield another
+        return
+    small = request.param not in KINDS
+    async with accounts("cosmos failing" if small else request.param) as account:
+        # So little fits a batch that most of a change must be stored before it.
+        yield lambda: CosmosCatalogStore(account(), **({"batch_bytes": 600} if small else {}))
+
+
+@pytest.fixture
+def store(opener: Opener) -> CatalogStore:
+    """An empty store of each kind."""
+    return opener()
+
+
+async def test_a_new_store_is_version_0_and_empty(store: CatalogStore) -> None:
+    """Before the first change there are no items and no events."""
+    loaded = await store.load()
+    assert (await store.version(), loaded.version, loaded.items) == (0, 0, ())
+    assert list(await store.pending_events()) == []
+    await store.settle(["unknown"])
+
+
+async def test_items_come_back_as_saved(store: CatalogStore) -> None:
+    """Definition, origin, times to the microsecond and editor survive, by kind and key."""
+    assert await store.save([MINE, RIG], [], [], 0) == 1
+    loaded = await store.load()
+    assert (loaded.version, loaded.items) == (1, (RIG, MINE))
+
+
+async def test_a_put_replaces_and_a_delete_removes(store: CatalogStore) -> None:
+    """Each save moves the version by one."""
+    await store.save([RIG, MINE], [], [], 0)
+    renamed = replace(RIG, definition={"name": "New"})
+    assert await store.save([renamed], [("warmQuery", "mine"), ("warmQuery", "never-was")], [], 1) == 2
+    assert (await store.load()).items == (renamed,)
+    assert await store.save([], [("connection", "rig")], [], 2) == 3
+    assert (await store.load()).items == ()
+
+
+async def test_a_save_on_an_old_version_changes_nothing(store: CatalogStore) -> None:
+    """A stale writer gets CATALOG_CHANGED; items, events and version stay."""
+    await store.save([RIG], [], EVENTS[:1], 0)
+    for expected in (0, 2):
+        with pytest.raises(WorkspaceError) as caught:
+            await store.save([MINE], [("connection", "rig")], EVENTS[1:], expected)
+        assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "CATALOG_CHANGED")
+    assert (await store.load()).items == (RIG,)
+    assert (await store.version(), list(await store.pending_events())) == (1, EVENTS[:1])
+
+
+async def test_a_save_that_fails_half_way_leaves_nothing(store: CatalogStore) -> None:
+    """Items do not stay without their events: an append id that is already pending undoes the whole save."""
+    await store.save([RIG], [], EVENTS[:1], 0)
+    with pytest.raises(WorkspaceError):
+        await store.save([MINE], [], [EVENTS[1], EVENTS[0]], 1)
+    assert (await store.load()).items == (RIG,)
+    assert list(await store.pending_events()) == EVENTS[:1]
+
+
+async def test_events_wait_in_order_until_settled(store: CatalogStore) -> None:
+    """Pending events come oldest first; settling forgets those named, known or not, and is no change of the catalog."""
+    await store.save([RIG], [], EVENTS[:2], 0)
+    await store.save([MINE], [], EVENTS[2:], 1)
+    assert list(await store.pending_events()) == EVENTS
+    await store.settle([EVENTS[1].append_id, "unknown"])
+    assert list(await store.pending_events()) == [EVENTS[0], EVENTS[2]]
+    await store.settle([EVENTS[0].append_id, EVENTS[2].append_id])
+    assert list(await store.pending_events()) == []
+    assert (await store.version(), len((await store.load()).items)) == (2, 2)
+
+
+async def test_a_large_change_is_one_change(opener: Opener) -> None:
+    """Hundreds of items, megabytes of them, come and go at once with their events."""
+    items = [replace(RIG, key=f"rig-{n:03d}", definition={"n": n, "text": "x" * 9_000}) for n in range(250)]
+    events = [PendingEvent(f"id-{n:03d}", "PlatformConfig", "admin", {"EntityID": "x" * 100}) for n in range(250)]
+    assert await opener().save(items, [], events, 0) == 1
+    loaded = await opener().load()
+    assert loaded.items == tuple(items)
+    assert list(await opener().pending_events()) == events
+    assert await opener().save([], [(item.kind, item.key) for item in items], [], 1) == 2
+    await opener().settle([event.append_id for event in events[:100]])
+    assert (await opener().load()).items == ()
+    assert list(await opener().pending_events()) == events[100:]
+
+
+async def test_of_simultaneous_saves_one_wins(opener: Opener) -> None:
+    """Writers that decided on the same version never overwrite each other."""
+    stores = [opener() for _ in range(4)]
+    items = [replace(RIG, key=f"rig-{n}") for n in range(4)]
+    results = await asyncio.gather(
+        *(store.save([item], [], [], 0) for store, item in zip(stores, items, strict=True)), return_exceptions=True
+    )
+    assert results.count(1) == 1
+    assert (await stores[0].load()).items == (items[results.index(1)],)
+
+
+async def test_a_reader_sees_one_version(opener: Opener) -> None:
+    """However often the catalog changes meanwhile, all items that are read belong to the version that is read."""
+    writer, reader = opener(), opener()
+    await writer.save([replace(RIG, key=f"rig-{n}", definition={"version": 1}) for n in range(5)], [], [], 0)
+
+    async def write() -> None:
+        for version in range(1, 11):
+            items = [replace(RIG, key=f"rig-{n}", definition={"version": version + 1}) for n in range(5)]
+            await writer.save(items, [], [], version)
+
+    writing = asyncio.create_task(write())
+    while not writing.done():
+        loaded = await reader.load()
+        assert {item.definition["version"] for item in loaded.items} == {loaded.version}
+    await writing
+    assert (await reader.load()).version == 11

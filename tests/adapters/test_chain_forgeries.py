@@ -1,0 +1,176 @@
+"""Records that no service wrote, stored whole with all hashes mended, in every chain store: found, and not built on."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
+from shared.backends.embedded.provenance_key import FileNoteSigner
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.canonical import record_form
+from shared.provenance.chain_log import ChainLog
+from shared.provenance.checkpoints import Checkpoints
+from shared.provenance.hash_rule import digest, record_id
+from shared.provenance.ports import ChainRecord, ChainStore, Filters
+from shared.provenance.queries import query
+from shared.provenance.records import event_draft, opened, sealed
+from shared.provenance.verification import Verdict, Verifier
+from shared.timestamps import rfc3339
+from tests.adapters.test_chain_store import MANY, OPENERS, PLATFORM, fill
+
+COUNT = 3
+LAST = record_id(COUNT + 1)
+EVENT = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "AfterState": {"n": 5}}
+NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
+"""An hour after the records that a filled chain has, less what they took."""
+
+
+@pytest.fixture(params=[name for name in OPENERS if name != "cosmos endpoint"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ChainStore]:
+    """A chain of three records in each kind of store."""
+    async with OPENERS[request.param](tmp_path) as opened_store:
+        await fill(opened_store, PLATFORM, COUNT)
+        yield opened_store
+
+
+async def workspace() -> str:
+    """Return the workspace's id."""
+    return "plant-a"
+
+
+async def verify(store: ChainStore, named: int | None = None, at: datetime = NOW) -> Verdict:
+    """Verify the chain by a clock."""
+    return await Verifier(store, workspace, clock=lambda: at).verify(PLATFORM, named)
+
+
+async def forge(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = b"") -> ChainRecord:
+    """Store one more record, with a head that names it; its bytes are changed before they are hashed."""
+    tip = await store.tip(PLATFORM)
+    record = sealed(event_draft("u", EVENT), tip.sequence + 1, time, tip.hash, f"forged-{tip.sequence}")
+    text = record.canonical.replace(old, new) if old else record.canonical
+    forged = record._replace(canonical=text, hash=digest(text))
+    await store.append(PLATFORM, [forged], tip)
+    return forged
+
+
+async def refused(store: ChainStore, at: datetime = NOW) -> str:
+    """Return the detail of the refusal of an append by a process with a clock; nothing is stored."""
+    with pytest.raises(WorkspaceError) as refusal:
+        await ChainLog(store, workspace, clock=lambda: at).append(PLATFORM, event_draft("u", EVENT))
+    assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
+    assert (await store.tip(PLATFORM)).sequence == COUNT + 1
+    return refusal.value.detail
+
+
+def checkpoints(store: ChainStore, folder: Path, at: datetime) -> Checkpoints:
+    """Return a signer with a clock."""
+    notes, signer = FileCheckpointStore(folder / "notes"), FileNoteSigner(folder / "key.pem", folder / "notes")
+    return Checkpoints(store, notes, signer, workspace, clock=lambda: at)
+
+
+TEXTS = {
+    "129 levels": (b'{"n":5}', b'{"n":%b}' % (b"[" * 127 + b"]" * 127)),
+    "255 levels": (b'{"n":5}', b'{"n":%b}' % (b"[" * 253 + b"]" * 253)),
+    "900 levels": (b'{"n":5}', b'{"n":%b}' % (b"[" * 898 + b"]" * 898)),
+    "a name twice": (b'{"ActionType"', b'{"ActionType":"A","ActionType"'),
+    "a Hash inside": (b',"PreviousHash"', b',"Hash":"x","PreviousHash"'),
+    "a number of another form": (b'"n":5', b'"n":5E0'),
+    "a zero below zero": (b'"n":5', b'"n":-0'),
+    "a number that is not to be held": (b'"n":5', b'"n":9007199254740993'),
+    "a blank": (b'{"n"', b'{ "n"'),
+    "a list": (b'{"ActionType"', b'[{"ActionType"'),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+async def test_a_record_in_no_canonical_form_breaks_the_chain(store: ChainStore, name: str) -> None:
+    """Whatever its digest; by itself it is valid when the record that it is has its Hash, and shown as queries do."""
+    forged = await forge(store, rfc3339(NOW), old=TEXTS[name][0], new=TEXTS[name][1])
+    form = record_form(forged.canonical)
+    verdict = await verify(store, COUNT + 1)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
+    assert verdict.reason == f"{LAST} is not stored in its canonical form"
+    assert (verdict.valid, verdict.recomputed_hash) == (False, None if form is None else digest(form))
+    shown = await query(store, PLATFORM, Filters())
+    assert verdict.record == opened(shown.records[0].canonical, shown.records[0].hash)
+    assert list(shown.damaged) == ([LAST] if form is None else [])
+    assert ("Damaged" in (verdict.record or {})) == (form is None)
+
+
+async def test_a_record_whose_values_have_its_hash_is_valid_by_itself(store: ChainStore) -> None:
+    """Other bytes of the same JSON break the chain, not the record."""
+    tip = await store.tip(PLATFORM)
+    record = sealed(event_draft("u", EVENT), tip.sequence + 1, rfc3339(NOW), tip.hash, "forged")
+    await store.append(PLATFORM, [record._replace(canonical=record.canonical.replace(b":5", b": 5.0"))], tip)
+    verdict = await verify(store, COUNT + 1)
+    assert (verdict.chain_valid, verdict.valid, verdict.recomputed_hash) == (False, True, record.hash)
+    assert verdict.reason == f"{LAST} is not stored in its canonical form"
+    assert verdict.record == opened(record.canonical, record.hash)
+
+
+TIMES = ("zzzz", "", "2026-01-05T09:00:00Z", "2026-W02-1T09:00:00.000000Z", "2026-02-30T09:00:00.000000Z",
+         "2026-01-05t09:00:00.000000z", "2026-01-05T09:00:00.000000+00:00", "2999-01-01T24:00:00.000000Z")  # fmt: skip
+
+
+@pytest.mark.parametrize("time", TIMES)
+async def test_a_time_of_another_form_is_found_and_not_built_on(store: ChainStore, tmp_path: Path, time: str) -> None:
+    """Verification breaks at it, no record takes it over, and no checkpoint is signed over it."""
+    await forge(store, time)
+    verdict = await verify(store)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
+    assert verdict.reason == f"{LAST} does not have a time of the form 2026-01-05T08:00:00.000000Z"
+    with pytest.raises(WorkspaceError) as refusal:
+        await checkpoints(store, tmp_path, NOW).make(PLATFORM)
+    assert refusal.value.code == "CHECKPOINT_REFUSED"
+    assert "verify the chain" in await refused(store)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(hours=1, microseconds=1), timedelta(days=365_000)], ids=["hour", "ages"])
+async def test_a_time_far_ahead_is_found_and_waited_for(store: ChainStore, tmp_path: Path, ahead: timedelta) -> None:
+    """The first record that has one is named, nothing is stored behind it or signed over it, until it has come."""
+    await forge(store, rfc3339(NOW + ahead))
+    verdict = await verify(store, COUNT + 1)
+    assert (verdict.chain_valid, verdict.broken_at, verdict.valid) == (False, LAST, True)
+    assert verdict.reason == f"{LAST} has a time more than an hour ahead of this host's clock"
+    assert "more than an hour ahead" in await refused(store)
+    with pytest.raises(WorkspaceError) as refusal:
+        await checkpoints(store, tmp_path, NOW).make(PLATFORM)
+    assert refusal.value.code == "CHECKPOINT_REFUSED"
+    later = NOW + ahead
+    await ChainLog(store, workspace, clock=lambda: later).append(PLATFORM, event_draft("u", EVENT))
+    assert (await verify(store, at=later)).chain_valid
+    assert await checkpoints(store, tmp_path, later).make(PLATFORM)
+
+
+async def test_the_first_of_several_far_ahead_is_named(store: ChainStore) -> None:
+    """Times never decrease, so that all that follow it are ahead, too."""
+    for hours in (1, 2, 2, 3):
+        await forge(store, rfc3339(NOW + timedelta(hours=hours)))
+    assert (await verify(store)).broken_at == record_id(COUNT + 2)
+
+
+async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -> None:
+    """Who is behind goes on from the last record's time, and all is sound."""
+    time = rfc3339(NOW + timedelta(hours=1))
+    await forge(store, time)
+    made = await ChainLog(store, workspace, clock=lambda: NOW).append(PLATFORM, event_draft("u", EVENT))
+    assert made.record.projection["Timestamp"] == time
+    assert (await verify(store)).chain_valid
+    assert await checkpoints(store, tmp_path, NOW).make(PLATFORM)
+
+
+async def test_a_clock_that_is_set_right_keeps_its_process_from_going_on(store: ChainStore) -> None:
+    """Who wrote by a clock that was ahead, and knows the tip, refuses, too, until the time has come again."""
+    at = NOW + timedelta(days=1)
+    log = ChainLog(store, workspace, clock=lambda: at)
+    await log.append(PLATFORM, event_draft("u", EVENT))
+    at = NOW
+    with pytest.raises(WorkspaceError) as refusal:
+        await log.append(PLATFORM, event_draft("u", EVENT))
+    assert refusal.value.code == "PROVENANCE_UNAVAILABLE"
+    assert len((await store.read(PLATFORM, 0, limit=99, max_bytes=MANY)).records) == COUNT + 1
+    at = NOW + timedelta(hours=23)
+    await log.append(PLATFORM, event_draft("u", EVENT))
+    assert (await verify(store, at=at)).chain_valid

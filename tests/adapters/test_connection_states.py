@@ -1,0 +1,118 @@
+"""What every store of connection states keeps to."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from shared.backends.azure.cosmos_connection_states import CosmosConnectionStates
+from shared.backends.embedded.connection_states import EmbeddedConnectionStates
+from shared.telemetry.ports import Arrivals, ConnectionState, ConnectionStateStore
+from tests.adapters.cosmos import KINDS, accounts
+
+MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
+type Opener = Callable[[], ConnectionStateStore]
+
+
+@pytest.fixture(params=["sqlite", *KINDS])
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Openers of an empty store of each kind, each time as another process does."""
+    async with AsyncExitStack() as stack:
+        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+
+        def another() -> ConnectionStateStore:
+            path = tmp_path / "workspace.sqlite"
+            store = CosmosConnectionStates(account()) if account else EmbeddedConnectionStates(path)
+            stack.push_async_callback(store.close)
+            return store
+
+        yield another
+
+
+@pytest.fixture
+def states(opener: Opener) -> ConnectionStateStore:
+    """An empty store of each kind."""
+    return opener()
+
+
+def _arrivals(*numbers: int, connection: str = "rig", source: str = "telemetry/0", after: int = 0) -> Arrivals:
+    return Arrivals(connection, source, numbers, MOMENT + timedelta(seconds=after))
+
+
+async def test_counts(states: ConnectionStateStore) -> None:
+    """Messages are counted per connection over all its sources; the newest one's time is kept."""
+    assert await states.states() == {}
+    await states.record([])
+    await states.record([_arrivals(1, 2, after=5), _arrivals(1, source="telemetry/1"), _arrivals(7, connection="b")])
+    await states.record([_arrivals(3, after=4)])
+    found = await states.states()
+    assert found["rig"].messages_received == 4
+    assert found["rig"].last_message == MOMENT + timedelta(seconds=5)
+    assert found["b"].messages_received == 1
+    assert found.keys() == {"rig", "b"}
+
+
+@hypothesis_settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10)), max_size=8), st.integers(0, 10**9))
+async def test_redelivery(states: ConnectionStateStore, deliveries: list[tuple[int, int]], example: int) -> None:
+    """However often delivery goes back, each sequence number counts once."""
+    name, reached = f"c-{example}-{len(deliveries)}-{hash(tuple(deliveries))}", 0
+    before = (await states.states()).get(name, ConnectionState("", 0, None)).messages_received
+    for back_to, size in deliveries:
+        start = min(back_to, reached)
+        await states.record([_arrivals(*range(start, start + size), connection=name)])
+        reached = max(reached, start + size)
+    after = (await states.states()).get(name, ConnectionState("", 0, None)).messages_received
+    assert after == max(before, reached)
+
+
+async def test_status(states: ConnectionStateStore) -> None:
+    """A connection that was only counted is CONNECTING; a status that was set stays beside the counts."""
+    await states.record([_arrivals(1)])
+    assert (await states.states())["rig"].status == "CONNECTING"
+    await states.set_status("rig", "CONNECTED")
+    await states.set_status("rig", "CONNECTED")
+    await states.record([_arrivals(2)])
+    await states.set_status("new", "ERROR")
+    found = await states.states()
+    assert found["rig"] == ConnectionState("CONNECTED", 2, MOMENT)
+    assert found["new"] == ConnectionState("ERROR", 0, None)
+
+
+async def test_several_processes_count_once(opener: Opener) -> None:
+    """The same messages, taken by two processes at once, are counted once; different ones are all counted."""
+    first, second = opener(), opener()
+    await asyncio.gather(*(store.record([_arrivals(1, 2, 3)]) for store in (first, second)))
+    assert (await second.states())["rig"].messages_received == 3
+    await asyncio.gather(
+        *(store.record([_arrivals(*range(100), source=f"h/{n}")]) for n, store in enumerate((first, second) * 4))
+    )
+    await first.record([_arrivals(4)])
+    assert (await second.states())["rig"].messages_received == 804
+
+
+async def test_many_batches_at_once_are_all_counted(states: ConnectionStateStore) -> None:
+    """Whatever arrives while others are being counted is counted too, and who gives up takes nothing from others."""
+    names = [f"c{number}" for number in range(40)]
+    waiting = [asyncio.create_task(states.record([_arrivals(1, 2, connection=name)])) for name in names]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    for task in waiting:
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+    found = await states.states()
+    assert [found[name].messages_received for name in names[1:]] == [2] * 39
+
+
+async def test_large_numbers(states: ConnectionStateStore) -> None:
+    """Sequence numbers beyond 32 bits are told apart."""
+    await states.record([_arrivals(2**45)])
+    await states.record([_arrivals(2**45), _arrivals(2**45 + 1)])
+    assert (await states.states())["rig"].messages_received == 2

@@ -1,0 +1,156 @@
+"""What every credential store keeps to."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.auth.ports import ApiKey, CredentialStore, IssuedToken
+from shared.auth.rights import AccessRight
+from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
+from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
+from shared.backends.embedded.sqlite import Database
+from shared.errors import WorkspaceError
+from shared.timestamps import now
+from tests.adapters.cosmos import KINDS, accounts
+
+HOUR = timedelta(hours=1)
+AT = now()
+RIGHTS = frozenset({AccessRight.CATALOG_READ, AccessRight.KEYS_MANAGE})
+KEY = ApiKey("AAAAAAAA", b"\x00salt\xff", b"digest", "admin@x", "Ö", RIGHTS, AT, AT + HOUR)
+type Opener = Callable[[], CredentialStore]
+
+
+@pytest.fixture(params=["sqlite", *KINDS])
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Openers of an empty store of each kind, each time as another process does."""
+    async with AsyncExitStack() as stack:
+        if request.param == "sqlite":
+
+            def another() -> CredentialStore:
+                database = Database(tmp_path / "workspace.sqlite", SCHEMA)
+                stack.push_async_callback(database.close)
+                return SqliteCredentialStore(database)
+
+            yield another
+        else:
+            account = await stack.enter_async_context(accounts(request.param))
+            yield lambda: CosmosCredentialStore(account())
+
+
+@pytest.fixture
+def store(opener: Opener) -> CredentialStore:
+    """An empty store of each kind."""
+    return opener()
+
+
+def token(token_id: str, parent: str = "", *, expires_at: datetime = AT + HOUR) -> IssuedToken:
+    return IssuedToken(token_id, "admin@x", expires_at, parent)
+
+
+async def revoked(store: CredentialStore) -> set[str]:
+    return set((await store.load()).revoked_tokens)
+
+
+async def test_a_key_comes_back_as_made(opener: Opener) -> None:
+    """Every member survives, also for another process; each key made moves the version."""
+    store = opener()
+    before = await store.version()
+    await store.add_key(KEY)
+    unlimited = ApiKey("BBBBBBBB", b"s", b"d", "historian", "", None, AT, None)
+    await store.add_key(unlimited)
+    loaded = await opener().load()
+    assert loaded.keys == {"AAAAAAAA": KEY, "BBBBBBBB": unlimited}
+    assert loaded.version == await opener().version() > before + 1
+
+
+async def test_a_key_that_nobody_used_can_be_made_again(store: CredentialStore) -> None:
+    """A repeat of its making replaces it; a key that was used, revoked, or is another principal's stays."""
+    again = replace(KEY, digest=b"other", created_at=AT + HOUR)
+    await store.add_key(KEY)
+    await store.add_key(again)
+    assert (await store.load()).keys == {KEY.key_id: again}
+    with pytest.raises(WorkspaceError) as caught:
+        await store.add_key(replace(again, principal="viewer@x", created_at=AT + 2 * HOUR))
+    assert caught.value.code == "CREDENTIALS_UNAVAILABLE"
+    await store.touch_key(KEY.key_id, AT)
+    with pytest.raises(WorkspaceError):
+        await store.add_key(replace(again, created_at=AT + 2 * HOUR))
+    assert (await store.load()).keys[KEY.key_id].digest == b"other"
+
+
+async def test_a_use_is_noted_without_a_new_version(store: CredentialStore) -> None:
+    """The last use moves; nobody has to read everything anew for it. A key that is not there is passed over."""
+    await store.add_key(KEY)
+    version = await store.version()
+    await store.touch_key(KEY.key_id, AT + HOUR)
+    await store.touch_key("ZZZZZZZZ", AT)
+    assert (await store.load()).keys == {KEY.key_id: replace(KEY, last_used_at=AT + HOUR)}
+    assert await store.version() == version
+
+
+async def test_revoking_a_key_revokes_what_descends_from_it(store: CredentialStore) -> None:
+    """Its tokens and theirs end with it, others do not; the first revocation's time stays."""
+    await store.add_key(KEY)
+    for each in (token("a", KEY.key_id), token("b", "a"), token("c", "b"), token("x"), token("y", "BBBBBBBB")):
+        await store.add_token(each)
+    version = await store.version()
+    await store.revoke_key(KEY.key_id, AT)
+    assert await revoked(store) == {"a", "b", "c"}
+    assert await store.version() > version
+    await store.revoke_key(KEY.key_id, AT + HOUR)
+    assert (await store.load()).keys[KEY.key_id].revoked_at == AT
+
+
+async def test_revoking_a_token_revokes_what_descends_from_it(store: CredentialStore) -> None:
+    """The token and its line end, the token that it came from does not."""
+    for each in (token("a"), token("b", "a"), token("c", "b"), token("d", "a")):
+        await store.add_token(each)
+    version = await store.version()
+    await store.revoke_token("b", AT)
+    assert await revoked(store) == {"b", "c"}
+    assert await store.version() > version
+    await store.revoke_token("unknown", AT)
+    await store.revoke_token("a", AT)
+    assert await revoked(store) == {"a", "b", "c", "d"}
+
+
+async def test_many_descendants_are_all_revoked(store: CredentialStore) -> None:
+    """More tokens than one batch holds end together with their key."""
+    await store.add_key(KEY)
+    for first in range(0, 120, 20):
+        await asyncio.gather(*(store.add_token(token(f"t{number}", KEY.key_id)) for number in range(first, first + 20)))
+    await store.revoke_key(KEY.key_id, AT)
+    assert len(await revoked(store)) == 120
+
+
+async def test_tokens_are_found_while_they_live(opener: Opener) -> None:
+    """An issued token is found by its id until it expires, revoked or not; expired ones are not listed as revoked."""
+    store = opener()
+    living, dead = token("living", "p"), token("dead", expires_at=AT - HOUR)
+    await store.add_token(dead)
+    await store.add_token(living)
+    assert await opener().find_token("living") == living
+    assert await store.find_token("dead") is None
+    assert await store.find_token("unknown") is None
+    await store.revoke_token("living", AT)
+    await store.revoke_token("dead", AT)
+    assert await store.find_token("living") == living
+    assert await revoked(store) == {"living"}
+
+
+async def test_changes_at_once_all_count(opener: Opener) -> None:
+    """Keys made and revoked by several processes at the same time are all there, and the version counts them."""
+    stores = [opener() for _ in range(3)]
+    keys = [replace(KEY, key_id=f"KEY0000{number}") for number in range(9)]
+    before = await stores[0].version()
+    await asyncio.gather(*(stores[number % 3].add_key(key) for number, key in enumerate(keys)))
+    assert await stores[0].version() >= before + 9
+    await asyncio.gather(*(stores[number % 3].revoke_key(key.key_id, AT) for number, key in enumerate(keys)))
+    loaded = await stores[0].load()
+    assert [key.revoked_at for key in loaded.keys.values()] == [AT] * 9
+    assert loaded.version >= before + 18

@@ -1,0 +1,102 @@
+"""Rules that every store of background job leases keeps."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.backends.azure.cosmos_job_leases import CosmosJobLeaseStore
+from shared.backends.embedded.job_leases import SCHEMA, SqliteJobLeaseStore
+from shared.backends.embedded.sqlite import Database
+from shared.background.ports import JobClaim, JobLeaseStore
+from tests.adapters.cosmos import KINDS, accounts
+
+JOB = "checkpoints"
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+LEASE = 30 * SECOND
+type Opener = Callable[[], JobLeaseStore]
+
+
+@pytest.fixture(params=["sqlite", *KINDS])
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Open clients of one empty store, as separate instances do."""
+    async with AsyncExitStack() as stack:
+        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+
+        def another() -> JobLeaseStore:
+            if account:
+                return CosmosJobLeaseStore(account())
+            database = Database(tmp_path / "jobs.sqlite", SCHEMA)
+            stack.push_async_callback(database.close)
+            return SqliteJobLeaseStore(database)
+
+        yield another
+
+
+async def claim(store: JobLeaseStore, holder: str, at: datetime, first_due: datetime = AT) -> JobClaim:
+    return await store.claim(JOB, holder, at, at + LEASE, first_due)
+
+
+async def test_new_job_is_due_at_its_first_due_time(opener: Opener) -> None:
+    """A job that the store does not know yet runs at the first due time and not before."""
+    store = opener()
+    assert await claim(store, "a", AT, AT + SECOND) == JobClaim(granted=False, next_attempt=AT + SECOND)
+    assert (await claim(store, "a", AT + SECOND, AT + 9 * SECOND)).granted
+
+
+async def test_only_one_instance_gets_a_due_job(opener: Opener) -> None:
+    """Of several instances that claim a due job at once exactly one gets the lease."""
+    stores = [opener() for _ in range(4)]
+    claims = await asyncio.gather(*(claim(store, f"instance-{n}", AT) for n, store in enumerate(stores)))
+    assert sum(each.granted for each in claims) == 1
+    assert all(each.next_attempt == AT + LEASE for each in claims)
+
+
+async def test_released_job_waits_for_its_next_due_time(opener: Opener) -> None:
+    """After a release no instance gets the job before the stored due time."""
+    first, second = opener(), opener()
+    assert (await claim(first, "a", AT)).granted
+    await first.release(JOB, "a", AT + 15 * SECOND)
+    early = await claim(second, "b", AT + 14 * SECOND)
+    assert early == JobClaim(granted=False, next_attempt=AT + 15 * SECOND)
+    assert (await claim(second, "b", AT + 15 * SECOND)).granted
+
+
+async def test_lease_of_a_dead_instance_ends(opener: Opener) -> None:
+    """A job whose holder died is due again when the lease ends."""
+    first, second = opener(), opener()
+    assert (await claim(first, "a", AT)).granted
+    assert not (await claim(second, "b", AT + LEASE - SECOND)).granted
+    assert (await claim(second, "b", AT + LEASE)).granted
+
+
+async def test_extended_lease_stays_with_its_holder(opener: Opener) -> None:
+    """An extended lease keeps other instances away until its new end."""
+    first, second = opener(), opener()
+    assert (await claim(first, "a", AT)).granted
+    assert await first.extend(JOB, "a", AT + 2 * LEASE)
+    assert not (await claim(second, "b", AT + LEASE)).granted
+    assert (await claim(second, "b", AT + 2 * LEASE)).granted
+
+
+async def test_former_holder_changes_nothing(opener: Opener) -> None:
+    """An instance that lost its lease can neither extend nor release it."""
+    first, second = opener(), opener()
+    assert (await claim(first, "a", AT)).granted
+    assert (await claim(second, "b", AT + LEASE)).granted
+    assert not await first.extend(JOB, "a", AT + 9 * LEASE)
+    await first.release(JOB, "a", AT)
+    assert not (await claim(first, "a", AT + LEASE + SECOND)).granted
+    assert await second.extend(JOB, "b", AT + 3 * LEASE)
+
+
+async def test_unknown_job_has_no_lease(opener: Opener) -> None:
+    """A lease that was never granted cannot be extended, and releasing it stores nothing."""
+    store = opener()
+    assert not await store.extend(JOB, "a", AT + LEASE)
+    await store.release(JOB, "a", AT + 9 * LEASE)
+    assert (await claim(store, "a", AT)).granted

@@ -1,0 +1,135 @@
+"""What every store of download jobs keeps to."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.backends.azure.cosmos_download_jobs import LONG_BYTES, CosmosJobStore
+from shared.backends.embedded.download_jobs import SCHEMA, SqliteJobStore
+from shared.backends.embedded.sqlite import Database
+from shared.downloads.models import Format, Job, Part, StoredFile
+from shared.downloads.ports import JobStore
+from shared.errors import WorkspaceError
+from tests.adapters.cosmos import KINDS, accounts
+
+START = datetime(2026, 1, 5, 0, 0, 0, 123456, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+type Opener = Callable[[], JobStore]
+
+
+@pytest.fixture(params=["sqlite", *KINDS])
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Openers of an empty store of each kind, each time as another process does."""
+    async with AsyncExitStack() as stack:
+        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+
+        def another() -> JobStore:
+            if account:
+                return CosmosJobStore(account())
+            database = Database(tmp_path / "jobs.sqlite", SCHEMA)
+            stack.push_async_callback(database.close)
+            return SqliteJobStore(database)
+
+        yield another
+
+
+@pytest.fixture
+def store(opener: Opener) -> JobStore:
+    """An empty store of each kind."""
+    return opener()
+
+
+def job(job_id: str = "j1", **changes: Any) -> Job:
+    made = Job(
+        id=job_id,
+        owner="editor@t",
+        format=Format.CSV,
+        start=START,
+        end=START + 3 * HOUR,
+        connections=("press", "pump"),
+        created_at=START,
+        expires_at=START + timedelta(days=1),
+    )
+    return made.model_copy(update=changes)
+
+
+async def stored(store: JobStore, job_id: str = "j1") -> Job:
+    found = await store.get(job_id)
+    assert found is not None
+    return found
+
+
+async def test_a_job_comes_back_as_it_was_stored(opener: Opener) -> None:
+    """Every member survives, in another process too, and jobs are listed by their owner, newest first."""
+    store, other = opener(), opener()
+    first = job("a", leaves={"pump": (("x", "y"), ("",))})
+    second = job("b", created_at=START + HOUR)
+    for each in (first, second, job("c", owner="somebody")):
+        await store.create(each)
+    assert await other.get("a") == first
+    assert list(await other.owned_by("editor@t")) == [second, first]
+    assert await other.get("nowhere") is None
+    assert await other.change("nowhere", Job.cancelled) is None
+    await other.delete("a")
+    await other.delete("a")
+    assert list(await store.owned_by("editor@t")) == [second]
+
+
+async def test_a_job_is_made_once(store: JobStore) -> None:
+    """A second job of the same id is refused, and the first one stays."""
+    await store.create(job())
+    with pytest.raises(WorkspaceError) as failure:
+        await store.create(job(owner="somebody"))
+    assert failure.value.code == "DOWNLOADS_UNAVAILABLE"
+    assert (await stored(store)).owner == "editor@t"
+
+
+async def test_changes_at_once_all_count(opener: Opener) -> None:
+    """No change is lost between two processes."""
+    stores = (opener(), opener())
+    part = Part(connection="pump", start=START, end=START + HOUR)
+    await stores[0].create(job(parts=(part,) * 20))
+
+    async def done(number: int) -> None:
+        leaf = frozenset({(f"k{number}",)})
+        await stores[number % 2].change("j1", lambda job: job.converted(number, (), leaf))
+
+    await asyncio.gather(*(done(number) for number in range(20)))
+    changed = await stored(stores[0])
+    assert all(each.files == () for each in changed.parts or ())
+    assert len(changed.leaves["pump"]) == 20
+
+
+async def test_a_change_that_refuses_leaves_the_job(store: JobStore) -> None:
+    """What the change raises comes through."""
+    await store.create(job())
+    await store.change("j1", Job.cancelled)
+    before = await stored(store)
+    with pytest.raises(WorkspaceError, match="ended already"):
+        await store.change("j1", Job.cancelled)
+    assert await stored(store) == before
+
+
+async def test_expired_jobs_are_found(store: JobStore) -> None:
+    """A job is expired from its end on."""
+    made = job()
+    await store.create(made)
+    assert list(await store.expired(made.expires_at - timedelta(microseconds=1))) == []
+    assert list(await store.expired(made.expires_at)) == ["j1"]
+
+
+async def test_a_large_job_is_kept(store: JobStore) -> None:
+    """A job of thousands of parts with their files comes back whole."""
+    file = StoredFile(blob="j1/pump-0001.csv", rows=10**9, size=10**12, sha256="ab" * 32)
+    parts = tuple(Part(connection="pump", start=START, end=START + HOUR, files=(file,)) for _ in range(5_000))
+    made = job(parts=parts)
+    assert len(made.model_dump_json()) > 4 * LONG_BYTES
+    await store.create(made)
+    assert await stored(store) == made
+    await store.change("j1", Job.cancelled)
+    assert await stored(store) == made.cancelled()

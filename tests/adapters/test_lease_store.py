@@ -1,0 +1,105 @@
+"""What every store of rate-limit leases keeps to."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
+from shared.backends.embedded.rate_limits import SCHEMA, SqliteLeaseStore
+from shared.backends.embedded.sqlite import Database
+from shared.rate_limits.ports import Lease, LeaseRequest, LeaseStore
+from tests.adapters.cosmos import KINDS, accounts
+
+AT = 1_800_000_000.0
+type Opener = Callable[[], LeaseStore]
+
+
+@pytest.fixture(params=["sqlite", *KINDS])
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Openers of an empty store of each kind, each time as another instance does."""
+    async with AsyncExitStack() as stack:
+        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+
+        def another() -> LeaseStore:
+            if account:
+                return CosmosLeaseStore(account(), patience_seconds=20)
+            database = Database(tmp_path / "limits.sqlite", SCHEMA)
+            stack.push_async_callback(database.close)
+            return SqliteLeaseStore(database)
+
+        yield another
+
+
+def asked(
+    wanted: int,
+    *,
+    previous: str = "",
+    used: int = 0,
+    used_until: float = AT + 1,
+    instance: str = "one",
+    active: int = 0,
+    principal: str = "p/ü?#",
+) -> LeaseRequest:
+    return LeaseRequest(principal, instance, previous, used, used_until, wanted, active, 10)
+
+
+async def test_what_is_leased_is_gone(opener: Opener) -> None:
+    """No instance gets what another has; what is left is told, and when something comes back."""
+    first, second = opener(), opener()
+    lease = await first.lease(asked(6), AT)
+    assert (lease.granted, lease.left, lease.elsewhere) == (6, 4, 0)
+    other = await second.lease(asked(6, instance="two"), AT + 1)
+    assert (other.granted, other.left) == (4, 0)
+    empty = await second.lease(asked(1, instance="two", previous=other.id, used=4), AT + 2)
+    assert (empty.id, empty.granted, empty.frees_at) == ("", 0, AT + 61)
+    assert (await first.lease(asked(1, principal="another"), AT + 2)).granted == 1
+
+
+async def test_what_was_not_used_goes_back(opener: Opener) -> None:
+    """Settling a lease gives the rest of it to whoever asks next."""
+    store = opener()
+    lease = await store.lease(asked(8), AT)
+    settled = await store.lease(asked(1, previous=lease.id, used=2), AT + 1)
+    assert (settled.granted, settled.left) == (1, 7)
+    unused = await store.lease(asked(0, previous=settled.id), AT + 1)
+    assert (unused.granted, unused.left) == (0, 8)
+
+
+async def test_what_was_used_counts_for_the_window(opener: Opener) -> None:
+    """A slice counts for a minute after its last use, and no longer."""
+    store = opener()
+    lease = await store.lease(asked(10), AT - 0.5)
+    settled = await store.lease(asked(0, previous=lease.id, used=10, used_until=AT), AT + 1)
+    assert settled.frees_at == AT + 60
+    assert (await store.lease(asked(5), AT + 59.9)).granted == 0
+    assert (await store.lease(asked(5), AT + 60)).granted == 5
+
+
+async def test_a_lease_of_an_instance_that_died_counts_as_used(opener: Opener) -> None:
+    """Nobody knows what it let in."""
+    await opener().lease(asked(10), AT)
+    assert (await opener().lease(asked(5, instance="two"), AT + 30)).granted == 0
+    assert (await opener().lease(asked(5, instance="two"), AT + 61)).granted == 5
+
+
+async def test_others_at_work_are_told(opener: Opener) -> None:
+    """Each instance learns how many requests the others work on, as long as those say so."""
+    store = opener()
+    await store.lease(asked(1, active=3), AT)
+    assert (await store.lease(asked(1, instance="two", active=2), AT + 1)).elsewhere == 3
+    assert (await store.lease(asked(1, instance="three"), AT + 2)).elsewhere == 5
+    assert (await store.lease(asked(1, instance="three"), AT + 5.5)).elsewhere == 2
+    assert (await store.lease(asked(1, instance="three"), AT + 20)).elsewhere == 0
+
+
+async def test_simultaneous_leases_share_the_budget(opener: Opener) -> None:
+    """However many ask at once, they get the budget together and no more."""
+    stores = [opener() for _ in range(3)]
+    given: list[Lease] = await asyncio.gather(
+        *(stores[number % 3].lease(asked(2, instance=f"i{number}"), AT) for number in range(9))
+    )
+    assert sum(lease.granted for lease in given) == 10
+    assert len({lease.id for lease in given if lease.granted}) == 5

@@ -1,0 +1,83 @@
+"""The names of warm queries under concurrency, over every catalog store."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from shared.auth.principals import Principal, Via
+from shared.backends.azure.cosmos_catalog import CosmosCatalogStore
+from shared.backends.azure.cosmos_chain import CosmosChainStore
+from shared.catalog.apply import CatalogService
+from shared.catalog.document import load
+from shared.catalog.models import WarmQuery
+from shared.errors import WorkspaceError
+from shared.provenance.chain_log import ChainLog
+from shared.provenance.event_log import EventLog
+from shared.warm_queries.columns import QueryColumns
+from shared.warm_queries.definitions import QueryDefinitions
+from shared.warm_queries.ports import Column, EngineQuery, EngineResult
+from tests.adapters.cosmos import KINDS, accounts
+from tests.unit.shared.catalog.stores import plant, workspace_id
+
+DOCUMENT = "workspace: {id: plant-a, name: Plant}\npolicies: {provenance: {}}\nsurfaces: [{lookup: hall, name: Hall}]\n"
+EDITOR = Principal("editor", "editor", "editor", frozenset(), Via.JWT, "", None)
+CONTRADICTIONS = [
+    ({"lookup": "pressure", "name": "Pressure"}, {"lookup": "other", "name": "pressure"}),
+    ({"lookup": "a", "apiPath": "hall/flow", "name": "Flow"}, {"lookup": "b", "name": "hall/flow"}),
+    ({"lookup": "c", "name": "Level"}, {"lookup": "Level", "name": "Other level"}),
+    ({"lookup": "d", "name": "hall/heat"}, {"lookup": "e", "apiPath": "hall/heat", "name": "Heat"}),
+]
+"""Pairs of queries of which one's name is the other's lookup or API path."""
+
+
+class Engine:
+    """Binds every query."""
+
+    async def execute(self, _: EngineQuery) -> EngineResult:
+        """Answer."""
+        return EngineResult((Column("n", "long"),), [], 1.0)
+
+    async def ping(self) -> None:
+        """Be there."""
+
+
+@pytest.fixture(params=["sqlite", *KINDS])
+async def instances(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[list[CatalogService]]:
+    """Return the catalog service of two instances over one store."""
+    async with AsyncExitStack() as stack:
+        if request.param == "sqlite":
+            plants = [await stack.enter_async_context(plant(tmp_path)) for _ in range(2)]
+            services = [each.service for each in plants]
+        else:
+            account = await stack.enter_async_context(accounts(request.param))
+            services = [
+                CatalogService(CosmosCatalogStore(client), EventLog(ChainLog(CosmosChainStore(client), workspace_id)))
+                for client in (account(), account())
+            ]
+        await services[0].apply(load(DOCUMENT, "w.yaml"), "admin")
+        yield services
+
+
+async def put(service: CatalogService, fields: dict[str, str]) -> str:
+    """Store a query and return the code of the refusal, empty for none."""
+    query = WarmQuery.model_validate({"surface": "hall", "kql": "Telemetry | count", **fields})
+    while True:
+        try:
+            await QueryDefinitions(service, QueryColumns(Engine())).put(EDITOR, query)
+        except WorkspaceError as error:
+            if error.code != "CATALOG_CHANGED":
+                return error.code
+        else:
+            return ""
+
+
+@pytest.mark.parametrize("pair", CONTRADICTIONS, ids=lambda pair: pair[1]["name"])
+async def test_of_two_contradicting_puts_at_once_one_wins(
+    instances: list[CatalogService], pair: tuple[dict[str, str], dict[str, str]]
+) -> None:
+    """Two instances never store a name that leads to the other's query, whichever comes first."""
+    codes = await asyncio.gather(*(put(service, fields) for service, fields in zip(instances, pair, strict=True)))
+    assert sorted(codes) == ["", "WARM_QUERY_NAME_TAKEN"]

@@ -1,0 +1,156 @@
+"""What every store of idempotency keys and of kept answers keeps to."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.answers import AnswerStore
+from shared.backends.azure.cosmos_answers import CosmosAnswerStore
+from shared.backends.azure.cosmos_idempotency import CosmosIdempotencyStore
+from shared.backends.embedded import answers, idempotency
+from shared.backends.embedded.answers import SqliteAnswerStore
+from shared.backends.embedded.idempotency import SqliteIdempotencyStore
+from shared.backends.embedded.sqlite import Database
+from shared.idempotency import Claim, IdempotencyStore
+from tests.adapters.cosmos import KINDS, accounts
+
+AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
+DAY = timedelta(days=1)
+SECOND = timedelta(seconds=1)
+FIRST, OTHER = Claim("f" * 64, "first"), Claim("f" * 64, "other")
+ANSWER = bytes(range(256))
+type Opener = Callable[[], tuple[IdempotencyStore, AnswerStore]]
+
+
+@pytest.fixture(params=["sqlite", *KINDS])
+async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Openers of empty stores of each kind, each time as another process does."""
+    async with AsyncExitStack() as stack:
+        if request.param == "sqlite":
+
+            def another() -> tuple[IdempotencyStore, AnswerStore]:
+                database = Database(tmp_path / "workspace.sqlite", idempotency.SCHEMA + answers.SCHEMA)
+                stack.push_async_callback(database.close)
+                return SqliteIdempotencyStore(database), SqliteAnswerStore(database)
+
+            yield another
+        else:
+            account = await stack.enter_async_context(accounts(request.param))
+
+            def opened() -> tuple[IdempotencyStore, AnswerStore]:
+                client = account()
+                return CosmosIdempotencyStore(client), CosmosAnswerStore(client)
+
+            yield opened
+
+
+@pytest.fixture
+def keys(opener: Opener) -> IdempotencyStore:
+    """An empty store of keys."""
+    return opener()[0]
+
+
+@pytest.fixture
+def store(opener: Opener) -> AnswerStore:
+    """An empty store of answers."""
+    return opener()[1]
+
+
+async def test_of_simultaneous_claims_one_wins(opener: Opener) -> None:
+    """Everybody gets the claim that won, then and later."""
+    claims = [Claim("f", f"id-{number}") for number in range(6)]
+    stores = [opener()[0] for _ in range(3)]
+    given = await asyncio.gather(
+        *(stores[number % 3].claim("k", claim, AT, AT - DAY) for number, claim in enumerate(claims))
+    )
+    assert len(set(given)) == 1
+    assert await stores[0].claim("k", OTHER, AT + SECOND, AT + SECOND - DAY) == given[0]
+    assert await stores[0].claim("another", OTHER, AT, AT - DAY) == OTHER
+
+
+async def test_an_old_claim_counts_no_more(keys: IdempotencyStore) -> None:
+    """A claim holds until the time before which claims are forgotten."""
+    await keys.claim("k", FIRST, AT, AT - DAY)
+    assert await keys.claim("k", OTHER, AT + DAY, AT) == FIRST
+    assert await keys.claim("k", OTHER, AT + DAY, AT + SECOND) == OTHER
+
+
+async def test_only_the_claim_itself_is_made_free(keys: IdempotencyStore) -> None:
+    """A key is made free by who holds it, and by nobody else."""
+    await keys.claim("k", FIRST, AT, AT - DAY)
+    await keys.forget("k", "other")
+    await keys.forget("unknown", "other")
+    assert await keys.claim("k", OTHER, AT, AT - DAY) == FIRST
+    await keys.forget("k", "first")
+    assert await keys.claim("k", OTHER, AT, AT - DAY) == OTHER
+
+
+async def test_of_many_that_begin_one_works(opener: Opener) -> None:
+    """One gets the lease, the others the same claim without it."""
+    stores = [opener()[1] for _ in range(3)]
+    begun = await asyncio.gather(
+        *(
+            stores[number % 3].begin("n", Claim("f", f"id-{number}"), f"l{number}", AT, AT + SECOND, AT - DAY)
+            for number in range(6)
+        )
+    )
+    assert [each.mine for each in begun].count(True) == 1
+    assert len({each.claim for each in begun}) == 1
+    assert {each.answer for each in begun} == {None}
+
+
+async def test_a_lease_that_ran_out_goes_to_the_next(store: AnswerStore) -> None:
+    """Whoever took over keeps the answer; who had it before can neither renew, finish nor release."""
+    assert (await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)).mine
+    assert not (await store.begin("n", OTHER, "b", AT + SECOND, AT + 2 * SECOND, AT - DAY)).mine
+    late = AT + 2 * SECOND
+    taken = await store.begin("n", OTHER, "b", late, late + SECOND, AT - DAY)
+    assert (taken.mine, taken.claim) == (True, FIRST)
+    await store.renew("n", "a", late + DAY)
+    await store.release("n", "a", forget=True)
+    assert not await store.finish("n", "a", b"wrong")
+    assert await store.finish("n", "b", ANSWER)
+    for lease in ("c", "d"):
+        given = await store.begin("n", OTHER, lease, late + DAY / 2, late + DAY, AT - DAY)
+        assert (given.mine, given.answer, given.claim) == (False, ANSWER, FIRST)
+
+
+async def test_a_lease_can_be_renewed_and_given_up(store: AnswerStore) -> None:
+    """A renewed lease holds longer; one given up is free at once, under the same claim or none."""
+    await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
+    await store.renew("n", "a", AT + 9 * SECOND)
+    assert not (await store.begin("n", OTHER, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)).mine
+    await store.release("n", "a", forget=False)
+    again = await store.begin("n", OTHER, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)
+    assert (again.mine, again.claim) == (True, FIRST)
+    await store.release("n", "b", forget=True)
+    fresh = await store.begin("n", OTHER, "c", AT + 5 * SECOND, AT + DAY, AT - DAY)
+    assert (fresh.mine, fresh.claim) == (True, OTHER)
+
+
+async def test_another_request_gets_no_lease(store: AnswerStore) -> None:
+    """A name that stands for another request is never given to this one, also when its lease ran out."""
+    await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
+    other = Claim("0" * 64, "zero")
+    begun = await store.begin("n", other, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)
+    assert (begun.mine, begun.claim) == (False, FIRST)
+
+
+async def test_answers_are_forgotten_after_their_time(store: AnswerStore) -> None:
+    """An answer counts until the time before which they are forgotten; then the name is new."""
+    await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
+    await store.finish("n", "a", ANSWER)
+    assert (await store.begin("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT)).answer == ANSWER
+    fresh = await store.begin("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT + SECOND)
+    assert (fresh.mine, fresh.answer, fresh.claim) == (True, None, OTHER)
+
+
+async def test_keys_and_answers_do_not_meet(opener: Opener) -> None:
+    """The same name as a key and as an answer's are two things."""
+    keys, store = opener()
+    await keys.claim("n", FIRST, AT, AT - DAY)
+    assert (await store.begin("n", OTHER, "a", AT, AT + SECOND, AT - DAY)).claim == OTHER

@@ -1,0 +1,35 @@
+"""A server and the genuine SDK's client on it, for each test."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from azure.cosmos import PartitionKey
+from azure.cosmos.aio import ContainerProxy, CosmosClient, DatabaseProxy
+
+from emulators.cosmos import CosmosServer
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[CosmosServer]:
+    """A server that shows three physical partitions per container."""
+    async with CosmosServer(physical_partitions=3) as running:
+        yield running
+
+
+@pytest.fixture
+async def client(server: CosmosServer) -> AsyncIterator[CosmosClient]:
+    """A client as the SDK makes it by default."""
+    async with CosmosClient(server.endpoint, server.key) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def database(client: CosmosClient) -> DatabaseProxy:
+    """An empty database."""
+    return await client.create_database("plant")
+
+
+@pytest.fixture
+async def container(database: DatabaseProxy) -> ContainerProxy:
+    """An empty container, partitioned by /pk."""
+    return await database.create_container("records", PartitionKey("/pk"))

@@ -1,0 +1,179 @@
+"""The account: discovery, keys, tokens, consistency."""
+
+import base64
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+import pytest
+from azure.core.credentials import AccessToken
+from azure.core.exceptions import ServiceRequestError
+from azure.cosmos import PartitionKey
+from azure.cosmos.aio import CosmosClient
+from azure.cosmos.exceptions import CosmosHttpResponseError
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from emulators.cosmos import AccountOptions, Consistency, CosmosServer, Fault, FaultKind
+
+
+class _Credential:
+    async def get_token(self, *_: str, **__: Any) -> AccessToken:
+        return AccessToken("token", int(time.time()) + 3600)
+
+    async def close(self) -> None:
+        return
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return
+
+
+async def _open(client: CosmosClient) -> None:
+    """Opens a client and closes it; `async with` would leave its connections open where opening fails."""
+    try:
+        await client.__aenter__()
+    finally:
+        await client.close()
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[str, str]:
+    """A certificate that signs itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(1).not_valid_before(now).not_valid_after(now + timedelta(days=1))
+    public, private = tmp_path / "cert.pem", tmp_path / "key.pem"
+    public.write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    encoding, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    private.write_bytes(key.private_bytes(serialization.Encoding.PEM, encoding, plain))
+    return str(public), str(private)
+
+
+async def test_discovery_leads_back(server: CosmosServer, client: CosmosClient) -> None:
+    """Every region that the account names is the server itself."""
+    account = await client._get_database_account()
+    endpoints = {place["databaseAccountEndpoint"] for place in account.WritableLocations + account.ReadableLocations}
+    assert endpoints == {server.endpoint}
+    assert account.ConsistencyPolicy is not None
+    assert account.ConsistencyPolicy["defaultConsistencyLevel"] == "BoundedStaleness"
+
+
+async def test_several_write_regions_are_shown() -> None:
+    """An account that is written in two regions says so."""
+    options = AccountOptions(write_regions=("North Europe", "West Europe"), multiple_write_locations=True)
+    async with CosmosServer(options=options) as server, CosmosClient(server.endpoint, server.key) as client:
+        account = await client._get_database_account()
+        assert [place["name"] for place in account.WritableLocations] == ["North Europe", "West Europe"]
+        assert account._EnableMultipleWritableLocations is True
+
+
+async def test_wrong_key_is_refused(server: CosmosServer) -> None:
+    """A request that is signed with another key is answered 401."""
+    with pytest.raises(CosmosHttpResponseError) as caught:
+        await _open(CosmosClient(server.endpoint, base64.b64encode(b"another key").decode()))
+    assert caught.value.status_code == 401
+
+
+async def test_unsigned_request_is_refused(server: CosmosServer) -> None:
+    """A request without authorization is answered 401."""
+    async with httpx.AsyncClient() as plain:
+        assert (await plain.get(server.endpoint)).status_code == 401
+
+
+async def test_signature_covers_the_resource(server: CosmosServer, client: CosmosClient) -> None:
+    """The signature of one resource does not open another."""
+    await client.create_database("plant")
+    headers = dict(server.requests.of("create_database")[0].request.headers)
+    async with httpx.AsyncClient() as plain:
+        kept = {name: headers[name] for name in ("authorization", "x-ms-date", "x-ms-version")}
+        assert (
+            await plain.post(f"{server.endpoint}dbs/plant/colls", json={"id": "x"}, headers=kept)
+        ).status_code == 401
+        assert (await plain.post(f"{server.endpoint}dbs", json={"id": "x"}, headers=kept)).status_code == 201
+
+
+async def test_stale_date_is_refused(server: CosmosServer, client: CosmosClient) -> None:
+    """A signature is good for 15 minutes only."""
+    await client.create_database("plant")
+    headers = dict(server.requests.of("create_database")[0].request.headers)
+    headers["x-ms-date"] = "Mon, 01 Jan 2024 00:00:00 GMT"
+    kept = {name: headers[name] for name in ("authorization", "x-ms-date")}
+    async with httpx.AsyncClient() as plain:
+        assert (await plain.post(f"{server.endpoint}dbs", json={"id": "x"}, headers=kept)).status_code == 403
+
+
+async def test_tokens_serve_data_but_no_containers(certificate: tuple[str, str]) -> None:
+    """An Entra token reads and writes items, and is refused databases and containers with 403/5300."""
+    async with CosmosServer(certificate=certificate) as server:
+        async with CosmosClient(server.endpoint, server.key) as owner:
+            database = await owner.create_database("plant")
+            await database.create_container("records", PartitionKey("/pk"))
+        async with CosmosClient(server.endpoint, _Credential()) as client:
+            container = client.get_database_client("plant").get_container_client("records")
+            await container.create_item({"id": "a", "pk": "p"})
+            with pytest.raises(CosmosHttpResponseError) as caught:
+                await client.create_database("other")
+            assert (caught.value.status_code, caught.value.sub_status) == (403, 5300)
+
+
+async def test_tokens_can_be_denied(certificate: tuple[str, str]) -> None:
+    """An account that denies tokens answers every one 403/5300."""
+    async with CosmosServer(certificate=certificate, options=AccountOptions(bearer="deny")) as server:
+        with pytest.raises(CosmosHttpResponseError) as caught:
+            await _open(CosmosClient(server.endpoint, _Credential()))
+        assert (caught.value.status_code, caught.value.sub_status) == (403, 5300)
+
+
+async def test_the_sdk_sends_no_token_without_tls(server: CosmosServer) -> None:
+    """The SDK refuses to send a token over plain HTTP; tests of tokens need a certificate."""
+    with pytest.raises(ServiceRequestError, match="non-https"):
+        await _open(CosmosClient(server.endpoint, _Credential()))
+
+
+async def test_stronger_consistency_than_the_accounts_is_refused() -> None:
+    """A request cannot ask for more than the account gives."""
+    options = AccountOptions(consistency=Consistency.EVENTUAL)
+    async with CosmosServer(options=options) as server:
+        with pytest.raises(CosmosHttpResponseError, match="is invalid when service is configured"):
+            await _open(CosmosClient(server.endpoint, server.key, consistency_level="Strong"))
+
+
+async def test_session_tokens_come_back() -> None:
+    """With session consistency the SDK sends the token of its last write with the next read."""
+    options = AccountOptions(consistency=Consistency.SESSION)
+    async with CosmosServer(options=options) as server, CosmosClient(server.endpoint, server.key) as client:
+        database = await client.create_database("plant")
+        container = await database.create_container("records", PartitionKey("/pk"))
+        await container.create_item({"id": "a", "pk": "p"})
+        await container.read_item("a", "p")
+        assert server.requests.of("read_item")[0].request.header("x-ms-session-token") == "0:0#1"
+
+
+async def test_slow_reads_are_hedged() -> None:
+    """With two read regions the SDK's availability strategy asks the other one when the first is slow."""
+    options = AccountOptions(read_regions=("West Europe", "North Europe"))
+    strategy = {"threshold_ms": 50, "threshold_steps_ms": 20}
+    regions = list(options.read_regions)
+    async with (
+        CosmosServer(options=options) as server,
+        CosmosClient(
+            server.endpoint, server.key, preferred_locations=regions, availability_strategy=strategy
+        ) as client,
+    ):
+        database = await client.create_database("plant")
+        container = await database.create_container("records", PartitionKey("/pk"))
+        await container.create_item({"id": "a", "pk": "p"})
+        slow = Fault(FaultKind.DELAY, lambda request: request.operation == "read_item", times=1, seconds=1)
+        server.faults.add(slow)
+        assert (await container.read_item("a", "p"))["id"] == "a"
+        # The slow one is noted when it is done; the answer came from the other.
+        assert [exchange.fault for exchange in server.requests.of("read_item")] == [None]
+        assert slow.struck == 1

@@ -1,0 +1,138 @@
+"""Many writers at once, and several client processes on one server."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.core import MatchConditions
+from azure.core.exceptions import AzureError
+from azure.cosmos import PartitionKey
+from azure.cosmos.aio import ContainerProxy, CosmosClient
+from azure.cosmos.exceptions import CosmosAccessConditionFailedError, CosmosBatchOperationError
+
+from emulators.cosmos import DEFAULT_KEY, CosmosServer
+from emulators.cosmos.faults import chaos
+
+SEED = 20261121
+ROOT = Path(__file__).parents[3]
+
+
+async def _increment(container: ContainerProxy) -> None:
+    while True:
+        head = await container.read_item("head", "p")
+        changed = {**head, "n": head["n"] + 1}
+        condition = {"etag": head["_etag"], "match_condition": MatchConditions.IfNotModified}
+        try:
+            await container.replace_item("head", changed, **condition)
+        except CosmosAccessConditionFailedError:
+            continue
+        return
+
+
+async def test_fifty_writers_lose_nothing(container: ContainerProxy) -> None:
+    """Fifty writers that compare and swap one head under If-Match lose no update."""
+    await container.create_item({"id": "head", "pk": "p", "n": 0})
+    await asyncio.gather(*(_increment(container) for _ in range(50)))
+    assert (await container.read_item("head", "p"))["n"] == 50
+
+
+async def test_batches_of_many_writers_make_one_chain(container: ContainerProxy) -> None:
+    """Writers that append in batches under the head's ETag leave every number once, without a gap."""
+    await container.create_item({"id": "head", "pk": "p", "n": 0})
+
+    async def append() -> None:
+        while True:
+            head = await container.read_item("head", "p")
+            number = head["n"] + 1
+            replace = ("replace", ("head", {"id": "head", "pk": "p", "n": number}), {"if_match_etag": head["_etag"]})
+            try:
+                await container.execute_item_batch([replace, ("create", ({"id": f"{number:012}", "pk": "p"},))], "p")
+            except CosmosBatchOperationError as error:
+                assert error.status_code == 412  # noqa: PT017  anything else is a failure of the test
+                continue
+            return
+
+    await asyncio.gather(*(append() for _ in range(20)))
+    query = "SELECT VALUE c.id FROM c WHERE c.id != 'head' ORDER BY c.id"
+    found: list[Any] = [item_id async for item_id in container.query_items(query, partition_key="p")]
+    assert found == [f"{number:012}" for number in range(1, 21)]
+
+
+async def _append(container: ContainerProxy, name: str) -> None:
+    """Appends one record, whatever becomes of the replies: after a failure it looks whether the record is there."""
+    query = "SELECT VALUE c.id FROM c WHERE c.name = @name"
+    parameters: list[dict[str, object]] = [{"name": "@name", "value": name}]
+    while True:
+        head = await container.read_item("head", "p")
+        number = head["n"] + 1
+        replace = ("replace", ("head", {"id": "head", "pk": "p", "n": number}), {"if_match_etag": head["_etag"]})
+        record = {"id": f"{number:012}", "pk": "p", "name": name}
+        try:
+            await container.execute_item_batch([replace, ("create", (record,))], "p")
+        except AzureError:
+            if not [found async for found in container.query_items(query, parameters=parameters, partition_key="p")]:
+                continue
+        return
+
+
+async def test_chain_survives_every_fault(server: CosmosServer, container: ContainerProxy) -> None:
+    """Under faults of every kind each record is in the chain once, and the numbers have no gap."""
+    await container.create_item({"id": "head", "pk": "p", "n": 0})
+    faults = chaos(0.4, SEED, lambda request: request.operation == "batch")
+    server.faults.add(*faults)
+    options: dict[str, Any] = {"retry_total": 0, "retry_throttle_total": -1, "enable_endpoint_discovery": False}
+    async with CosmosClient(server.endpoint, server.key, **options) as client:
+        plain = client.get_database_client("plant").get_container_client(container.id)
+        await asyncio.gather(*(_append(plain, str(n)) for n in range(40)))
+        query = "SELECT c.id, c.name FROM c WHERE IS_DEFINED(c.name) ORDER BY c.id"
+        records = [record async for record in plain.query_items(query, partition_key="p")]
+    assert [record["id"] for record in records] == [f"{number:012}" for number in range(1, 41)], f"seed {SEED}"
+    assert {record["name"] for record in records} == {str(n) for n in range(40)}, f"seed {SEED}"
+    assert sum(fault.struck for fault in faults) > 10, f"seed {SEED}"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    """A server that is a process of its own."""
+    command = [sys.executable, "-m", "emulators.cosmos", "--port", "0", "--latency-ms", "1"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        word, _, url = process.stdout.readline().strip().partition(" ")
+        assert word == "ready"
+        yield url
+    finally:
+        process.terminate()
+        assert process.wait(10) == 0
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+WRITER = """
+import asyncio, sys
+from azure.cosmos.aio import CosmosClient
+from tests.emulators.cosmos.test_concurrency import _increment
+async def main():
+    async with CosmosClient(sys.argv[1], sys.argv[2]) as client:
+        container = client.get_database_client("plant").get_container_client("records")
+        await asyncio.gather(*(_increment(container) for _ in range(8)))
+asyncio.run(main())
+"""
+
+
+async def test_processes_share_a_server(endpoint: str) -> None:
+    """Two client processes that compare and swap one head on a server process lose no update."""
+    async with CosmosClient(endpoint, DEFAULT_KEY) as client:
+        database = await client.create_database("plant")
+        container = await database.create_container("records", PartitionKey("/pk"))
+        await container.create_item({"id": "head", "pk": "p", "n": 0})
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-c", WRITER, endpoint, DEFAULT_KEY]
+        writers = [await asyncio.create_subprocess_exec(*command, env=environment, cwd=ROOT) for _ in range(2)]
+        assert await asyncio.gather(*(writer.wait() for writer in writers)) == [0, 0]
+        assert (await container.read_item("head", "p"))["n"] == 16

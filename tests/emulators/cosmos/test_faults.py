@@ -1,0 +1,246 @@
+"""Faults as the SDK shows them: measured, and held here so that a new SDK that differs is noticed."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from azure.core.exceptions import (
+    AzureError,
+    IncompleteReadError,
+    ServiceRequestError,
+    ServiceResponseError,
+    ServiceResponseTimeoutError,
+)
+from azure.cosmos import CosmosClient as SyncClient
+from azure.cosmos import PartitionKey
+from azure.cosmos.aio import ContainerProxy, CosmosClient
+from azure.cosmos.exceptions import (
+    CosmosBatchOperationError,
+    CosmosHttpResponseError,
+    CosmosResourceExistsError,
+)
+
+from emulators.cosmos import CosmosServer, Fault, FaultKind, Request
+from emulators.cosmos.faults import chaos
+
+NO_RETRIES: dict[str, Any] = {"retry_total": 0, "retry_throttle_total": -1, "enable_endpoint_discovery": False}
+"""The options under which the aio SDK sends every write once."""
+
+
+def _strikes(request: Request) -> bool:
+    return request.operation in ("batch", "create_item", "read_item")
+
+
+def _status(status: int, substatus: int = 0, *, after: bool = False) -> Fault:
+    kind = FaultKind.STATUS_AFTER_COMMIT if after else FaultKind.STATUS
+    return Fault(kind, _strikes, times=1, status=status, substatus=substatus, retry_after_ms=1)
+
+
+def _fault(kind: FaultKind, **more: Any) -> Fault:
+    return Fault(kind, _strikes, times=1, **more)
+
+
+async def _append(container: ContainerProxy) -> object:
+    """Replaces the head under If-Match and creates a record, in one batch."""
+    head = await container.upsert_item({"id": "head", "pk": "p", "n": 0})
+    change = ("replace", ("head", {"id": "head", "pk": "p", "n": 1}), {"if_match_etag": head["_etag"]})
+    return await container.execute_item_batch([change, ("create", ({"id": "r1", "pk": "p"},))], "p")
+
+
+async def _outcome(container: ContainerProxy) -> tuple[str, bool]:
+    """Gives how an append ended, and whether it was done."""
+    try:
+        await _append(container)
+        ended = "done"
+    except AzureError as error:
+        status = getattr(error, "status_code", None)
+        ended = type(error).__name__ if status is None else str(status)
+    return ended, (await container.read_item("head", "p"))["n"] == 1
+
+
+def _faults() -> dict[str, Fault]:
+    return {
+        "drop before": _fault(FaultKind.DROP_BEFORE_COMMIT),
+        "drop after": _fault(FaultKind.DROP_AFTER_COMMIT),
+        "reset after": _fault(FaultKind.DROP_AFTER_COMMIT, reset=True),
+        "drop in reply": _fault(FaultKind.DROP_IN_REPLY),
+        "408": _status(408),
+        "408 after": _status(408, after=True),
+        "410": _status(410, 1002),
+        "412": _status(412),
+        "429": _status(429, 3200),
+        "429 in batch": _fault(FaultKind.BATCH_STATUS, status=429),
+        "449": _status(449),
+        "500 after": _status(500, after=True),
+        "503": _status(503),
+        "503 after": _status(503, after=True),
+        "403": _status(403, 5300),
+    }
+
+
+# name: (ended and done by default, requests sent; ended and done without retries)
+MEASURED: dict[str, tuple[tuple[str, bool], int, tuple[str, bool]]] = {
+    "drop before": (("done", True), 2, ("ServiceRequestError", False)),
+    "drop after": (("412", True), 2, ("ServiceRequestError", True)),
+    "reset after": (("412", True), 2, ("ServiceRequestError", True)),
+    "drop in reply": (("IncompleteReadError", True), 1, ("IncompleteReadError", True)),
+    "408": (("408", False), 1, ("408", False)),
+    "408 after": (("408", True), 1, ("408", True)),
+    "410": (("410", False), 1, ("410", False)),
+    "412": (("412", False), 1, ("412", False)),
+    "429": (("done", True), 2, ("429", False)),
+    "429 in batch": (("429", False), 1, ("429", False)),
+    "449": (("449", False), 1, ("449", False)),
+    "500 after": (("500", True), 1, ("500", True)),
+    "503": (("done", True), 2, ("503", False)),
+    "503 after": (("412", True), 2, ("503", True)),
+    "403": (("403", False), 1, ("403", False)),
+}
+
+
+@pytest.mark.parametrize("name", MEASURED)
+async def test_batch_by_default(server: CosmosServer, container: ContainerProxy, name: str) -> None:
+    """The aio SDK by default sends a batch again after a lost connection, 429 and 503, even if it was done."""
+    server.faults.add(_faults()[name])
+    ended, sent, _ = MEASURED[name]
+    assert await _outcome(container) == ended
+    assert len(server.requests.of("batch")) == sent
+
+
+@pytest.mark.parametrize("name", MEASURED)
+async def test_batch_without_retries(server: CosmosServer, container: ContainerProxy, name: str) -> None:
+    """Without retries every fault shows as it is, and the batch is sent once."""
+    async with CosmosClient(server.endpoint, server.key, **NO_RETRIES) as client:
+        once = client.get_database_client("plant").get_container_client(container.id)
+        server.faults.add(_faults()[name])
+        assert await _outcome(once) == MEASURED[name][2]
+        assert len(server.requests.of("batch")) == 1
+
+
+@pytest.mark.parametrize("write_retries", [1, 3])
+async def test_write_retries_hide_our_own_commit(server: CosmosServer, write_retries: int) -> None:
+    """With more than one write retry a 408 after the commit becomes the 412 of the SDK's own second try."""
+    async with CosmosClient(server.endpoint, server.key, retry_write=write_retries) as client:
+        database = await client.create_database("plant")
+        container = await database.create_container("records", PartitionKey("/pk"))
+        server.faults.add(_status(408, after=True))
+        assert await _outcome(container) == ("408" if write_retries == 1 else "412", True)
+
+
+async def test_create_sees_its_own_first_try(server: CosmosServer, container: ContainerProxy) -> None:
+    """A create whose reply was lost is sent again by default, and raises 409 though it was done."""
+    server.faults.add(_fault(FaultKind.DROP_AFTER_COMMIT))
+    with pytest.raises(CosmosResourceExistsError):
+        await container.create_item({"id": "a", "pk": "p"})
+    assert [exchange.status for exchange in server.requests.of("create_item")] == [0, 409]
+
+
+def test_sync_sdk_sends_a_write_once(server: CosmosServer) -> None:
+    """The synchronous SDK raises ServiceResponseError for a lost reply, with the data committed."""
+    with SyncClient(server.endpoint, server.key) as client:
+        container = client.create_database("plant").create_container("records", PartitionKey("/pk"))
+        server.faults.add(_fault(FaultKind.DROP_AFTER_COMMIT))
+        with pytest.raises(ServiceResponseError):
+            container.create_item({"id": "a", "pk": "p"})
+        assert container.read_item("a", "p")["id"] == "a"
+        assert len(server.requests.of("create_item")) == 1
+
+
+@pytest.mark.parametrize("name", ["drop before", "drop after", "drop in reply", "408", "429", "503"])
+async def test_reads_are_repeated(server: CosmosServer, container: ContainerProxy, name: str) -> None:
+    """A read survives one fault by default."""
+    await container.create_item({"id": "a", "pk": "p"})
+    server.faults.add(_faults()[name])
+    assert (await container.read_item("a", "p"))["id"] == "a"
+    assert len(server.requests.of("read_item")) == 2
+
+
+@pytest.mark.parametrize("substatus", [0, 1000, 1002, 1007, 1008])
+async def test_410_is_raised(server: CosmosServer, container: ContainerProxy, substatus: int) -> None:
+    """The SDK raises 410 with any sub-status, for writes and for point reads."""
+    await container.create_item({"id": "a", "pk": "p"})
+    for attempt in (container.read_item("a", "p"), container.create_item({"id": "b", "pk": "p"})):
+        server.faults.add(_status(410, substatus))
+        with pytest.raises(CosmosHttpResponseError) as caught:
+            await attempt
+        assert (caught.value.status_code, caught.value.sub_status or 0) == (410, substatus)
+
+
+async def test_throttling_says_how_long(server: CosmosServer, container: ContainerProxy) -> None:
+    """A 429 that outlasts the SDK's retries is raised with the wait that was asked."""
+    fault = Fault(FaultKind.STATUS, _strikes, status=429, substatus=3200, retry_after_ms=1)
+    server.faults.add(fault)
+    with pytest.raises(CosmosHttpResponseError) as caught:
+        await container.create_item({"id": "a", "pk": "p"})
+    assert caught.value.headers["x-ms-retry-after-ms"] == "1"
+    assert fault.struck == 10
+
+
+async def test_429_in_a_batch_is_not_repeated(server: CosmosServer, container: ContainerProxy) -> None:
+    """A throttled operation within a batch reaches the caller with its wait; the SDK does not retry it."""
+    server.faults.add(_fault(FaultKind.BATCH_STATUS, status=429, retry_after_ms=7))
+    with pytest.raises(CosmosBatchOperationError) as caught:
+        await _append(container)
+    assert not isinstance(caught.value, CosmosHttpResponseError)
+    assert caught.value.operation_responses[0]["retryAfterMilliseconds"] == 7
+    assert caught.value.operation_responses[1]["statusCode"] == 424
+
+
+async def test_late_replies_repeat_the_write(server: CosmosServer, container: ContainerProxy) -> None:
+    """By default a write whose reply takes longer than read_timeout is sent again, and meets its own first try."""
+    server.faults.add(_fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.5))
+    with pytest.raises(CosmosResourceExistsError):
+        await container.create_item({"id": "a", "pk": "p"}, read_timeout=0.1)
+
+
+@pytest.mark.parametrize("kind", [FaultKind.DELAY, FaultKind.DELAY_AFTER_COMMIT])
+async def test_writes_come_true_after_a_timeout(
+    server: CosmosServer, container: ContainerProxy, kind: FaultKind
+) -> None:
+    """Without retries a late reply raises ServiceResponseTimeoutError; the write may be done then, or later."""
+    async with CosmosClient(server.endpoint, server.key, **NO_RETRIES) as client:
+        once = client.get_database_client("plant").get_container_client(container.id)
+        server.faults.add(_fault(kind, seconds=0.3))
+        with pytest.raises(ServiceResponseTimeoutError):
+            await once.create_item({"id": "a", "pk": "p"}, read_timeout=0.1)
+        found: list[Any] = []
+        for _ in range(500):
+            found = [item["id"] async for item in once.read_all_items()]
+            if found:
+                break
+            await asyncio.sleep(0.01)
+        assert found == ["a"]
+
+
+async def test_faults_are_counted_and_cleared(server: CosmosServer, container: ContainerProxy) -> None:
+    """A fault strikes as often as it may, and not once it is cleared."""
+    fault = server.faults.add(Fault(FaultKind.STATUS, _strikes, status=449))
+    for _ in range(2):
+        with pytest.raises(CosmosHttpResponseError):
+            await container.create_item({"id": "a", "pk": "p"})
+    server.faults.clear()
+    await container.create_item({"id": "a", "pk": "p"})
+    assert fault.struck == 2
+    assert [exchange.fault for exchange in server.requests.of("create_item")] == [FaultKind.STATUS] * 2 + [None]
+
+
+async def test_chaos_strikes_as_often_as_asked() -> None:
+    """All kinds together strike with the probability asked."""
+    faults = chaos(0.3, seed=7)
+    request = Request("POST", ("dbs", "d", "colls", "c", "docs"), {}, b"", "batch")
+    struck = sum(any(fault.strikes(request) for fault in faults) for _ in range(4000))
+    assert 0.22 < struck / 4000 < 0.38
+
+
+async def test_lost_replies_of_single_writes(server: CosmosServer, container: ContainerProxy) -> None:
+    """Without retries a lost connection is ServiceRequestError, a cut reply IncompleteReadError."""
+    async with CosmosClient(server.endpoint, server.key, **NO_RETRIES) as client:
+        once = client.get_database_client("plant").get_container_client(container.id)
+        for kind, error in (
+            (FaultKind.DROP_AFTER_COMMIT, ServiceRequestError),
+            (FaultKind.DROP_IN_REPLY, IncompleteReadError),
+        ):
+            server.faults.add(_fault(kind))
+            with pytest.raises(error):
+                await once.create_item({"id": kind.value, "pk": "p"})
+            assert (await once.read_item(kind.value, "p"))["id"] == kind.value

@@ -1,0 +1,200 @@
+"""Queries through the SDK: filters, order, aggregates, pages, over one partition and over all."""
+
+from typing import Any
+
+import pytest
+from azure.cosmos import PartitionKey
+from azure.cosmos.aio import ContainerProxy, DatabaseProxy
+from azure.cosmos.exceptions import CosmosHttpResponseError
+
+from emulators.cosmos import CosmosServer, Fault, FaultKind
+
+ITEMS: list[dict[str, Any]] = [
+    {"id": f"i{n:02}", "pk": f"p{n % 3}", "n": n, "even": n % 2 == 0, "tags": ["x", n % 4], "deep": {"s": f"t{n % 5}"}}
+    for n in range(40)
+]
+INDEXES: Any = {
+    "indexingMode": "consistent",
+    "includedPaths": [{"path": "/n/?"}, {"path": "/even/?"}, {"path": "/deep/*"}],
+    "excludedPaths": [{"path": "/*"}],
+    "compositeIndexes": [[{"path": "/even", "order": "ascending"}, {"path": "/n", "order": "descending"}]],
+}
+
+
+@pytest.fixture
+async def filled(database: DatabaseProxy) -> ContainerProxy:
+    """A container with forty items in three logical partitions over three physical ones."""
+    container = await database.create_container("filled", PartitionKey("/pk"), indexing_policy=INDEXES)
+    for item in ITEMS:
+        await container.create_item(item)
+    return container
+
+
+async def _all(container: ContainerProxy, query: str, **options: Any) -> list[Any]:
+    return [result async for result in container.query_items(query, **options)]
+
+
+FILTERS: list[tuple[str, Any]] = [
+    ("c.n >= 10 AND c.n < 20", lambda i: 10 <= i["n"] < 20),
+    ("c.n BETWEEN 3 AND 5 OR c.n = 30", lambda i: i["n"] in (3, 4, 5, 30)),
+    ("NOT (c.even = true)", lambda i: not i["even"]),
+    ("c.deep.s IN ('t1', 't2')", lambda i: i["deep"]["s"] in ("t1", "t2")),
+    ("c['deep']['s'] NOT IN ('t1', 't2')", lambda i: i["deep"]["s"] not in ("t1", "t2")),
+    ("STARTSWITH(c.id, @prefix) AND c.n != 11", lambda i: i["id"].startswith("i1") and i["n"] != 11),
+    ("ARRAY_CONTAINS(c.tags, 3)", lambda i: 3 in i["tags"]),
+    ("IS_DEFINED(c.missing) OR IS_NULL(c.n)", lambda _: False),
+    ("c.n > '5'", lambda _: False),
+    ("c.n != '5'", lambda _: True),
+]
+
+
+@pytest.mark.parametrize(("condition", "holds"), FILTERS, ids=[condition for condition, _ in FILTERS])
+async def test_filters(filled: ContainerProxy, condition: str, holds: Any) -> None:
+    """A filter gives the items for which it holds, over one logical partition and over all."""
+    parameters = [{"name": "@prefix", "value": "i1"}]
+    query = f"SELECT VALUE c.id FROM c WHERE {condition}"
+    everywhere = await _all(filled, query, parameters=parameters)
+    assert sorted(everywhere) == [item["id"] for item in ITEMS if holds(item)]
+    here = await _all(filled, query, parameters=parameters, partition_key="p1")
+    assert here == [item["id"] for item in ITEMS if holds(item) and item["pk"] == "p1"]
+
+
+@pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
+@pytest.mark.parametrize(
+    ("clause", "key"),
+    [
+        ("ORDER BY c.n", lambda i: i["n"]),
+        ("ORDER BY c.n DESC", lambda i: -i["n"]),
+        ("ORDER BY c.even ASC, c.n DESC", lambda i: (i["even"], -i["n"])),
+        ("ORDER BY c.even DESC, c.n ASC", lambda i: (-i["even"], i["n"])),
+    ],
+)
+async def test_order(filled: ContainerProxy, partition: dict[str, Any], clause: str, key: Any) -> None:
+    """ORDER BY holds over pages and over partitions."""
+    found = await _all(filled, f"SELECT * FROM c {clause}", max_item_count=4, **partition)
+    expected = sorted((item for item in ITEMS if not partition or item["pk"] == "p1"), key=key)
+    assert [item["id"] for item in found] == [item["id"] for item in expected]
+
+
+@pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
+async def test_windows(filled: ContainerProxy, partition: dict[str, Any]) -> None:
+    """TOP and OFFSET LIMIT count over pages and partitions."""
+    numbers = [item["n"] for item in ITEMS if not partition or item["pk"] == "p1"]
+    top = await _all(filled, "SELECT TOP 5 VALUE c.n FROM c ORDER BY c.n DESC", max_item_count=2, **partition)
+    assert top == numbers[::-1][:5]
+    query = "SELECT VALUE c.n FROM c ORDER BY c.n OFFSET @skip LIMIT 5"
+    parameters = [{"name": "@skip", "value": 3}]
+    assert await _all(filled, query, parameters=parameters, max_item_count=2, **partition) == numbers[3:8]
+
+
+@pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
+async def test_aggregates(filled: ContainerProxy, partition: dict[str, Any]) -> None:
+    """COUNT, SUM, MIN, MAX and AVG are merged over partitions."""
+    numbers = [item["n"] for item in ITEMS if not partition or item["pk"] == "p1"]
+    expected = {
+        "COUNT(1)": len(numbers),
+        "SUM(c.n)": sum(numbers),
+        "MIN(c.n)": min(numbers),
+        "MAX(c.n)": max(numbers),
+        "AVG(c.n)": sum(numbers) / len(numbers),
+    }
+    found = {call: (await _all(filled, f"SELECT VALUE {call} FROM c", **partition))[0] for call in expected}
+    assert found == expected
+
+
+async def test_fields_are_projected(filled: ContainerProxy) -> None:
+    """A list of fields gives those that are there, under their names."""
+    query = "SELECT r.id, r.deep.s AS text, r.missing, r.tags[0] AS first FROM root r WHERE r.n = 7"
+    assert await _all(filled, query) == [{"id": "i07", "text": "t2", "first": "x"}]
+
+
+@pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
+async def test_pages_resume(filled: ContainerProxy, partition: dict[str, Any]) -> None:
+    """A continuation resumes after the last item, whatever was added and removed meanwhile."""
+    seen: list[str] = []
+    token = None
+    while True:
+        pages: Any = filled.query_items("SELECT * FROM c WHERE c.n >= 0", max_item_count=5, **partition).by_page(token)
+        seen += [item["id"] async for item in await anext(pages)]
+        await filled.create_item({"id": f"new{len(seen)}", "pk": "p0", "n": -1})
+        token = pages.continuation_token
+        if not token:
+            break
+        await filled.delete_item(seen[-1], ITEMS[int(seen[-1][1:])]["pk"])
+    assert sorted(seen) == [item["id"] for item in ITEMS if not partition or item["pk"] == "p1"]
+
+
+async def test_token_is_bound_to_its_query(filled: ContainerProxy) -> None:
+    """A continuation of another query, or no continuation at all, is 400."""
+    pages: Any = filled.query_items("SELECT * FROM c", partition_key="p1", max_item_count=1).by_page()
+    await anext(pages)
+    for token, query in ((pages.continuation_token, "SELECT * FROM c WHERE c.n > 1"), ("nonsense", "SELECT * FROM c")):
+        other = filled.query_items(query, partition_key="p1").by_page(token)
+        with pytest.raises(CosmosHttpResponseError, match="Invalid Continuation Token"):
+            await anext(other)
+
+
+async def test_whole_container_is_read(filled: ContainerProxy) -> None:
+    """read_all_items gives every item of every partition."""
+    assert sorted([item["id"] async for item in filled.read_all_items(max_item_count=7)]) == [i["id"] for i in ITEMS]
+
+
+async def test_many_items_are_read_at_once(filled: ContainerProxy) -> None:
+    """read_items gives those that exist, in the order asked."""
+    found = await filled.read_items([("i07", "p1"), ("i00", "p0"), ("nothing", "p1"), ("i08", "p2")])
+    assert [item["id"] for item in found] == ["i07", "i00", "i08"]
+
+
+async def test_order_needs_an_index(filled: ContainerProxy) -> None:
+    """ORDER BY a path that is not indexed, or two paths without a composite index, is 400."""
+    for clause, message in (("c.id, c.n", "composite index"), ("c.tags", "is excluded"), ("c.n, c.even", "composite")):
+        with pytest.raises(CosmosHttpResponseError, match=message):
+            await _all(filled, f"SELECT * FROM c ORDER BY {clause}", partition_key="p1")
+    assert len(await _all(filled, "SELECT * FROM c ORDER BY c.deep.s", partition_key="p1")) == 13
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT",
+        "SELECT * FROM c WHERE",
+        "SELECT DISTINCT VALUE c.n FROM c",
+        "SELECT * FROM c JOIN t IN c.tags",
+        "SELECT c.n FROM c GROUP BY c.n",
+        "SELECT * FROM c WHERE c.n LIKE 'x'",
+        "SELECT * FROM c WHERE c.n + 1 = 2",
+        "SELECT * FROM c WHERE x.n = 1",
+        "SELECT * FROM c WHERE c.n = @missing",
+        "SELECT * FROM c WHERE REGEXMATCH(c.id, 'x')",
+        "SELECT * FROM c; DROP",
+    ],
+)
+async def test_other_queries_are_refused(filled: ContainerProxy, query: str) -> None:
+    """What the server cannot run it refuses with 400, and never answers wrongly."""
+    with pytest.raises(CosmosHttpResponseError) as caught:
+        await _all(filled, query, partition_key="p1")
+    assert caught.value.status_code == 400
+
+
+async def test_partial_pages(server: CosmosServer, filled: ContainerProxy) -> None:
+    """Pages with fewer items than asked, even none, lose nothing."""
+    server.faults.add(Fault(FaultKind.PARTIAL_PAGE, page_size=0, times=3), Fault(FaultKind.PARTIAL_PAGE, times=3))
+    found = await _all(filled, "SELECT VALUE c.n FROM c ORDER BY c.n", partition_key="p1", max_item_count=10)
+    assert found == [item["n"] for item in ITEMS if item["pk"] == "p1"]
+
+
+async def test_order_holds_while_items_change(filled: ContainerProxy) -> None:
+    """Pages in an order resume rightly after the item that ended the last page has changed or gone."""
+    seen: list[int] = []
+    token = None
+    while True:
+        query = "SELECT VALUE c.n FROM c WHERE c.n >= 0 ORDER BY c.n DESC"
+        pages: Any = filled.query_items(query, partition_key="p1", max_item_count=3).by_page(token)
+        seen += [number async for number in await anext(pages)]
+        token = pages.continuation_token
+        if not token:
+            break
+        last = ITEMS[seen[-1]]
+        await filled.upsert_item({**last, "n": -1}) if seen[-1] % 2 else await filled.delete_item(last["id"], "p1")
+        await filled.create_item({"id": f"new{len(seen)}", "pk": "p1", "n": 100})
+    assert seen == [item["n"] for item in ITEMS[::-1] if item["pk"] == "p1"]

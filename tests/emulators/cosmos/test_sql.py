@@ -1,0 +1,70 @@
+"""The SQL subset by itself, against rules stated in Python."""
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulators.cosmos.sql_statement import parse_statement
+from emulators.cosmos.wire import Refusal
+
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.sampled_from(["", "a", "b"]))
+TYPES: dict[type, str] = {type(None): "null", bool: "boolean", int: "number", str: "string"}
+
+
+def _matches(condition: str, document: dict[str, Any], **parameters: Any) -> bool:
+    values = {f"@{name}": value for name, value in parameters.items()}
+    return parse_statement(f"SELECT * FROM c WHERE {condition}", values).matches(document)
+
+
+@given(SCALARS, SCALARS)
+def test_equality_is_false_between_types(left: Any, right: Any) -> None:
+    """Values of different types are unequal, though Python takes 1 and true for the same."""
+    expected = TYPES[type(left)] == TYPES[type(right)] and left == right
+    assert _matches("c.x = @y", {"x": left}, y=right) is expected
+    assert _matches("c.x != @y", {"x": left}, y=right) is not expected
+
+
+@given(SCALARS, SCALARS)
+def test_order_is_undefined_between_types(left: Any, right: Any) -> None:
+    """Neither < nor >= holds between values of different types."""
+    comparable = TYPES[type(left)] == TYPES[type(right)]
+    below = _matches("c.x < @y", {"x": left}, y=right)
+    assert _matches("c.x >= @y", {"x": left}, y=right) is (comparable and not below)
+    assert below is (comparable and left is not None and left < right)
+
+
+@pytest.mark.parametrize("condition", ["c.x = 1", "c.x != 1", "NOT (c.x = 1)", "c.x IN (1)", "c.x < 1", "c.x = c.y"])
+def test_missing_fields_match_nothing(condition: str) -> None:
+    """What is not there is neither equal nor unequal to anything."""
+    assert not _matches(condition, {})
+
+
+def test_undefined_does_not_spoil_or() -> None:
+    """OR holds if one part does, though another is undefined; AND does not hold then."""
+    assert _matches("c.missing = 1 OR c.x = 1", {"x": 1})
+    assert not _matches("c.missing = 1 AND c.x = 1", {"x": 1})
+
+
+@given(st.text())
+def test_strings_are_read_whole(text: str) -> None:
+    """A parameter equals the same string, whatever is in it."""
+    assert _matches("c.x = @x", {"x": text}, x=text)
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [("'it\\'s'", "it's"), ('"a\\"b"', 'a"b'), ("'\"'", '"'), ("'\\u00e9'", "é"), ("-1.5e2", -150)],
+)
+def test_literals(literal: str, value: Any) -> None:
+    """Literals are JSON's, strings in either quotes."""
+    assert _matches(f"c.x = {literal}", {"x": value})
+
+
+@given(st.text(alphabet="SELECT*FROM cWHERE()[]{}'\"=<>!.,@1aANDORNOTIN\\ ", max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """No text of a query does anything but parse or be refused."""
+    with contextlib.suppress(Refusal):
+        parse_statement(f"SELECT * FROM c WHERE {text}", {})

@@ -1,0 +1,208 @@
+"""What the SDK's client and the links in its answers do, against a real host."""
+
+import pytest
+
+from tests.emulators.durable.hosts import DurableHost
+
+
+def test_event_of_the_client_arrives_as_json_text(durable: DurableHost) -> None:
+    """The SDK's client encodes an event's data twice, so that the orchestrator gets JSON text, as on Azure."""
+    links = durable.start("waiter")
+    durable.until_waiting(links)
+    assert durable.client("raise_event", instance_id=links["id"], event_name="answer", event_data={"a": 1}) is None
+    assert durable.ended(links)["output"] == {"answer": '{"a": 1}', "doubled": 42}
+
+
+def test_event_of_an_http_client_arrives_as_sent(durable: DurableHost) -> None:
+    """An event posted to its link gives the orchestrator the JSON value of the body."""
+    links = durable.start("waiter")
+    event = links["sendEventPostUri"].replace("{eventName}", "answer")
+    assert durable.http.post(event, json={"a": [1, None]}).status_code == 202
+    assert durable.ended(links)["output"]["answer"] == {"a": [1, None]}
+    assert durable.http.post(event, json=1).status_code == 410
+    assert durable.http.post(event.replace(links["id"], "nobody"), json=1).status_code == 404
+
+
+@pytest.mark.parametrize(("content", "kind"), [(b"1", "text/plain"), (b"{", "application/json")])
+def test_event_must_be_json(durable: DurableHost, content: bytes, kind: str) -> None:
+    """An event that is not JSON, or not called so, is refused."""
+    event = durable.start("waiter")["sendEventPostUri"].replace("{eventName}", "answer")
+    assert durable.http.post(event, content=content, headers={"content-type": kind}).status_code == 400
+
+
+def test_status_tells_how_it_went(durable: DurableHost) -> None:
+    """The client's status has name, input, output and, when asked, the history with outputs."""
+    links = durable.start("chain", 5)
+    durable.ended(links)
+    status = durable.client("get_status", instance_id=links["id"], show_history=True, show_history_output=True)
+    assert (status["name"], status["runtimeStatus"], status["input"]) == ("chain", "Completed", "5")
+    events = [(event["EventType"], event.get("FunctionName"), event.get("Result")) for event in status["events"]]
+    assert events[:3] == [
+        ("ExecutionStarted", "chain", None),
+        ("TaskCompleted", "double", 10),
+        ("TaskCompleted", "double", 20),
+    ]
+    assert events[-1][0] == "ExecutionCompleted"
+    plain = durable.http.get(links["statusQueryGetUri"] + "&showInput=false").json()
+    assert plain["input"] is None
+    assert "historyEvents" not in plain
+
+
+def test_failure_is_shown(durable: DurableHost) -> None:
+    """A failed orchestration answers 200, or 500 where the caller asks for that, with the exception's text."""
+    links = durable.start("failing")
+    assert "ValueError: no a test" in durable.ended(links)["output"]
+    plain = durable.http.get(links["statusQueryGetUri"])
+    asked = durable.http.get(links["statusQueryGetUri"] + "&returnInternalServerErrorOnFailure=true")
+    assert (plain.status_code, asked.status_code) == (200, 500)
+
+
+def test_running_instance_is_not_started_twice(durable: DurableHost) -> None:
+    """An id that runs cannot be started again; one that has ended can."""
+    links = durable.start("waiter", id="only")
+    assert "already exists" in str(durable.client("start_new", orchestration_function_name="chain", instance_id="only"))
+    durable.client("terminate", instance_id="only", reason="enough")
+    assert durable.client("start_new", orchestration_function_name="no_generator", instance_id="only") == "only"
+    assert durable.ended(links)["output"] == "at once"
+
+
+def test_unknown_orchestrator_is_named(durable: DurableHost) -> None:
+    """A start of what the app does not have tells the client so."""
+    error = durable.client("start_new", orchestration_function_name="nobody")["error"]
+    assert "The function 'nobody' doesn't exist" in error
+
+
+def test_terminate_ends_with_its_reason(durable: DurableHost) -> None:
+    """A terminated orchestration shows the reason as its output, and takes no more events."""
+    links = durable.start("waiter")
+    durable.until_waiting(links)
+    assert durable.client("terminate", instance_id=links["id"], reason="not needed & so on") is None
+    status = durable.ended(links)
+    assert (status["runtimeStatus"], status["output"]) == ("Terminated", "not needed & so on")
+    assert "is gone" in durable.client("raise_event", instance_id=links["id"], event_name="answer")["error"]
+    assert "found" in durable.client("terminate", instance_id="nobody", reason="x")["error"]
+
+
+def test_suspended_orchestration_takes_no_turns(durable: DurableHost) -> None:
+    """Events for a suspended orchestration wait until it is resumed."""
+    links = durable.start("waiter")
+    durable.until_waiting(links)
+    durable.client("suspend", instance_id=links["id"], reason="a pause")
+    durable.client("raise_event", instance_id=links["id"], event_name="answer", event_data=1)
+    assert durable.ended(durable.start("chain", 1))["runtimeStatus"] == "Completed"
+    assert durable.http.get(links["statusQueryGetUri"]).json()["runtimeStatus"] == "Suspended"
+    durable.client("resume", instance_id=links["id"], reason="go on")
+    assert durable.ended(links)["output"] == {"answer": "1", "doubled": 42}
+
+
+def test_restart_begins_with_the_same_input(durable: DurableHost) -> None:
+    """A restart runs the orchestrator on its first input, under a new id or in the place of the ended one."""
+    links = durable.start("chain", 5)
+    durable.ended(links)
+    fresh = durable.client("restart", instance_id=links["id"])
+    assert fresh["id"] != links["id"]
+    assert durable.ended(fresh)["output"][0] == 40
+    same = durable.client("restart", instance_id=links["id"], restart_with_new_instance_id=False)
+    assert same["id"] == links["id"]
+    assert durable.ended(same)["output"][0] == 40
+    running = durable.start("waiter")
+    place = durable.http.post(running["restartPostUri"] + "&restartWithNewInstanceId=false")
+    assert place.status_code == 409
+
+
+def test_purge_deletes_what_has_ended(durable: DurableHost) -> None:
+    """History goes one by one or by condition, and never that of a running orchestration."""
+    ended, running = durable.start("chain", 1), durable.start("waiter")
+    durable.ended(ended)
+    assert durable.http.delete(running["purgeHistoryDeleteUri"]).status_code == 412
+    assert durable.client("purge_instance_history", instance_id=ended["id"]) == 1
+    assert durable.http.get(ended["statusQueryGetUri"]).status_code == 404
+    assert durable.client("purge_instance_history", instance_id=ended["id"]) == 0
+    durable.ended(durable.start("no_generator"))
+    assert durable.client("purge_instance_history_by", created_time_from="", runtime_status=["Failed"]) == 0
+    assert durable.client("purge_instance_history_by", created_time_from="") == 1
+    assert [status["instanceId"] for status in durable.client("get_status_all")] == [running["id"]]
+
+
+def test_list_is_filtered_and_paged(durable: DurableHost) -> None:
+    """Instances are listed by state and prefix, page by page."""
+    for number in range(5):
+        durable.start("waiter", id=f"batch-{number}")
+    durable.ended(durable.start("no_generator", id="done"))
+    done = durable.client("get_status_by", runtime_status=["Completed", "Failed"])
+    assert [status["instanceId"] for status in done] == ["done"]
+    assert len(durable.client("get_status_by", instance_id_prefix="batch-")) == 5
+    link = durable.start("waiter", id="batch-5")["statusQueryGetUri"].replace("instances/batch-5", "instances/")
+    seen: list[str] = []
+    token = ""
+    while not seen or token:
+        headers = {"x-ms-continuation-token": token}
+        page = durable.http.get(link + "&top=2&instanceIdPrefix=batch-", headers=headers)
+        seen += [status["instanceId"] for status in page.json()]
+        token = page.headers.get("x-ms-continuation-token", "")
+    assert seen == [f"batch-{number}" for number in range(6)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "top=" + "9" * 5000,
+        "top=0&runtimeStatus=Nothing",
+        "createdTimeFrom=0001-01-01T00:00:00%2B23:59",
+        "instanceIdPrefix=%00%ff'--",
+    ],
+)
+def test_odd_conditions_are_left_out(durable: DurableHost, query: str) -> None:
+    """Parameters that mean nothing are left out, as by the extension, and never a failure of the host."""
+    link = durable.start("no_generator", id="x")["statusQueryGetUri"].replace("instances/x", "instances/")
+    assert durable.http.get(f"{link}&{query}").status_code == 200
+
+
+def test_token_of_another_host_is_refused(durable: DurableHost) -> None:
+    """A continuation token that this host did not give is a 400."""
+    link = durable.start("no_generator", id="x")["statusQueryGetUri"].replace("instances/x", "instances/")
+    assert durable.http.get(link, headers={"x-ms-continuation-token": "%%%"}).status_code == 400
+
+
+def test_start_over_http_can_wait_for_the_end(durable: DurableHost) -> None:
+    """With a timeout and a polling interval the API answers with the output, else with links once the time is over."""
+    link = durable.start("waiter")["statusQueryGetUri"]
+    base, code = link.split("/instances/")[0], link.split("code=")[1]
+    query = {"timeout": "20", "pollingInterval": "0.02", "code": code}
+    ended = durable.http.post(f"{base}/orchestrators/failing", params=query)
+    assert (ended.status_code, ended.json()["runtimeStatus"]) == (200, "Failed"), ended.text
+    ended = durable.http.post(f"{base}/orchestrators/chain", params=query, json="5")
+    assert (ended.status_code, ended.json()[0]) == (200, 40)
+    late = durable.http.post(f"{base}/orchestrators/waiter", params=query | {"timeout": "0.05"})
+    assert (late.status_code, "statusQueryGetUri" in late.json()) == (202, True)
+
+
+def test_versions_reach_the_orchestrator(durable: DurableHost) -> None:
+    """An orchestrator sees the version that its caller named, so that running ones can keep their old steps."""
+    begun = durable.client("start_new", orchestration_function_name="versioned", instance_id="v", version="2.0")
+    assert begun == "v"
+    other = durable.start("no_generator")
+    link = other["statusQueryGetUri"].replace(other["id"], "v")
+    assert durable.ended({"statusQueryGetUri": link})["output"] == ["2.0", ["2.1", None]]
+
+
+def test_unsupported_calls_are_said_to_be(durable: DurableHost) -> None:
+    """Rewind and entities answer 501 with a reason."""
+    links = durable.start("waiter")
+    assert "does not rewind" in durable.client("rewind", instance_id=links["id"], reason="x")["error"]
+    entities = links["statusQueryGetUri"].replace(f"instances/{links['id']}", "entities/counter/a")
+    assert durable.http.get(entities).status_code == 501
+
+
+def test_api_asks_for_its_key(durable: DurableHost) -> None:
+    """Without the system key nothing is told; the key is on disk for its owner alone, and in no log line."""
+    link = durable.start("waiter")["statusQueryGetUri"]
+    key = link.split("code=")[1]
+    for url in (link.split("?")[0], link.replace(key, "x" * len(key)), link.replace("instances", "rpc/x/instances")):
+        assert (durable.http.get(url.replace(key, "wrong")).status_code) == 401
+    page = durable.http.get(link, headers={"origin": "http://evil.example"})
+    assert (page.status_code, page.json()["code"]) == (403, "ADMINISTRATION_IS_LOCAL")
+    kept = durable.host.data_dir / "durable.key"
+    assert (kept.read_text(), kept.stat().st_mode & 0o777) == (key, 0o600)
+    assert durable.host.terminate() == 0
+    assert key not in durable.host.log()

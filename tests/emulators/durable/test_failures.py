@@ -1,0 +1,70 @@
+"""Orchestrations that cannot go on fail, and say why."""
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from azure.durable_functions import RetryOptions
+
+from tests.emulators.durable.worlds import SdkFunctions, World
+
+pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was called")  # a hint of the SDK, once
+
+type Steps = Generator[Any, Any, Any]
+
+
+async def test_pause_beyond_all_time_fails_the_orchestration(world: World, functions: SdkFunctions) -> None:
+    """A retry policy whose pause no calendar holds fails its orchestration instead of being tried forever."""
+
+    @functions.orchestrator
+    def eternal(context: Any) -> Steps:
+        yield context.call_activity_with_retry("refuse", RetryOptions(10**18, 3), "entry")
+
+    await world.start("eternal")
+    assert (await world.ended())["runtimeStatus"] == "Failed"
+
+
+async def test_orchestrator_that_changes_its_mind_fails(world: World, functions: SdkFunctions) -> None:
+    """An orchestrator that asks for something else on replay fails, and is told what."""
+    names = iter(["double", "refuse", "refuse"])
+
+    @functions.orchestrator
+    def fickle(context: Any) -> Steps:
+        yield context.call_activity(next(names), 1)
+
+    await world.start("fickle")
+    status = await world.ended()
+    assert status["runtimeStatus"] == "Failed"
+    assert "Non-Deterministic workflow detected: step 1 was call_activity(double)" in status["output"]
+
+
+@pytest.mark.parametrize("what", ["call_http", "call_entity", "signal_entity"])
+async def test_unsupported_features_are_named(world: World, functions: SdkFunctions, what: str) -> None:
+    """What the local host does not run fails the orchestration with its name."""
+    from azure.durable_functions import EntityId  # noqa: PLC0415  for this test alone
+
+    @functions.orchestrator
+    def asking(context: Any) -> Steps:
+        if what == "call_http":
+            yield context.call_http("GET", "http://localhost")
+        elif what == "call_entity":
+            yield context.call_entity(EntityId("counter", "a"), "get")
+        else:
+            context.signal_entity(EntityId("counter", "a"), "add")
+            yield context.call_activity("double", 1)
+
+    await world.start("asking")
+    status = await world.ended()
+    assert status["output"] == f"Orchestrator function 'asking' failed: the local host does not run {what}"
+
+
+@pytest.mark.parametrize("sub", [False, True])
+async def test_unknown_functions_are_named(world: World, functions: SdkFunctions, sub: bool) -> None:  # noqa: FBT001  a case
+    """A call of a function that the app does not have fails the orchestration with its name."""
+
+    @functions.orchestrator
+    def lost(context: Any) -> Steps:
+        yield context.call_sub_orchestrator("nobody") if sub else context.call_activity("nobody")
+
+    await world.start("lost")
+    assert "The function 'nobody' doesn't exist" in (await world.ended())["output"]

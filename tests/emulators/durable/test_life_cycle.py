@@ -1,0 +1,197 @@
+"""How many things run at once, how the engine ends, and what it does when things go wrong."""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulators.durable import turns
+from emulators.durable.key import system_key
+from emulators.durable.settings import DurableSettings
+from tests.emulators.durable.hosts import DurableHost
+from tests.emulators.durable.worlds import World
+
+type Steps = Generator[Any, Any, Any]
+
+pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was called")  # a hint of the SDK, once
+
+
+async def test_no_more_activities_run_than_allowed(tmp_path: Path) -> None:
+    """MaxConcurrentActivityFunctions bounds what runs at once, and all of it runs in the end."""
+    world = World(tmp_path / "durable.sqlite", DurableSettings(max_activities=3))
+    running: list[int] = [0, 0]
+
+    @world.functions.activity
+    async def slow(value: int) -> int:
+        running[0] += 1
+        running[1] = max(running)
+        await asyncio.sleep(0)
+        running[0] -= 1
+        return value
+
+    @world.functions.orchestrator
+    def wide(context: Any) -> Steps:
+        return (yield context.task_all([context.call_activity("slow", number) for number in range(30)]))
+
+    await world.start("wide")
+    assert (await world.ended())["output"] == list(range(30))
+    assert running == [0, 3]
+    await world.kill()
+
+
+async def test_completions_that_wait_share_a_turn(world: World) -> None:
+    """A fan-out of hundreds needs fewer replays than completions, since each replays the whole history."""
+
+    @world.functions.activity
+    def quick(value: int) -> int:
+        return value
+
+    @world.functions.orchestrator
+    def wide(context: Any) -> Steps:
+        return (yield context.task_all([context.call_activity("quick", number) for number in range(300)]))
+
+    await world.start("wide")
+    assert (await world.ended())["output"] == list(range(300))
+    assert world.functions.replays < 300
+
+
+async def test_terminated_orchestration_begins_nothing_more(tmp_path: Path) -> None:
+    """Activities that a terminated orchestration had asked for and that had not begun are not run."""
+    world = World(tmp_path / "durable.sqlite", DurableSettings(max_activities=1))
+    begun = asyncio.Event()
+    gate = asyncio.Event()
+
+    @world.functions.activity
+    async def held(value: int) -> int:
+        begun.set()
+        await gate.wait()
+        return value
+
+    @world.functions.orchestrator
+    def wide(context: Any) -> Steps:
+        yield context.task_all([context.call_activity("held", number) for number in range(5)])
+
+    await world.start("wide")
+    await begun.wait()
+    await world.management.terminate("one", json.dumps("enough"))
+    gate.set()
+    assert (await world.ended())["runtimeStatus"] == "Terminated"
+    await world.start("wide", instance="two")
+    await world.ended("two")
+    assert len(world.functions.called) == 1 + 5
+    await world.kill()
+
+
+async def test_terminated_child_fails_its_parent(world: World) -> None:
+    """An orchestration whose sub-orchestration is terminated gets that as its failure."""
+
+    @world.functions.orchestrator
+    def inner(context: Any) -> Steps:
+        yield context.wait_for_external_event("never")
+
+    @world.functions.orchestrator
+    def outer(context: Any) -> Steps:
+        yield context.call_sub_orchestrator("inner", None, "child")
+
+    await world.start("outer")
+    await world.waiting(2)
+
+    async def terminated() -> bool:
+        return await world.management.terminate("child", json.dumps("enough")) is not None
+
+    await world.until(terminated)
+    assert "enough" in (await world.ended())["output"]
+
+
+async def test_history_has_a_bound(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An orchestration that never continues as new fails once its history is too long to be replayed."""
+    monkeypatch.setattr(turns, "MAX_HISTORY", 40)
+
+    @world.functions.activity
+    def quick(value: int) -> int:
+        return value
+
+    @world.functions.orchestrator
+    def endless(context: Any) -> Steps:
+        while True:
+            yield context.call_activity("quick", 1)
+
+    await world.start("endless")
+    assert "more than 40 events; let it continue as new" in (await world.ended())["output"]
+
+
+async def test_answer_that_is_no_state_fails_the_orchestration(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function that answers something else than the SDK fails its orchestration instead of being tried forever."""
+
+    @world.functions.orchestrator
+    def strange(context: Any) -> None: ...
+
+    async def answer(_name: str, _context: str) -> str:
+        return '["no state"]'
+
+    monkeypatch.setattr(world.functions, "orchestrate", answer)
+    await world.start("strange")
+    assert "is not one of the Durable Functions SDK" in (await world.ended())["output"]
+
+
+async def test_file_that_is_locked_delays_and_loses_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the file cannot be written the engine tries again, and a result that waited is stored then."""
+    monkeypatch.setattr("emulators.durable.engine._TROUBLE_SECONDS", 0.01)
+    failures = iter([True, True, True])
+
+    @world.functions.activity
+    def quick(value: int) -> int:
+        return value
+
+    @world.functions.orchestrator
+    def single(context: Any) -> Steps:
+        return (yield context.call_activity("quick", 1))
+
+    write = world.store.database.write
+
+    async def failing(work: Any) -> Any:
+        if next(failures, False):
+            raise sqlite3.OperationalError("database is locked")
+        return await write(work)
+
+    await world.start("single")
+    monkeypatch.setattr(world.store.database, "write", failing)
+    assert (await world.ended())["output"] == 1
+
+
+def test_stop_abandons_activities_and_the_next_host_repeats_them(durable: DurableHost) -> None:
+    """SIGTERM amid activities ends the host in order within five seconds; they run again at the next start."""
+    links = durable.start("fan_out", 12)
+    durable.host.until(lambda: len(durable.host.records()) == 12)
+    durable.host.process.terminate()
+    assert durable.host.process.wait(timeout=10) == 0
+    levels = [json.loads(line)["level"] for line in durable.host.log().splitlines()]
+    assert set(levels) <= {"INFO"}, durable.host.log()
+    (durable.host.data_dir / "open").touch()
+    durable.begin()
+    assert durable.ended(links)["output"] == [number * number for number in range(12)]
+
+
+def test_second_host_takes_over(durable: DurableHost) -> None:
+    """Of two hosts on one folder the first runs what either is asked for, and the second when the first dies."""
+    first = durable.host
+    (first.data_dir / "open").touch()
+    durable.begin()
+    links = durable.start("fan_out", 4)
+    assert durable.ended(links)["output"] == [0, 1, 4, 9]
+    assert len(durable.host.records()) == 4
+    first.kill()
+    assert durable.ended(durable.start("chain", 5))["output"][0] == 40
+
+
+def test_key_file_left_empty_by_a_crash_is_filled(tmp_path: Path) -> None:
+    """A start that ended before the key was written does not leave the API open or shut for good."""
+    path = tmp_path / "durable.key"
+    path.touch()
+    key = system_key(path)
+    assert len(key) > 40
+    assert system_key(path) == key

@@ -1,0 +1,88 @@
+"""Random orchestrations over an engine that is killed at random points."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from emulators.durable.management import Filter
+from emulators.durable.settings import DurableSettings
+from tests.emulators.durable import programs
+from tests.emulators.durable.worlds import World
+
+pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was called")  # a hint of the SDK, once
+
+
+class Crashes:
+    """Kills the engine after given numbers of calls into the app."""
+
+    def __init__(self, world: World, gaps: list[int]) -> None:
+        self.world = world
+        self._gaps = gaps
+        self.due = asyncio.Event()
+        world.functions.before_call = self._count
+
+    def _count(self) -> None:
+        if not self._gaps:
+            return
+        self._gaps[0] -= 1
+        if self._gaps[0] < 0:
+            self._gaps.pop(0)
+            self.due.set()
+
+    async def happen(self) -> None:
+        """Kill and begin anew when a crash is due."""
+        if self.due.is_set():
+            self.due.clear()
+            await self.world.kill()
+            self.world.begin()
+
+
+async def run(program: dict[str, Any], gaps: list[int], most_at_once: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder) / "durable.sqlite", DurableSettings("hub", most_at_once, most_at_once))
+        programs.register(world.functions)
+        try:
+            await world.start("interpret", program)
+            return await outcome(world, Crashes(world, list(gaps)))
+        finally:
+            await world.kill()
+
+
+async def outcome(world: World, crashes: Crashes) -> dict[str, Any]:
+    """Feed events to whoever waits, let time pass and crashes happen, until the program ends."""
+    fed: dict[tuple[str, str], int] = {}
+
+    async def ended() -> bool:
+        await crashes.happen()
+        for instance in await world.management.page(Filter(), "", 100):
+            for name in programs.EVENTS:
+                key = (instance.start.execution, name)
+                if not instance.status.ended and fed.setdefault(key, 0) < 1:
+                    fed[key] += 1
+                    for _ in range(12):
+                        await world.raise_event(name, "data", instance.start.instance)
+        found = await world.management.find("one")
+        return found is not None and found.status.ended
+
+    await world.until(ended, tick=7)
+    return await world.status()
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    steps=programs.programs,
+    rounds=st.integers(1, 2),
+    gaps=st.lists(st.integers(0, 12), max_size=4),
+    most_at_once=st.sampled_from([1, 10]),
+)
+def test_result_does_not_depend_on_crashes(steps: list[Any], rounds: int, gaps: list[int], most_at_once: int) -> None:
+    """Whatever the program and wherever the engine is killed, the outcome is the one that the program says."""
+    program = {"steps": steps, "rounds": rounds}
+    status = asyncio.run(run(program, gaps, most_at_once))
+    assert (status["runtimeStatus"], status["output"]) == ("Completed", programs.expected(program)), status
+    assert status["customStatus"] == len(steps)

@@ -1,0 +1,157 @@
+"""The engine alone, with the SDK's own replay and under a clock that tests move."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from azure.durable_functions import Orchestrator
+
+from emulators.durable import status
+from emulators.durable.engine import Engine
+from emulators.durable.management import Management
+from emulators.durable.records import NewInstance, new_id
+from emulators.durable.settings import DurableSettings
+from emulators.durable.store import Store
+from emulators.durable.turns import Names, OrchestratorFailed
+from local.stopping import Stopping
+from local.worker import FunctionFailed
+
+
+class ManualClock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self._now = datetime(2030, 1, 1, tzinfo=UTC)
+        self._wakes: set[asyncio.Event] = set()
+
+    def now(self) -> datetime:
+        """Return where the clock stands."""
+        return self._now
+
+    async def wait(self, due: datetime | None, wake: asyncio.Event) -> None:  # noqa: ARG002  told by the move itself
+        """Return when woken, also by a move of the clock."""
+        self._wakes.add(wake)
+        await wake.wait()
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock."""
+        self._now += timedelta(seconds=seconds)
+        for wake in self._wakes:
+            wake.set()
+
+
+class SdkFunctions:
+    """Orchestrators run by the SDK itself and activities that are plain functions."""
+
+    def __init__(self) -> None:
+        self.orchestrators: dict[str, Callable[..., Any]] = {}
+        self.activities: dict[str, Callable[[Any], Any]] = {}
+        self.called: list[tuple[str, Any]] = []
+        self.replays = 0
+        self.before_call: Callable[[], None] = lambda: None
+
+    def orchestrator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register an orchestrator."""
+        self.orchestrators[function.__name__] = function
+        return function
+
+    def activity(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Register an activity, which may be asynchronous."""
+        self.activities[function.__name__] = function
+        return function
+
+    @property
+    def names(self) -> Names:
+        """Return what is registered."""
+        return Names(frozenset(self.activities), frozenset(self.orchestrators))
+
+    async def orchestrate(self, name: str, context: str) -> str:
+        """Let the SDK replay an orchestrator."""
+        self.before_call()
+        self.replays += 1
+        try:
+            return str(Orchestrator.create(self.orchestrators[name])(context))
+        except Exception as error:  # noqa: BLE001  whatever the app raises
+            raise OrchestratorFailed(str(error)) from None
+
+    async def act(self, name: str, given: str) -> str | None:
+        """Call an activity."""
+        self.before_call()
+        value = json.loads(given)
+        self.called.append((name, value))
+        try:
+            result = self.activities[name](value)
+            return json.dumps(await result if asyncio.iscoroutine(result) else result)
+        except Exception as error:  # noqa: BLE001  whatever the app raises
+            raise FunctionFailed(f"{type(error).__name__}: {error}", "a stack trace") from None
+
+
+class World:
+    """An engine over a file, which may be killed and begun anew, and the SDK's functions."""
+
+    def __init__(self, path: Path, settings: DurableSettings | None = None) -> None:
+        self.functions = SdkFunctions()
+        self.clock = ManualClock()
+        self._path = path
+        self._settings = settings or DurableSettings()
+        self._engine: asyncio.Task[None] | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin an engine."""
+        self._stopping = Stopping()
+        self.store = Store(self._path)
+        engine = Engine(self.store, self.functions, self._settings, self.clock, self._stopping)
+        self.management = Management(self.store, self.clock, engine.wake)
+        self._engine = asyncio.create_task(engine.run())
+
+    async def kill(self) -> None:
+        """End the engine wherever it stands; between two transactions that is what a crash does."""
+        assert self._engine is not None
+        self._engine.cancel()
+        await asyncio.wait([self._engine])
+        await self.store.close()
+
+    async def start(self, name: str, given: object = None, instance: str = "one") -> bool:
+        """Start an orchestration as the SDK's client does: its input is JSON text within JSON."""
+        text = None if given is None else json.dumps(json.dumps(given))
+        return await self.management.start(NewInstance(instance, new_id(), name, None, text))
+
+    async def raise_event(self, name: str, data: object, instance: str = "one") -> None:
+        """Raise an event with JSON data, as an HTTP client does."""
+        await self.management.raise_event(instance, name, json.dumps(data))
+
+    async def status(self, instance: str = "one") -> dict[str, Any]:
+        """Return the status document."""
+        found = await self.management.find(instance)
+        assert found is not None
+        history = status.shown_history(await self.management.history(instance), show_output=True)
+        return status.document(found, show_input=True, history=history)
+
+    async def until(self, condition: Callable[[], Awaitable[bool]], *, tick: float = 0.0) -> None:
+        """Wait until a condition holds; the clock moves a tick at each look."""
+        async with asyncio.timeout(30):
+            while not await condition():
+                self.clock.advance(tick)
+                await asyncio.sleep(0.001)
+
+    async def ended(self, instance: str = "one", *, tick: float = 0.0) -> dict[str, Any]:
+        """Wait for the end of an orchestration and return its status."""
+
+        async def done() -> bool:
+            found = await self.management.find(instance)
+            return found is not None and found.status.ended
+
+        await self.until(done, tick=tick)
+        return await self.status(instance)
+
+    async def waiting(self, replays: int) -> None:
+        """Wait until orchestrators were replayed so often."""
+
+        async def reached() -> bool:
+            return self.functions.replays >= replays
+
+        await self.until(reached)

@@ -1,0 +1,105 @@
+"""The real endpoint as its own process, asked through the real client."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from azure.kusto.data import ClientRequestProperties, KustoClient, KustoConnectionStringBuilder
+from azure.kusto.data.exceptions import KustoApiError, KustoServiceError
+
+ROOT = Path(__file__).parents[3]
+DEADLINE_SECONDS = 60.0
+
+
+class Endpoint:
+    """A running endpoint and its address."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
+        self.process = process
+        self._log = log
+        assert process.stdout is not None
+        line = process.stdout.readline().decode()
+        assert line.startswith("ready http://127.0.0.1:"), self.log()
+        self.url = line.split()[1]
+
+    def log(self) -> str:
+        """Return what the endpoint wrote to standard error."""
+        return self._log.read_text()
+
+    def stats(self) -> dict[str, Any]:
+        """Return the endpoint's counters."""
+        answer: dict[str, Any] = httpx.get(f"{self.url}/stats", timeout=30).raise_for_status().json()
+        return answer
+
+    def until(self, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Wait until the counters meet a condition and return them."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not condition(stats := self.stats()):
+            assert time.monotonic() < deadline, f"{stats}\n{self.log()}"
+            time.sleep(0.02)
+        return stats
+
+    def table(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> Any:
+        """Return the primary table of a query's answer."""
+        properties = ClientRequestProperties()
+        for name, value in (parameters or {}).items():
+            properties.set_parameter(name, value)
+        for name, value in options.items():
+            properties.set_option(name, value)
+        with KustoClient(KustoConnectionStringBuilder.with_no_authentication(self.url)) as client:
+            return client.execute_query("Telemetry", text, properties).primary_results[0]
+
+    def rows(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> list[list[Any]]:
+        """Return the rows of a query's answer as they stand on the wire."""
+        rows: list[list[Any]] = self.table(text, parameters, **options).raw_rows
+        return rows
+
+    def error(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> KustoServiceError:
+        """Return the error that the client raises for a query."""
+        with pytest.raises(KustoServiceError) as raised:
+            self.rows(text, parameters, **options)
+        return raised.value
+
+    def code(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> str:
+        """Return the error code of a refused query."""
+        error = self.error(text, parameters, **options)
+        assert isinstance(error, KustoApiError), error
+        return str(error.get_api_error().code)
+
+
+def start(log: Path, *arguments: str, stdin: int | None = subprocess.DEVNULL) -> Endpoint:
+    """Start an endpoint on a free port; the caller ends it."""
+    with log.open("ab") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "emulators.kusto", "--port", "0", *arguments],
+            cwd=ROOT,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+    try:
+        return Endpoint(process, log)
+    except BaseException:
+        end(process)
+        raise
+
+
+def end(process: "subprocess.Popen[bytes]") -> int:
+    """End a process with SIGTERM, at last with SIGKILL, and return its exit status."""
+    process.terminate()
+    try:
+        status = process.wait(15)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        status = process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            stream.close()
+    return status

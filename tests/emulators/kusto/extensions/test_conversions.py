@@ -1,0 +1,63 @@
+"""Conversions, with the answers of their documentation."""
+
+from typing import Any
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+VALUES: list[tuple[str, Any]] = [
+    ("extract('x=([0-9.]+)',1,'hello x=45.6|wo',typeof(real))", 45.6),
+    ("extract('([a-z]+)',1,'abc1')", "abc"),
+    ("extract_json('$.a.b','{\"a\":{\"b\":5}}',typeof(int))", 5),
+    ("tohex(256)", "100"),
+    ("tohex(-256)", "ffffffffffffff00"),
+    ("tohex(256,8)", "00000100"),
+    ("bitset_count_ones(42)", 3),
+    ("factorial(5)", 120),
+    ("todecimal('123.45678') == todecimal('123.45678')", True),
+    ("todecimal(7) + 1", "8"),
+    ("isnull(todecimal('x'))", True),
+    ("tohex(5, 16)", "0000000000000005"),
+    ("toguid('70fc66f7-8279-44fc-9092-d364d70fce44') == toguid('70fc66f7827944fc9092d364d70fce44')", True),
+]
+
+
+@pytest.mark.parametrize(("expression", "value"), VALUES)
+def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """A conversion answers what its documentation says."""
+    (answer,) = endpoint.rows(f"print x = {expression}")[0]
+    assert type(answer) is type(value)
+    assert answer == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "print tohex(1, 99999999)",
+        "print extract('a', 1, 'a', typeof(nothing))",
+    ],
+)
+def test_refused(endpoint: Endpoint, text: str) -> None:
+    """What the engine does not know is refused by name."""
+    assert endpoint.code(text) in ("BadRequest_NotSupported", "BadRequest_SyntaxError")
+
+
+def test_a_decimal_is_not_rounded(endpoint: Endpoint) -> None:
+    """A text with more digits than a decimal keeps is an error."""
+    assert endpoint.code("print todecimal('1.0000000001')") == "General_BadRequest"
+
+
+def test_numbers_inside_dynamics(endpoint: Endpoint) -> None:
+    """Conversions of what a dynamic holds follow its kind: texts only as integers, numbers cut towards zero."""
+    query = (
+        "datatable(d:dynamic)[dynamic({'a':5.7}), dynamic({'a':'5.7'}), dynamic({'a':true}), dynamic({'a':9999999999}),"
+        " dynamic({'b':1})] | project toint(d.a), tolong(d.a), toreal(d.a), tostring(d.a)"
+    )
+    assert endpoint.rows(query) == [
+        [5, 5, 5.7, "5.7"],
+        [None, None, 5.7, "5.7"],
+        [1, 1, 1.0, "true"],
+        [1410065407, 9999999999, 9999999999.0, "9999999999"],
+        [None, None, None, ""],
+    ]

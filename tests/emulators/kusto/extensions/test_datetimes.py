@@ -1,0 +1,95 @@
+"""Functions of instants and timespans, with the answers of their documentation."""
+
+from typing import Any
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+VALUES: list[tuple[str, Any]] = [
+    ("unixtime_seconds_todatetime(1546300800)", "2019-01-01T00:00:00.000000Z"),
+    ("unixtime_milliseconds_todatetime(1546300800000)", "2019-01-01T00:00:00.000000Z"),
+    ("unixtime_microseconds_todatetime(1546300800000000)", "2019-01-01T00:00:00.000000Z"),
+    ("unixtime_nanoseconds_todatetime(1546300800000000000)", "2019-01-01T00:00:00.000000Z"),
+    ("unixtime_seconds_todatetime(1.5)", "1970-01-01T00:00:01.500000Z"),
+    ("datetime_diff('year',datetime(2017-01-01),datetime(2000-12-31))", 17),
+    ("datetime_diff('quarter',datetime(2017-07-01),datetime(2017-03-30))", 2),
+    ("datetime_diff('month',datetime(2017-01-01),datetime(2015-12-30))", 13),
+    ("datetime_diff('week',datetime(2017-10-29 00:00),datetime(2017-09-30 23:59))", 5),
+    ("datetime_diff('day',datetime(2017-10-29 00:00),datetime(2017-09-30 23:59))", 29),
+    ("datetime_diff('hour',datetime(2017-10-31 01:00),datetime(2017-10-30 23:59))", 2),
+    ("datetime_diff('minute',datetime(2017-10-30 23:05:01),datetime(2017-10-30 23:00:59))", 5),
+    ("datetime_diff('second',datetime(2017-10-30 23:00:10.100),datetime(2017-10-30 23:00:00.900))", 10),
+    ("datetime_diff('millisecond',datetime(2017-10-30 23:00:00.200100),datetime(2017-10-30 23:00:00.100900))", 100),
+    ("format_timespan(time(29.09:00:05.12345),'dd.hh:mm:ss [FF]')", "29.09:00:05 [12]"),
+    ("format_timespan(time(29.09:00:05.12345),'ddd.h:mm:ss [fff]')", "029.9:00:05 [123]"),
+    ("format_timespan(90s, 'm:ss')", "1:30"),
+    ("make_datetime(2017,10,1,12,10)", "2017-10-01T12:10:00.000000Z"),
+    ("make_datetime(2017,10,1)", "2017-10-01T00:00:00.000000Z"),
+    ("make_timespan(1,12)", "01:12:00"),
+    ("make_timespan(1,12,30)", "01:12:30"),
+    ("make_timespan(1,12,30,55)", "1.12:30:55"),
+    ("make_timespan(1,12,30,55) == time(1.12:30:55)", True),
+    ("isnull(make_datetime(2017,13,1))", True),
+    ("bin(4.5,1)", 4.0),
+    ("bin(time(16d),7d)", "14.00:00:00"),
+    ("bin(datetime(1970-05-11 13:45:07),1d)", "1970-05-11T00:00:00.000000Z"),
+    ("bin(7,5)", 5),
+    ("bin(-7,5)", -10),
+    ("bin(4.6,0.5)", 4.5),
+    ("bin(datetime(2007-01-10),7d)", "2007-01-08T00:00:00.000000Z"),
+    ("bin(7,-1)", None),
+    ("bin_at(6.5,2.5,7)", 4.5),
+    ("bin_at(time(1h),1d,12h)", "-12:00:00"),
+    ("bin_at(datetime(2017-05-15 10:20:00.0),1d,datetime(1970-01-01 12:00:00.0))", "2017-05-14T12:00:00.000000Z"),
+    ("bin_at(datetime(2017-05-17 10:20:00.0),7d,datetime(2017-06-04 00:00:00.0))", "2017-05-14T00:00:00.000000Z"),
+    ("datetime_utc_to_local(datetime(2022-01-01T12:00),'US/Eastern')", "2022-01-01T07:00:00.000000Z"),
+    ("datetime_local_to_utc(datetime(2022-07-01T12:00),'Europe/Berlin')", "2022-07-01T10:00:00.000000Z"),
+    ("hourofday(datetime(2015-12-14 18:54))", 18),
+    ("dayofyear(datetime(2015-12-14))", 348),
+    ("week_of_year(datetime(2020-12-31))", 53),
+    ("monthofyear(datetime(2015-12-14))", 12),
+    ("datetime_part('week_of_year',datetime(2017-10-30))", 44),
+    ("datetime_part('quarter',datetime(2017-10-30))", 4),
+    ("bin(bin(bin(bin(7 + 1, 2 + 0), 1 + 1), 1 + 1), 1 + 1)", 8),
+    ("startofweek(datetime(2017-01-01 10:10:17))", "2017-01-01T00:00:00.000000Z"),
+    ("endofmonth(datetime(2017-02-03))", "2017-02-28T23:59:59.999999Z"),
+    ("startofyear(datetime(2017-02-03), -1)", "2016-01-01T00:00:00.000000Z"),
+    ("dayofweek(datetime(2015-12-14))", "1.00:00:00"),
+]
+ROWS: list[tuple[str, list[Any]]] = [
+    ("let window = 5m; print bin(datetime(2020-01-01 00:07), window)", ["2020-01-01T00:05:00.000000Z"]),
+    ("datatable(t:timespan, w:timespan)[7m, 5m] | project bin(t, w), bin(t, 5m)", ["00:05:00", "00:05:00"]),
+    (
+        "datatable(t:datetime, w:timespan)[datetime(2020-01-01 00:07), 5m] | project bin(t, w), bin(t+1m, w*2)",
+        ["2020-01-01T00:05:00.000000Z", "2020-01-01T00:00:00.000000Z"],
+    ),
+    ("datatable(x:long)[3,5] | summarize s=sum(x) | project bin(s, 5)", [5]),
+]
+
+
+@pytest.mark.parametrize(("expression", "value"), VALUES)
+def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """A function of instants and timespans answers what its documentation says."""
+    (answer,) = endpoint.rows(f"print x = {expression}")[0]
+    assert type(answer) is type(value)
+    assert answer == value
+
+
+@pytest.mark.parametrize(("text", "row"), ROWS)
+def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+    """A function of instants and timespans answers over rows what its documentation says."""
+    assert endpoint.rows(text)[0] == row
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "print format_timespan(1h, 'q')",
+        "print format_timespan(1h, 'fffffff')",
+        "print datetime_diff('nanosecond', now(), now())",
+    ],
+)
+def test_refused(endpoint: Endpoint, text: str) -> None:
+    """What the engine cannot keep or does not know is refused by name."""
+    assert endpoint.code(text) == "BadRequest_NotSupported"

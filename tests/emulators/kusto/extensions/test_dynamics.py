@@ -1,0 +1,102 @@
+"""Functions of arrays, bags and sets, with the answers of their documentation."""
+
+from typing import Any
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+VALUES: list[tuple[str, Any]] = [
+    ("array_split(dynamic([1,2,3,4,5]), 2)", [[1, 2], [3, 4, 5]]),
+    ("array_split(dynamic([1,2,3,4,5]), dynamic([1,3]))", [[1], [2, 3], [4, 5]]),
+    ("array_sort_asc(dynamic([null,'blue','yellow','green',null]))", ["blue", "green", "yellow", None, None]),
+    ("array_sort_asc(dynamic([10,9,100]))", [9, 10, 100]),
+    ("array_sort_desc(dynamic([10,9,100]))", [100, 10, 9]),
+    ("array_sort_asc(dynamic([null,'b','a']), false)", [None, "a", "b"]),
+    ("array_rotate_left(dynamic([1,2,3,4,5]),2)", [3, 4, 5, 1, 2]),
+    ("array_rotate_left(dynamic([1,2,3,4,5]),-2)", [4, 5, 1, 2, 3]),
+    ("array_rotate_right(dynamic([1,2,3,4,5]),2)", [4, 5, 1, 2, 3]),
+    ("array_shift_left(dynamic([1,2,3,4,5]),2)", [3, 4, 5, None, None]),
+    ("array_shift_left(dynamic([1,2,3,4,5]),2,-1)", [3, 4, 5, -1, -1]),
+    ("array_shift_right(dynamic([1,2,3,4,5]),2)", [None, None, 1, 2, 3]),
+    ("array_slice(dynamic([1,2,3]),1,2)", [2, 3]),
+    ("array_slice(dynamic([1,2,3,4,5]),2,-1)", [3, 4, 5]),
+    ("array_slice(dynamic([1,2,3,4,5]),-3,-2)", [3, 4]),
+    ("array_index_of(dynamic(['this','is','an','example']),'an')", 2),
+    ("array_index_of(dynamic(['this','is','an','example','an','example']),'an',3)", 4),
+    ("array_index_of(dynamic([1,2,3]),9)", -1),
+    ("array_sum(dynamic([1,2,3.5]))", 6.5),
+    ("array_reverse(dynamic(['a','b']))", ["b", "a"]),
+    ("array_iff(dynamic([true,false,true]), dynamic([1,2,3]), dynamic([4,5,6]))", [1, 5, 3]),
+    ("array_iff(dynamic([1,0,50]), 'a', 'b')", ["a", "b", "a"]),
+    ("bag_keys(dynamic({'a':'b','c':123}))", ["a", "c"]),
+    ("bag_has_key(dynamic({'k':1}),'k')", True),
+    ("bag_has_key(dynamic({'k':{'n':1}}),'$.k.n')", True),
+    ("bag_has_key(dynamic({'k':1}),'z')", False),
+    (
+        "bag_merge(dynamic({'A1':12,'B1':2,'C1':3}), dynamic({'A2':81,'B2':82,'A1':1}))",
+        {"A1": 12, "B1": 2, "C1": 3, "A2": 81, "B2": 82},
+    ),
+    ("bag_remove_keys(dynamic({'a':1,'b':{'c':2}}), dynamic(['a']))", {"b": {"c": 2}}),
+    ("bag_set_key(dynamic({'k1':1}),'k2',2)", {"k1": 1, "k2": 2}),
+    ("bag_set_key(dynamic({'k1':1,'k2':5}),'k1',3)", {"k1": 3, "k2": 5}),
+    (
+        "bag_zip(dynamic(['Id','Name','Color','Power']), dynamic([10,'Laser','Red',27]))",
+        {"Id": 10, "Name": "Laser", "Color": "Red", "Power": 27},
+    ),
+    ("bag_zip(dynamic(['a','b']), dynamic([1]))", {"a": 1, "b": None}),
+    ("range(1,8,3)", [1, 4, 7]),
+    ("range(1,4)", [1, 2, 3, 4]),
+    (
+        "range(datetime(2007-01-01), datetime(2007-01-03), 1d)",
+        ["2007-01-01T00:00:00.0000000Z", "2007-01-02T00:00:00.0000000Z", "2007-01-03T00:00:00.0000000Z"],
+    ),
+    ("repeat(1,3)", [1, 1, 1]),
+    ("repeat('a',2)", ["a", "a"]),
+    ("set_difference(dynamic([1,2,3]), dynamic([2]), dynamic([3]))", [1]),
+    ("set_intersect(dynamic([1,2,3,3]), dynamic([3]))", [3]),
+    ("set_has_element(dynamic(['a','b']),'b')", True),
+    ("set_has_element(dynamic([1,2]),2)", True),
+    ("set_equals(dynamic([1,2]), dynamic([2,1,1]))", True),
+    (
+        ("array_reverse(array_reverse(array_reverse(array_reverse(array_reverse(array_reverse(dynamic([1,2])))))))"),
+        [1, 2],
+    ),
+]
+ROWS: list[tuple[str, list[Any]]] = [
+    ("print set_union(dynamic([1,2,3]), dynamic([3,4])) | project array_sort_asc(print_0)", [[1, 2, 3, 4]]),
+]
+
+
+@pytest.mark.parametrize(("expression", "value"), VALUES)
+def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """A function of dynamics answers what its documentation says."""
+    (answer,) = endpoint.rows(f"print x = {expression}")[0]
+    assert type(answer) is type(value)
+    assert answer == value
+
+
+@pytest.mark.parametrize(("text", "row"), ROWS)
+def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+    """A function of dynamics answers over rows what its documentation says."""
+    assert endpoint.rows(text)[0] == row
+
+
+@pytest.mark.parametrize("expression", ["repeat('x', 100000000000)", "range(1, 100000000000)", "range(1.5, 1e12, 0.5)"])
+def test_arrays_are_bounded(endpoint: Endpoint, expression: str) -> None:
+    """An array never has more elements than Kusto allows."""
+    assert endpoint.rows(f"print n = array_length({expression})") == [[1048576]]
+
+
+def test_nested_calls_stay_small(endpoint: Endpoint) -> None:
+    """Nesting multiplies neither the SQL nor the time: each argument is written once."""
+    expression = "dynamic([1, 2])"
+    for _ in range(24):
+        expression = f"array_reverse({expression})"
+    assert endpoint.rows(f"print x = {expression}") == [[[1, 2]]]
+
+
+def test_columns_named_like_parameters(endpoint: Endpoint) -> None:
+    """A column is never mistaken for a name of the engine's own SQL."""
+    query = "datatable(_i:dynamic, _e:long)[dynamic([7, 8]), 8] | project array_index_of(_i, _e), array_sum(_i)"
+    assert endpoint.rows(query) == [[1, 15.0]]

@@ -1,0 +1,57 @@
+"""``let`` functions that return rows."""
+
+from typing import Any
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+ROWS: list[tuple[str, list[Any]]] = [
+    ("let f=(T:(x:long), n:long=1) { let m = n + 1; T | where x >= m }; f(datatable(x:long)[1,2,3]) | count", [2]),
+    ("let f=(T:(x:long), n:long=1) { T | where x >= n }; f(n=3, T=(datatable(x:long)[1,2,3])) | count", [1]),
+    (
+        (
+            "let f=(n:long) { range x from 1 to n step 1 }; let g = (a:long) { f(a) | where x > 1 }; g(3) | "
+            "union (f(2)) | summarize sum(x)"
+        ),
+        [8],
+    ),
+    (
+        (
+            "let f=(n:long) { range x from 1 to n step 1 }; print x = 2 | where x in (f(3)) | join kind=inner "
+            "(f(5)) on x | count"
+        ),
+        [1],
+    ),
+    ("let f=(n:long) { print y = n * 2 }; let v = toscalar(f(4)); print v", [8]),
+    ("let f = (a:long, b:long) { a - b }; print f(b=1, a=3)", [2]),
+    ("let f = (T:(x:long)) { T | where x > 1 }; datatable(x:long)[1,2,3] | invoke f() | count", [2]),
+]
+
+
+@pytest.mark.parametrize(("text", "row"), ROWS)
+def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+    """A call of a let function answers as its body with the arguments in place."""
+    assert endpoint.rows(text)[0] == row
+
+
+def test_a_function_keeps_the_scope_of_its_declaration(endpoint: Endpoint) -> None:
+    """A name in a body is what it was at the declaration; where a later let takes it, the call is refused."""
+    query = "let n = 1; let f = (x:long) { print y = x + n }; let g = (n:long) { f(n * 10) }; g(5)"
+    assert endpoint.rows(query) == [[51]]
+    query = "let f = (x:long) { Devices | take x }; let Devices = Telemetry; f(1)"
+    assert endpoint.code(query) == "BadRequest_NotSupported"
+
+
+def test_a_function_reaches_no_further_than_a_query(endpoint: Endpoint) -> None:
+    """Tables that a query may not read do not resolve inside a function, nor as its argument."""
+    for query in ("let f = () { pg_tables }; f()", "let f = (T:(*)) { T | count }; f(duckdb_settings)"):
+        assert "Failed to resolve" in str(endpoint.error(query))
+
+
+def test_wrong_arguments_are_named(endpoint: Endpoint) -> None:
+    """Missing, surplus, unknown and row-dependent arguments are errors."""
+    declared = "let f = (n:long) { print n }; "
+    for call in ("f()", "f(1, 2)", "f(m = 1)", "f(1, n = 2)"):
+        assert "f()" in str(endpoint.error(declared + call))
+    assert endpoint.code(declared + "Telemetry | where Number in (f(Number))") == "BadRequest_NotSupported"

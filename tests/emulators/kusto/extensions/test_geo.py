@@ -1,0 +1,59 @@
+"""Functions of places, with the answers of their documentation."""
+
+from typing import Any
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+VALUES: list[tuple[str, Any]] = [
+    ("geo_distance_2points(-122.407628, 47.578557, -118.275287, 34.019056)", 1546754.35197381),
+    ("geo_distance_2points(300,1,1,1)", None),
+    ("geo_point_in_circle(-122.317404, 47.609119, -122.3221, 47.6062, 1000)", True),
+    ("geo_point_to_geohash(139.806115, 35.554128, 12)", "xn76m27ty9g4"),
+    ("geo_point_to_geohash(-80.195829, 25.802215, 8)", "dhwfz15h"),
+    ("geo_point_to_geohash(200,1,8)", ""),
+    ("geo_geohash_to_central_point('sunny')", {"type": "Point", "coordinates": [42.47314453125, 23.70849609375]}),
+]
+ROWS: list[tuple[str, list[Any]]] = [
+    (
+        (
+            "datatable(x:real, y:real)[-73.985654, 40.748487, -73.963249, 40.779525] | project "
+            "geo_point_in_polygon(x, y, "
+            "dynamic({'type':'Polygon','coordinates':[[[-73.92597198486328,40.87821814104651],"
+            "[-73.94691467285156,40.85069618625578],[-74.01008605957031,40.7519385984599],"
+            "[-74.01866912841797,40.704586878965245],[-73.97747039794922,40.71083299030839],"
+            "[-73.97026062011719,40.7290474687069],[-73.92597198486328,40.87821814104651]],"
+            "[[-73.95824432373047,40.80071852197889],[-73.98206233978271,40.76815921628347],"
+            "[-73.97309303283691,40.76422632379533],[-73.94914627075195,40.796949998204596],"
+            "[-73.95824432373047,40.80071852197889]]]}))"
+        ),
+        [True],
+    ),
+]
+
+
+@pytest.mark.parametrize(("expression", "value"), VALUES)
+def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """A function of places answers what its documentation says."""
+    (answer,) = endpoint.rows(f"print x = {expression}")[0]
+    assert type(answer) is type(value)
+    assert answer == (pytest.approx(value, rel=1e-12) if isinstance(value, float) else value)
+
+
+@pytest.mark.parametrize(("text", "row"), ROWS)
+def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+    """A function of places answers over rows what its documentation says."""
+    assert endpoint.rows(text)[0] == row
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "print geo_distance_2points(1, 1, 2, 2, true)",
+        "print geo_point_to_s2cell(1.0, 2.0)",
+    ],
+)
+def test_refused(endpoint: Endpoint, text: str) -> None:
+    """What the engine does not know is refused by name."""
+    assert endpoint.code(text) == "BadRequest_NotSupported"

@@ -1,0 +1,67 @@
+"""Where values rank in sorts and aggregates."""
+
+from typing import Any
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+REALS = "datatable(v:real)[1.0, real(nan), real(null), real(+inf), real(-inf), 2]"
+
+
+@pytest.mark.parametrize(
+    ("operator", "values"),
+    [
+        ("sort by v desc", ["Infinity", 2.0, 1.0, "-Infinity", "NaN", None]),
+        ("sort by v asc", [None, "NaN", "-Infinity", 1.0, 2.0, "Infinity"]),
+        ("sort by v desc nulls first", [None, "Infinity", 2.0, 1.0, "-Infinity", "NaN"]),
+        ("top 2 by v", ["Infinity", 2.0]),
+        ("top 3 by v asc", [None, "NaN", "-Infinity"]),
+        ("extend g = 1 | partition hint.strategy=native by g (top 2 by v) | project v", ["Infinity", 2.0]),
+        ("where v < 9 | summarize v = max(v)", [2.0]),
+        ("where isnan(v) or v < 9 | summarize arg_max(v, *)", [2.0]),
+        ("where isnan(v) or v < 9 | summarize v = maxif(v, true)", [2.0]),
+    ],
+)
+def test_nan_ranks_below_every_number(endpoint: Endpoint, operator: str, values: list[Any]) -> None:
+    """A NaN stands between null and -inf, in sorts as in what picks the largest."""
+    assert endpoint.rows(f"{REALS} | {operator}") == [[value] for value in values]
+
+
+@pytest.mark.parametrize("aggregate", ["min(v)", "percentile(v, 50)", "percentiles(v, 5, 95)", "arg_min(v, *)"])
+def test_the_smallest_of_nans_is_refused(endpoint: Endpoint, aggregate: str) -> None:
+    """What these answer over a NaN is not documented: refused by name."""
+    assert "EMB0001" in str(endpoint.error(f"{REALS} | summarize {aggregate}"))
+
+
+@pytest.mark.parametrize(
+    "operator",
+    ["sort by d asc", "top 1 by d", "sort by e.a", "top 1 by e.a", "project x = e.a | sort by x"],
+)
+def test_a_dynamic_is_no_sort_key(endpoint: Endpoint, operator: str) -> None:
+    """Sorting by a dynamic is the error that it is in Data Explorer."""
+    error = str(endpoint.error(f'print d = dynamic(10), e = dynamic({{"a": 1}}) | {operator}'))
+    assert "key can't be of dynamic type" in error
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    ["max(d)", "min(d)", "maxif(d, true)", "percentile(d, 50)", "arg_max(d, *)", "arg_min(e.a, *)", "max(e.a)"],
+)
+def test_a_dynamic_has_no_largest(endpoint: Endpoint, aggregate: str) -> None:
+    """An aggregate that compares is refused over a dynamic, by its name."""
+    error = str(endpoint.error(f'print d = dynamic(10), e = dynamic({{"a": 1}}) | summarize {aggregate}'))
+    assert "EMB0001" in error
+    assert aggregate.partition("(")[0] in error
+
+
+@pytest.mark.parametrize("call", ["max_of(d, 9)", "min_of(e.a, 9)", 'max_of("a", "b")'])
+def test_max_of_takes_numbers_and_times(endpoint: Endpoint, call: str) -> None:
+    """A text or a dynamic is an error in the query."""
+    assert "SEM0219" in str(endpoint.error(f'print d = dynamic(10), e = dynamic({{"a": 1}}) | extend x = {call}'))
+
+
+def test_every_other_type_has_a_largest(endpoint: Endpoint) -> None:
+    """Numbers, texts, instants, timespans and truth values keep their type."""
+    query = "range x from 1 to 3 step 1 | summarize max(x), max(x * 2.5), max(tostring(x)), min(x * 1h), max(x > 1)"
+    assert endpoint.rows(query) == [[3, 7.5, "3", "01:00:00", 1]]

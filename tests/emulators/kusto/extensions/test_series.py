@@ -1,0 +1,165 @@
+"""Series functions: the answers of the documentation's examples."""
+
+from typing import Any
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+GAPS = "dynamic([null, 111, null, 36, 41, null, null, 16, 61, 33, null, null])"
+REAL_GAPS = "dynamic([null, 111.0, null, 36.0, 41.0, null, null, 16.0, 61.0, 33.0, null, null])"
+NUMBERS = "dynamic([23, 46, 23, 87, 4, 8, 3, 75, 2, 56, 13, 75, 32, 16, 29])"
+LINE = "dynamic([2, 5, 6, 8, 11, 15, 17, 18, 25, 26, 30, 30])"
+FITTED = [1.064, 3.795, 6.526, 9.256, 11.987, 14.718, 17.449, 20.18, 22.91, 25.641, 28.372, 31.103]
+
+
+def value(endpoint: Endpoint, expression: str) -> Any:
+    """Return what an expression is."""
+    return endpoint.rows(f"print x = {expression}")[0][0]
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("series_add(dynamic([1,2,4]), dynamic([4,2,1]))", [5, 4, 5]),
+        ("series_subtract(dynamic([1,2,4]), dynamic([4,2,1]))", [-3, 0, 3]),
+        ("series_multiply(dynamic([1,2,4]), dynamic([4,2,1]))", [4, 4, 4]),
+        ("series_divide(dynamic([1,2,4]), dynamic([4,2,1]))", [0.25, 1.0, 4.0]),
+        ("series_pow(dynamic([1,2,3,4]), dynamic([1,2,3,0.5]))", [1.0, 4.0, 27.0, 2.0]),
+        ("series_multiply(10, dynamic([1,-1,0]))", [10, -10, 0]),
+        ("series_add(dynamic([1,2,3]), dynamic([1,'x']))", [2.0, None, None]),
+        ("series_equals(dynamic([1,2,4]), dynamic([4,2,1]))", [False, True, False]),
+        ("series_greater_equals(dynamic([1,2,null]), 2)", [False, True, None]),
+        ("series_less(dynamic([1,2,4]), dynamic([4,2,1]))", [True, False, False]),
+        ("series_abs(dynamic([-6.5,0,8]))", [6.5, 0.0, 8.0]),
+        ("series_sign(dynamic([-6,0,8]))", [-1, 0, 1]),
+        ("series_floor(dynamic([-1.5,1,2.5]))", [-2.0, 1.0, 2.0]),
+        ("series_divide(dynamic([1,-1,0]), 0)", ["Infinity", "-Infinity", "NaN"]),
+        ("series_dot_product(dynamic([1,2,4]), dynamic([4,2,1]))", 12.0),
+        ("series_dot_product(dynamic([1,2,4]), 1)", 7.0),
+        ("series_pearson_correlation(dynamic([1,2,3,4,5]), dynamic([2,4,6,8,10]))", 1.0),
+        ("round(series_magnitude(dynamic([1,2,3,4])), 9)", 5.477225575),
+        ("series_sum(dynamic([1,2,3]))", 6.0),
+        ("series_add(dynamic({}), 1)", None),
+    ],
+)
+def test_elements(endpoint: Endpoint, expression: str, expected: Any) -> None:
+    """Arithmetic goes element by element and keeps integers; what has no number has no result."""
+    assert value(endpoint, expression) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (f"series_fill_forward({GAPS})", [None, 111, 111, 36, 41, 41, 41, 16, 61, 33, 33, 33]),
+        (f"series_fill_backward({GAPS})", [111, 111, 36, 36, 41, 16, 16, 16, 61, 33, None, None]),
+        (f"series_fill_const({GAPS}, -1)", [-1, 111, -1, 36, 41, -1, -1, 16, 61, 33, -1, -1]),
+        ("series_fill_const(dynamic([0, 5, null]), 7, 0)", [7, 5, None]),
+        (f"series_fill_linear({GAPS})", [111, 111, 73, 36, 41, 32, 24, 16, 61, 33, 33, 33]),
+        (
+            f"series_fill_linear({REAL_GAPS}, double(null), false)",
+            [None, 111.0, 73.5, 36.0, 41.0, 41 - 25 / 3, 41 - 50 / 3, 16.0, 61.0, 33.0, None, None],
+        ),
+        ("series_fill_linear(dynamic([null, null]), double(null), true, 3.14159)", [3.14159, 3.14159]),
+        ("series_fill_linear(dynamic([null, null]))", [0.0, 0.0]),
+    ],
+)
+def test_fillings(endpoint: Endpoint, expression: str, expected: list[Any]) -> None:
+    """Gaps are filled from their neighbours, and elements keep the type that they had."""
+    assert value(endpoint, expression) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("series_fir(dynamic([2,4,6,8]), dynamic([1,1,1]), true, true)", [2.0, 4.0, 6.0, 14 / 3]),
+        ("series_fir(dynamic([2,4,6,8]), dynamic([1,1]))", [1.0, 3.0, 5.0, 7.0]),
+        ("series_fir(dynamic([2,4,6,8]), dynamic([1,-1]))", [2.0, 2.0, 2.0, 2.0]),
+        ("series_fir(dynamic([2,4,6,8]), dynamic([1,1]), false)", [2.0, 6.0, 10.0, 14.0]),
+        ("series_iir(dynamic([1.0,2,3,4]), dynamic([1]), dynamic([1,-1]))", [1.0, 3.0, 6.0, 10.0]),
+        ("series_iir(dynamic([1,1,1,1,1]), dynamic([1]), dynamic([1,-1.0,0.5]))", [1.0, 2.0, 2.5, 2.5, 2.25]),
+        ("series_iir(dynamic([2,4]), dynamic([1]), dynamic([2]))", [1.0, 2.0]),
+    ],
+)
+def test_filters(endpoint: Endpoint, expression: str, expected: list[float]) -> None:
+    """Filters follow their documented formulas; weights without a negative one are normalised by default."""
+    assert value(endpoint, expression) == pytest.approx(expected)
+
+
+def test_negative_weights_are_not_normalised(endpoint: Endpoint) -> None:
+    """Normalising weights of which one is negative gives nothing."""
+    assert value(endpoint, "series_fir(dynamic([1,2]), dynamic([1,-1]), true, false)") is None
+
+
+def test_statistics_are_columns(endpoint: Endpoint) -> None:
+    """``series_stats`` without names gives its seven documented columns."""
+    table = endpoint.table(f"print x = {NUMBERS} | project series_stats(x)")
+    names = ("min", "min_idx", "max", "max_idx", "avg", "stdev", "variance")
+    assert [each.column_name for each in table.columns] == [f"series_stats_x_{name}" for name in names]
+    assert [each.column_type for each in table.columns] == ["real", "long", "real", "long", "real", "real", "real"]
+    assert table.raw_rows == [pytest.approx([2.0, 8, 87.0, 3, 32.8, 28.5036338535483, 812.457142857143])]
+
+
+def test_statistics_of_gaps(endpoint: Endpoint) -> None:
+    """A missing element leaves the statistics missing, unless such are to be ignored."""
+    query = "print s = series_stats_dynamic({}, {}) | project tostring(s.avg), tolong(s.len)"
+    assert endpoint.rows(query.format("dynamic([1,null,3])", "false")) == [["", 3]]
+    assert endpoint.rows(query.format("dynamic([1,null,3])", "true")) == [["2.0", 3]]
+
+
+def test_a_line_is_named_or_whole(endpoint: Endpoint) -> None:
+    """``extend`` adds the columns that it names, ``project`` the rest as well; each is computed from one fit."""
+    (row,) = endpoint.rows(f"print y = {LINE} | extend (r, slope, v, rv, b, fit) = series_fit_line(y) | project-away y")
+    assert row[:4] == pytest.approx([0.982900730884447, 2.7307692307, 98.628787878, 1.6864801864])
+    assert row[5] == pytest.approx(FITTED, abs=6e-4)
+    named = endpoint.table(f"print y = {LINE} | project (r, slope) = series_fit_line(y)")
+    assert [each.column_name for each in named.columns] == [
+        "r",
+        "slope",
+        *(f"series_fit_line_y_{name}" for name in ("variance", "rvariance", "interception", "line_fit")),
+    ]
+    assert len(endpoint.table(f"print y = {LINE} | extend (r, slope) = series_fit_line(y)").columns) == 3
+
+
+def test_a_decomposition(endpoint: Endpoint) -> None:
+    """The seasonal part is the median of each phase, the trend what is left on average, the rest the residual."""
+    query = "print x = dynamic([1,3,2,4,3,5]) | extend (b,s,t,r) = series_decompose(x, 2, 'avg') | project-away x"
+    assert endpoint.rows(query) == [[[2.0, 4.0] * 3, [2.0, 4.0] * 3, [0.0] * 6, [-1.0, -1.0, 0.0, 0.0, 1.0, 1.0]]]
+    flat = "print x = dynamic([1,2,3]) | extend (b,s,t,r) = series_decompose(x, 0, 'linefit') | project b, s, r"
+    assert endpoint.rows(flat) == [[pytest.approx([1.0, 2.0, 3.0]), [0.0] * 3, pytest.approx([0.0] * 3, abs=1e-12)]]
+
+
+@pytest.mark.parametrize(
+    ("expression", "named"),
+    [
+        ("series_outliers(dynamic([1]))", "series_outliers()"),
+        ("series_decompose_anomalies(dynamic([1]))", "series_decompose_anomalies()"),
+        ("series_periods_detect(dynamic([1]), 1, 2, 1)", "series_periods_detect()"),
+        ("series_fit_2lines_dynamic(dynamic([1]))", "series_fit_2lines_dynamic()"),
+        ("tolong(series_stats(dynamic([1])))", "series_stats()"),
+        ("series_fit_line(dynamic([1]))", "series_fit_line() without names"),
+    ],
+)
+def test_what_is_refused_by_name(endpoint: Endpoint, expression: str, named: str) -> None:
+    """What cannot be reproduced exactly is refused by name."""
+    assert f"'{named}" in str(endpoint.error(f"print x0 = 1 | extend {expression}"))
+
+
+@pytest.mark.parametrize("expression", ["series_decompose(x)", "series_decompose(x, -1)", "series_decompose(x, x0)"])
+def test_a_period_is_not_detected(endpoint: Endpoint, expression: str) -> None:
+    """A decomposition without a given period is refused."""
+    error = endpoint.error(f"print x = dynamic([1,2,3]), x0 = 1 | extend {expression}")
+    assert "series_decompose() with detected seasonality" in str(error)
+
+
+def test_integers_stay_exact_or_are_refused(endpoint: Endpoint) -> None:
+    """Integers that a real cannot hold are an error, not a rounded answer."""
+    assert "2^53" in str(endpoint.error("print series_add(dynamic([9007199254740993]), 1)"))
+
+
+def test_nested_calls_stay_small(endpoint: Endpoint) -> None:
+    """Each level of nesting adds to the work, it does not double it."""
+    expression = "dynamic([1,2,3])"
+    for _ in range(24):
+        expression = f"series_add({expression}, dynamic([1,1,1]))"
+    assert value(endpoint, expression) == [25, 26, 27]

@@ -1,0 +1,129 @@
+"""Functions of texts, with the answers of their documentation."""
+
+from typing import Any
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+VALUES: list[tuple[str, Any]] = [
+    ("indexof('abcdefg','cde')", 2),
+    ("indexof('abcdefg','cde',1,4)", 2),
+    ("indexof('abcdefg','cde',1,2)", -1),
+    ("indexof('abcdefg','cde',3,4)", -1),
+    ("indexof('abcdefg','cde',-5)", 2),
+    ("indexof(1234567,5,1,4)", 4),
+    ("indexof('abcdefg','cde',2,-1)", 2),
+    ("indexof('abcdefgabcdefg','cde',1,-1,3)", -1),
+    ("indexof('abcdefgabcdefg','cde',1,-1,2)", 9),
+    ("split('aa_bb','_')", ["aa", "bb"]),
+    ("split('aaa_bbb_ccc','_',1)", ["bbb"]),
+    ("split('','_')", [""]),
+    ("split('a__b','_')", ["a", "", "b"]),
+    ("split('aabbcc','bb')", ["aa", "cc"]),
+    ("translate('abc','x','abc')", "xxx"),
+    ("translate('abc','','ab')", ""),
+    ("translate('krasp','otsku','spark')", "kusto"),
+    (
+        'parse_csv(\'aa,"b,b,b",cc,"Escaping quotes: ""Title""","line1\\nline2"\')',
+        ["aa", "b,b,b", "cc", 'Escaping quotes: "Title"', "line1\nline2"],
+    ),
+    ("parse_csv('record1,a,b,c\\nrecord2,x,y,z')", ["record1", "a", "b", "c"]),
+    ("parse_version('0.0.0.5') == 5", True),
+    ("parse_version('1.2.3.4') > parse_version('1.2.3')", True),
+    ("isnull(parse_version('a.b'))", True),
+    (
+        "parse_path(@'C:\\temp\\file.txt')",
+        {
+            "Scheme": "",
+            "RootPath": "C:",
+            "DirectoryPath": "C:\\temp",
+            "DirectoryName": "temp",
+            "Filename": "file.txt",
+            "Extension": "txt",
+            "AlternateDataStreamName": "",
+        },
+    ),
+    (
+        "parse_path('file://C:/temp/file.txt:some.exe')",
+        {
+            "Scheme": "file",
+            "RootPath": "C:",
+            "DirectoryPath": "C:/temp",
+            "DirectoryName": "temp",
+            "Filename": "file.txt",
+            "Extension": "txt",
+            "AlternateDataStreamName": "some.exe",
+        },
+    ),
+    (
+        "parse_path('/usr/lib/temp/file.txt')",
+        {
+            "Scheme": "",
+            "RootPath": "",
+            "DirectoryPath": "/usr/lib/temp",
+            "DirectoryName": "temp",
+            "Filename": "file.txt",
+            "Extension": "txt",
+            "AlternateDataStreamName": "",
+        },
+    ),
+    ("parse_urlquery('k1=v1&k2=v2&k3=v3')", {"Query Parameters": {"k1": "v1", "k2": "v2", "k3": "v3"}}),
+    (
+        (
+            "replace_strings('A magic trick can turn a cat into a dog', dynamic(['cat','dog']), "
+            "dynamic(['dog','pigeon']))"
+        ),
+        "A magic trick can turn a dog into a pigeon",
+    ),
+    ("replace_strings('This is an example', dynamic(['is','This']), dynamic(['was','This']))", "Thwas was an example"),
+    ("replace_strings('This is an example', dynamic(['This','is']), dynamic([12345,'was']))", "This was an example"),
+    ("base64_encode_tostring('ä')", "w6Q="),
+    ("base64_decode_tostring('w6Q=')", "ä"),
+    ("base64_decode_tostring('!')", ""),
+    ("url_encode('https://www.bing.com/hello world')", "https%3a%2f%2fwww.bing.com%2fhello+world"),
+    ("url_encode_component('https://www.bing.com/hello world')", "https%3a%2f%2fwww.bing.com%2fhello%20world"),
+    ("url_decode('https%3a%2f%2fwww.bing.com%2f')", "https://www.bing.com/"),
+    ("strcmp('ABC','ABC')", 0),
+    ("strcmp('abc','ABC')", 1),
+    ("strcmp('ABC','abc')", -1),
+    ("strcmp('abcde','abc')", 1),
+    ("strrep('abc',3)", "abcabcabc"),
+    ("strrep(123.45,2)", "123.45123.45"),
+    ("strrep(3s,2,' ')", "00:00:03 00:00:03"),
+    ("string_size('hello')", 5),
+    ("string_size('⒦⒰⒮⒯⒪')", 15),
+    ("unicode_codepoints_from_string('⒦⒰⒮⒯⒪')", [9382, 9392, 9390, 9391, 9386]),
+    ("unicode_codepoints_to_string(dynamic([75, 117, 115, 116, 111]))", "Kusto"),
+    ("has_any_index('this is an example', dynamic(['this','example']))", 0),
+    ("has_any_index('this is an example', dynamic(['not','example']))", 1),
+    ("has_any_index('x', dynamic(['y']))", -1),
+    ("strcat_array(split('a,b,c', ','), '-')", "a-b-c"),
+    ("countof('aaaa','aa')", 3),
+    ("replace_string('abc','b','x')", "axc"),
+    ("replace_regex('a1b2', @'(\\d)', @'[\\1]')", "a[1]b[2]"),
+    ("base64_encode_tostring('Kusto')", "S3VzdG8="),
+    ("base64_decode_tostring('S3VzdG8=')", "Kusto"),
+    ("hash_sha256('World')", "78ae647dc5544d227130a0682a51e30bc7777fbb6d8a8f17007463a3ecd1d524"),
+]
+
+
+@pytest.mark.parametrize(("expression", "value"), VALUES)
+def test_values(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """A function of texts answers what its documentation says."""
+    (answer,) = endpoint.rows(f"print x = {expression}")[0]
+    assert type(answer) is type(value)
+    assert answer == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "print indexof('a', 'b', 0, 1, 2)",
+        "print strrep('a', 5000)",
+        "print hash('x')",
+    ],
+)
+def test_refused(endpoint: Endpoint, text: str) -> None:
+    """What is not known for certain is refused by name."""
+    assert endpoint.code(text) == "BadRequest_NotSupported"

@@ -1,0 +1,91 @@
+"""Operators that run a pipeline over each group of rows."""
+
+from typing import Any
+
+import pytest
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+ARRAYS = "datatable(id:int, a:dynamic)[0, dynamic([1,2]), 1, dynamic([6,11,7])]"
+PAIRS = 'datatable(k:string, v:long)["a",1,"a",5,"b",3,"b",2,"c",9]'
+MV_APPLY: list[tuple[str, list[list[Any]]]] = [
+    (f"{ARRAYS} | mv-apply b = a to typeof(long) on (top 1 by b)", [[0, [1, 2], 2], [1, [6, 11, 7], 11]]),
+    (f"{ARRAYS} | mv-apply a to typeof(long) on (where a > 6)", [[1, 11], [1, 7]]),
+    (
+        f"{ARRAYS} | mv-apply with_itemindex=i b = a to typeof(long) on (where i == 1)",
+        [[0, [1, 2], 2, 1], [1, [6, 11, 7], 11, 1]],
+    ),
+    (
+        f"{ARRAYS} | mv-apply a to typeof(long) on (where a > 5 | summarize n = count(), s = sum(a))",
+        [[0, 0, 0], [1, 3, 24]],
+    ),
+    (f"{ARRAYS} | mv-apply a to typeof(long) on (where a > 5 | count)", [[0, 0], [1, 3]]),
+    (
+        f"{ARRAYS} | mv-apply a to typeof(long) on (top 2 by a | summarize l = make_list(a))",
+        [[0, [2, 1]], [1, [11, 7]]],
+    ),
+    (f"{ARRAYS} | mv-apply a to typeof(long) limit 1 on (project c = a * 2)", [[0, 2], [1, 12]]),
+    (
+        f"let t = 7; {ARRAYS} | mv-apply a to typeof(long) on (where a >= t | extend d = a * t)",
+        [[1, 11, 77], [1, 7, 49]],
+    ),
+    (f"let T = datatable(x:long)[11,1]; {ARRAYS} | mv-apply a to typeof(long) on (where a in (T))", [[0, 1], [1, 11]]),
+    (
+        f"{ARRAYS} | mv-apply a to typeof(long) on (serialize | extend d = a - prev(a), r = row_number())",
+        [[0, 1, None, 1], [0, 2, 1, 2], [1, 6, None, 1], [1, 11, 5, 2], [1, 7, -4, 3]],
+    ),
+    (
+        (
+            "datatable(v:int, x:dynamic, y:dynamic)[1, dynamic(['A1','A2']), dynamic(['B1','B2','B3'])] "
+            "| mv-apply p = x, q = y on (extend o = strcat(p, '_', q) | summarize o = make_list(o))"
+        ),
+        [[1, ["A1", "A2"], ["B1", "B2", "B3"], ["A1_B1", "A2_B2", "_B3"]]],
+    ),
+    (
+        (
+            "datatable(a:dynamic)[dynamic([[1,2],[3]])] | mv-apply a on (mv-apply b = a to typeof(long) on "
+            "(summarize s = sum(b)) | summarize t = sum(s))"
+        ),
+        [[6]],
+    ),
+]
+PARTITION: list[tuple[str, list[list[Any]]]] = [
+    ("hint.strategy=native by k (top 1 by v desc)", [["a", 5], ["b", 3], ["c", 9]]),
+    ("hint.strategy=shuffle by k (summarize s = sum(v) by k)", [["a", 6], ["b", 5], ["c", 9]]),
+    ("by k (sort by v asc | extend d = v - prev(v) | where isnotnull(d) | project k, d)", [["a", 4], ["b", 1]]),
+    ("hint.strategy=legacy by k (sort by v asc | take 1)", [["a", 1], ["b", 2], ["c", 9]]),
+    ("by k (where v > 3 | project-rename w = v | project-reorder w)", [[5, "a"], [9, "c"]]),
+]
+
+
+@pytest.mark.parametrize(("query", "rows"), MV_APPLY)
+def test_mv_apply(endpoint: Endpoint, query: str, rows: list[list[Any]]) -> None:
+    """A pipeline sees one row's elements only, and each result stands beside the row's other columns."""
+    assert sorted(endpoint.rows(query), key=str) == sorted(rows, key=str)
+
+
+@pytest.mark.parametrize(("pipeline", "rows"), PARTITION)
+def test_partition(endpoint: Endpoint, pipeline: str, rows: list[list[Any]]) -> None:
+    """A pipeline sees the rows of one value only, whatever the strategy."""
+    assert sorted(endpoint.rows(f"{PAIRS} | partition {pipeline}"), key=str) == sorted(rows, key=str)
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        (f"{ARRAYS} | mv-apply a on (join (Devices) on $left.id == $right.Model)", "EMB0001"),
+        (f"{ARRAYS} | mv-apply a to typeof(long) on (extend d = prev(a))", "serialized"),
+        (f"{ARRAYS} | mv-apply a on (where a in (duckdb_tables))", "Semantic error"),
+        (f"{ARRAYS} | mv-apply a on (where id in ((Secret | project x)))", "Failed to resolve"),
+        (f"{ARRAYS} | mv-apply nope on (take 1)", "Semantic error"),
+        (f"{PAIRS} | partition by k {{Telemetry | take 1}}", "EMB0001"),
+        (f"{PAIRS} | partition hint.strategy=magic by k (take 1)", "EMB0001"),
+        (f"{PAIRS} | partition by nope (take 1)", "Failed to resolve"),
+        (f"{PAIRS} | partition by k (union (Devices))", "EMB0001"),
+        (f"{PAIRS} | fork (count) (take 1)", "EMB0001"),
+        (f"{PAIRS} | facet by k", "EMB0001"),
+    ],
+)
+def test_refusals(endpoint: Endpoint, query: str, code: str) -> None:
+    """What cannot be run group by group is refused, and a nested pipeline reaches no more tables than any other."""
+    assert code in str(endpoint.error(query))

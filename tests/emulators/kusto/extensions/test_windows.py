@@ -1,0 +1,164 @@
+"""Window functions over serialized rows, beside a plain reading of their documentation."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.emulators.kusto.endpoints import Endpoint
+
+SERIALIZING = (
+    "range x from 1 to 3 step 1",
+    "datatable(x:long)[2,3,1] | sort by x asc",
+    "datatable(x:long)[1,2,3] | serialize",
+    "datatable(x:long)[1,2,3] | top 3 by x asc",
+    "let T = datatable(x:long)[3,2,1] | sort by x asc; T",
+    "range x from 1 to 3 step 1 | where x > 0 | extend y = 1 | project x | take 3",
+)
+UNSERIALIZED = (
+    "datatable(x:long)[1,2,3]",
+    "range x from 1 to 3 step 1 | summarize count() by x",
+    "range x from 1 to 3 step 1 | distinct x",
+    "range x from 1 to 3 step 1 | union (range x from 1 to 3 step 1)",
+    "range x from 1 to 3 step 1 | join kind=inner (range x from 1 to 3 step 1) on x",
+    "range x from 1 to 3 step 1 | sample 2",
+)
+
+
+@pytest.mark.parametrize("source", SERIALIZING)
+def test_serialized_rows_keep_their_order(endpoint: Endpoint, source: str) -> None:
+    """What serializes rows, and what keeps them so, lets a row see its neighbours."""
+    rows = endpoint.rows(f"{source} | extend p = prev(x), n = next(x, 1, 9), r = row_number() | project x, p, n, r")
+    assert rows == [[1, None, 2, 1], [2, 1, 3, 2], [3, 2, 9, 3]]
+
+
+@pytest.mark.parametrize("source", UNSERIALIZED)
+def test_unserialized_rows_have_no_neighbours(endpoint: Endpoint, source: str) -> None:
+    """A window function over rows without an order is an error in the query, as in Data Explorer."""
+    error = str(endpoint.error(f"{source} | extend p = prev(x)"))
+    assert "must be serialized" in error
+    assert "Semantic error" in error
+
+
+def test_order_that_the_engine_loses_is_refused(endpoint: Endpoint) -> None:
+    """Where Data Explorer keeps an order and this engine does not, the function is refused by name."""
+    query = "range x from 1 to 3 step 1 | lookup (datatable(x:long)[1]) on x | extend p = prev(x)"
+    assert "EMB0001" in str(endpoint.error(query))
+
+
+@pytest.mark.parametrize(
+    ("expression", "values"),
+    [
+        ("prev(v, 2)", [None, None, 3, 3, 5]),
+        ("prev(a)", ["", "x", "x", "x", "y"]),
+        ("strcat(a, prev(a, 1, '-'))", ["x-", "xx", "xx", "yx", "yy"]),
+        ("next(v, 2, 0)", [5, 5, 6, 0, 0]),
+        ("row_number(10)", [10, 11, 12, 13, 14]),
+        ("row_number(0, a != prev(a))", [0, 1, 2, 0, 1]),
+        ("row_cumsum(v)", [3, 6, 11, 16, 22]),
+        ("row_cumsum(v, a != prev(a))", [3, 6, 11, 5, 11]),
+        ("row_cumsum(row_number())", [1, 3, 6, 10, 15]),
+        ("row_cumsum(todouble(v))", [3.0, 6.0, 11.0, 16.0, 22.0]),
+        ("row_cumsum(v * 1h)", ["03:00:00", "06:00:00", "11:00:00", "16:00:00", "22:00:00"]),
+        ("row_rank_dense(v)", [1, 1, 2, 2, 3]),
+        ("row_rank_dense(v, a != prev(a))", [1, 1, 2, 1, 2]),
+        ("row_rank_min(v)", [1, 1, 3, 3, 5]),
+        ("row_rank_min(v, a != prev(a))", [1, 1, 3, 1, 2]),
+        ("v - prev(v) + row_number()", [None, 2, 5, 4, 6]),
+    ],
+)
+def test_values(endpoint: Endpoint, expression: str, values: list[Any]) -> None:
+    """Each function answers what its documentation says, also inside another and beside others."""
+    table = 'datatable(a:string,v:long)["x",3,"x",3,"x",5,"y",5,"y",6]'
+    assert endpoint.rows(f"{table} | serialize | extend w = {expression} | project w") == [[each] for each in values]
+
+
+def test_serialize_with_expressions(endpoint: Endpoint) -> None:
+    """``serialize`` takes expressions, and a bare one may stand anywhere in a pipeline."""
+    assert endpoint.rows("datatable(x:long)[1,2] | serialize r = row_number(), 1") == [[1, 1, 1], [2, 2, 1]]
+    assert endpoint.rows("(datatable(x:long)[1] | serialize | where x == 1) | count") == [[1]]
+
+
+def test_functions_in_other_operators(endpoint: Endpoint) -> None:
+    """A window function filters and sorts, too; where it cannot be computed it is refused by name."""
+    assert endpoint.rows("range x from 1 to 4 step 1 | where prev(x) >= 2") == [[3], [4]]
+    assert endpoint.rows("range x from 1 to 3 step 1 | sort by row_number() desc") == [[3], [2], [1]]
+    assert "EMB0001" in str(endpoint.error("range x from 1 to 3 step 1 | summarize sum(prev(x))"))
+
+
+@pytest.mark.parametrize("call", ["prev()", "prev(x, x)", "prev(x, prev(x))", "row_rank_dense()", "row_number(x)"])
+def test_arguments_are_checked(endpoint: Endpoint, call: str) -> None:
+    """Too few arguments, and a column where a constant belongs, are errors in the query."""
+    assert "Semantic error" in str(endpoint.error(f"range x from 1 to 3 step 1 | extend y = {call}"))
+
+
+def test_error_says_where(endpoint: Endpoint) -> None:
+    """A position behind a bare ``serialize`` is that of the text."""
+    assert "[line:position=2:16]" in str(endpoint.error("print x = 1 | serialize\n| extend y = 1 | extnd z = 2"))
+
+
+def test_parameters_as_constants(endpoint: Endpoint) -> None:
+    """A let and a query parameter may say how far to look."""
+    assert endpoint.rows("let n = 2; range x from 1 to 3 step 1 | extend p = prev(x, n) | project p")[2] == [1]
+    query = "declare query_parameters(n:int); range x from 1 to 3 step 1 | extend p = prev(x, n) | project p"
+    assert endpoint.rows(query, {"n": "2"}) == [[None], [None], [1]]
+
+
+def test_many_rows_keep_their_order(endpoint: Endpoint) -> None:
+    """Every row of a long sorted input sees the row before it, however many threads sort."""
+    query = (
+        "range x from 1 to 300000 step 1 | extend y = (x * 7919) % 300007 | sort by y asc | where prev(y) >= y | count"
+    )
+    assert endpoint.rows(query) == [[0]]
+
+
+START = datetime(2024, 1, 1)  # noqa: DTZ001  as text without a zone
+
+
+def _sessions(minutes: list[int | None], longest: int, gap: int, restarts: list[bool]) -> list[int | None]:
+    """Return the session starts, read off the documentation row by row."""
+    starts: list[int | None] = []
+    start: int | None = None
+    before: int | None = None
+    for at, restart in zip(minutes, restarts, strict=True):
+        if at is None:
+            start = None
+        elif start is None or before is None or at >= start + longest or at >= before + gap or restart:
+            start = at
+        starts.append(start)
+        before = at
+    return starts
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 60)), st.booleans()), min_size=1, max_size=14),
+    st.integers(1, 30),
+    st.integers(1, 20),
+    st.booleans(),
+)
+def test_sessions(
+    endpoint: Endpoint,
+    rows: list[tuple[int | None, bool]],
+    longest: int,
+    gap: int,
+    ascending: bool,  # noqa: FBT001  a drawn value
+) -> None:
+    """A session starts where the documented rule says, for sorted and unsorted values, nulls and restarts."""
+    minutes = [at for at, _ in rows]
+    if ascending:
+        minutes = sorted(minutes, key=lambda at: -1 if at is None else at)
+    restarts = [restart for _, restart in rows]
+    values = ", ".join(
+        f"{'datetime(null)' if at is None else f'datetime({START + timedelta(minutes=at)})'}, {str(restart).lower()}"
+        for at, restart in zip(minutes, restarts, strict=True)
+    )
+    call = f"row_window_session(t, {longest}m, {gap}m, restart)"
+    answer = endpoint.rows(f"datatable(t:datetime, restart:bool)[{values}] | serialize s = {call} | project s")
+    expected = [
+        None if at is None else (START + timedelta(minutes=at)).isoformat(timespec="microseconds") + "Z"
+        for at in _sessions(minutes, longest, gap, restarts)
+    ]
+    assert [row[0] for row in answer] == expected

@@ -1,0 +1,76 @@
+"""Both engines refuse the same queries: the embedded endpoint, and the service before it asks Azure Data Explorer."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from shared.backends.azure.kusto import KustoEngine
+from shared.catalog.snapshot import Catalog
+from shared.errors import WorkspaceError
+from shared.warm_queries.service import WarmQueries
+from tests.emulators.kusto.endpoints import Endpoint
+from tests.unit.shared.backends.azure.kusto_wire import END, PRIMARY
+from tests.unit.shared.backends.azure.kusto_wire import Endpoint as DataExplorer
+from tests.unit.shared.catalog.restricted_kql import ALLOWED, COMMANDS, REFUSED
+
+RESTRICTIONS = {
+    "request_readonly",
+    "request_readonly_hardline",
+    "request_callout_disabled",
+    "request_external_data_disabled",
+    "request_external_table_disabled",
+    "request_impersonation_disabled",
+    "request_remote_entities_disabled",
+    "request_sandboxed_execution_disabled",
+}
+"""Properties of https://learn.microsoft.com/kusto/api/rest/request-properties that restrict what a query reaches."""
+
+
+@pytest.fixture(scope="module")
+def data_explorer() -> Iterator[DataExplorer]:
+    """Return an endpoint that answers everything."""
+    with DataExplorer() as running:
+        running.answers([PRIMARY, END])
+        yield running
+
+
+@asynccontextmanager
+async def queries_on(data_explorer: DataExplorer) -> AsyncIterator[WarmQueries]:
+    """Return the service over the adapter of Azure Data Explorer."""
+
+    async def catalog() -> Catalog:
+        return Catalog()
+
+    engine = KustoEngine(data_explorer.url, "Telemetry")
+    yield WarmQueries(catalog, engine, 30)
+    await engine.close()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+async def test_what_reaches_outside_is_refused_by_both_engines(
+    endpoint: Endpoint, data_explorer: DataExplorer, name: str
+) -> None:
+    """The embedded engine refuses the text itself; Data Explorer never receives it."""
+    before = data_explorer.requests
+    async with queries_on(data_explorer) as queries:
+        with pytest.raises(WorkspaceError) as refused:
+            await queries.execute_ad_hoc(REFUSED[name], None, 10)
+    assert refused.value.code == ("QUERY_NOT_READ_ONLY" if name in COMMANDS else "QUERY_INVALID")
+    assert data_explorer.requests == before
+    assert endpoint.code(REFUSED[name]).startswith(("BadRequest_", "General_BadRequest"))
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+async def test_what_only_resembles_it_runs_on_both_engines(
+    endpoint: Endpoint, data_explorer: DataExplorer, name: str
+) -> None:
+    """The text reaches Data Explorer unchanged with every restriction set and KQL as its language."""
+    async with queries_on(data_explorer) as queries:
+        await queries.execute_ad_hoc(ALLOWED[name], None, 10)
+    assert data_explorer.asked["csl"] == ALLOWED[name]
+    options = json.loads(data_explorer.asked["properties"])["Options"]
+    assert {option for option, value in options.items() if value is True} == RESTRICTIONS
+    assert options["query_language"] == "kql"
+    assert endpoint.rows(ALLOWED[name])

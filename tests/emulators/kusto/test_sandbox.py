@@ -1,0 +1,90 @@
+"""The sandbox by itself: what SQL could do if every gate before it failed."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from emulators.kusto.sandbox import close_sandbox, open_database
+
+ESCAPES = [
+    "SELECT * FROM read_text('{secret}')",
+    "SELECT * FROM read_csv('{secret}')",
+    "SELECT * FROM read_blob('/etc/passwd')",
+    "SELECT * FROM '{secret}'",
+    "SELECT * FROM glob('/*')",
+    "SELECT * FROM sniff_csv('{secret}')",
+    "SELECT * FROM 'http://127.0.0.1/x.parquet'",
+    "COPY (SELECT 1) TO '{folder}/out.csv'",
+    "ATTACH '{folder}/other.duckdb'",
+    "EXPORT DATABASE '{folder}/dump'",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "SET memory_limit = '100GB'",
+    "SET threads = 64",
+    "SET TimeZone = 'Europe/Berlin'",
+    "SET python_enable_replacements = true",
+    "SET enable_external_access = true",
+    "RESET lock_configuration",
+    "PRAGMA temp_directory = '{folder}'",
+    "SELECT * FROM python_variable",
+]
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A closed database in memory with one file that may be read."""
+    (tmp_path / "secret.csv").write_text("a\nhidden\n")
+    (tmp_path / "open.csv").write_text("a\nshown\n")
+    connection = open_database(None)
+    close_sandbox(connection, memory_bytes=100_000_000, threads=1, files=[tmp_path / "open.csv"])
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize("statement", ESCAPES)
+def test_nothing_gets_out(sandbox: duckdb.DuckDBPyConnection, tmp_path: Path, statement: str) -> None:
+    """Files, addresses, extensions, settings and Python's variables are out of reach, from any cursor."""
+    python_variable = pa.table({"leaked": [1]})
+    with sandbox.cursor() as cursor, pytest.raises(duckdb.Error):
+        cursor.execute(statement.format(secret=tmp_path / "secret.csv", folder=tmp_path)).fetchall()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["open.csv", "secret.csv"]
+    del python_variable
+
+
+def test_the_named_files_stay_readable(sandbox: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    """Views over the served files go on working."""
+    with sandbox.cursor() as cursor:
+        assert cursor.execute(f"SELECT a FROM read_csv('{tmp_path}/open.csv')").fetchall() == [("shown",)]
+
+
+def test_every_cursor_is_in_utc_and_bounded(sandbox: duckdb.DuckDBPyConnection) -> None:
+    """The settings hold for cursors, which are connections of their own."""
+    with sandbox.cursor() as cursor:
+        settings = cursor.execute(
+            "SELECT current_setting('TimeZone'), current_setting('threads'), current_setting('memory_limit')"
+        ).fetchone()
+        assert settings == ("UTC", 1, "95.3 MiB")
+        with pytest.raises(duckdb.OutOfMemoryException):
+            cursor.execute("SELECT i, random() r FROM range(50000000) t(i) ORDER BY r").fetchone()
+
+
+def test_a_locked_file_is_waited_for_and_then_an_error(tmp_path: Path) -> None:
+    """A file that another database holds is not opened; the error says so."""
+    path = tmp_path / "x.duckdb"
+    script = f"import duckdb, sys; c = duckdb.connect({str(path)!r}); print('open', flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"open\n"
+        with pytest.raises(duckdb.IOException, match="lock"):
+            open_database(path, lock_wait_seconds=0.3)
+        timer = threading.Timer(0.3, holder.stdin.close)
+        timer.start()
+        open_database(path, lock_wait_seconds=30).close()
+        timer.join()

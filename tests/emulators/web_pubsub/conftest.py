@@ -1,0 +1,67 @@
+"""A running stand-in, and the official clients of two of its hubs."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import httpx
+import pytest
+from azure.core.credentials import AzureKeyCredential
+from azure.messaging.webpubsubservice.aio import WebPubSubServiceClient
+from websockets.asyncio.client import ClientConnection, connect
+
+from emulators.web_pubsub.settings import SYSTEM_EVENTS, EveryEvent, HubSettings, ServiceSettings
+from emulators.web_pubsub.upstream import UpstreamApplication
+from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Running, serving
+
+
+@pytest.fixture
+async def running() -> AsyncIterator[Running]:
+    """A stand-in: hub ``live`` with every event told and anonymous clients, other hubs without handler."""
+    handler = Handler()
+    told = HubSettings(
+        upstream=UpstreamApplication(handler, "/events/{event}"),
+        system_events=SYSTEM_EVENTS,
+        user_events=EveryEvent(),
+        anonymous=True,
+    )
+    async with serving(ServiceSettings(KEY, hubs={"live": told}), handler) as running:
+        yield running
+
+
+@pytest.fixture
+async def plain(running: Running) -> AsyncIterator[WebPubSubServiceClient]:
+    """The official service client of hub ``plain``, which has no event handler."""
+    async with WebPubSubServiceClient(running.url, "plain", AzureKeyCredential(KEY)) as client:
+        yield client
+
+
+@pytest.fixture
+async def live(running: Running) -> AsyncIterator[WebPubSubServiceClient]:
+    """The official service client of hub ``live``."""
+    async with WebPubSubServiceClient(running.url, "live", AzureKeyCredential(KEY)) as client:
+        yield client
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    """An HTTP client without the environment's proxies."""
+    async with httpx.AsyncClient(trust_env=False) as client:
+        yield client
+
+
+@pytest.fixture
+async def join(plain: WebPubSubServiceClient) -> AsyncIterator[Connect]:
+    """Connects ``websockets`` clients to hub ``plain`` with tokens of the official client."""
+    async with AsyncExitStack() as stack:
+
+        async def connected(*groups: str, json_client: bool = False, **claims: Any) -> ClientConnection:
+            token = await plain.get_client_access_token(groups=list(groups), **claims)
+            protocols = [JSON] if json_client else None
+            client = await stack.enter_async_context(connect(token["url"], subprotocols=protocols))  # type: ignore[arg-type]
+            if json_client:
+                assert json.loads(await client.recv())["event"] == "connected"
+            return client
+
+        yield connected

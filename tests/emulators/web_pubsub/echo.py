@@ -1,0 +1,41 @@
+"""A server that sends back what it receives, over the stand-in's sockets.
+
+``python -m tests.emulators.web_pubsub.echo PORT`` is what the Autobahn test suite is pointed at.
+"""
+
+import asyncio
+import socket
+import sys
+
+import uvloop
+
+from emulators.web_pubsub.asgi import Message, Receive, Send
+from local.server import Server
+
+
+async def echo(scope: Message, receive: Receive, send: Send) -> None:
+    """Accept a client and send back its messages (ASGI 3)."""
+    if scope["type"] != "websocket":
+        return
+    await receive()
+    await send({"type": "websocket.accept"})
+    while True:
+        message = await receive()
+        if message["type"] == "websocket.disconnect":
+            return
+        await send({"type": "websocket.send", "text": message.get("text"), "bytes": message.get("bytes")})
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", int(sys.argv[1])))
+        listener.listen()
+        server = Server(echo, 1, web_sockets=True)
+        server.config.ws_max_size = 32 * 1024 * 1024  # the suite's longest messages have 16 MiB
+        asyncio.run(server.serve([listener]), loop_factory=uvloop.new_event_loop)
+
+
+if __name__ == "__main__":
+    main()

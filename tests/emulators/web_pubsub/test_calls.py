@@ -1,0 +1,130 @@
+"""What the data plane asks of a call, and what it refuses."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+
+from tests.emulators.web_pubsub.serving import KEY, VERSION, Running, bearer
+
+
+async def test_tokens_are_generated(running: Running, http: httpx.AsyncClient) -> None:
+    """A generated token lets a client in with its user, roles and groups, for the minutes asked for."""
+    url = f"{running.url}/api/hubs/plain/:generateToken?{VERSION}&userId=anna&role=r1&role=r2&group=g&minutesToExpire=5"
+    token = (await http.post(url, headers=bearer(url))).json()["token"]
+    audience = f"{running.url}/client/hubs/plain"
+    claims = jwt.decode(token, KEY, algorithms=["HS256"], audience=audience)
+    assert (claims["sub"], claims["role"], claims["webpubsub.group"]) == ("anna", ["r1", "r2"], ["g"])
+    assert claims["exp"] - claims["iat"] == 300
+
+
+@pytest.mark.parametrize(
+    ("audience", "changes"),
+    [
+        ("{url}", {"lives": -1}),
+        ("{url}", {"key": "another key, which is long enough too"}),
+        ("{origin}/api/hubs/plain/groups/h/:send?" + VERSION, {}),
+        ("http://other.example/api/hubs/plain/:send?" + VERSION, {}),
+        ("{origin}/api/hubs/plain", {}),
+        ("{url}&more=1", {}),
+    ],
+)
+async def test_tokens_of_other_calls_are_refused(
+    running: Running, http: httpx.AsyncClient, audience: str, changes: dict[str, Any]
+) -> None:
+    """A token that is expired, of another key, or for another address does not open a call."""
+    url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
+    headers = bearer(audience.format(url=url, origin=running.url), **changes)
+    reply = await http.post(url, json=1, headers=headers)
+    assert reply.status_code == 401
+    assert reply.headers["www-authenticate"] == "Bearer"
+    assert reply.json()["code"] == "UNAUTHENTICATED"
+
+
+async def test_a_token_may_leave_the_query_out(running: Running, http: httpx.AsyncClient) -> None:
+    """The audience may be the address without its query, as the service documents it."""
+    url = f"{running.url}/api/hubs/plain/:send"
+    assert (await http.post(f"{url}?{VERSION}", json=1, headers=bearer(url))).status_code == 202
+    assert (await http.post(f"{url}?{VERSION}", json=1)).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "content_type", "body", "status", "field"),
+    [
+        (":send?" + VERSION + "&filter=userId%20eq%20'a'", "text/plain", b"x", 400, "filter"),
+        (":send?" + VERSION + "&messageTtlSeconds=5", "text/plain", b"x", 400, "messageTtlSeconds"),
+        (":send?" + VERSION + "&messageTtlSeconds=301", "text/plain", b"x", 400, "messageTtlSeconds"),
+        (":send?" + VERSION, "application/xml", b"x", 400, "Content-Type"),
+        (":send?" + VERSION, "application/json", b"{", 400, "body"),
+        (":send?" + VERSION, "text/plain", b"\xff", 400, "body"),
+        (":send", "text/plain", b"x", 400, "api-version"),
+        ("groups/%20/:send?" + VERSION, "text/plain", b"x", 400, "group"),
+        ("groups/" + "g" * 1025 + "/:send?" + VERSION, "text/plain", b"x", 400, "group"),
+        (":generateToken?" + VERSION + "&minutesToExpire=0", "text/plain", b"", 400, "minutesToExpire"),
+        (":generateToken?" + VERSION + "&clientType=MQTT", "text/plain", b"", 400, "clientType"),
+    ],
+)
+async def test_calls_that_are_not_supported_are_refused(
+    running: Running, http: httpx.AsyncClient, path: str, content_type: str, body: bytes, status: int, field: str
+) -> None:
+    """What is malformed or not supported is refused by name, never ignored."""
+    url = f"{running.url}/api/hubs/plain/{path}"
+    reply = await http.post(url, content=body, headers=bearer(url) | {"Content-Type": content_type})
+    assert reply.status_code == status
+    assert reply.json()["errors"][0]["field"] == field
+
+
+async def test_compressed_bodies_are_refused(running: Running, http: httpx.AsyncClient) -> None:
+    """A compressed body is refused, for it would reach clients as it is."""
+    url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
+    headers = bearer(url) | {"Content-Type": "text/plain", "Content-Encoding": "gzip"}
+    assert (await http.post(url, content=b"x", headers=headers)).json()["errors"][0]["field"] == "Content-Encoding"
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_large_bodies_are_refused(running: Running, http: httpx.AsyncClient, chunked: bool) -> None:  # noqa: FBT001
+    """A body over 1 MiB is refused, with a length or in chunks; one of 1 MiB is taken."""
+    url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
+    headers = bearer(url) | {"Content-Type": "text/plain"}
+
+    async def parts(size: int) -> AsyncIterator[bytes]:
+        yield b"x" * size
+
+    for size, status in ((1024 * 1024, 202), (1024 * 1024 + 1, 413)):
+        content = parts(size) if chunked else b"x" * size
+        assert (await http.post(url, content=content, headers=headers)).status_code == status
+
+
+async def test_unknown_addresses_and_methods_are_refused(running: Running, http: httpx.AsyncClient) -> None:
+    """An unknown address is 404, a method that an address does not take 405 with those that it takes."""
+    for path in ("/api/hubs/plain/nothing", "/api/hubs/1/:send", "/api/hubs/plain", "/elsewhere"):
+        url = f"{running.url}{path}?{VERSION}"
+        assert (await http.post(url, headers=bearer(url))).status_code == 404
+    url = f"{running.url}/api/hubs/plain/connections/x?{VERSION}"
+    reply = await http.put(url, headers=bearer(url))
+    assert (reply.status_code, reply.headers["allow"]) == (405, "HEAD, DELETE")
+
+
+async def test_clients_that_are_gone_are_not_found(running: Running, http: httpx.AsyncClient) -> None:
+    """Sending to, grouping and granting to an unknown connection is 404; taking away from it is done already."""
+    base = f"{running.url}/api/hubs/plain"
+    calls = [
+        ("POST", "connections/x/:send", 404),
+        ("PUT", "groups/g/connections/x", 404),
+        ("PUT", "permissions/sendToGroup/connections/x", 404),
+        ("DELETE", "groups/g/connections/x", 204),
+        ("DELETE", "permissions/sendToGroup/connections/x", 204),
+        ("DELETE", "connections/x", 204),
+        ("DELETE", "connections/x/groups", 204),
+    ]
+    for method, path, status in calls:
+        url = f"{base}/{path}?{VERSION}"
+        headers = bearer(url) | {"Content-Type": "text/plain"}
+        assert (await http.request(method, url, headers=headers)).status_code == status, path
+
+
+async def test_health_needs_no_token(running: Running, http: httpx.AsyncClient) -> None:
+    """Whether the service runs is told to anybody."""
+    assert (await http.head(f"{running.url}/api/health")).status_code == 200

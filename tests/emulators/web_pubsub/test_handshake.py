@@ -1,0 +1,222 @@
+"""Who may connect: access tokens, the event handler's answer, and what a refused client sees."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import time
+from datetime import timedelta
+from typing import Any
+
+import jwt
+import pytest
+from azure.messaging.webpubsubservice.aio import WebPubSubServiceClient
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.typing import Subprotocol
+
+from emulators.web_pubsub.settings import SYSTEM_EVENTS, HubSettings, ServiceSettings
+from emulators.web_pubsub.upstream import UpstreamApplication
+from shared.timestamps import now, rfc3339
+from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Running, serving, until
+
+
+def token_for(url: str, key: str = KEY, lives: float = 60, **claims: Any) -> str:
+    """Return an access token for an address of clients."""
+    return jwt.encode({"aud": url, "exp": int(time.time() + lives), **claims}, key, algorithm="HS256")
+
+
+async def refused(url: str, **options: Any) -> InvalidStatus:
+    """Return how a client is refused."""
+    with pytest.raises(InvalidStatus) as error:
+        await connect(url, **options)
+    return error.value
+
+
+@pytest.mark.parametrize(
+    "changes", [{"key": "another key, which is long enough too"}, {"lives": -1}, {"aud": "http://x/client/hubs/plain"}]
+)
+async def test_bad_access_tokens_are_refused_before_the_upgrade(running: Running, changes: dict[str, Any]) -> None:
+    """A token of another key, expired, or for another address is a 401 in place of the upgrade."""
+    url = running.client_url("plain")
+    audience = changes.pop("aud", url)
+    error = await refused(f"{url}?access_token={token_for(audience, **changes)}")
+    assert error.response.status_code == 401
+    assert json.loads(error.response.body or b"")["code"] == "UNAUTHENTICATED"
+    assert error.response.headers["www-authenticate"] == "Bearer"
+
+
+async def test_a_missing_access_token_is_refused_where_nobody_is_anonymous(running: Running) -> None:
+    """A hub that lets no anonymous clients in answers 401, and an unknown address 404."""
+    assert (await refused(running.client_url("plain"))).response.status_code == 401
+    assert (await refused(running.client_url("plain") + "/more")).response.status_code == 404
+
+
+async def test_the_access_token_may_be_a_header(running: Running) -> None:
+    """A token in the header Authorization lets a client in as one in the query does."""
+    url = running.client_url("plain")
+    async with connect(url, additional_headers={"Authorization": f"Bearer {token_for(url, sub='anna')}"}):
+        assert len(running.service.hub("plain").of_user("anna")) == 1
+
+
+async def test_the_event_handler_is_asked(running: Running) -> None:
+    """The connect event is a CloudEvent that carries what the client sent, and a signature of the connection's id."""
+    url = running.client_url()
+    token = token_for(url, sub="anna", role=["r"])
+    async with connect(
+        f"{url}?access_token={token}&connection=a&connection=b",
+        additional_headers={"X-Workspace-Authorization": "Bearer w"},
+        subprotocols=[Subprotocol("one")],
+    ):
+        pass
+    assert running.handler.probes == 1
+    headers, body = running.handler.told[0]
+    connection_id = headers["ce-connectionid"]
+    expected = hmac.new(KEY.encode(), connection_id.encode(), hashlib.sha256).hexdigest()
+    assert headers["ce-signature"] == f"sha256={expected}"
+    assert headers["ce-specversion"] == "1.0"
+    assert headers["ce-type"] == "azure.webpubsub.sys.connect"
+    assert headers["ce-source"] == f"/hubs/live/client/{connection_id}"
+    assert headers["ce-hub"] == "live"
+    assert headers["ce-eventname"] == "connect"
+    assert headers["ce-userid"] == "anna"
+    assert headers["webhook-request-origin"] == running.url.removeprefix("http://")
+    assert headers["content-type"] == "application/json; charset=utf-8"
+    document = json.loads(body)
+    assert document["claims"]["sub"] == ["anna"]
+    assert document["claims"]["role"] == ["r"]
+    assert document["query"] == {"connection": ["a", "b"]}
+    assert document["headers"]["x-workspace-authorization"] == ["Bearer w"]
+    assert document["subprotocols"] == ["one"]
+    assert document["clientCertificates"] == []
+
+
+async def test_the_answer_decides_who_the_client_is(running: Running, live: WebPubSubServiceClient) -> None:
+    """User, groups, roles and subprotocol of the answer are the connection's."""
+    answer = {"userId": "ben", "groups": ["g"], "roles": ["webpubsub.sendToGroup"], "subprotocol": "bearer.x"}
+    running.handler.answer(answer)
+    async with connect(running.client_url(), subprotocols=[Subprotocol("bearer.x")]) as client:
+        assert client.subprotocol == "bearer.x"
+        assert await live.user_exists("ben")
+        await live.send_to_group("g", "hello", content_type="text/plain")
+        assert await client.recv() == "hello"
+
+
+async def test_a_subprotocol_that_was_not_offered_is_not_chosen(running: Running) -> None:
+    """The handshake names no subprotocol that the client does not know (RFC 6455 section 4.2.2)."""
+    running.handler.answer({"subprotocol": "another"})
+    async with connect(running.client_url(), subprotocols=[Subprotocol("one")]) as client:
+        assert client.subprotocol is None
+    async with connect(running.client_url(), subprotocols=[Subprotocol("one"), Subprotocol(JSON)]) as client:
+        assert client.subprotocol == JSON
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
+async def test_a_refusal_of_the_handler_is_the_clients_answer(running: Running, status: int) -> None:
+    """The status, the headers and the body of a refusal reach the client in place of the upgrade."""
+    running.handler.status = status
+    running.handler.headers = {"content-type": "application/problem+json", "retry-after": "7"}
+    running.handler.body = b'{"code":"NO"}'
+    error = await refused(running.client_url())
+    assert error.response.status_code == status
+    assert error.response.body == b'{"code":"NO"}'
+    assert error.response.headers["content-type"] == "application/problem+json"
+    assert error.response.headers["retry-after"] == "7"
+    assert running.handler.events() == ["connect"]
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{", b'{"groups":"g"}', b'{"userId":1}'])
+async def test_a_malformed_answer_lets_nobody_in(running: Running, body: bytes) -> None:
+    """An answer that is not the document expected is an outage of the handler."""
+    running.handler.status, running.handler.body = 200, body
+    error = await refused(running.client_url())
+    assert error.response.status_code == 503
+    assert json.loads(error.response.body or b"")["code"] == "EVENT_HANDLER_UNAVAILABLE"
+
+
+@pytest.mark.parametrize("allowed", ["other.example", ""])
+async def test_a_handler_that_does_not_allow_events_gets_none(running: Running, allowed: str) -> None:
+    """Events are posted only after the handler named this service's origin, or every one, as allowed."""
+    running.handler.allowed = allowed
+    assert (await refused(running.client_url())).response.status_code == 503
+    assert running.handler.told == []
+    running.handler.allowed = f"other.example, {running.url.removeprefix('http://')}"
+    async with connect(running.client_url()):
+        assert running.handler.events()[0] == "connect"
+
+
+async def test_the_reliable_subprotocol_is_refused(running: Running) -> None:
+    """A client that speaks only the reliable subprotocol is told that it is not supported."""
+    error = await refused(running.client_url(), subprotocols=["json.reliable.webpubsub.azure.v1"])
+    assert error.response.status_code == 400
+
+
+async def test_beginning_and_end_are_told(running: Running) -> None:
+    """The handler is told of a connection that began and of its end, in this order and with its state."""
+    running.handler.answer({"userId": "anna"}, **{"ce-connectionState": "opaque"})
+    async with connect(running.client_url()):
+        await until(lambda: running.handler.events() == ["connect", "connected"])
+    await until(lambda: running.handler.events() == ["connect", "connected", "disconnected"])
+    for headers, _ in running.handler.told[1:]:
+        assert headers["ce-userid"] == "anna"
+        assert headers["ce-connectionstate"] == "opaque"
+
+
+async def test_a_connection_ends_when_its_access_token_does(running: Running) -> None:
+    """A client is closed with 4401 at its token's ``exp``, or at ``expires_at`` when that is earlier."""
+    url = running.client_url("plain")
+    soon = rfc3339(now() + timedelta(seconds=0.3))
+    for claims in ({"lives": 1.2}, {"expires_at": soon}):
+        async with connect(f"{url}?access_token={token_for(url, **claims)}") as client:
+            with pytest.raises(ConnectionClosed) as closed:
+                await asyncio.wait_for(client.recv(), 20)
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 4401
+
+
+async def test_the_handler_sets_when_a_connection_ends(running: Running) -> None:
+    """The member expiresAt of the connection state closes a client with 4401, a state without it does not."""
+    state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=0.3))}).encode()).decode()
+    running.handler.answer({}, **{"ce-connectionState": state})
+    async with connect(running.client_url()) as client:
+        with pytest.raises(ConnectionClosed) as closed:
+            await asyncio.wait_for(client.recv(), 20)
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 4401
+    await until(lambda: "disconnected" in running.handler.events())
+    assert json.loads(running.handler.told[-1][1])["reason"] == "the token expired"
+
+
+async def test_the_handler_may_let_a_client_stay_longer_than_its_access_token(running: Running) -> None:
+    """Where the handler says when a client ends, the access token only opened the door."""
+    url = running.client_url()
+    state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=2.5))}).encode()).decode()
+    running.handler.answer({}, **{"ce-connectionState": state})
+    lapses = now() + timedelta(seconds=1)
+    async with connect(f"{url}?access_token={token_for(url, expires_at=rfc3339(lapses))}") as client:
+        with pytest.raises(ConnectionClosed):
+            await asyncio.wait_for(client.recv(), 20)
+    assert now() > lapses + timedelta(seconds=1)
+
+
+async def test_only_chosen_events_are_told() -> None:
+    """A handler that is told of ends alone does not decide who connects."""
+    handler = Handler(status=403)
+    settings = HubSettings(upstream=UpstreamApplication(handler, "/e"), system_events=SYSTEM_EVENTS - {"connect"})
+    async with serving(ServiceSettings(KEY, other_hubs=settings), handler) as running:
+        url = running.client_url("any")
+        async with connect(f"{url}?access_token={token_for(url)}"):
+            pass
+        await until(lambda: handler.events() == ["connected", "disconnected"])
+
+
+async def test_clients_are_forgotten_when_they_go(running: Running, join: Connect) -> None:
+    """A client that closes leaves the hub and its groups."""
+    client = await join("g", user_id="anna")
+    hub = running.service.hub("plain")
+    assert len(hub.in_group("g")) == 1
+    await client.close()
+    await until(lambda: not hub.connections)
+    assert not hub.in_group("g")
+    assert not hub.of_user("anna")

@@ -1,0 +1,209 @@
+"""What clients may send: requests of json.webpubsub.azure.v1, and messages of plain clients."""
+
+import asyncio
+import contextlib
+import json
+import threading
+from typing import Any
+
+import pytest
+from azure.messaging.webpubsubclient import WebPubSubClient
+from azure.messaging.webpubsubclient.aio import WebPubSubClient as AsyncWebPubSubClient
+from azure.messaging.webpubsubclient.models import (
+    CallbackType,
+    SendMessageError,
+    WebPubSubDataType,
+    WebPubSubProtocolType,
+)
+from azure.messaging.webpubsubservice.aio import WebPubSubServiceClient
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+from websockets.typing import Subprotocol
+
+from emulators.web_pubsub.client_requests import REQUESTS
+from tests.emulators.web_pubsub.serving import JSON, Connect, Running
+
+_ALL = ["webpubsub.joinLeaveGroup", "webpubsub.sendToGroup"]
+
+
+async def ask(client: ClientConnection, **request: Any) -> dict[str, Any]:
+    """Send a request and return what comes back."""
+    await client.send(json.dumps(request))
+    answer: dict[str, Any] = json.loads(await asyncio.wait_for(client.recv(), 20))
+    return answer
+
+
+async def test_clients_join_leave_and_send(join: Connect) -> None:
+    """With its roles a client joins a group, sends to it, hears it, and hears nothing after it left."""
+    client = await join(json_client=True, roles=_ALL, user_id="anna")
+    assert await ask(client, type="joinGroup", group="g", ackId=1) == {"type": "ack", "ackId": 1, "success": True}
+    message = await ask(client, type="sendToGroup", group="g", dataType="json", data={"n": 1})
+    assert message == {
+        "type": "message",
+        "from": "group",
+        "group": "g",
+        "fromUserId": "anna",
+        "dataType": "json",
+        "data": {"n": 1},
+    }
+    assert (await ask(client, type="leaveGroup", group="g", ackId=2))["success"]
+    # Nothing but the ack comes back.
+    assert (await ask(client, type="sendToGroup", group="g", dataType="text", data="x", ackId=3))["ackId"] == 3
+
+
+async def test_what_is_sent_reaches_plain_clients_as_its_type_says(join: Connect) -> None:
+    """Plain clients get text and JSON as text messages, the rest as binary ones; the sender may leave itself out."""
+    plain, sender = await join("g"), await join("g", json_client=True, roles=_ALL)
+    for ack_id, (data_type, data) in enumerate((("text", "ü"), ("json", [1, None]), ("binary", "AP8="))):
+        request = {"type": "sendToGroup", "group": "g", "dataType": data_type, "data": data, "noEcho": True}
+        assert (await ask(sender, **request, ackId=ack_id))["success"]
+    assert [await plain.recv() for _ in range(3)] == ["ü", "[1,null]", b"\x00\xff"]
+
+
+async def test_roles_for_one_group_are_for_one_group(join: Connect) -> None:
+    """A role that names a group allows that group alone; without a role an ack says Forbidden."""
+    client = await join(json_client=True, roles=["webpubsub.joinLeaveGroup.a", "webpubsub.sendToGroup.b"])
+    assert (await ask(client, type="joinGroup", group="a", ackId=1))["success"]
+    assert (await ask(client, type="joinGroup", group="b", ackId=2))["error"]["name"] == "Forbidden"
+    assert (await ask(client, type="sendToGroup", group="b", dataType="text", data="x", ackId=3))["success"]
+    assert (await ask(client, type="sendToGroup", group="a", dataType="text", data="x", ackId=4))["success"] is False
+
+
+async def test_permissions_that_are_granted_later_count(
+    running: Running, plain: WebPubSubServiceClient, join: Connect
+) -> None:
+    """A client may do what the server granted it while it was connected."""
+    client = await join(json_client=True)
+    assert not (await ask(client, type="joinGroup", group="a", ackId=1))["success"]
+    (connection_id,) = running.service.hub("plain").connections
+    await plain.grant_permission("joinLeaveGroup", connection_id, target_name="a")
+    assert (await ask(client, type="joinGroup", group="a", ackId=2))["success"]
+
+
+async def test_a_repeated_ack_id_is_a_duplicate(join: Connect) -> None:
+    """A request whose ackId was done before is not done again."""
+    client = await join("g", json_client=True, roles=_ALL)
+    request = {"type": "sendToGroup", "group": "g", "dataType": "text", "data": "x", "noEcho": True, "ackId": 7}
+    assert (await ask(client, **request))["success"]
+    assert (await ask(client, **request))["error"]["name"] == "Duplicate"
+
+
+async def test_a_ping_is_answered(join: Connect) -> None:
+    """The subprotocol's own ping gets a pong."""
+    assert await ask(await join(json_client=True), type="ping") == {"type": "pong"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not json",
+        "[]",
+        '{"type":"sequenceAck","sequenceId":1}',
+        '{"type":"joinGroup"}',
+        '{"type":"joinGroup","group":" "}',
+        '{"type":"joinGroup","group":"g","ackId":-1}',
+        '{"type":"sendToGroup","group":"g","dataType":"protobuf","data":""}',
+        '{"type":"sendToGroup","group":"g","dataType":"binary","data":"*"}',
+        '{"type":"sendToGroup","group":"g","dataType":"text","data":1}',
+        '{"type":"sendToGroup","group":"g","dataType":"json","data":123456789012345678901234567890}',
+        '{"type":"event","event":"a b","dataType":"text","data":""}',
+    ],
+)
+async def test_what_is_no_request_ends_the_connection(join: Connect, text: str) -> None:
+    """A message that the subprotocol does not know closes with 1008, after a message that says so."""
+    client = await join(json_client=True, roles=_ALL)
+    await client.send(text)
+    assert json.loads(await client.recv())["event"] == "disconnected"
+    with pytest.raises(ConnectionClosed) as closed:
+        await client.recv()
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1008
+
+
+@given(st.one_of(st.text(), st.binary(), st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json.dumps)))
+def test_reading_requests_never_breaks(message: str | bytes) -> None:
+    """Whatever a client sends is a request or a validation error."""
+    with contextlib.suppress(ValidationError):
+        REQUESTS.validate_json(message)
+
+
+async def test_events_reach_the_handler_and_its_answer_the_client(running: Running) -> None:
+    """An event is posted under its name and type, and the answer comes back as a message of the server."""
+    async with connect(running.client_url(), subprotocols=[Subprotocol(JSON)]) as client:
+        assert json.loads(await client.recv())["event"] == "connected"
+        running.handler.answer({"done": True}, **{"content-type": "application/json"})
+        answer = await ask(client, type="event", event="press", dataType="json", data={"a": 1}, ackId=1)
+        assert answer == {"type": "message", "from": "server", "dataType": "json", "data": {"done": True}}
+        assert json.loads(await client.recv()) == {"type": "ack", "ackId": 1, "success": True}
+        headers, body = running.handler.told[-1]
+        assert (headers["ce-type"], headers["ce-subprotocol"]) == ("azure.webpubsub.user.press", JSON)
+        assert headers["content-type"] == "application/json; charset=utf-8"
+        assert json.loads(body) == {"a": 1}
+
+
+async def test_plain_messages_are_the_event_message(running: Running) -> None:
+    """What a plain client sends is the event ``message``; a refusal of the handler ends the connection."""
+    async with connect(running.client_url()) as client:
+        running.handler.status, running.handler.body = 200, b"\x01\x02"
+        running.handler.headers = {"content-type": "application/octet-stream"}
+        await client.send("hello")
+        assert await client.recv() == b"\x01\x02"
+        headers, body = running.handler.told[-1]
+        assert (headers["ce-type"], body) == ("azure.webpubsub.user.message", b"hello")
+        assert headers["content-type"] == "text/plain; charset=utf-8"
+        running.handler.status = 500
+        await client.send(b"again")
+        with pytest.raises(ConnectionClosed) as closed:
+            await client.recv()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1008
+
+
+async def test_without_handler_plain_messages_are_dropped(plain: WebPubSubServiceClient, join: Connect) -> None:
+    """What a plain client sends to a hub without event handler is dropped, and the client stays."""
+    client = await join()
+    await client.send("text")
+    await client.send(b"binary")
+    await plain.send_to_all("still", content_type="text/plain")
+    assert await client.recv() == "still"
+
+
+async def test_the_official_async_client_works(plain: WebPubSubServiceClient) -> None:
+    """The official asynchronous client joins, sends with acks, hears the group, and sees a refusal."""
+    token = await plain.get_client_access_token(roles=["webpubsub.joinLeaveGroup", "webpubsub.sendToGroup.g"])
+    heard: asyncio.Queue[Any] = asyncio.Queue()
+    async with AsyncWebPubSubClient(
+        token["url"], protocol_type=WebPubSubProtocolType.JSON, message_retry_total=0
+    ) as client:
+        await client.subscribe(CallbackType.GROUP_MESSAGE, heard.put)
+        await client.join_group("g")
+        await client.send_to_group("g", {"n": 1}, WebPubSubDataType.JSON)
+        assert (await asyncio.wait_for(heard.get(), 20)).data == {"n": 1}
+        await client.leave_group("g")
+        with pytest.raises(SendMessageError):
+            await client.send_to_group("other", "x", WebPubSubDataType.TEXT)
+
+
+async def test_the_official_sync_client_works(plain: WebPubSubServiceClient) -> None:
+    """The official synchronous client joins, sends with acks, and hears the group."""
+    token = await plain.get_client_access_token(roles=_ALL)
+    heard: list[Any] = []
+    done = threading.Event()
+
+    def hear(message: Any) -> None:
+        heard.append(message.data)
+        done.set()
+
+    def run() -> None:
+        client = WebPubSubClient(token["url"], protocol_type=WebPubSubProtocolType.JSON)
+        with client:
+            client.subscribe(CallbackType.GROUP_MESSAGE, hear)
+            client.join_group("g")
+            client.send_to_group("g", "hello", WebPubSubDataType.TEXT)
+            assert done.wait(20)
+
+    await asyncio.to_thread(run)
+    assert heard == ["hello"]

@@ -1,0 +1,156 @@
+"""Clients that do not read: they are given up, nobody waits for them, and what is paced is never held against them."""
+
+import asyncio
+import base64
+import functools
+import os
+import socket
+
+import pytest
+from azure.messaging.webpubsubservice.aio import WebPubSubServiceClient
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from emulators.web_pubsub.outbox import MOST_BYTES, MOST_MESSAGES
+from emulators.web_pubsub.payloads import DataType
+from tests.emulators.web_pubsub.serving import Connect, Running, until
+
+_TEXT = DataType.TEXT
+
+
+class RawClient:
+    """A client on a socket of its own, with a small buffer, that reads only when told to."""
+
+    def __init__(self, running: Running, token: str) -> None:
+        port = int(running.url.rpartition(":")[2])
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        self.socket.settimeout(20)
+        self.socket.connect(("127.0.0.1", port))
+        key = base64.b64encode(os.urandom(16)).decode()
+        self.socket.sendall(
+            f"GET /client/hubs/plain?access_token={token} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
+            f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+        )
+
+    def read(self, end: bytes) -> bytes:
+        """Return everything up to the bytes that come last, and close."""
+        received = bytearray()
+        while not received.endswith(end):
+            part = self.socket.recv(65536)
+            assert part, "the connection ended before"
+            received += part
+        self.socket.close()
+        return bytes(received)
+
+
+async def slow_client(running: Running, plain: WebPubSubServiceClient, *groups: str) -> RawClient:
+    """Return a client that was let in and reads nothing."""
+    token = await plain.get_client_access_token(groups=list(groups), user_id="slow")
+    client = await asyncio.to_thread(RawClient, running, token["token"])
+    await until(lambda: bool(running.service.hub("plain").of_user("slow")))
+    return client
+
+
+async def test_a_slow_reader_is_dropped_and_nobody_else_waits(
+    running: Running, plain: WebPubSubServiceClient, join: Connect
+) -> None:
+    """One client stops reading and is closed with 1013; twenty others receive everything, in order."""
+    readers = [await join("g") for _ in range(20)]
+    slow = await slow_client(running, plain, "g")
+    hub = running.service.hub("plain")
+    sent = 0
+    counts = [0] * len(readers)
+    received = [asyncio.create_task(_numbers(reader, counts, index)) for index, reader in enumerate(readers)]
+    while hub.of_user("slow"):
+        await hub.publish("g", b"%08d" % sent + b"x" * 4000, _TEXT)
+        sent += 1
+        assert sent * 4000 < 4 * MOST_BYTES, "the slow client was not given up"
+        # The readers share this process: they catch up before more is sent.
+        await until(functools.partial(_have, counts, sent - 50))
+    await hub.publish("g", b"end", _TEXT)
+    for task in received:
+        assert await asyncio.wait_for(task, 60) == list(range(sent))
+    await asyncio.to_thread(slow.read, b"\x88\x20\x03\xf5the client fell too far behind")
+
+
+def _have(counts: list[int], least: int) -> bool:
+    return min(counts) >= least
+
+
+async def _numbers(client: ClientConnection, counts: list[int], index: int) -> list[int]:
+    numbers = []
+    while (message := await client.recv()) != "end":
+        numbers.append(int(message[:8]))
+        counts[index] += 1
+    return numbers
+
+
+async def test_many_small_messages_are_too_much_as_well(running: Running, plain: WebPubSubServiceClient) -> None:
+    """A client is given up for ten thousand messages that wait, however small they are."""
+    slow = await slow_client(running, plain, "g")
+    hub = running.service.hub("plain")
+    # Large ones first, so that the network has no room left for the small ones.
+    for _ in range(20):
+        await hub.publish("g", b"x" * 100_000, _TEXT)
+    (connection,) = hub.of_user("slow")
+    for _ in range(MOST_MESSAGES - 100):
+        await hub.publish("g", b"y", _TEXT)
+    assert hub.of_user("slow")
+    for _ in range(200):
+        await hub.publish("g", b"y", _TEXT)
+    await until(lambda: not hub.of_user("slow"))
+    assert connection.close_reason == "the client fell too far behind"
+    slow.socket.close()
+
+
+async def test_paced_messages_wait_for_the_reader(running: Running, plain: WebPubSubServiceClient) -> None:
+    """Four times the bound sent to one connection arrives whole when the client reads at last, and nobody is closed."""
+    slow = await slow_client(running, plain)
+    (connection,) = running.service.hub("plain").of_user("slow")
+    part, count = b"z" * 500_000, 4 * MOST_BYTES // 500_000
+
+    async def send() -> None:
+        for _ in range(count):
+            await plain.send_to_connection(connection.id, part.decode(), content_type="text/plain")
+        await plain.close_connection(connection.id, reason="done")
+
+    sending = asyncio.create_task(send())
+    done, _ = await asyncio.wait((sending,), timeout=0.5)
+    assert not done, "nothing held the sender back"
+    received = await asyncio.to_thread(slow.read, b"\x88\x06\x03\xe8done")
+    await sending
+    _, _, frames = received.partition(b"\r\n\r\n")
+    assert frames.count(b"z") == count * len(part)
+
+
+async def test_a_paced_sender_is_told_that_the_client_went(running: Running, plain: WebPubSubServiceClient) -> None:
+    """Who waits for a client that goes does not wait on."""
+    slow = await slow_client(running, plain)
+    (connection,) = running.service.hub("plain").of_user("slow")
+
+    async def send() -> None:
+        while True:
+            await plain.send_to_connection(connection.id, "z" * 500_000, content_type="text/plain")
+
+    sending = asyncio.create_task(send())
+    await asyncio.wait((sending,), timeout=0.3)
+    slow.socket.close()
+    with pytest.raises(Exception, match="CLIENT_NOT_FOUND"):
+        await asyncio.wait_for(sending, 20)
+
+
+async def test_the_end_of_the_server_does_not_wait_for_a_slow_reader(
+    running: Running, plain: WebPubSubServiceClient, join: Connect
+) -> None:
+    """A client that reads nothing does not hold the server up; one that reads sees 1001."""
+    reader = await join("h")
+    slow = await slow_client(running, plain, "g")
+    for _ in range(20):
+        await running.service.hub("plain").publish("g", b"x" * 100_000, _TEXT)
+    running.server.should_exit = True
+    with pytest.raises(ConnectionClosed) as closed:
+        await reader.recv()
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1001
+    slow.socket.close()

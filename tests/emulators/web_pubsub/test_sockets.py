@@ -1,0 +1,289 @@
+"""The WebSocket protocol (RFC 6455), byte by byte, over real sockets."""
+
+import asyncio
+import base64
+import itertools
+import json
+import os
+import struct
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from emulators.web_pubsub.sockets import MOST_MESSAGE_BYTES
+from local.server import Server
+from tests.emulators.web_pubsub.echo import echo
+from tests.emulators.web_pubsub.serving import listening
+
+CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
+_MASK = b"\x37\xfa\x21\x3d"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame: what it says of itself, and its data."""
+
+    opcode: int
+    data: bytes = b""
+    fin: bool = True
+    reserved: int = 0
+    masked: bool = True
+
+    def encode(self) -> bytes:
+        """Return the frame as a client sends it (section 5.2)."""
+        head = bytes([self.fin << 7 | self.reserved << 4 | self.opcode])
+        size, mask_bit = len(self.data), 0x80 if self.masked else 0
+        if size < 126:
+            head += bytes([mask_bit | size])
+        elif size < 65536:
+            head += struct.pack("!BH", mask_bit | 126, size)
+        else:
+            head += struct.pack("!BQ", mask_bit | 127, size)
+        if not self.masked:
+            return head + self.data
+        whole = (_MASK * (size // 4 + 1))[:size]
+        masked = int.from_bytes(self.data) ^ int.from_bytes(whole)
+        return head + _MASK + masked.to_bytes(size)
+
+
+class Peer:
+    """A client that sends what a test says, sound or not."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self.writer = writer
+
+    async def send(self, *frames: Frame) -> None:
+        """Send frames."""
+        self.writer.write(b"".join(frame.encode() for frame in frames))
+        await self.writer.drain()
+
+    async def receive(self) -> Frame:
+        """Return the next frame."""
+        async with asyncio.timeout(20):
+            first, second = await self._reader.readexactly(2)
+            size = second & 0x7F
+            if size == 126:
+                (size,) = struct.unpack("!H", await self._reader.readexactly(2))
+            elif size == 127:
+                (size,) = struct.unpack("!Q", await self._reader.readexactly(8))
+            data = await self._reader.readexactly(size)
+        return Frame(first & 0x0F, data, bool(first >> 7), first >> 4 & 7, masked=bool(second >> 7))
+
+    async def closed(self) -> int:
+        """Return the code of the close frame that comes next, after which the connection ends."""
+        frame = await self.receive()
+        assert frame.opcode == CLOSE, frame
+        assert await asyncio.wait_for(self._reader.read(), 20) == b""
+        return int.from_bytes(frame.data[:2])
+
+
+@asynccontextmanager
+async def connected(port: int) -> AsyncIterator[Peer]:
+    """Shake hands (section 4.1)."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        key = base64.b64encode(os.urandom(16)).decode()
+        writer.write(
+            f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+        )
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 101 ")
+        yield Peer(reader, writer)
+    finally:
+        writer.close()
+
+
+@asynccontextmanager
+async def echoing() -> AsyncIterator[int]:
+    """Serve the echo on a free port."""
+    server = Server(echo, 1, web_sockets=True)
+    async with listening(server) as port:
+        yield port
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[int]:
+    async with echoing() as port:
+        yield port
+
+
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 65535, 65536, MOST_MESSAGE_BYTES])
+@pytest.mark.parametrize("opcode", [TEXT, BINARY])
+async def test_messages_of_every_length_form_pass(port: int, size: int, opcode: int) -> None:
+    """A message comes back whole, in one unmasked frame, whichever form its length has (section 5.2)."""
+    async with connected(port) as peer:
+        await peer.send(Frame(opcode, b"*" * size))
+        assert await peer.receive() == Frame(opcode, b"*" * size, masked=False)
+
+
+async def test_bytes_may_come_one_by_one(port: int) -> None:
+    """Where the network cuts a frame means nothing."""
+    async with connected(port) as peer:
+        for byte in Frame(TEXT, "zäh".encode()).encode():
+            peer.writer.write(bytes([byte]))
+            await peer.writer.drain()
+        assert (await peer.receive()).data == "zäh".encode()
+
+
+@given(st.text(max_size=300), st.lists(st.integers(0, 400), max_size=6), st.booleans())
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_fragments_make_one_message(text: str, cuts: Sequence[int], pinged: bool) -> None:  # noqa: FBT001
+    """However a text is cut, within characters too, and with pings between its parts, it is one text (section 5.4)."""
+    data = text.encode()
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    parts = [data[start:end] for start, end in itertools.pairwise(places)]
+    frames = []
+    for index, part in enumerate(parts):
+        frames.append(Frame(CONTINUATION if index else TEXT, part, fin=index == len(parts) - 1))
+        if pinged:
+            frames.append(Frame(PING, b"p%d" % index))
+
+    async def run() -> None:
+        async with echoing() as port, connected(port) as peer:
+            await peer.send(*frames)
+            received = [await peer.receive() for _ in range(1 + pinged * len(parts))]
+            assert [frame.data for frame in received if frame.opcode == TEXT] == [data]
+            pongs = [frame.data for frame in received if frame.opcode == PONG]
+            assert pongs == [b"p%d" % index for index in range(len(parts))] * pinged
+
+    asyncio.run(run())
+
+
+async def test_pings_are_answered_and_pongs_are_not(port: int) -> None:
+    """A pong carries the data of its ping; a pong that nobody asked for is nothing (sections 5.5.2, 5.5.3)."""
+    async with connected(port) as peer:
+        await peer.send(Frame(PONG, b"unasked"), Frame(PING, b"x" * 125), Frame(PING))
+        assert await peer.receive() == Frame(PONG, b"x" * 125, masked=False)
+        assert await peer.receive() == Frame(PONG, masked=False)
+
+
+@pytest.mark.parametrize(
+    ("frames", "code"),
+    [
+        ([Frame(TEXT, b"x", masked=False)], 1002),
+        ([Frame(TEXT, b"x", reserved=1)], 1002),
+        ([Frame(TEXT, b"x", reserved=2)], 1002),
+        ([Frame(TEXT, b"x", reserved=4)], 1002),
+        ([Frame(3, b"x")], 1002),
+        ([Frame(7)], 1002),
+        ([Frame(11)], 1002),
+        ([Frame(15, b"x")], 1002),
+        ([Frame(PING, b"x" * 126)], 1002),
+        ([Frame(CLOSE, b"\x03\xe8" + b"x" * 124)], 1002),
+        ([Frame(PING, b"x", fin=False)], 1002),
+        ([Frame(CLOSE, b"\x03\xe8", fin=False)], 1002),
+        ([Frame(CONTINUATION, b"x")], 1002),
+        ([Frame(CONTINUATION, b"x", fin=False)], 1002),
+        ([Frame(TEXT, b"x", fin=False), Frame(TEXT, b"y")], 1002),
+        ([Frame(BINARY, b"x", fin=False), Frame(BINARY, b"y", fin=False)], 1002),
+        ([Frame(CLOSE, b"\x03")], 1002),
+        ([Frame(CLOSE, struct.pack("!H", 999))], 1002),
+        ([Frame(CLOSE, struct.pack("!H", 1005))], 1002),
+        ([Frame(CLOSE, struct.pack("!H", 1006))], 1002),
+        ([Frame(CLOSE, struct.pack("!H", 1016))], 1002),
+        ([Frame(CLOSE, struct.pack("!H", 2999))], 1002),
+        ([Frame(CLOSE, struct.pack("!H", 5000))], 1002),
+        ([Frame(CLOSE, b"\x03\xe8\xff")], 1007),
+        ([Frame(TEXT, b"\xff")], 1007),
+        ([Frame(TEXT, b"\xed\xa0\x80")], 1007),
+        ([Frame(TEXT, b"\xc3")], 1007),
+        ([Frame(TEXT, b"\xf4\x90\x80\x80")], 1007),
+        ([Frame(TEXT, b"\xce", fin=False), Frame(CONTINUATION, b"\xce")], 1007),
+        ([Frame(TEXT, b"x" * (MOST_MESSAGE_BYTES + 1))], 1009),
+        ([Frame(BINARY, b"x" * MOST_MESSAGE_BYTES, fin=False), Frame(CONTINUATION, b"x")], 1009),
+    ],
+)
+async def test_breaches_of_the_protocol_close(port: int, frames: list[Frame], code: int) -> None:
+    """A frame that the protocol does not allow ends the connection with the code that says why (section 7.4.1)."""
+    async with connected(port) as peer:
+        await peer.send(*frames)
+        assert await peer.closed() == code
+
+
+async def test_the_code_arrives_though_the_client_still_sends(port: int) -> None:
+    """A client in the midst of a message that is too long sees 1009, not a reset."""
+    async with connected(port) as peer:
+        head = Frame(BINARY, b"x" * (8 * MOST_MESSAGE_BYTES)).encode()
+        peer.writer.write(head)
+        assert await peer.closed() == 1009
+
+
+@pytest.mark.parametrize("data", [b"", b"\x03\xe8", b"\x03\xe8bye", b"\x0b\xb8", b"\x13\x87"])
+async def test_a_close_is_answered_with_its_own_code(port: int, data: bytes) -> None:
+    """The closing handshake gives back the client's code, and none for none (section 5.5.1)."""
+    async with connected(port) as peer:
+        await peer.send(Frame(CLOSE, data))
+        answer = await peer.receive()
+        assert (answer.opcode, answer.data[:2]) == (CLOSE, data[:2])
+
+
+async def test_nothing_is_read_after_a_close(port: int) -> None:
+    """What a client sends behind its close frame is not answered (section 1.4)."""
+    async with connected(port) as peer:
+        await peer.send(Frame(CLOSE, b"\x03\xe8"), Frame(TEXT, b"late"), Frame(PING, b"late"))
+        assert await peer.closed() == 1000
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({"Sec-WebSocket-Version": "12"}, 426),
+        ({"Sec-WebSocket-Key": "short"}, 400),
+        ({"Sec-WebSocket-Key": None}, 400),
+        ({"Sec-WebSocket-Version": None}, 400),
+        ({"Content-Length": "3"}, 400),
+        ({"X-Long": "x" * 9_000}, 431),
+        ({}, 405),
+    ],
+)
+async def test_malformed_handshakes_are_refused(port: int, changed: dict[str, str | None], status: int) -> None:
+    """A handshake without key, or of another version, is not upgraded (section 4.2.1)."""
+    headers: dict[str, str | None] = {
+        "Host": f"127.0.0.1:{port}",
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Key": base64.b64encode(os.urandom(16)).decode(),
+        "Sec-WebSocket-Version": "13",
+    }
+    headers |= changed
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    lines = [f"{name}: {value}" for name, value in headers.items() if value is not None]
+    writer.write("\r\n".join([f"{'POST' if status == 405 else 'GET'} / HTTP/1.1", *lines, "", ""]).encode())
+    reply = await asyncio.wait_for(reader.read(), 20)
+    assert reply.startswith(f"HTTP/1.1 {status} ".encode())
+    assert (b"sec-websocket-version: 13" in reply.lower()) is (status == 426)
+    assert (b"upgrade: websocket" in reply.lower()) is (status == 426)
+    head, _, body = reply.partition(b"\r\n\r\n")
+    problem = json.loads(body)
+    assert problem["status"] == status
+    assert f"x-request-id: {problem['traceId']}".encode() in head
+    assert b"x-content-type-options: nosniff" in head.lower()
+    writer.close()
+
+
+async def test_a_flood_of_pings_does_not_fill_the_memory(port: int) -> None:
+    """A client that pings and never reads is not read from either once its pongs pile up."""
+    async with connected(port) as peer:
+        flood = b"".join(Frame(PING, b"x" * 125).encode() for _ in range(1000))
+
+        async def send() -> None:
+            while True:
+                peer.writer.write(flood)
+                await peer.writer.drain()
+
+        peer._reader._limit = 1  # type: ignore[attr-defined]  # so that nothing is read in advance
+        sending = asyncio.create_task(send())
+        seen = [0] * 20
+        # It ends once the client's own buffer has not changed for a second: the server reads no more.
+        async with asyncio.timeout(20):
+            while len(set(seen[-20:])) > 1 or not seen[-1]:
+                await asyncio.sleep(0.05)
+                seen.append(peer.writer.transport.get_write_buffer_size())
+        sending.cancel()
+        peer.writer.transport.abort()

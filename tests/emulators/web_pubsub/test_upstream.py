@@ -1,0 +1,72 @@
+"""Event handlers at an address."""
+
+import pytest
+from aiohttp import web
+
+from emulators.web_pubsub.upstream import UpstreamApplication, UpstreamError, UpstreamUrl
+from tests.emulators.web_pubsub.serving import Handler
+
+
+async def _serve(runner: web.ServerRunner) -> str:
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    return f"http://127.0.0.1:{runner.addresses[0][1]}"
+
+
+async def test_an_event_is_posted_to_its_address() -> None:
+    """The event's name stands in the address; headers, body and the whole answer pass, redirects are not followed."""
+    seen = []
+
+    async def handle(request: web.BaseRequest) -> web.Response:
+        seen.append((request.method, request.path, request.headers["ce-hub"], await request.read()))
+        return web.Response(status=302, headers={"Location": "/elsewhere", "X-Mixed": "Case"}, body=b"moved")
+
+    runner = web.ServerRunner(web.Server(handle))
+    upstream = UpstreamUrl(f"{await _serve(runner)}/events/{{event}}")
+    try:
+        answer = await upstream.request("POST", "a/b", {"ce-hub": "h"}, b"body")
+    finally:
+        await upstream.close()
+        await runner.cleanup()
+    assert seen == [("POST", "/events/a/b", "h", b"body")]
+    assert (answer.status, answer.headers["x-mixed"], answer.body) == (302, "Case", b"moved")
+
+
+@pytest.mark.parametrize(("size", "fits"), [(1024 * 1024, True), (1024 * 1024 + 1, False)])
+async def test_large_answers_are_refused(size: int, fits: bool) -> None:  # noqa: FBT001
+    """An answer over 1 MiB is no answer."""
+
+    async def handle(_: web.BaseRequest) -> web.Response:
+        return web.Response(body=b"x" * size)
+
+    runner = web.ServerRunner(web.Server(handle))
+    upstream = UpstreamUrl(await _serve(runner))
+    try:
+        if fits:
+            assert len((await upstream.request("POST", "e", {}, b"")).body) == size
+        else:
+            with pytest.raises(UpstreamError):
+                await upstream.request("POST", "e", {}, b"")
+    finally:
+        await upstream.close()
+        await runner.cleanup()
+
+
+async def test_an_address_that_does_not_answer_is_told() -> None:
+    """Nobody at the address, or no address at all, is an UpstreamError."""
+    for url in ("http://127.0.0.1:1/", "nonsense"):
+        upstream = UpstreamUrl(url)
+        with pytest.raises(UpstreamError):
+            await upstream.request("POST", "e", {}, b"")
+        await upstream.close()
+
+
+async def test_an_application_that_breaks_is_told() -> None:
+    """What an application in this process raises is an UpstreamError, and its answer passes whole."""
+    handler = Handler(status=201, body=b"done", headers={"x-a": "b"})
+    upstream = UpstreamApplication(handler, "/e/{event}")
+    answer = await upstream.request("POST", "x", {"ce-type": "azure.webpubsub.user.x", "ce-eventname": "x"}, b"1")
+    assert (answer.status, answer.body, answer.headers["x-a"]) == (201, b"done", "b")
+    with pytest.raises(UpstreamError):
+        await upstream.request("POST", "x", {}, b"")

@@ -1,0 +1,94 @@
+"""Instances of the app with STORES=azure over test servers, asked through the door in process.
+
+The local host carries the embedded hub and embedded stores, so it cannot be the host here. Cosmos DB and Key Vault are
+test doubles at the wire, the blobs lie in Azurite, the engine is the embedded Kusto, and a log on disk stands in for
+Event Hubs.
+"""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from functions.http_blueprint import door
+from shared import wiring
+from shared.backends.embedded.hub import HubLog
+from shared.http.messages import Request
+from shared.telemetry.models import IMPULSES_HUB
+from shared.wiring import Services
+from tests.emulators.kusto.endpoints import Endpoint, start
+from tests.unit.shared.wiring.azure import Deployment
+
+SAMPLE = Path(__file__).parents[3] / "samples/workspace.yaml"
+ADMIN, EDITOR, QUALITY = "admin@plant-a.example", "editor@plant-a.example", "approver@plant-a.example"
+EVENTS, AMENDMENTS = "/oi-api/provenance/events", "/oi-api/provenance/amendments"
+
+
+class Instance:
+    """One instance of the app: its services behind its door."""
+
+    def __init__(self, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.services = services
+        monkeypatch.setattr(wiring, "Services", lambda _: services)
+        wiring.services.cache_clear()
+        door.cache_clear()
+
+    async def ask(self, method: str, address: str, bearer: str = "", body: Any = None, **headers: str) -> Any:
+        """Return a reply: its status, headers and body."""
+        path, _, query = address.partition("?")
+        sent = {"authorization": f"Bearer {bearer}"} if bearer else {}
+        sent |= {"content-type": "application/json"} | {name.replace("_", "-"): each for name, each in headers.items()}
+        content = b"" if body is None else json.dumps(body).encode()
+        reply = await door().serve(Request(method, path, query, sent, content))
+        is_json = "json" in reply.headers.get("Content-Type", "")
+        return SimpleNamespace(
+            status=reply.status, headers=reply.headers, body=json.loads(reply.body) if is_json else reply.body
+        )
+
+    async def token(self, key: str) -> str:
+        """Return a token for a key."""
+        reply = await self.ask("GET", "/workspace/api/keys/jwt", key)
+        assert reply.status == 200, reply.body
+        return str(reply.body["Token"])
+
+
+class Plant:
+    """The test servers of a deployment, and the embedded Kusto fed from the hub's log.
+
+    Args:
+        deployed: the servers.
+        folder: where hub and tables lie.
+    """
+
+    def __init__(self, deployed: Deployment, folder: Path) -> None:
+        self.deployed = deployed
+        self._folder = folder
+        self._port = "0"
+        self.kusto: Endpoint
+
+    async def start(self) -> None:
+        """Make an empty hub and table, and start the engine over them."""
+        (self._folder / "tables").mkdir()
+        hub = self.hub()
+        await hub.send(IMPULSES_HUB, [])
+        await hub.close()
+        self.start_engine()
+
+    def hub(self) -> HubLog:
+        """Return the hub's log, opened once more."""
+        return HubLog(self._folder / "hub.sqlite")
+
+    def start_engine(self) -> None:
+        """Start the engine, where it was if it was before."""
+        tables, hub = str(self._folder / "tables"), str(self._folder / "hub.sqlite")
+        self.kusto = start(self._folder / "kusto.log", "--data", tables, "--hub", hub, "--port", self._port)
+        self._port = self.kusto.url.rpartition(":")[2]
+        self.deployed.kusto_uri = self.kusto.url
+
+    def services(self) -> Services:
+        """Return the services of another process."""
+        services = self.deployed.services()
+        services.__dict__["sender"] = self.hub()
+        return services

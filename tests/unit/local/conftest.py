@@ -1,0 +1,125 @@
+"""Starts real hosts over small function apps in temporary folders."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PREAMBLE = """
+import asyncio, json, os, pathlib, typing
+import azure.functions as func
+app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)
+DATA = pathlib.Path(os.environ["DATA_DIR"])
+def record(entry):
+    with open(DATA / "record.jsonl", "a") as file:
+        file.write(json.dumps(entry, default=str) + "\\n")
+"""
+NO_KUSTO = {"KUSTO_URI": "http://127.0.0.1:1"}
+_DEADLINE = 30.0
+
+
+class RunningHost:
+    """A host process, its address and what its functions recorded."""
+
+    def __init__(self, process: "subprocess.Popen[str]", data_dir: Path, log: Path) -> None:
+        self.process = process
+        self.data_dir = data_dir
+        self._log = log
+        self.url = ""
+
+    def wait_until_ready(self) -> None:
+        """Wait for the ready line and take the address from it."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("ready http://"), self.log()
+        self.url = line.removeprefix("ready ").strip()
+
+    def log(self) -> str:
+        """Return what the host wrote to standard error."""
+        return self._log.read_text()
+
+    def records(self) -> list[Any]:
+        """Return what the functions recorded."""
+        path = self.data_dir / "record.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition holds; fail when the host ends first."""
+        deadline = time.monotonic() + _DEADLINE
+        while not condition():
+            assert time.monotonic() < deadline, f"{self.records()}\n{self.log()}"
+            assert self.process.poll() is None, self.log()
+            time.sleep(0.01)
+
+    def terminate(self) -> int:
+        """Send SIGTERM and return the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=_DEADLINE)
+
+    def kill(self) -> None:
+        """End the host as a crash would."""
+        self.process.kill()
+        self.process.wait(timeout=_DEADLINE)
+
+
+type StartHost = Callable[..., RunningHost]
+
+
+@pytest.fixture
+def start_host(tmp_path: Path) -> Iterator[StartHost]:
+    """Start hosts over the given app source; every one left running is killed at the end."""
+    hosts: list[RunningHost] = []
+
+    def start(
+        source: str,
+        *options: str,
+        port: int = 0,
+        batch: int = 100,
+        prefix: str = "",
+        ready: bool = True,
+        stdout: int = subprocess.PIPE,
+        **environment: str,
+    ) -> RunningHost:
+        app = tmp_path / "app"
+        app.mkdir(exist_ok=True)
+        (app / "function_app.py").write_text(PREAMBLE + source)
+        extensions = {"http": {"routePrefix": prefix}, "eventHubs": {"maxEventBatchSize": batch}}
+        (app / "host.json").write_text(json.dumps({"version": "2.0", "extensions": extensions}))
+        log = tmp_path / f"host-{len(hosts)}.log"
+        command = [sys.executable, "-m", "local", "--app", str(app), "--port", str(port)]
+        command += ["--data-dir", str(tmp_path / "data"), "--workspace-file", "", *options]
+        with log.open("w") as stderr:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=os.environ | NO_KUSTO | environment,
+                stdout=stdout,
+                stderr=stderr,
+                text=True,
+            )
+        hosts.append(RunningHost(process, tmp_path / "data", log))
+        if ready:
+            hosts[-1].wait_until_ready()
+        return hosts[-1]
+
+    yield start
+    for host in hosts:
+        if host.process.poll() is None:
+            host.kill()
+        if host.process.stdout is not None:
+            host.process.stdout.close()
+
+
+@pytest.fixture
+def http() -> Iterator[httpx.Client]:
+    with httpx.Client(timeout=_DEADLINE, trust_env=False) as client:
+        yield client

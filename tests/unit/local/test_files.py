@@ -1,0 +1,102 @@
+"""Stored files over HTTP: ranges, validators, and what is not served."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.backends.embedded.file_links import FileLinks, Linked
+from tests.unit.local.serving import serving_files
+
+CONTENT = bytes(range(256)) * 4000
+
+
+@pytest.fixture
+async def links(tmp_path: Path) -> AsyncIterator[FileLinks]:
+    """What makes links that a running server takes."""
+    async with serving_files(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def url(tmp_path: Path, links: FileLinks) -> str:
+    """A link to a stored file."""
+    store = FolderBlobStore(tmp_path / "blobs" / "downloads", links)
+    await store.create("job/rig.csv", CONTENT)
+    return await store.link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
+
+
+@pytest.fixture
+async def anyone() -> AsyncIterator[httpx.AsyncClient]:
+    """A caller without a token."""
+    async with httpx.AsyncClient() as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status", "first", "end"),
+    [
+        ("bytes=0-0", 206, 0, 1),
+        ("bytes=10-", 206, 10, len(CONTENT)),
+        ("bytes=-10", 206, len(CONTENT) - 10, len(CONTENT)),
+        (f"bytes=5-{10**15}", 206, 5, len(CONTENT)),
+        (f"bytes=-{10**15}", 206, 0, len(CONTENT)),
+        ("bytes=5-4", 200, 0, len(CONTENT)),
+        ("bytes=0-1,4-5", 200, 0, len(CONTENT)),
+        ("lines=0-1", 200, 0, len(CONTENT)),
+        ("bytes=-", 200, 0, len(CONTENT)),
+        (f"bytes={len(CONTENT)}-", 416, 0, 0),
+        ("bytes=-0", 416, 0, 0),
+    ],
+)
+async def test_ranges(anyone: httpx.AsyncClient, url: str, wanted: str, status: int, first: int, end: int) -> None:
+    """One range is served as such, what is no range is passed over, and one beyond the end is refused."""
+    reply = await anyone.get(url, headers={"Range": wanted})
+    assert (reply.status_code, reply.content) == (status, CONTENT[first:end])
+    if status == 416:
+        assert reply.headers["content-range"] == f"bytes */{len(CONTENT)}"
+
+
+async def test_validators(anyone: httpx.AsyncClient, url: str) -> None:
+    """What a caller has already is not sent again, and a range of another version is the whole file."""
+    etag = (await anyone.get(url)).headers["etag"]
+    assert (await anyone.get(url, headers={"If-None-Match": f'"x", {etag}'})).status_code == 304
+    assert (await anyone.get(url, headers={"Range": "bytes=0-1", "If-Range": etag})).status_code == 206
+    assert (await anyone.get(url, headers={"Range": "bytes=0-1", "If-Range": '"x"'})).status_code == 200
+    head = await anyone.head(url)
+    assert (head.content, head.headers["content-length"]) == (b"", str(len(CONTENT)))
+
+
+async def test_refusals(anyone: httpx.AsyncClient, links: FileLinks, url: str) -> None:
+    """A refusal is a problem document with a code of its own."""
+    later = datetime.now(UTC) + timedelta(minutes=5)
+    gone = links.make(Linked("downloads", "job/gone.csv", "gone.csv", later))
+    base = url.partition("/files/")[0]
+    over = links.make(Linked("downloads", "job/rig.csv", "rig.csv", later - timedelta(days=1)))
+    for address, method, status, code in (
+        (gone, "GET", 404, "FILE_NOT_FOUND"),
+        (over, "GET", 403, "LINK_EXPIRED"),
+        (url + "0", "GET", 403, "LINK_INVALID"),
+        (f"{base}/files/", "GET", 403, "LINK_INVALID"),
+        (f"{base}/files/downloads/job/rig.csv", "GET", 403, "LINK_INVALID"),
+        (url, "POST", 405, "METHOD_NOT_ALLOWED"),
+    ):
+        reply = await anyone.request(method, address)
+        assert (reply.status_code, reply.json()["code"]) == (status, code), address
+
+
+@pytest.mark.parametrize(
+    ("container", "name"),
+    [("..", "files-key"), ("downloads", "../../files-key"), (".", "files-key"), ("downloads/..", "x"), ("", "cold/x")],
+)
+async def test_even_a_signed_name_stays_among_the_blobs(
+    anyone: httpx.AsyncClient, links: FileLinks, url: str, container: str, name: str
+) -> None:
+    """Nothing but blobs is reached, though the signature be right."""
+    signed = links.make(Linked(container, name, "x", datetime.now(UTC) + timedelta(minutes=5)))
+    path = f"/files/{quote(container, safe='')}/{quote(name, safe='')}?{signed.partition('?')[2]}"
+    assert (await anyone.get(url.partition("/files/")[0] + path)).status_code in {403, 404}

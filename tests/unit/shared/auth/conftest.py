@@ -1,0 +1,79 @@
+"""A small workspace to authenticate against, over the embedded stores."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.auth.audit import AccessAudit
+from shared.auth.authenticator import Authenticator
+from shared.auth.issuer import TokenIssuer
+from shared.auth.key_service import ApiKeys
+from shared.auth.ports import Credentials, Team
+from shared.auth.tokens import TokenCodec
+from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
+from shared.backends.embedded.signing_key import FileSigningKey
+from shared.backends.embedded.sqlite import Database
+from shared.catalog.models import Member
+from shared.provenance.ports import Target
+from shared.snapshots import Snapshot
+from tests.unit.shared.auth.targets import Attacked, entra, own
+
+ADMIN = Member.model_validate({"id": "admin@x", "name": "Admin", "role": "Admin"})
+EDITOR = Member.model_validate({"id": "editor@x", "name": "Editor", "role": "Editor"})
+VIEWER = Member.model_validate({"id": "viewer@x", "name": "Viewer", "role": "Viewer"})
+SERVICE = Member.model_validate({"id": "historian", "name": "Historian", "role": "Viewer", "service": True})
+
+
+@dataclass
+class Workspace:
+    """The parts under test, and the two things that tests change or read: the team and the audit trail."""
+
+    team_now: Team
+    store: SqliteCredentialStore
+    key: FileSigningKey
+    trail: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        async def load() -> tuple[int, Credentials]:
+            loaded = await self.store.load()
+            return loaded.version, loaded
+
+        credentials = Snapshot(self.store.version, load, max_age=3600, max_stale=3600)
+        audit = AccessAudit(self, self)
+        self.codec = TokenCodec(self.key, "issuer", "audience")
+        self.issuer = TokenIssuer(self, self.store, credentials, self.codec, audit)
+        self.api_keys = ApiKeys(self, self.store, credentials, audit)
+        self.authenticator = Authenticator(self, credentials, self.store, self.codec, None)
+
+    async def team(self) -> Team:
+        """Be the directory."""
+        return self.team_now
+
+    async def append(
+        self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
+    ) -> Mapping[str, Any]:
+        """Be the audit log: keep an event once per append id."""
+        if append_id not in [kept["append_id"] for kept in self.trail]:
+            self.trail.append({"target": target, "user": user_id, "append_id": append_id, "scope": scope_key, **event})
+        return event
+
+
+@pytest.fixture
+async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
+    """Return a workspace with four members."""
+    database = Database(tmp_path / "workspace.sqlite", SCHEMA)
+    members = {member.id: member for member in (ADMIN, EDITOR, VIEWER, SERVICE)}
+    yield Workspace(
+        Team("plant-a", members, audited=True), SqliteCredentialStore(database), FileSigningKey(tmp_path / "key.pem")
+    )
+    await database.close()
+
+
+@pytest.fixture(params=[own, entra], ids=["own", "entra"])
+def target(request: pytest.FixtureRequest) -> Attacked:
+    """Return what is attacked."""
+    made: Attacked = request.param()
+    return made

@@ -1,0 +1,76 @@
+"""Tokens of managed identities, in both versions that Entra ID issues."""
+
+import pytest
+
+from shared.auth.entra import EntraTokens, ManagedIdentityTokens, audience_forms
+from tests.unit.shared.auth.targets import AUDIENCE, ISSUER, TENANT, Attacked, OneKey, entra, refused
+
+V1_ISSUER = f"https://sts.windows.net/{TENANT}/"
+CLIENT_ID = "8f3d8f5e-0000-4000-8000-000000000001"
+
+
+class Version1Provider(OneKey):
+    """The provider of version 1.0, which has an issuer of its own."""
+
+    async def issuer(self) -> str:
+        """Return the issuer of version 1.0."""
+        return V1_ISSUER
+
+
+@pytest.fixture
+def target() -> Attacked:
+    """Return a signer of tokens and the verifier that the Web PubSub event handler uses."""
+    audiences = audience_forms(f"api://{CLIENT_ID}")
+    versions = {
+        "1.0": EntraTokens(Version1Provider(), TENANT, *audiences),
+        "2.0": EntraTokens(OneKey(), TENANT, *audiences),
+    }
+    signer = entra()
+    return Attacked(
+        signer.alg, signer.kid, signer.claims, signer.sign, signer.public, ManagedIdentityTokens(versions).verify
+    )
+
+
+@pytest.mark.parametrize("audience", [CLIENT_ID, f"api://{CLIENT_ID}"])
+@pytest.mark.parametrize(("version", "issuer"), [("1.0", V1_ISSUER), ("2.0", ISSUER)])
+async def test_both_versions_and_audience_forms_are_accepted(
+    target: Attacked, version: str, issuer: str, audience: str
+) -> None:
+    """A token of version 1.0 or 2.0 is accepted for the client id and for the App ID URI."""
+    token = target.changed(ver=version, iss=issuer, aud=audience)
+    assert (await target.verify(token))["aud"] == audience
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"ver": "1.0", "iss": ISSUER},
+        {"ver": "2.0", "iss": V1_ISSUER},
+        {"ver": "3.0"},
+        {"ver": 2},
+        {"ver": None},
+        {"ver": ...},
+        {"ver": ["2.0"]},
+        {"ver": "2.0", "aud": AUDIENCE},
+        {"ver": "2.0", "aud": [CLIENT_ID]},
+        {"ver": "2.0", "aud": ""},
+        {"ver": "2.0", "aud": "api://"},
+        {"ver": "2.0", "tid": "another"},
+    ],
+    ids=str,
+)
+async def test_other_versions_issuers_and_audiences_are_rejected(target: Attacked, claims: dict[str, object]) -> None:
+    """The version selects the issuer, and no other audience or tenant is accepted."""
+    await refused(target, target.changed(**({"aud": CLIENT_ID, "iss": ISSUER} | claims)))
+
+
+@pytest.mark.parametrize("token", ["", "a.b.c", "x" * 20_000])
+async def test_malformed_tokens_are_rejected(target: Attacked, token: str) -> None:
+    """Text that is no token is rejected without a look at its claims."""
+    await refused(target, token)
+
+
+async def test_forged_signature_is_rejected(target: Attacked) -> None:
+    """The version of a token is read before its signature is verified, but never trusted without it."""
+    token = target.changed(ver="1.0", iss=V1_ISSUER, aud=CLIENT_ID)
+    await refused(target, token[:-8] + "AAAAAAAA")

@@ -1,0 +1,76 @@
+"""Signatures that are none, in the manner of Project Wycheproof; not one is let in."""
+
+import base64
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+
+from tests.unit.shared.auth.targets import HALF, ORDER, Attacked, ecdsa, own, part, refused
+
+
+async def test_signatures_of_something_else(target: Attacked) -> None:
+    """A signature stands for exactly these bytes: none of another token, cut, extended, empty, or turned around."""
+    token = target.token()
+    head, body, signature = token.split(".")
+    good = base64.urlsafe_b64decode(signature + "==")
+    stronger = part(target.claims | {"AccessRights": ["Workspace.Keys.Manage"], "oid": "admin"})
+    await refused(target, f"{head}.{stronger}.{signature}")
+    await refused(target, f"{part(target.header(typ='other'))}.{body}.{signature}")
+    for other in (
+        good[:-1],
+        good[1:],
+        good + b"\0",
+        b"\0" + good,
+        good + good,
+        good[::-1],
+        bytes(len(good)),
+        b"\xff" * len(good),
+    ):
+        await refused(target, f"{head}.{body}.{part(other)}")
+    for bit in range(0, len(good) * 8, 37):
+        flipped = bytearray(good)
+        flipped[bit // 8] ^= 1 << bit % 8
+        await refused(target, f"{head}.{body}.{part(bytes(flipped))}")
+
+
+@pytest.mark.parametrize("r", ["0", "1", "n-1", "n", "n+1", "p", "2^256-1", "good", "-good", "good+n"])
+@pytest.mark.parametrize("s", ["0", "1", "n-1", "n", "n+1", "2^256-1", "good"])
+async def test_numbers_that_no_signature_has(r: str, s: str) -> None:
+    """R and s lie between 1 and the group's order; zero above all, which some implementations took for anybody's."""
+    target = own()
+    head, body, signature = target.token().split(".")
+    good = base64.urlsafe_b64decode(signature + "==")
+    prime = 0xFFFFFFFF00000001000000000000000000000000FFFFFFFFFFFFFFFFFFFFFFFF
+    numbers = {"0": 0, "1": 1, "n-1": ORDER - 1, "n": ORDER, "n+1": ORDER + 1, "p": prime, "2^256-1": 2**256 - 1}
+    mine = int.from_bytes(good[:HALF])
+    numbers |= {"-good": ORDER - mine, "good+n": (mine + ORDER) % 2**256}
+    if (r, s) == ("good", "good"):
+        await target.verify(f"{head}.{body}.{signature}")
+        return
+    first = good[:HALF] if r == "good" else numbers[r].to_bytes(HALF)
+    second = good[HALF:] if s == "good" else numbers[s].to_bytes(HALF)
+    await refused(target, f"{head}.{body}.{part(first + second)}")
+
+
+async def test_other_encodings_of_a_signature() -> None:
+    """ASN.1 in place of r and s, wider or narrower numbers, and numbers in ASN.1 that no signature has."""
+    target = own()
+    head, body, signature = target.token().split(".")
+    good = base64.urlsafe_b64decode(signature + "==")
+    first, second = good[:HALF], good[HALF:]
+    r, s = int.from_bytes(first), int.from_bytes(second)
+    forms = [
+        ecdsa(f"{head}.{body}".encode()),
+        encode_dss_signature(r, s),
+        encode_dss_signature(0, 0),
+        b"\x30\x06\x02\x01\0\x02\x01\0",
+    ]
+    forms += [
+        second + first,
+        first.rjust(48, b"\0") + second.rjust(48, b"\0"),
+        first[::-1] + second[::-1],
+        first,
+        b"\x04" + good,
+    ]
+    for form in forms:
+        await refused(target, f"{head}.{body}.{part(form)}")

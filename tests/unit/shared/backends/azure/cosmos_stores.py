@@ -1,0 +1,75 @@
+"""Chain stores on a Cosmos test server, for tests."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from azure.cosmos.aio import CosmosClient
+
+from emulators.cosmos import CosmosServer
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_chain import SEGMENT_BYTES, CosmosChainStore
+from shared.backends.azure.cosmos_containers import create_containers
+from shared.provenance.chain_log import ChainLog
+from shared.provenance.ports import ChainKey, ChainRecord, Target, Tip
+from shared.provenance.records import event_draft, genesis_hash, sealed
+
+DATABASE = "plant"
+CHAIN = ChainKey(Target.DOMAIN_EVENTS, "line 1/ü")
+MANY = 2**40
+EVENT = {"ActionType": "A", "EntityType": "T", "EntityID": "1"}
+
+
+async def workspace() -> str:
+    """Return the workspace's id."""
+    return "plant-a"
+
+
+async def provisioned(server: CosmosServer) -> None:
+    """Create the database and its containers."""
+    async with CosmosClient(server.endpoint, server.key) as client:
+        await create_containers(await client.create_database(DATABASE))
+
+
+@asynccontextmanager
+async def stores(
+    server: CosmosServer, count: int = 1, *, segment_bytes: int = SEGMENT_BYTES, read_seconds: float = 10
+) -> AsyncIterator[list[CosmosChainStore]]:
+    """Open stores with a client each."""
+    async with AsyncExitStack() as stack:
+        opened = []
+        for _ in range(count):
+            account = CosmosAccount(server.endpoint, DATABASE, key=server.key, read_seconds=read_seconds)
+            opened.append(CosmosChainStore(account, segment_bytes=segment_bytes))
+            stack.push_async_callback(opened[-1].close)
+        yield opened
+
+
+def batch(tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainRecord]:
+    """Return so many records that follow a tip of :data:`CHAIN`."""
+    records: list[ChainRecord] = []
+    previous = tip.hash or genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
+    for sequence in range(tip.sequence + 1, tip.sequence + 1 + count):
+        timestamp = f"2026-01-05T08:{sequence // 60:02d}:{sequence % 60:02d}.000000Z"
+        made = event_draft("u", EVENT | {"EntityID": f"{sequence % 3}"} | event)
+        records.append(sealed(made, sequence, timestamp, previous, f"{name}-{sequence}"))
+        previous = records[-1].hash
+    return records
+
+
+async def fill(store: CosmosChainStore, count: int, *, at_once: int = 1) -> Tip:
+    """Append so many records in small batches; return the tip."""
+    tip = await store.tip(CHAIN)
+    for _ in range(0, count, at_once):
+        tip = await store.append(CHAIN, batch(tip, at_once), tip)
+    return tip
+
+
+async def sequences(store: CosmosChainStore) -> list[int]:
+    """Return the sequences of the whole chain as read for a walk."""
+    return [record.sequence for record in (await store.read(CHAIN, 0, limit=10_000, max_bytes=MANY)).records]
+
+
+def logs(opened: Sequence[CosmosChainStore], *, give_up_seconds: float = 60) -> list[ChainLog]:
+    """Return an engine for each store, as processes of their own have."""
+    return [ChainLog(store, workspace, give_up_seconds=give_up_seconds) for store in opened]

@@ -1,0 +1,113 @@
+"""Changes of the catalog in Cosmos DB and their audit events, by several instances amid every fault."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from shared.backends.azure import cosmos_catalog
+from shared.backends.azure.cosmos_catalog import SCOPE, CosmosCatalogStore
+from shared.backends.azure.cosmos_chain import CosmosChainStore
+from shared.backends.azure.cosmos_containers import CATALOG
+from shared.backends.azure.cosmos_state import CosmosState
+from shared.catalog.apply import CatalogService
+from shared.catalog.diff import Change
+from shared.catalog.document import load
+from shared.catalog.items import ItemKind
+from shared.catalog.ports import PendingEvent, StoredCatalog
+from shared.errors import WorkspaceError
+from shared.provenance.chain_log import ChainLog
+from shared.provenance.event_log import EventLog
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.records import opened
+from tests.adapters.cosmos import COSMOS, FAILING, Accounts, accounts
+
+DOCUMENT = "workspace: {id: plant-a, name: Plant}\npolicies: {provenance: {}}\nsurfaces: [{lookup: hall, name: Hall}]\n"
+INSTANCES, CHANGES = 4, 8
+MANY = 2**40
+
+
+async def workspace() -> str:
+    """Return the workspace's id."""
+    return "plant-a"
+
+
+def service(account: Accounts) -> tuple[CatalogService, CosmosChainStore]:
+    """Return what one instance changes the catalog with."""
+    client = account()
+    chains = CosmosChainStore(client)
+    return CatalogService(CosmosCatalogStore(client), EventLog(ChainLog(chains, workspace))), chains
+
+
+async def changed(changes: CatalogService, decide: Callable[[StoredCatalog], Sequence[Change]]) -> bool:
+    """Make a change; False when others changed the catalog without pause."""
+    try:
+        await changes.change(decide, "editor")
+    except WorkspaceError as error:
+        if error.code != "CATALOG_CHANGED":
+            raise
+        return False
+    return True
+
+
+async def test_every_change_is_made_and_entered_once() -> None:
+    """Instances that change the catalog at once lose no change and no event, and double none."""
+    async with accounts(FAILING) as account:
+        instances = [service(account) for _ in range(INSTANCES)]
+        await instances[0][0].apply(load(DOCUMENT, "test"), "admin")
+        names = [f"q-{number}" for number in range(INSTANCES * CHANGES)]
+
+        async def make(number: int) -> None:
+            for name in names[number::INSTANCES]:
+
+                def decide(_: StoredCatalog, name: str = name) -> Sequence[Change]:
+                    made = {"lookup": name, "name": name, "surface": "hall", "kql": "Telemetry | count"}
+                    return [Change(ItemKind.WARM_QUERY, name, None, made)]
+
+                while not await changed(instances[number][0], decide):
+                    pass
+
+        await asyncio.gather(*(make(number) for number in range(INSTANCES)))
+        changes, chains = instances[0]
+        await changes.flush_pending()
+        stored = await changes.stored()
+        page = await chains.read(ChainKey(Target.PLATFORM_CONFIG), 0, limit=1_000, max_bytes=MANY)
+    assert sorted(item.key for item in stored.items if item.kind == ItemKind.WARM_QUERY) == sorted(names)
+    entered = [opened(record.canonical, record.hash)["EntityID"] for record in page.records]
+    assert sorted(each for each in entered if each.startswith("q-")) == sorted(names)
+
+
+async def test_what_nobody_names_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replaced items go with the change; what a crash left unnamed goes when it is old enough, with a later change."""
+    async with accounts(COSMOS) as account:
+        state = CosmosState(account(), CATALOG, "CODE", "it")
+        small = CosmosCatalogStore(account(), batch_bytes=1)
+        events = [PendingEvent(f"id-{n}", "PlatformConfig", "admin", {"EntityID": str(n)}) for n in range(3)]
+        await small.save([], [], events, 0)
+        with pytest.raises(WorkspaceError, match="changed"):
+            await small.save([], [], events, 7)
+        await state.put(None, {"id": "left-by-a-crash", "scope": SCOPE})
+        assert len(await _ids(state)) == 5
+        await small.save([], [], [], 1)
+        assert "left-by-a-crash" in await _ids(state)
+        monkeypatch.setattr(cosmos_catalog, "ABANDONED_SECONDS", -5)
+        await small.save([], [], [], 2)
+        assert len(await _ids(state)) == 4
+        await small.settle([event.append_id for event in events])
+        assert await _ids(state) == {"head"}
+
+
+async def test_a_change_that_took_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was stored for it may be removed already: a head that names it would name nothing."""
+    monkeypatch.setattr(cosmos_catalog, "ABANDONED_SECONDS", -1)
+    async with accounts(COSMOS) as account:
+        store = CosmosCatalogStore(account(), batch_bytes=1)
+        with pytest.raises(WorkspaceError) as caught:
+            await store.save([], [], [PendingEvent("id", "PlatformConfig", "admin", {})], 0)
+        assert caught.value.code == "CATALOG_UNAVAILABLE"
+        assert await store.version() == 0
+
+
+async def _ids(state: CosmosState) -> set[str]:
+    found = await state.find("SELECT c.id FROM c WHERE c.scope = @scope", SCOPE, scope=SCOPE)
+    return {str(item["id"]) for item in found}

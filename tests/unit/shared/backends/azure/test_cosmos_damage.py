@@ -1,0 +1,172 @@
+"""Items that somebody damaged in Cosmos DB: verification names them, and everything else can still be read."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from azure.cosmos.aio import ContainerProxy, CosmosClient
+
+from emulators.cosmos import CosmosServer
+from shared.backends.azure.cosmos_chain import CosmosChainStore
+from shared.backends.azure.cosmos_items import partition, record_item
+from shared.errors import WorkspaceError
+from shared.provenance.amendment_queries import AmendmentFilters, query_amendments
+from shared.provenance.amendments import Amendments
+from shared.provenance.chain_log import ChainLog
+from shared.provenance.decisions import decided
+from shared.provenance.hash_rule import record_id
+from shared.provenance.ports import ChainRecord, Filters, Lookup
+from shared.provenance.queries import query
+from shared.provenance.records import event_draft, sealed
+from shared.provenance.verification import Verifier
+from tests.unit.shared.backends.azure.cosmos_stores import (
+    CHAIN,
+    DATABASE,
+    EVENT,
+    MANY,
+    fill,
+    provisioned,
+    stores,
+    workspace,
+)
+from tests.unit.shared.provenance.test_amendments import CHAIN as CORRECTIONS
+from tests.unit.shared.provenance.test_amendments import STRICT, body, refusal
+
+COUNT = 5
+KEY = partition(CHAIN, 1)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[CosmosServer]:
+    """A server with the containers of the chains."""
+    async with CosmosServer() as running:
+        await provisioned(running)
+        yield running
+
+
+@pytest.fixture
+async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
+    """A store with five records in a chain."""
+    async with stores(server) as (opened,):
+        await fill(opened, COUNT)
+        yield opened
+
+
+@pytest.fixture
+async def container(server: CosmosServer) -> AsyncIterator[ContainerProxy]:
+    """The container, for what goes on behind the store's back."""
+    async with CosmosClient(server.endpoint, server.key) as client:
+        yield client.get_database_client(DATABASE).get_container_client(CHAIN.target)
+
+
+DAMAGE: dict[str, tuple[dict[str, Any], bool]] = {
+    "no content": ({"text": None}, True),
+    "a number": ({"text": 5}, True),
+    "an object": ({"text": {"RecordID": record_id(3)}}, True),
+    "a list as text": ({"text": "[]"}, True),
+    "bad base64": ({"text": None, "base64": "***"}, True),
+    "no hash": ({"hash": None}, False),
+    "a hash that ends its string": ({"hash": '","x":"'}, True),
+    "a hash of another type": ({"hash": [1]}, False),
+    "no filter fields": ({"p": None}, False),
+    "filter fields of other types": ({"p": {"Timestamp": 5, "UserID": None, "EntityID": ["x"]}}, False),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+async def test_a_damaged_item_is_named_and_hides_no_other(
+    store: CosmosChainStore, container: ContainerProxy, name: str
+) -> None:
+    """Verification breaks at it; a query gives the other records, and a stand-in where none is left."""
+    changes, damaged = DAMAGE[name]
+    sound = json.loads((await query(store, CHAIN, Filters())).json_array())
+    item = await container.read_item(record_id(3), KEY)
+    await container.upsert_item({**item, **changes})
+    for named in (None, 3):
+        verdict = await Verifier(store, workspace).verify(CHAIN, named)
+        assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(3))
+    answer = await query(store, CHAIN, Filters())
+    shown = json.loads(answer.json_array())
+    assert [record for record in shown if record["RecordID"] != record_id(3)] == [*sound[:2], *sound[3:]]
+    assert list(answer.damaged) == ([record_id(3)] if damaged else [])
+
+
+async def _forge(store: CosmosChainStore, container: ContainerProxy, sequence: int, previous: str) -> ChainRecord:
+    forged = sealed(event_draft("u", EVENT), sequence, "2026-01-05T09:00:00.000000Z", previous, f"forged-{sequence}")
+    await container.create_item(record_item(KEY, forged))
+    return forged
+
+
+async def test_records_and_forks_past_the_head_are_found(store: CosmosChainStore, container: ContainerProxy) -> None:
+    """What no head counts is named by its RecordID, a fork by its Hash."""
+    records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
+    forged = await _forge(store, container, COUNT + 4, json.loads(records[1].canonical)["PreviousHash"])
+    verdict = await Verifier(store, workspace).verify(CHAIN)
+    assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, forged.hash)
+    await _forge(store, container, COUNT + 1, records[-1].hash)
+    verdict = await Verifier(store, workspace).verify(CHAIN)
+    assert (verdict.fork_detected, verdict.broken_at) == (True, record_id(COUNT + 1))
+
+
+ODD_IDS = ("000000000000", "0000000000025", "000000000002.5", "00000000000a", "-00000000003", "1000000000000", "zzz")
+
+
+@pytest.mark.parametrize("odd", ODD_IDS)
+async def test_an_item_under_another_id_is_no_record(
+    store: CosmosChainStore, container: ContainerProxy, odd: str
+) -> None:
+    """No read gives it, no correction is decided by it, and it is in nobody's way."""
+    records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
+    forged = record_item(KEY, records[1])
+    fields = {**forged["p"], "AmendmentID": record_id(1), "Status": "approved"}
+    await container.create_item({**forged, "id": odd, "append": "forged", "p": fields})
+    assert (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records == records
+    assert list(await store.hashes(CHAIN, 0, limit=9)) == [record.hash for record in records]
+    assert [one.sequence for one in (await query(store, CHAIN, Filters())).records] == list(range(COUNT, 0, -1))
+    assert await store.find(CHAIN, Lookup.AMENDMENT_ID, [record_id(1)]) == []
+    assert await store.find(CHAIN, Lookup.APPEND_ID, ["forged"]) == []
+    verdict = await Verifier(store, workspace).verify(CHAIN)
+    assert (verdict.chain_valid, verdict.reason) == (True, f"{COUNT} records, all sound")
+    await fill(store, 1)
+    assert (await store.tip(CHAIN)).sequence == COUNT + 1
+
+
+@pytest.mark.parametrize("said", [{"sequence": -1}, {"sequence": 2.5}, {"sequence": "many"}, {"hash": "x"}])
+async def test_a_forged_head_is_found_and_seals_nothing(
+    store: CosmosChainStore, container: ContainerProxy, said: dict[str, Any]
+) -> None:
+    """What is no sequence counts nothing, and a hash that the last record does not have goes into no record."""
+    head = await container.read_item("head", KEY)
+    await container.upsert_item({**head, "tip": head["tip"] | said})
+    verdict = await Verifier(store, workspace).verify(CHAIN)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(COUNT if "hash" in said else 1))
+    with pytest.raises(WorkspaceError) as refusal:
+        await ChainLog(store, workspace).append(CHAIN, event_draft("u", EVENT))
+    assert refusal.value.code == "PROVENANCE_UNAVAILABLE"
+
+
+async def test_an_item_without_partition_key_hides_no_head(store: CosmosChainStore, container: ContainerProxy) -> None:
+    """A head that lies in no partition is not taken for a chain's."""
+    await container.create_item({"id": "head", "append": "x", "tip": {"timestamp": "2999"}, "scope": "s"})
+    assert [chain async for chain, _ in store.tips()] == [CHAIN]
+
+
+@pytest.mark.parametrize("lost", ["AmendmentID", "Status", "EntityID"])
+async def test_a_decision_without_its_filter_fields_decides(server: CosmosServer, lost: str) -> None:
+    """What it says is read behind its correction; a list without filters and the pending ones tell it, too."""
+    async with stores(server) as (store,), CosmosClient(server.endpoint, server.key) as client:
+        amendments = Amendments(ChainLog(store, workspace), store)
+        for _ in range(2):
+            await amendments.create(CORRECTIONS, "ann", body(), STRICT)
+        await amendments.approve(CORRECTIONS, record_id(1), "bob")
+        items = client.get_database_client(DATABASE).get_container_client(CORRECTIONS.target)
+        item = await items.read_item(record_id(3), partition(CORRECTIONS, 1))
+        del item["p"][lost]
+        await items.upsert_item(item)
+        assert (await refusal(amendments.reject(CORRECTIONS, record_id(1), "bob", None)))[1] == "AMENDMENT_NOT_PENDING"
+        told = await decided(store, CORRECTIONS, [record_id(1), record_id(2)])
+        assert (sorted(told.by_amendment), told.whole) == ([record_id(1)], True)
+        answer = await query_amendments(store, CORRECTIONS, AmendmentFilters())
+        assert [record.sequence for record in answer.records] == [3, 2, 1]
+        await amendments.approve(CORRECTIONS, record_id(2), "bob")

@@ -1,0 +1,248 @@
+"""What becomes of writes and reads of documents when Cosmos DB fails: each fault once, then many at once."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from azure.cosmos.aio import CosmosClient
+
+from emulators.cosmos import AccountOptions, CosmosServer, Fault, FaultKind
+from emulators.cosmos.faults import chaos
+from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts, data_accounts
+from shared.backends.azure.cosmos_documents import CosmosDocumentStore
+from shared.data_stores.models import AccountContainer, DatabasePlace, DocumentKey, Table
+from shared.errors import Kind, WorkspaceError
+from tests.unit.shared.backends.azure.cosmos_accounts import PLACE, TABLES, create_tables, documents
+
+LINE = TABLES["/line"]
+KEY, NEW = DocumentKey("old", "l1"), DocumentKey("new", "l1")
+READ_SECONDS = 0.2
+UNKNOWN = "DOCUMENT_OUTCOME_UNKNOWN"
+
+
+def text(key: DocumentKey, n: int = 0) -> bytes:
+    """Return a document."""
+    return json.dumps({"id": key.id, "line": key.partition, "n": n}).encode()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[CosmosServer]:
+    """A server with tables."""
+    async with CosmosServer(physical_partitions=2) as running:
+        await create_tables(running)
+        yield running
+
+
+@pytest.fixture
+async def store(server: CosmosServer) -> AsyncIterator[CosmosDocumentStore]:
+    """A store with one document."""
+    async with documents(server, read_seconds=READ_SECONDS) as opened:
+        await opened.create(LINE, KEY, text(KEY))
+        yield opened
+
+
+def _status(status: int, substatus: int = 0, kind: FaultKind = FaultKind.STATUS) -> dict[str, Any]:
+    return {"kind": kind, "status": status, "substatus": substatus, "retry_after_ms": 1500}
+
+
+AFTER = FaultKind.STATUS_AFTER_COMMIT
+OUTLASTED: dict[str, dict[str, Any]] = {
+    "drop before": {"kind": FaultKind.DROP_BEFORE_COMMIT},
+    "drop after": {"kind": FaultKind.DROP_AFTER_COMMIT},
+    "reset after": {"kind": FaultKind.DROP_AFTER_COMMIT, "reset": True},
+    "drop in reply": {"kind": FaultKind.DROP_IN_REPLY},
+    "late": {"kind": FaultKind.DELAY, "seconds": 0.4},
+    "late reply": {"kind": FaultKind.DELAY_AFTER_COMMIT, "seconds": 0.4},
+    **{f"{status}": _status(status) | {"retry_after_ms": 1} for status in (408, 410, 449, 500, 503)},
+    **{f"{status} after": _status(status, kind=AFTER) | {"retry_after_ms": 1} for status in (408, 500, 503)},
+}
+REFUSED = {
+    "429": (_status(429, 3200), "THROTTLED"),
+    "403": (_status(403, 5300), "DATA_PLANE_FORBIDDEN"),
+    "401": (_status(401), "DATA_PLANE_FORBIDDEN"),
+    "413": (_status(413), "DOCUMENT_TOO_LARGE"),
+    "403/3": (_status(403, 3), "DATA_STORE_UNAVAILABLE"),
+    "404/1003": (_status(404, 1003), "TABLE_NOT_FOUND"),
+}
+type Call = Callable[[CosmosDocumentStore], Awaitable[object]]
+WRITES: dict[str, Call] = {
+    "create_item": lambda store: store.create(LINE, NEW, text(NEW)),
+    "replace_item": lambda store: store.replace(LINE, KEY, text(KEY, 1), None),
+    "delete_item": lambda store: store.delete(LINE, KEY, None),
+}
+
+
+def _struck(server: CosmosServer, operation: str, fault: dict[str, Any], times: int = 1) -> Fault:
+    return server.faults.add(Fault(match=lambda request: request.operation == operation, times=times, **fault))
+
+
+async def _done(server: CosmosServer, operation: str) -> int:
+    """Return how many requests of an operation were answered as done, those whose answers were lost too."""
+    async with CosmosClient(server.endpoint, server.key) as client:
+        container = client.get_database_client(PLACE.database).get_container_client(LINE.container.name)
+        items = {item["id"]: item async for item in container.query_items("SELECT * FROM c")}
+    match operation:
+        case "create_item":
+            return len(items) - 1
+        case "replace_item":
+            return int(items["old"]["n"])
+        case _:
+            return 1 - len(items)
+
+
+@pytest.mark.parametrize("operation", WRITES)
+@pytest.mark.parametrize("name", OUTLASTED)
+async def test_a_lost_answer_is_found_out(
+    server: CosmosServer, store: CosmosDocumentStore, operation: str, name: str
+) -> None:
+    """A write whose outcome is not known is looked for, sent again only when it is not there, and then answered."""
+    fault = _struck(server, operation, OUTLASTED[name])
+    etag = await WRITES[operation](store)
+    assert fault.struck == 1
+    assert await _done(server, operation) == 1
+    key = NEW if operation == "create_item" else KEY
+    stored = await store.read(LINE, key)
+    assert (stored is None) if operation == "delete_item" else (stored is not None and stored.etag == etag)
+
+
+@pytest.mark.parametrize("name", OUTLASTED)
+async def test_conditional_writes_outlast_faults(server: CosmosServer, store: CosmosDocumentStore, name: str) -> None:
+    """Under an ETag of the caller's the same holds: the writer's own first try is no conflict."""
+    before = await store.read(LINE, KEY)
+    assert before is not None
+    _struck(server, "replace_item", OUTLASTED[name])
+    etag = await store.replace(LINE, KEY, text(KEY, 1), before.etag)
+    server.faults.clear()
+    _struck(server, "delete_item", OUTLASTED[name])
+    await store.delete(LINE, KEY, etag)
+    assert await store.read(LINE, KEY) is None
+
+
+@pytest.mark.parametrize("operation", [*WRITES, "read_item", "query"])
+@pytest.mark.parametrize("name", REFUSED)
+async def test_refusals_of_the_account_are_told(
+    server: CosmosServer, store: CosmosDocumentStore, operation: str, name: str
+) -> None:
+    """What the account certainly refused has its own code at once, and nothing is written."""
+    fault, code = REFUSED[name]
+    calls: dict[str, Call] = {
+        **WRITES,
+        "read_item": lambda one: one.read(LINE, KEY),
+        "query": lambda one: one.list(LINE, "l1", 10, None, whole=False),
+    }
+    struck = _struck(server, operation, fault)
+    with pytest.raises(WorkspaceError) as caught:
+        await calls[operation](store)
+    assert caught.value.code == code
+    assert struck.struck == 1
+    if code == "THROTTLED":
+        assert caught.value.members == {"retryAfter": 2}
+    if operation in WRITES:
+        assert await _done(server, operation) == 0
+
+
+async def test_a_write_that_nobody_can_find_out_about_says_so(server: CosmosServer, store: CosmosDocumentStore) -> None:
+    """A document that another one wrote after a lost answer tells nothing: the caller hears that it is unknown."""
+    before = await store.read(LINE, KEY)
+    assert before is not None
+    async with documents(server) as other:
+        fault = _struck(server, "replace_item", {"kind": FaultKind.DELAY_AFTER_COMMIT, "seconds": 0.4})
+        writing = asyncio.create_task(store.replace(LINE, KEY, text(KEY, 1), before.etag))
+        async with asyncio.timeout(10):
+            while not fault.struck or (await other.read(LINE, KEY)) == before:  # noqa: ASYNC110  another thread's doing
+                await asyncio.sleep(0.01)
+        await other.replace(LINE, KEY, text(KEY, 2), None)
+        with pytest.raises(WorkspaceError) as caught:
+            await writing
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, UNKNOWN)
+
+
+async def test_endless_faults_are_given_up(
+    server: CosmosServer, store: CosmosDocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its tries a write says that its outcome is unknown, and a read that the store does not answer."""
+    monkeypatch.setattr("shared.backends.azure.cosmos_data_faults.ATTEMPTS", 3)
+    server.faults.add(Fault(FaultKind.STATUS, lambda request: request.operation.endswith("_item"), status=500))
+    for operation, call in WRITES.items():
+        with pytest.raises(WorkspaceError) as caught:
+            await call(store)
+        assert caught.value.code == (UNKNOWN if operation == "create_item" else "DATA_STORE_UNAVAILABLE")
+    with pytest.raises(WorkspaceError) as caught:
+        await store.read(LINE, KEY)
+    assert caught.value.code == "DATA_STORE_UNAVAILABLE"
+
+
+@pytest.mark.parametrize("seed", [20261121, 7])
+async def test_a_storm_loses_and_doubles_no_update(server: CosmosServer, seed: int) -> None:
+    """Writers count one document up amid every fault: what was answered counts once, what is unknown once or not."""
+    async with documents(server, read_seconds=READ_SECONDS) as store:
+        await store.create(LINE, KEY, text(KEY))
+        faults = chaos(0.3, seed, lambda request: request.operation in ("replace_item", "read_item"))
+        server.faults.add(*(fault for fault in faults if fault.status != 412))
+        answered = unknown = 0
+
+        async def write() -> None:
+            nonlocal answered, unknown
+            for _ in range(8):
+                try:
+                    stored = await store.read(LINE, KEY)
+                    assert stored is not None
+                    n = json.loads(stored.text)["n"] + 1
+                    await store.replace(LINE, KEY, text(KEY, n), stored.etag)
+                    answered += 1
+                except WorkspaceError as error:
+                    unknown += error.code == UNKNOWN
+
+        await asyncio.gather(*(write() for _ in range(12)))
+        server.faults.clear()
+        stored = await store.read(LINE, KEY)
+        assert stored is not None
+        n = json.loads(stored.text)["n"]
+    assert answered <= n <= answered + unknown, f"seed {seed}: {answered} answered, {unknown} unknown"
+    assert answered > 5, f"seed {seed}"
+    assert sum(fault.struck for fault in faults) > 10, f"seed {seed}"
+
+
+async def test_what_others_wrote_is_read_bare(server: CosmosServer, store: CosmosDocumentStore) -> None:
+    """Items of other writers come without the account's members, and keep members of their own that look alike."""
+    async with CosmosClient(server.endpoint, server.key) as client:
+        container = client.get_database_client(PLACE.database).get_container_client(LINE.container.name)
+        await container.create_item({"id": "foreign", "line": None, "_own": 1, "n": 1e300})
+    stored = await store.read(LINE, DocumentKey("foreign", None))
+    assert stored is not None
+    assert json.loads(stored.text) == {"id": "foreign", "line": None, "_own": 1, "n": 1e300}
+
+
+async def test_tables_and_accounts_that_are_not_there(server: CosmosServer, store: CosmosDocumentStore) -> None:
+    """A container that the account lacks is no table; a store without an account does not answer."""
+    missing = Table(PLACE, AccountContainer("missing", "/line"))
+    with pytest.raises(WorkspaceError) as caught:
+        await store.read(missing, KEY)
+    assert caught.value.code == "TABLE_NOT_FOUND"
+    nowhere = Table(DatabasePlace("nowhere", "orders"), LINE.container)
+    with pytest.raises(WorkspaceError) as caught:
+        await store.read(nowhere, KEY)
+    assert caught.value.code == "DATA_STORE_UNAVAILABLE"
+    assert server.requests.operations()["create_item"] == 1
+
+
+async def test_several_write_regions_are_refused() -> None:
+    """An account on which an ETag may hold twice is not written to."""
+    async with CosmosServer(options=AccountOptions(multiple_write_locations=True)) as server:
+        accounts = DataAccounts({"mes": DataAccount(server.endpoint, key=server.key)})
+        with pytest.raises(WorkspaceError) as caught:
+            await CosmosDocumentStore(accounts).read(LINE, KEY)
+        assert caught.value.code == "DATA_STORE_UNAVAILABLE"
+        await accounts.close()
+
+
+def test_accounts_are_read_from_their_setting() -> None:
+    """Each part names a store and the resource id of its account; anything else is refused by the store's name."""
+    resource = "/subscriptions/s-1/resourceGroups/plant/providers/Microsoft.DocumentDB/databaseAccounts/mes-1"
+    read = data_accounts(f"mes={resource}, lab={resource.replace('mes-1', 'lab-1')},", "documents.azure.com")
+    assert set(read) == {"mes", "lab"}
+    assert read["mes"] == DataAccount("https://mes-1.documents.azure.com:443/", "s-1", "plant", "mes-1")
+    with pytest.raises(ValueError, match="mes"):
+        data_accounts("mes=mes-1", "documents.azure.com")

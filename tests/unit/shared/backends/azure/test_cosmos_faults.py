@@ -1,0 +1,310 @@
+"""What becomes of appends and reads when Cosmos DB fails: each fault once, then many at once."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from azure.cosmos.aio import CosmosClient
+
+from emulators.cosmos import CosmosServer, Fault, FaultKind, Request
+from emulators.cosmos.faults import chaos
+from shared.backends.azure.cosmos_chain import CosmosChainStore
+from shared.backends.azure.cosmos_items import HEAD_ID, partition
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.ports import ChainKey, Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
+from shared.provenance.records import event_draft
+from shared.provenance.verification import Verifier
+from tests.unit.shared.backends.azure.cosmos_stores import (
+    CHAIN,
+    DATABASE,
+    EVENT,
+    MANY,
+    batch,
+    fill,
+    logs,
+    provisioned,
+    sequences,
+    stores,
+    workspace,
+)
+
+READ_SECONDS = 0.2
+WRITERS, TURNS = 24, 8
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[CosmosServer]:
+    """A server with the containers of the chains."""
+    async with CosmosServer(physical_partitions=2) as running:
+        await provisioned(running)
+        yield running
+
+
+@pytest.fixture
+async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
+    """A store with three records in a chain."""
+    async with stores(server, read_seconds=READ_SECONDS) as (opened,):
+        await fill(opened, 3)
+        yield opened
+
+
+def _of_batch(request: Request) -> bool:
+    return request.operation == "batch"
+
+
+def _of_read(request: Request) -> bool:
+    return request.operation in ("query", "read_item")
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  what is waited for happens in the server's thread
+            await asyncio.sleep(0.01)
+
+
+def _status(status: int, *, kind: FaultKind = FaultKind.STATUS, substatus: int = 0) -> Fault:
+    return Fault(kind, _of_batch, times=1, status=status, substatus=substatus, retry_after_ms=1)
+
+
+def _fault(kind: FaultKind, **more: Any) -> Fault:
+    return Fault(kind, _of_batch, times=1, **more)
+
+
+MET = ("conflicts", "unknown_outcomes", "read_retries")
+AFTER = FaultKind.STATUS_AFTER_COMMIT
+IN_BATCH = FaultKind.BATCH_STATUS
+type Expected = tuple[type[Exception] | None, bool]
+FAULTS: dict[str, tuple[Fault, Expected]] = {
+    "drop before": (_fault(FaultKind.DROP_BEFORE_COMMIT), (OutcomeUnknownError, False)),
+    "drop after": (_fault(FaultKind.DROP_AFTER_COMMIT), (OutcomeUnknownError, True)),
+    "reset after": (_fault(FaultKind.DROP_AFTER_COMMIT, reset=True), (OutcomeUnknownError, True)),
+    "drop in reply": (_fault(FaultKind.DROP_IN_REPLY), (OutcomeUnknownError, True)),
+    "late reply": (_fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.5), (OutcomeUnknownError, True)),
+    "408": (_status(408), (OutcomeUnknownError, False)),
+    "408 after": (_status(408, kind=AFTER), (OutcomeUnknownError, True)),
+    "410": (_status(410, substatus=1002), (OutcomeUnknownError, False)),
+    "449": (_status(449), (OutcomeUnknownError, False)),
+    "500": (_status(500), (OutcomeUnknownError, False)),
+    "500 after": (_status(500, kind=AFTER), (OutcomeUnknownError, True)),
+    "503": (_status(503), (OutcomeUnknownError, False)),
+    "503 after": (_status(503, kind=AFTER), (OutcomeUnknownError, True)),
+    "409": (_status(409), (TipMovedError, False)),
+    "412": (_status(412), (TipMovedError, False)),
+    "412 in batch": (_status(412, kind=IN_BATCH), (TipMovedError, False)),
+    "404 in batch": (_status(404, kind=IN_BATCH), (TipMovedError, False)),
+    "429": (_status(429, substatus=3200), (None, True)),
+    "429 in batch": (_status(429, kind=IN_BATCH), (None, True)),
+    "449 in batch": (_status(449, kind=IN_BATCH), (None, True)),
+    "403": (_status(403, substatus=3), (WorkspaceError, False)),
+    "413": (_status(413), (WorkspaceError, False)),
+    "400 in batch": (_status(400, kind=IN_BATCH), (WorkspaceError, False)),
+}
+
+
+def _fresh(name: str) -> Fault:
+    fault = FAULTS[name][0]
+    fault.struck = 0
+    return fault
+
+
+@pytest.mark.parametrize("name", FAULTS)
+async def test_a_fault_means_what_is_certain(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
+    """A failed append says that nothing was written, that the tip moved, or that it is not known; never a wrong one."""
+    fault, (expected, stored) = _fresh(name), FAULTS[name][1]
+    tip = await store.tip(CHAIN)
+    server.faults.add(fault)
+    if expected is None:
+        await store.append(CHAIN, batch(tip, 2), tip)
+        assert store.usage.throttled == 1
+    else:
+        with pytest.raises(expected):
+            await store.append(CHAIN, batch(tip, 2), tip)
+    assert fault.struck == 1
+    await _until(lambda: len(server.requests.of("batch")) == 4 + (expected is None))
+    # Three of the fixture, one here, and another one only where the refusal was certain.
+    assert len(server.requests.of("batch")) == 4 + (expected is None)
+    assert (await store.tip(CHAIN)).sequence == (5 if stored else 3)
+    assert await sequences(store) == list(range(1, 6 if stored else 4))
+    await _stored_once_by_the_engine(server, store, name)
+
+
+async def _stored_once_by_the_engine(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
+    """An append is answered with its one record, or refused with nothing written."""
+    (log,) = logs([store])
+    before = await sequences(store)
+    server.faults.clear()
+    server.faults.add(_fresh(name))
+    if FAULTS[name][1][0] is WorkspaceError:
+        with pytest.raises(WorkspaceError):
+            await log.append(CHAIN, event_draft("u", EVENT), append_id="same")
+        assert await sequences(store) == before
+    appended = await log.append(CHAIN, event_draft("u", EVENT), append_id="same")
+    assert (appended.record.sequence, appended.repeated) == (len(before) + 1, False)
+    assert await store.find(CHAIN, Lookup.APPEND_ID, ["same"]) == [appended.record]
+    assert await sequences(store) == [*before, appended.record.sequence]
+
+
+async def test_a_batch_that_comes_late_is_refused(server: CosmosServer, store: CosmosChainStore) -> None:
+    """A batch given up on that the service does later finds the head changed by its own repeat."""
+    (log,) = logs([store])
+    late = server.faults.add(_fault(FaultKind.DELAY, seconds=0.5))
+    appended = await log.append(CHAIN, event_draft("u", EVENT), append_id="same")
+    assert late.struck == 1
+    await _until(lambda: len(server.requests.of("batch")) == 5)
+    assert sorted(exchange.status for exchange in server.requests.of("batch")[3:]) in ([200, 207], [200, 412])
+    assert await sequences(store) == [1, 2, 3, 4]
+    assert (await store.tip(CHAIN)).hash == appended.record.hash
+
+
+async def test_a_repeat_after_throttling_keeps_its_condition(server: CosmosServer, store: CosmosChainStore) -> None:
+    """Who appends while another waits out a 429 wins; the repeat, under the same If-Match, is refused."""
+    tip = await store.tip(CHAIN)
+    conditional: list[bool] = []
+
+    def note(request: Request) -> bool:
+        if _of_batch(request):
+            conditional.append(b'"ifMatch"' in request.body)
+        return _of_batch(request) and len(conditional) == 1
+
+    server.faults.add(Fault(FaultKind.STATUS, note, status=429, retry_after_ms=400))
+    waiting = asyncio.create_task(store.append(CHAIN, batch(tip, 1, name="late"), tip))
+    await _until(lambda: store.usage.throttled == 1)
+    await store.append(CHAIN, batch(tip, 1), tip)
+    with pytest.raises(TipMovedError):
+        await waiting
+    assert store.usage.conflicts == 1
+    assert conditional == [True, True, True]
+
+
+async def test_endless_throttling_is_unavailable(
+    server: CosmosServer, store: CosmosChainStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its patience the store says that nothing was written."""
+    monkeypatch.setattr("shared.backends.azure.cosmos_chain.THROTTLED_SECONDS", 0.05)
+    server.faults.add(Fault(FaultKind.STATUS, _of_batch, status=429, retry_after_ms=20))
+    tip = await store.tip(CHAIN)
+    with pytest.raises(WorkspaceError) as caught:
+        await store.append(CHAIN, batch(tip, 1), tip)
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
+
+
+async def test_a_service_that_is_gone_is_unavailable() -> None:
+    """Without a connection nothing was written, and that is what the caller hears."""
+    async with CosmosServer() as server:
+        await provisioned(server)
+        async with stores(server) as (store,):
+            tip = await fill(store, 1)
+            await asyncio.to_thread(server.stop)
+            # The first one may still go out on a connection that ends.
+            with contextlib.suppress(OutcomeUnknownError, WorkspaceError):
+                await store.append(CHAIN, batch(tip, 1), tip)
+            with pytest.raises(WorkspaceError) as caught:
+                await store.append(CHAIN, batch(tip, 1), tip)
+            assert caught.value.code == "PROVENANCE_UNAVAILABLE"
+
+
+READ_FAULTS = [
+    Fault(FaultKind.DROP_BEFORE_COMMIT),
+    Fault(FaultKind.DROP_IN_REPLY),
+    Fault(FaultKind.DELAY, seconds=0.5),
+    Fault(FaultKind.PARTIAL_PAGE, page_size=1),
+    Fault(FaultKind.PARTIAL_PAGE, page_size=0),
+    *(Fault(FaultKind.STATUS, status=status, retry_after_ms=1) for status in (408, 410, 429, 449, 500, 503)),
+]
+
+
+@pytest.mark.parametrize("fault", READ_FAULTS, ids=lambda fault: f"{fault.kind} {fault.status} {fault.page_size}")
+async def test_reads_outlast_faults(server: CosmosServer, store: CosmosChainStore, fault: Fault) -> None:
+    """A read that failed is made again and gives everything once, in order."""
+    for read in (
+        lambda: store.tip(CHAIN),
+        lambda: store.read(CHAIN, 0, limit=9, max_bytes=MANY),
+        lambda: store.scan(CHAIN, Filters(), offset=1, limit=9, max_bytes=MANY),
+        lambda: store.scan(CHAIN, Filters(), offset=5, limit=9, max_bytes=MANY),
+        lambda: store.find(CHAIN, Lookup.APPEND_ID, ["e-1", "e-2", "e-3"]),
+        lambda: store.hashes(CHAIN, 0, limit=9),
+    ):
+        undisturbed = await read()
+        struck = Fault(
+            fault.kind,
+            _of_read,
+            times=2,
+            status=fault.status,
+            retry_after_ms=1,
+            seconds=fault.seconds,
+            page_size=fault.page_size,
+        )
+        server.faults.add(struck)
+        assert await read() == undisturbed
+        server.faults.clear()
+    assert [chain async for chain, _ in store.tips()] == [CHAIN]
+
+
+async def test_refused_reads_are_unavailable(server: CosmosServer, store: CosmosChainStore) -> None:
+    """A read that the service refuses for good says so at once."""
+    server.faults.add(Fault(FaultKind.STATUS, lambda request: request.operation != "batch", status=403))
+    sent = len(server.requests.of("read_item"))
+    with pytest.raises(WorkspaceError) as caught:
+        await store.tip(CHAIN)
+    assert caught.value.code == "PROVENANCE_UNAVAILABLE"
+    assert len(server.requests.of("read_item")) == sent + 1
+    with pytest.raises(WorkspaceError):
+        await store.read(CHAIN, 0, limit=9, max_bytes=MANY)
+
+
+@pytest.mark.parametrize(("seed", "segment_bytes"), [(20261121, 10**9), (7, 10**9), (3, 20_000)])
+async def test_a_storm_loses_and_doubles_nothing(server: CosmosServer, seed: int, segment_bytes: int) -> None:
+    """Many writers over several clients, amid every fault: each answered record once, no gap, no fork."""
+    async with stores(server, 4, segment_bytes=segment_bytes) as opened:
+        for store in opened:
+            await store.provision(CHAIN)
+        faults = chaos(0.4, seed, _of_batch)
+        # A read has no condition that could fail.
+        faults += [fault for fault in chaos(0.2, seed + 1, _of_read) if fault.status != 412]
+        server.faults.add(*faults)
+        answered: dict[str, tuple[int, str]] = {}
+        engines = logs(opened)
+
+        async def write(number: int) -> None:
+            for turn in range(TURNS):
+                name = f"{number}-{turn}"
+                event = EVENT | {"EntityID": name}
+                appended = await engines[number % 4].append(CHAIN, event_draft("u", event), append_id=name)
+                answered[name] = (appended.record.sequence, appended.record.hash)
+
+        await asyncio.gather(*(write(number) for number in range(WRITERS)))
+        server.faults.clear()
+        page = await opened[0].read(CHAIN, 0, limit=10_000, max_bytes=MANY)
+        stored = {record.append_id: (record.sequence, record.hash) for record in page.records}
+        assert len(answered) == WRITERS * TURNS
+        assert stored == answered, f"seed {seed}"
+        assert [record.sequence for record in page.records] == list(range(1, WRITERS * TURNS + 1)), f"seed {seed}"
+        verdict = await Verifier(opened[1], workspace).verify(CHAIN)
+        assert verdict.chain_valid, f"seed {seed}: {verdict.reason}"
+        assert sum(fault.struck for fault in faults) > 20, f"seed {seed}"
+        assert all(sum(getattr(store.usage, name) for store in opened) for name in MET), f"seed {seed}"
+    await _heads_agree(server, page.records[-1].hash)
+
+
+async def _heads_agree(server: CosmosServer, last: str) -> None:
+    """Every segment's head but the last is sealed, and the last one names the last record."""
+    async with CosmosClient(server.endpoint, server.key) as client:
+        container = client.get_database_client(DATABASE).get_container_client(CHAIN.target)
+        heads = [item async for item in container.query_items("SELECT * FROM c WHERE c.id = 'head'")]
+    heads.sort(key=lambda head: head["segment"])
+    assert [head["segment"] for head in heads] == list(range(1, len(heads) + 1))
+    assert all(head["sealed"] for head in heads[:-1])
+    assert heads[-1]["tip"]["hash"] == last
+
+
+async def test_a_head_that_is_gone_never_makes_a_fork(server: CosmosServer, store: CosmosChainStore) -> None:
+    """A writer that finds no head cannot start the chain anew over its records."""
+    async with CosmosClient(server.endpoint, server.key) as client:
+        container = client.get_database_client(DATABASE).get_container_client(CHAIN.target)
+        await container.delete_item(HEAD_ID, partition(ChainKey(CHAIN.target, CHAIN.scope_key), 1))
+    assert await store.tip(CHAIN) == Tip()
+    with pytest.raises(TipMovedError):
+        await store.append(CHAIN, batch(Tip(), 1, name="fork"), Tip())
+    assert await sequences(store) == [1, 2, 3]

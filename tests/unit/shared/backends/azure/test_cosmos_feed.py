@@ -1,0 +1,124 @@
+"""What queries give when a partition is split while they are read page by page."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from azure.cosmos.aio import CosmosClient
+
+from emulators.cosmos import CosmosServer, Fault, FaultKind, Request
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_chain import CosmosChainStore
+from shared.backends.azure.cosmos_containers import CATALOG
+from shared.backends.azure.cosmos_documents import CosmosDocumentStore
+from shared.backends.azure.cosmos_state import CosmosState
+from shared.data_stores.models import DocumentKey
+from shared.provenance.ports import ChainKey, Filters, Lookup
+from tests.unit.shared.backends.azure.cosmos_accounts import TABLES, create_tables, documents
+from tests.unit.shared.backends.azure.cosmos_stores import CHAIN, DATABASE, MANY, batch, fill, provisioned, stores
+
+COUNT = 5
+PAGE_SIZE = 2
+LINE = TABLES["/line"]
+OTHER = ChainKey(CHAIN.target, "line 2")
+
+
+@dataclass
+class Plant:
+    """A server, and what reads from it."""
+
+    server: CosmosServer
+    chains: CosmosChainStore
+    states: CosmosState
+    documents: CosmosDocumentStore
+
+    async def listed(self) -> list[bytes]:
+        """Return every document, by following the pages of the list."""
+        found: list[bytes] = []
+        after = None
+        while True:
+            page = await self.documents.list(LINE, "l1", 3, after, whole=False)
+            found += page.texts
+            after = page.position
+            if after is None:
+                return found
+
+
+@pytest.fixture
+async def plant() -> AsyncIterator[Plant]:
+    """Two chains, items of state and documents, several of each."""
+    async with CosmosServer(physical_partitions=2) as server:
+        await provisioned(server)
+        await create_tables(server)
+        async with stores(server) as (chains,), documents(server) as kept:
+            account = CosmosAccount(server.endpoint, DATABASE, key=server.key)
+            states = CosmosState(account, CATALOG, "CODE", "it")
+            tip = await fill(chains, COUNT)
+            await chains.append(OTHER, batch(tip, 1), await chains.tip(OTHER))
+            for number in range(COUNT):
+                assert await states.put(None, {"id": f"s{number}", "scope": "s"})
+                key = DocumentKey(f"d{number}", "l1")
+                await kept.create(LINE, key, json.dumps({"id": key.id, "line": "l1"}).encode())
+            yield Plant(server, chains, states, kept)
+            await account.close()
+
+
+READS: dict[str, Callable[[Plant], Awaitable[Any]]] = {
+    "records": lambda plant: plant.chains.read(CHAIN, 0, limit=99, max_bytes=MANY),
+    "newest": lambda plant: plant.chains.scan(CHAIN, Filters(), limit=99, max_bytes=MANY),
+    "hashes": lambda plant: plant.chains.hashes(CHAIN, 0, limit=99),
+    "append ids": lambda plant: plant.chains.find(CHAIN, Lookup.APPEND_ID, [f"e-{n + 1}" for n in range(COUNT)]),
+    "state": lambda plant: plant.states.find("SELECT * FROM c", "s"),
+    "state everywhere": lambda plant: plant.states.find("SELECT * FROM c"),
+    "documents": lambda plant: plant.listed(),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_a_split_between_two_pages_repeats_nothing(plant: Plant, name: str) -> None:
+    """Wherever 410/1002 comes between the pages of a read, each item is given once, in its order."""
+    undisturbed = await READS[name](plant)
+    struck = 0
+    for place in range(1, 12):
+        gone = Fault(FaultKind.STATUS, _nth_query(place), times=1, status=410, substatus=1002)
+        plant.server.faults.add(gone, Fault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
+        assert await READS[name](plant) == undisturbed, f"410 on query {place}"
+        plant.server.faults.clear()
+        struck += gone.struck
+    assert struck > 2
+
+
+async def test_the_tips_are_given_once(plant: Plant) -> None:
+    """A split while chains are listed names each chain once."""
+    for place in range(1, 5):
+        gone = Fault(FaultKind.STATUS, _nth_query(place), times=1, status=410, substatus=1002)
+        plant.server.faults.add(gone, Fault(FaultKind.PARTIAL_PAGE, page_size=1))
+        assert sorted(chain.scope_key for chain in [chain async for chain, _ in plant.chains.tips()]) == [
+            CHAIN.scope_key,
+            OTHER.scope_key,
+        ]
+        plant.server.faults.clear()
+        assert gone.struck == 1
+
+
+async def test_the_sdk_repeats_items(plant: Plant) -> None:
+    """The SDK alone gives items twice: when this fails, the precaution may go."""
+    async with CosmosClient(plant.server.endpoint, plant.server.key) as client:
+        container = client.get_database_client(DATABASE).get_container_client(CATALOG.name)
+        gone = Fault(FaultKind.STATUS, _nth_query(2), times=1, status=410, substatus=1002)
+        plant.server.faults.add(gone, Fault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
+        given = [item["id"] async for item in container.query_items("SELECT * FROM c", partition_key="s")]
+    assert given == ["s0", "s1", "s0", "s1", "s2", "s3", "s4"]
+
+
+def _nth_query(place: int) -> Callable[[Request], bool]:
+    seen = 0
+
+    def strikes(request: Request) -> bool:
+        nonlocal seen
+        seen += request.operation == "query"
+        return request.operation == "query" and seen == place
+
+    return strikes

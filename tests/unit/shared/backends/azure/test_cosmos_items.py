@@ -1,0 +1,182 @@
+"""What stands in Cosmos DB, and whether it fits."""
+
+import json
+from typing import Any
+
+import pytest
+from azure.cosmos import PartitionKey
+from azure.cosmos.aio import CosmosClient
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulators.cosmos import CosmosServer
+from emulators.cosmos.account import AccountOptions, Consistency
+from shared.backends.azure.cosmos_chain import CosmosChainStore
+from shared.backends.azure.cosmos_containers import CHAINS, create_containers
+from shared.backends.azure.cosmos_items import (
+    MAX_BATCH_RECORDS,
+    MAX_BATCH_WEIGHT,
+    partition,
+    record_item,
+    record_of,
+    weight,
+)
+from shared.errors import WorkspaceError
+from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, Target, Tip
+from shared.provenance.records import MAX_RECORD_BYTES, event_draft, sealed
+from tests.unit.shared.backends.azure.cosmos_stores import CHAIN, DATABASE, MANY, batch, provisioned, stores
+
+REQUEST_BYTES = 2 * 1024 * 1024
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+
+
+def _record(**event: Any) -> ChainRecord:
+    members = {"ActionType": "A", "EntityType": "T", "EntityID": "1"} | event
+    return sealed(event_draft("u", members), 1, "2026-01-05T08:00:00.000000Z", "0" * 64, "a" * 255)
+
+
+def _operation_bytes(record: ChainRecord) -> int:
+    operation = {"operationType": "Create", "resourceBody": record_item(partition(CHAIN, 1), record)}
+    return len(json.dumps(operation, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+@given(entity=TEXT, description=TEXT, times=st.sampled_from([1, 100, 3_000]))
+def test_an_item_gives_its_record_again(entity: str, description: str, times: int) -> None:
+    """Whatever the text, the record comes back as it was, and takes no more than its weight."""
+    record = _record(EntityID=entity * times, Description=description * times)
+    assert record_of(record_item("p", record)) == record
+    assert _operation_bytes(record) <= weight(record.canonical)
+
+
+@pytest.mark.parametrize("letter", ["a", '"', "\\", "\u0001", "ü", "\U0001f600", "\x7f"])
+def test_the_largest_record_fits_a_batch(letter: str) -> None:
+    """A record of the most canonical bytes weighs no more than a batch takes, whatever it is made of."""
+    room = MAX_RECORD_BYTES - 700
+    record = _record(Description=letter * (room // (len(json.dumps(letter, ensure_ascii=False).encode()) - 2)))
+    assert len(record.canonical) > MAX_RECORD_BYTES - 1_000
+    assert _operation_bytes(record) <= weight(record.canonical) <= MAX_BATCH_WEIGHT
+    assert len(json.dumps(record_item("p", record), ensure_ascii=False).encode()) < REQUEST_BYTES - 1_000
+    assert record_of(record_item("p", record)) == record
+
+
+def test_what_a_forger_left_is_given_as_it_stands() -> None:
+    """Items without content, with wrong types or with a false digest are records for the verifier to refuse."""
+    bare = record_of({"id": "000000000001"})
+    assert bare == ChainRecord(1, b"", "", "", {})
+    false = record_item("p", _record(EntityID="x" * 5_000))
+    false["p"]["EntityID"] = "sha256:" + "0" * 64
+    found = record_of(false)
+    assert found is not None
+    assert found.projection["EntityID"] == "sha256:" + "0" * 64
+    assert record_of({"id": "000000000001", "base64": "?", "p": []}) == bare
+    assert record_of({"id": "head"}) is None
+
+
+def test_partitions_are_apart() -> None:
+    """Scopes that look alike, and segments, have partitions of their own, short and of plain letters."""
+    scopes = ["", "s", "S", "s/1", "s-000001", "é", "e\u0301", "x" * 10_000]
+    keys = {partition(ChainKey(Target.DOMAIN_EVENTS, scope), segment) for scope in scopes for segment in (1, 2)}
+    assert len(keys) == 2 * len(scopes)
+    assert all(len(key) == 71 and key.isascii() for key in keys)
+
+
+# What aiohttp says about bodies above 1 MiB.
+@pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")
+async def test_batches_of_the_most_weight_are_taken() -> None:
+    """Batches filled up to the limits are stored, and long values are filtered on exactly."""
+    long = "ü" * 2_000
+    async with CosmosServer() as server:
+        await provisioned(server)
+        async with stores(server) as (store,):
+            tip = await store.append(CHAIN, batch(Tip(), MAX_BATCH_RECORDS, Description='"' * 3_000), Tip())
+            full: list[ChainRecord] = []
+            for record in batch(tip, 60, EntityID=long, EntityType=long, Name='"' * 4_500):
+                if sum(store.weight(one.canonical) for one in [*full, record]) > store.max_batch_weight:
+                    break
+                full.append(record)
+            assert len(full) > 20
+            tip = await store.append(CHAIN, full, tip)
+            assert tip.sequence == MAX_BATCH_RECORDS + len(full)
+            page = await store.scan(CHAIN, Filters(equal={"EntityID": long}), limit=100, max_bytes=MANY)
+            assert list(page.records) == full[::-1]
+            other = await store.scan(CHAIN, Filters(equal={"EntityID": long + "x"}), limit=100, max_bytes=MANY)
+            assert not other.records
+            assert len(await store.find(CHAIN, Lookup.APPEND_ID, [record.append_id for record in full])) == len(full)
+            assert store.usage.requests > 0
+            assert store.usage.request_units > 0
+
+
+REFUSED = [
+    (AccountOptions(multiple_write_locations=True), "several write regions"),
+    (AccountOptions(write_regions=("West Europe", "North Europe")), "several write regions"),
+    (AccountOptions(consistency=Consistency.SESSION), "consistency Session"),
+    (AccountOptions(consistency=Consistency.CONSISTENT_PREFIX), "consistency ConsistentPrefix"),
+    (AccountOptions(consistency=Consistency.EVENTUAL), "consistency Eventual"),
+]
+
+
+@pytest.mark.parametrize(("options", "reason"), REFUSED)
+async def test_unfit_accounts_are_refused(options: AccountOptions, reason: str) -> None:
+    """Nothing is read or written on an account where a compare-and-swap may not hold."""
+    async with CosmosServer(options=options) as server, stores(server) as (store,):
+        with pytest.raises(WorkspaceError, match=reason):
+            await store.provision(CHAIN)
+        with pytest.raises(WorkspaceError, match=reason):
+            await store.tip(CHAIN)
+        assert not server.requests.of("read_item")
+
+
+@pytest.mark.parametrize("level", [Consistency.STRONG, Consistency.BOUNDED_STALENESS])
+async def test_fit_accounts_are_taken(level: Consistency) -> None:
+    """Strong consistency and bounded staleness in one write region, with further regions to read, will do."""
+    options = AccountOptions(consistency=level, read_regions=("West Europe", "North Europe"))
+    async with CosmosServer(options=options) as server:
+        await provisioned(server)
+        async with stores(server) as (store,):
+            assert await store.tip(CHAIN) == Tip()
+
+
+async def test_containers_must_be_there_and_fit() -> None:
+    """A missing container and one without the unique key are refused, one made later is taken."""
+    async with CosmosServer() as server, stores(server) as (store,):
+        async with CosmosClient(server.endpoint, server.key) as client:
+            database = await client.create_database(DATABASE)
+            with pytest.raises(WorkspaceError, match="no container DomainEvents"):
+                await store.tip(CHAIN)
+            await database.create_container(CHAIN.target.value, PartitionKey("/chain"))
+            with pytest.raises(WorkspaceError, match="unique key"):
+                await store.tip(CHAIN)
+            await database.delete_container(CHAIN.target.value)
+            await create_containers(database)
+        assert await store.tip(CHAIN) == Tip()
+
+
+def test_faults_of_containers_are_named() -> None:
+    """Another partition key, no unique key and a time to live are each a reason."""
+    assert len(CHAINS[0].faults({"partitionKey": {"paths": ["/id"]}, "defaultTtl": 60})) == 3
+
+
+def test_only_filters_are_indexed() -> None:
+    """Neither canonical text nor hashes are indexed."""
+    policy = CHAINS[0].indexing_policy()
+    assert policy["excludedPaths"] == [{"path": "/*"}]
+    assert not {"/text/?", "/base64/?", "/hash/?"} & set(CHAINS[0].indexed_paths)
+
+
+async def test_a_wrong_key_is_unavailable() -> None:
+    """An account that does not let the service in leaves no connection behind, and shows no key."""
+    async with CosmosServer() as server:
+        server.key = "d3Jvbmc="
+        async with stores(server) as (store,):
+            with pytest.raises(WorkspaceError) as caught:
+                await store.tip(CHAIN)
+    assert caught.value.code == "PROVENANCE_UNAVAILABLE"
+    assert "d3Jvbmc" not in str(caught.value)
+
+
+async def test_closing_twice_is_fine() -> None:
+    """A store never used closes; closing again does nothing."""
+    async with CosmosServer() as server, stores(server) as (store,):
+        assert isinstance(store, CosmosChainStore)
+        await store.close()
+        await store.close()

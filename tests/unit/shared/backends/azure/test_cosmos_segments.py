@@ -1,0 +1,198 @@
+"""Segments: where a chain goes on when its partition is full."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from azure.cosmos.aio import ContainerProxy, CosmosClient
+
+from emulators.cosmos import CosmosServer, Fault, FaultKind
+from shared.backends.azure.cosmos_chain import CosmosChainStore
+from shared.backends.azure.cosmos_items import partition, record_item
+from shared.provenance.ports import Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
+from shared.provenance.records import event_draft
+from shared.provenance.verification import Verifier
+from tests.unit.shared.backends.azure.cosmos_stores import (
+    CHAIN,
+    DATABASE,
+    EVENT,
+    MANY,
+    batch,
+    fill,
+    logs,
+    provisioned,
+    sequences,
+    stores,
+    workspace,
+)
+
+THREE_RECORDS = 1_900
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[CosmosServer]:
+    """A server with the containers of the chains."""
+    async with CosmosServer(physical_partitions=2) as running:
+        await provisioned(running)
+        yield running
+
+
+@pytest.fixture
+async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
+    """A store whose segments take three records."""
+    async with stores(server, segment_bytes=THREE_RECORDS) as (opened,):
+        yield opened
+
+
+@pytest.fixture
+async def container(server: CosmosServer) -> AsyncIterator[ContainerProxy]:
+    """The container, for what goes on behind the store's back."""
+    async with CosmosClient(server.endpoint, server.key) as client:
+        yield client.get_database_client(DATABASE).get_container_client(CHAIN.target)
+
+
+async def _segments(container: ContainerProxy) -> list[tuple[int, bool, int]]:
+    """Return segment, whether it is sealed, and how many records it has."""
+    found = []
+    async for head in container.query_items("SELECT * FROM c WHERE c.id = 'head'"):
+        text = "SELECT VALUE COUNT(1) FROM c WHERE c.id != 'head'"
+        counts: list[Any] = [count async for count in container.query_items(text, partition_key=head["chain"])]
+        found.append((head["segment"], head["sealed"], counts[0]))
+    return sorted(found)
+
+
+async def test_a_full_segment_is_sealed_and_the_next_one_begins(
+    store: CosmosChainStore, container: ContainerProxy
+) -> None:
+    """The batch that fills a segment seals it; the one after begins the next."""
+    await fill(store, 3)
+    assert await _segments(container) == [(1, True, 3)]
+    assert (await store.tip(CHAIN)).sequence == 3
+    await fill(store, 4)
+    assert await _segments(container) == [(1, True, 3), (2, True, 3), (3, False, 1)]
+
+
+async def test_readers_find_their_way(server: CosmosServer, store: CosmosChainStore) -> None:
+    """A process that knows nothing of the segments reads, filters, skips and finds over all of them."""
+    tip = await fill(store, 10)
+    async with stores(server) as (other,):
+        assert await other.tip(CHAIN) == tip
+        assert await sequences(other) == list(range(1, 11))
+        assert await other.tip(CHAIN) == await store.tip(CHAIN)
+    async with stores(server) as (other,):
+        newest = await other.scan(CHAIN, Filters(), offset=2, limit=5, max_bytes=MANY)
+        assert ([record.sequence for record in newest.records], newest.more) == ([8, 7, 6, 5, 4], True)
+        assert newest.scanned == 8
+        oldest = await other.scan(
+            CHAIN, Filters(equal={"EntityID": "1"}), newest_first=False, offset=2, limit=5, max_bytes=MANY
+        )
+        assert ([record.sequence for record in oldest.records], oldest.more) == ([7, 10], False)
+        window = Filters(from_sequence=3, to_sequence=7)
+        assert [r.sequence for r in (await other.scan(CHAIN, window, limit=9, max_bytes=MANY)).records] == [
+            7,
+            6,
+            5,
+            4,
+            3,
+        ]
+        found = await other.find(CHAIN, Lookup.APPEND_ID, ["e-1", "e-4", "e-10"])
+        assert sorted(record.sequence for record in found) == [1, 4, 10]
+        page = await other.read(CHAIN, 2, limit=3, max_bytes=MANY)
+        assert ([record.sequence for record in page.records], page.more) == ([3, 4, 5], True)
+        assert len(await other.hashes(CHAIN, 4, limit=4)) == 4
+        assert [(chain, (await other.tip(chain))) async for chain, _ in other.tips()] == [(CHAIN, tip)]
+    assert (await Verifier(store, workspace).verify(CHAIN)).chain_valid
+
+
+async def test_a_reader_learns_of_segments_that_began_later(server: CosmosServer, store: CosmosChainStore) -> None:
+    """What another process appended is seen, in whatever segment."""
+    await fill(store, 2)
+    async with stores(server) as (other,):
+        assert await sequences(other) == [1, 2]
+        await fill(store, 6)
+        assert await sequences(other) == list(range(1, 9))
+        assert (await other.tip(CHAIN)).sequence == 8
+
+
+async def test_a_sealed_segment_takes_no_more(server: CosmosServer, store: CosmosChainStore) -> None:
+    """A writer with the tip of before the seal, and one of two that begin the next segment, are refused."""
+    before = await fill(store, 2)
+    sealed = await store.append(CHAIN, batch(before, 1), before)
+    async with stores(server) as (unrolled,):
+        with pytest.raises(TipMovedError):
+            await unrolled.append(CHAIN, batch(before, 1, name="late"), before)
+    await store.append(CHAIN, batch(sealed, 1), sealed)
+    with pytest.raises(TipMovedError):
+        await store.append(CHAIN, batch(sealed, 1, name="late"), sealed)
+    assert await sequences(store) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", [FaultKind.DROP_BEFORE_COMMIT, FaultKind.DROP_AFTER_COMMIT, FaultKind.DROP_IN_REPLY])
+@pytest.mark.parametrize("records", [2, 3])
+async def test_a_roll_outlasts_lost_replies(
+    server: CosmosServer, store: CosmosChainStore, kind: FaultKind, records: int
+) -> None:
+    """Both batches of a roll, the one that seals and the one that begins anew, may lose their replies."""
+    tip = await fill(store, records)
+    fault = server.faults.add(Fault(kind, lambda request: request.operation == "batch", times=2))
+    with pytest.raises(OutcomeUnknownError):
+        await store.append(CHAIN, batch(tip, 1, name="x"), tip)
+    (log,) = logs([store])
+    appended = await log.append(CHAIN, event_draft("u", EVENT), append_id=f"x-{records + 1}")
+    assert appended.record.sequence == records + 1
+    assert await sequences(store) == list(range(1, records + 2))
+    assert fault.struck >= 1
+    assert (await Verifier(store, workspace).verify(CHAIN)).chain_valid
+
+
+async def test_a_repeat_is_known_over_segments(store: CosmosChainStore) -> None:
+    """An append id of an earlier segment gives its record again."""
+    (log,) = logs([store])
+    first = await log.append(CHAIN, event_draft("u", EVENT), append_id="same")
+    for number in range(6):
+        await log.append(CHAIN, event_draft("u", EVENT), append_id=str(number))
+    again = await log.append(CHAIN, event_draft("u", EVENT), append_id="same")
+    assert (again.record, again.repeated) == (first.record, True)
+
+
+async def test_forged_items_elsewhere_are_no_part_of_the_chain(
+    store: CosmosChainStore, container: ContainerProxy
+) -> None:
+    """A record put into a later segment changes nothing; an odd id among the records neither."""
+    await fill(store, 5)
+    (first,) = batch((await store.tip(CHAIN)), 1, name="forged")
+    item = record_item(partition(CHAIN, 3), first) | {"id": "000000000002"}
+    await container.create_item(item)
+    odd = record_item(partition(CHAIN, 2), first) | {"id": "00000000000x", "append": "odd"}
+    await container.create_item(odd)
+    assert await sequences(store) == [1, 2, 3, 4, 5]
+    assert len((await store.scan(CHAIN, Filters(), limit=9, max_bytes=MANY)).records) == 5
+    await fill(store, 2)
+    assert await sequences(store) == [1, 2, 3, 4, 5, 6, 7]
+    assert (await Verifier(store, workspace).verify(CHAIN)).chain_valid
+
+
+async def test_a_spoilt_head_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
+    """A head without its members is not taken for one, forks nothing, and verification says that it is wrong."""
+    await fill(store, 2)
+    key = partition(CHAIN, 1)
+    head = await container.read_item("head", key)
+    await container.upsert_item({"id": "head", "chain": key, "append": "", "tip": 1, "scope": head["scope"]})
+    await container.create_item({**head, "chain": "elsewhere"})
+    assert (await store.tip(CHAIN)).sequence == 0
+    with pytest.raises(TipMovedError):
+        await store.append(CHAIN, batch(Tip(), 1, name="fork"), await store.tip(CHAIN))
+    assert [chain async for chain, _ in store.tips()] == []
+    assert not (await Verifier(store, workspace).verify(CHAIN)).chain_valid
+
+
+async def test_a_cut_tail_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
+    """Records deleted in a segment, or a whole segment, leave a chain that verification finds broken."""
+    await fill(store, 7)
+    await container.delete_item("000000000007", partition(CHAIN, 3))
+    verdict = await Verifier(store, workspace).verify(CHAIN)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, "000000000007")
+    for sequence in (4, 5, 6):
+        await container.delete_item(f"{sequence:012d}", partition(CHAIN, 2))
+    verdict = await Verifier(store, workspace).verify(CHAIN)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, "000000000004")

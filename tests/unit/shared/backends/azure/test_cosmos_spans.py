@@ -1,0 +1,84 @@
+"""What the span of a request to Cosmos DB tells."""
+
+from collections.abc import Iterator
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from shared import tracing
+from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
+from shared.backends.azure.cosmos_spans import attributes_of
+from tests.adapters.cosmos import COSMOS, accounts
+
+ITEMS = "/dbs/workspace/colls/catalog/docs"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "operation"),
+    [
+        ("GET", f"{ITEMS}/a%2Fb", {}, "read_item"),
+        ("PUT", f"{ITEMS}/a", {}, "replace_item"),
+        ("DELETE", f"{ITEMS}/a/", {}, "delete_item"),
+        ("PATCH", f"{ITEMS}/a", {}, "patch_item"),
+        ("POST", f"{ITEMS}/", {}, "create_item"),
+        ("POST", f"{ITEMS}/", {"x-ms-documentdb-is-upsert": "True"}, "upsert_item"),
+        ("POST", f"{ITEMS}/", {"X-Ms-Documentdb-Isquery": "true"}, "query_items"),
+        ("POST", f"{ITEMS}/", {"x-ms-cosmos-is-batch-request": "True"}, "execute_batch"),
+        ("GET", f"{ITEMS}/", {}, "read_all_items"),
+        ("GET", "/dbs/workspace/colls/catalog/pkranges/", {}, "get_pkranges"),
+        ("GET", "/dbs/workspace/colls/catalog/", {}, "get_colls"),
+    ],
+)
+def test_a_request_is_told_by_operation_and_container(
+    method: str, path: str, headers: dict[str, str], operation: str
+) -> None:
+    """Operation, database and container are told; no item's id and no value is."""
+    assert attributes_of(method, path, headers) == {
+        "db.system.name": "azure.cosmosdb",
+        "azure.cosmosdb.connection.mode": "gateway",
+        "db.operation.name": operation,
+        "db.namespace": "workspace",
+        "db.collection.name": "catalog",
+    }
+
+
+def test_the_account_has_neither() -> None:
+    """What asks for the account names no container."""
+    told = attributes_of("GET", "/", {})
+    assert told["db.operation.name"] == "get_account"
+    assert "db.collection.name" not in told
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    """Return where spans go."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(tracing, "tracer", lambda: provider.get_tracer("test"))
+    monkeypatch.setattr(tracing, "enabled", lambda _: True)
+    yield exporter
+    provider.shutdown()
+
+
+async def test_requests_are_below_what_asks(made: InMemorySpanExporter) -> None:
+    """A request as the SDK sends it is a span below the one that runs; what is not there is an answer, no failure."""
+    async with accounts(COSMOS) as opened:
+        store = CosmosCredentialStore(opened())
+        made.clear()
+        assert await store.find_token("none") is None
+        assert not made.get_finished_spans()
+        with tracing.span("request"):
+            assert await store.find_token("none") is None
+        *requests, around = made.get_finished_spans()
+    assert requests
+    for request in requests:
+        assert request.parent is not None
+        assert around.context is not None
+        assert (request.parent.span_id, request.kind) == (around.context.span_id, SpanKind.CLIENT)
+        told = dict(request.attributes or {})
+        assert (told["db.system.name"], told["db.response.status_code"]) == ("azure.cosmosdb", "404")
+        assert float(str(told["azure.cosmosdb.operation.request_charge"])) > 0
+        assert request.status.status_code is StatusCode.UNSET

@@ -1,0 +1,182 @@
+"""Changes by compare-and-swap in Cosmos DB, under each fault: made once, or told as not made."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+
+from emulators.cosmos import CosmosServer
+from emulators.cosmos.faults import Fault, FaultKind
+from emulators.cosmos.wire import Request
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_containers import CONNECTIONS, CONTAINERS
+from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
+from shared.backends.azure.cosmos_state import CosmosState, Item, probes
+from shared.errors import Kind, WorkspaceError
+from shared.rate_limits.ports import LeaseRequest
+from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, provisioned
+
+
+@dataclass
+class Plant:
+    """A server, and two clients of one container."""
+
+    server: CosmosServer
+    account: CosmosAccount
+    state: CosmosState
+    other: CosmosState
+
+    def faults(self, *faults: Fault) -> None:
+        """Let the next batches fail, once each."""
+        for fault in faults:
+            fault.match, fault.times = _batch, 1
+        self.server.faults.add(*faults)
+
+    async def count(self, state: CosmosState | None = None) -> int:
+        """Add one to the item, and return what it then says."""
+        item = await (state or self.state).change("n", "n", _one_more)
+        assert item is not None
+        return int(item["count"])
+
+
+@pytest.fixture
+async def plant() -> AsyncIterator[Plant]:
+    """An empty container."""
+    async with CosmosServer() as server:
+        await provisioned(server)
+        accounts = [CosmosAccount(server.endpoint, DATABASE, key=server.key, read_seconds=0.5) for _ in range(2)]
+        states = [CosmosState(each, CONNECTIONS, "CODE", "it", patience_seconds=2) for each in accounts]
+        yield Plant(server, accounts[0], *states)
+        for account in accounts:
+            await account.close()
+
+
+def _batch(request: Request) -> bool:
+    return request.operation == "batch"
+
+
+def _one_more(before: Item | None) -> Item:
+    return {"id": "n", "count": before["count"] + 1 if before else 1}
+
+
+FAULTS = [
+    Fault(FaultKind.DROP_BEFORE_COMMIT),
+    Fault(FaultKind.DROP_AFTER_COMMIT),
+    Fault(FaultKind.DROP_AFTER_COMMIT, reset=True),
+    Fault(FaultKind.DROP_IN_REPLY),
+    Fault(FaultKind.STATUS, status=408),
+    Fault(FaultKind.STATUS_AFTER_COMMIT, status=408),
+    Fault(FaultKind.STATUS, status=410, substatus=1002),
+    Fault(FaultKind.STATUS, status=429, substatus=3200, retry_after_ms=5),
+    Fault(FaultKind.BATCH_STATUS, status=429, retry_after_ms=5),
+    Fault(FaultKind.BATCH_STATUS, status=449, retry_after_ms=5),
+    Fault(FaultKind.STATUS, status=449),
+    Fault(FaultKind.STATUS, status=500),
+    Fault(FaultKind.STATUS_AFTER_COMMIT, status=500),
+    Fault(FaultKind.STATUS_AFTER_COMMIT, status=503),
+    Fault(FaultKind.DELAY, seconds=0.8),
+    Fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.name}-{fault.status}")
+async def test_each_change_is_made_once(plant: Plant, fault: Fault) -> None:
+    """Whatever becomes of a request or its reply, the first change and a later one count once each."""
+    for expected in (1, 2):
+        fault.struck = 0
+        plant.faults(fault)
+        assert await plant.count() == expected
+        assert fault.struck == 1
+        plant.server.faults.clear()
+    assert await plant.count(plant.other) == 3
+
+
+async def test_a_lost_reply_is_found_under_later_writes(plant: Plant) -> None:
+    """A change whose reply came too late counts once, also when others changed the item before it was sent again."""
+    await plant.count()
+    plant.faults(Fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8))
+    late = asyncio.create_task(plant.count())
+    await _written(plant, 2)
+    assert [await plant.count(plant.other) for _ in range(3)] == [3, 4, 5]
+    assert await late >= 2
+    assert await plant.count(plant.other) == 6
+
+
+async def _written(plant: Plant, count: int) -> None:
+    async with asyncio.timeout(10):
+        while True:
+            found = await plant.other.read("n", "n")
+            if found is not None and found["count"] == count:
+                return
+            await asyncio.sleep(0.01)
+
+
+async def test_what_never_gets_through_is_unavailable(plant: Plant) -> None:
+    """After its patience a change fails under the store's own code, and nothing internal is told."""
+    plant.server.faults.add(Fault(FaultKind.STATUS, _batch, status=503))
+    with pytest.raises(WorkspaceError) as caught:
+        await plant.count()
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CODE")
+    assert caught.value.detail == "it does not answer at the moment; try again"
+    plant.server.faults.clear()
+    assert await plant.count() == 1
+
+
+async def test_a_refusal_is_told_at_once(plant: Plant) -> None:
+    """What the service refuses for good is not sent again."""
+    plant.faults(Fault(FaultKind.STATUS, status=403))
+    with pytest.raises(WorkspaceError):
+        await plant.count()
+    assert plant.server.requests.operations()["batch"] == 1
+
+
+async def test_a_container_that_is_gone_is_no_empty_one(plant: Plant) -> None:
+    """A missing item is told apart from a missing container, and the probe sees it."""
+    assert await plant.state.read("n", "n") is None
+    probe = probes(plant.account)["Cosmos DB container connections"]
+    await probe()
+    plant.server.faults.add(
+        Fault(FaultKind.STATUS, lambda request: request.operation == "read_item", status=404, substatus=1003)
+    )
+    with pytest.raises(WorkspaceError):
+        await plant.state.read("n", "n")
+    with pytest.raises(WorkspaceError):
+        await probe()
+
+
+async def test_a_lease_costs_one_write(plant: Plant) -> None:
+    """The steady path reads nothing, and a slow store lets requests go on after the patience."""
+    store = CosmosLeaseStore(plant.account, patience_seconds=0.4)
+    await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_000.0)
+    before = plant.server.requests.operations()
+    await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_001.0)
+    after = plant.server.requests.operations()
+    assert {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)} == {
+        "batch": 1
+    }
+    plant.server.faults.add(Fault(FaultKind.DELAY, _batch, seconds=3))
+    with pytest.raises(WorkspaceError) as caught:
+        await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_002.0)
+    assert caught.value.code == "RATE_LIMITS_UNAVAILABLE"
+    plant.server.faults.clear()
+    assert (await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_003.0)).granted == 1
+
+
+def test_every_container_is_defined_once() -> None:
+    """Names are unique, and only chains, which must last, have unique keys."""
+    assert len({definition.name for definition in CONTAINERS}) == len(CONTAINERS)
+    assert all(definition.default_ttl is None for definition in CONTAINERS if definition.unique_key_paths)
+    assert [definition.faults(_properties(definition)) for definition in CONTAINERS] == [[]] * len(CONTAINERS)
+    other = _properties(CONNECTIONS) | {"defaultTtl": 60, "partitionKey": {"paths": ["/other"]}}
+    assert CONNECTIONS.faults(other) == ["its partition key must be /id", "its items must not expire"]
+
+
+def _properties(definition: object) -> Item:
+    assert isinstance(definition, type(CONNECTIONS))
+    keys = [{"paths": [path]} for path in definition.unique_key_paths]
+    return {
+        "partitionKey": {"paths": [definition.partition_key_path]},
+        "defaultTtl": definition.default_ttl,
+        "uniqueKeyPolicy": {"uniqueKeys": keys},
+    }

@@ -1,0 +1,128 @@
+"""The engine adapter against canned replies of a Kusto endpoint, asked by the genuine client over a socket."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shared.backends.azure.kusto import KustoEngine
+from shared.errors import Kind, WorkspaceError
+from shared.warm_queries.ports import EngineQuery
+from tests.unit.shared.backends.azure.kusto_wire import END, PRIMARY, Endpoint
+
+QUERY = EngineQuery("line one is ours\nT | take 1", {"p": "long(1)"}, 11, 30, cache_seconds=60, lines_before=1)
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    """Return a running endpoint."""
+    with Endpoint() as running:
+        yield running
+
+
+def failure(code: str, message: str, *, permanent: bool = True) -> dict[str, Any]:
+    """Return an error document."""
+    return {"error": {"code": code, "message": "short", "@message": message, "@type": code, "@permanent": permanent}}
+
+
+async def refusal(endpoint: Endpoint) -> WorkspaceError:
+    """Return the error that a query leads to."""
+    engine = KustoEngine(endpoint.url, "db")
+    try:
+        with pytest.raises(WorkspaceError) as refused:
+            await engine.execute(QUERY)
+    finally:
+        await engine.close()
+    return refused.value
+
+
+async def test_an_answer_and_what_was_asked(endpoint: Endpoint) -> None:
+    """Parameters, limits and read-only options travel with the query; rows and the engine's time come back."""
+    consumed = {
+        "FrameType": "DataTable",
+        "TableId": 1,
+        "TableKind": "QueryCompletionInformation",
+        "TableName": "QueryCompletionInformation",
+        "Columns": [{"ColumnName": name, "ColumnType": "string"} for name in ("EventTypeName", "Level", "Payload")],
+        "Rows": [["QueryResourceConsumption", 4, json.dumps({"ExecutionTime": 0.0125})]],
+    }
+    endpoint.answers([PRIMARY, consumed, END])
+    engine = KustoEngine(endpoint.url, "db")
+    result = await engine.execute(QUERY)
+    await engine.close()
+    assert ([column.name for column in result.columns], result.rows, result.execution_ms) == (["n"], [[1], [2]], 12.5)
+    assert (endpoint.asked["db"], endpoint.asked["csl"]) == ("db", QUERY.text)
+    properties = json.loads(endpoint.asked["properties"])
+    assert properties["Parameters"] == {"p": "long(1)"}
+    options = properties["Options"]
+    assert options["query_take_max_records"] == 11
+    assert options["servertimeout"] == "0:00:30"
+    assert options["query_results_cache_max_age"] == "0:01:00"
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [
+            {
+                **PRIMARY,
+                "Rows": [[1], {"OneApiErrors": [failure("LimitsExceeded", "part is missing", permanent=False)]}],
+            },
+            END,
+        ],
+        [
+            PRIMARY,
+            {**END, "HasErrors": True, "OneApiErrors": [failure("Internal", "part is missing", permanent=False)]},
+        ],
+        [PRIMARY, {**END, "HasErrors": True}],
+        [PRIMARY, {**END, "Cancelled": True}],
+    ],
+    ids=["row", "completion", "completion without reason", "cancelled"],
+)
+async def test_a_partial_failure_inside_a_good_reply_is_an_error(endpoint: Endpoint, frames: list[Any]) -> None:
+    """A 200 that carries a failure never becomes a short result."""
+    endpoint.answers(frames)
+    assert (await refusal(endpoint)).kind in (Kind.UNAVAILABLE, Kind.INVALID)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "code"),
+    [
+        (400, failure("General_BadRequest", "Syntax error"), Kind.INVALID, "QUERY_INVALID"),
+        (400, failure("E_QUERY_RESULT_SET_TOO_LARGE", "x"), Kind.INVALID, "QUERY_TOO_LARGE"),
+        (400, failure("LimitsExceeded", "x"), Kind.INVALID, "QUERY_TOO_LARGE"),
+        (400, failure("General_BadRequest", "no column E_RUNAWAY_QUERY"), Kind.INVALID, "QUERY_INVALID"),
+        (504, failure("Timeout", "x", permanent=False), Kind.TIMEOUT, "QUERY_TIMEOUT"),
+        (429, failure("TooManyRequests", "x"), Kind.THROTTLED, "THROTTLED"),
+        (401, {}, Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE"),
+        (403, failure("Forbidden", "principal x"), Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE"),
+        (404, {}, Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE"),
+        (500, failure("Internal", "secret", permanent=False), Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE"),
+        (503, {}, Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE"),
+        (200, {"unexpected": "shape"}, Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE"),
+        (200, [], Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE"),
+    ],
+)
+async def test_every_failure_has_its_code(endpoint: Endpoint, status: int, body: Any, kind: Kind, code: str) -> None:
+    """The engine's refusals are the caller's errors, its own troubles a 503 that says nothing of them."""
+    endpoint.answers(body, status)
+    error = await refusal(endpoint)
+    assert (error.kind, error.code) == (kind, code)
+    assert "secret" not in error.detail
+
+
+async def test_a_position_is_that_of_the_callers_text(endpoint: Endpoint) -> None:
+    """Lines that the service put before a query are taken off."""
+    endpoint.answers(failure("General_BadRequest", "Syntax error [line:position=2:5]"), 400)
+    error = await refusal(endpoint)
+    assert (error.members["line"], error.members["column"]) == (1, 5)
+    assert "[line:position=1:5]" in error.detail
+
+
+async def test_no_endpoint_is_unavailable(endpoint: Endpoint) -> None:
+    """A connection that is refused is a 503, and plain http is taken on loopback only."""
+    endpoint.close()
+    assert (await refusal(endpoint)).code == "QUERY_ENGINE_UNAVAILABLE"
+    endpoint.url = "http://kusto.example"
+    assert "loopback" in (await refusal(endpoint)).detail

@@ -1,0 +1,127 @@
+"""Traces and metrics to Azure Monitor: the genuine exporter against a test's own ingestion endpoint."""
+
+import gzip
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[5]
+KEY = "00000000-0000-0000-0000-000000000001"
+PROGRAM = """
+import os, sys
+from shared.backends.azure.monitor import start
+from shared.observability import count, enabled, measure
+from shared.otlp import Signal
+from shared.tracing import span
+waiting = start(os.environ.get("GIVEN", ""), delay_seconds=0.01)
+print(waiting is not None, enabled(Signal.TRACES), "opentelemetry" in sys.modules)
+with span("before"):
+    count("workspace.ingest.events", 1)
+if waiting:
+    waiting.join()
+with span("a request", {"route": "a"}):
+    count("workspace.ingest.events", 3)
+    measure("workspace.ingest.lag", 0.5)
+with span("an unsampled request", within={"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"}):
+    pass
+print(enabled(Signal.TRACES))
+if enabled(Signal.TRACES):
+    from opentelemetry import metrics, trace
+    trace.get_tracer_provider().shutdown()
+    metrics.get_meter_provider().shutdown()
+"""
+
+
+class Ingestion:
+    """An ingestion endpoint that keeps the envelopes it is sent."""
+
+    def __init__(self) -> None:
+        self.envelopes: list[dict[str, Any]] = []
+        ingestion = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                body = gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
+                found = json.loads(body) if self.path.endswith("/track") else []
+                ingestion.envelopes += found
+                reply = {"itemsReceived": len(found), "itemsAccepted": len(found), "errors": []}
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.end_headers()
+                self.wfile.write(json.dumps(reply).encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """Return the data of the envelopes of a kind."""
+        return [each["data"]["baseData"] for each in self.envelopes if each["data"]["baseType"] == kind]
+
+
+@pytest.fixture
+def ingestion() -> Iterator[Ingestion]:
+    """Return a running endpoint."""
+    made = Ingestion()
+    thread = threading.Thread(target=made.server.serve_forever)
+    thread.start()
+    yield made
+    made.server.shutdown()
+    thread.join()
+    made.server.server_close()
+
+
+def run(**environment: str) -> list[str]:
+    """Return what the program prints in a process of its own."""
+    given = {"APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true"} | environment
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=ROOT, env=given, capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()
+
+
+def test_spans_and_metrics_arrive(ingestion: Ingestion) -> None:
+    """Once the exporter is loaded all is told; before, nothing is loaded and nothing told."""
+    address = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:{ingestion.server.server_port}/"
+    assert run(GIVEN=address) == ["True", "False", "False", "True"]
+    assert [each["name"] for each in ingestion.of("RemoteDependencyData")] == ["a request", "an unsampled request"]
+    metrics = {name["name"]: name["value"] for each in ingestion.of("MetricData") for name in each["metrics"]}
+    assert metrics["workspace.ingest.events"] == 3
+    assert metrics["workspace.ingest.lag"] == 0.5
+    assert {each["iKey"] for each in ingestion.envelopes} == {KEY}
+
+
+def test_sampler_settings_of_the_host_change_nothing(ingestion: Ingestion) -> None:
+    """The sampler that the Functions host reads from the environment drops no span or metric of the app.
+
+    The SDK does not know the names of these samplers, and would warn and take its default.
+    """
+    address = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:{ingestion.server.server_port}/"
+    settings = {"OTEL_TRACES_SAMPLER": "microsoft.fixed_percentage", "OTEL_TRACES_SAMPLER_ARG": "1.0"}
+    assert run(GIVEN=address, PYTHONWARNINGS="error", **settings) == ["True", "False", "False", "True"]
+    assert len(ingestion.of("RemoteDependencyData")) == 2
+    assert ingestion.of("MetricData")
+
+
+def test_nothing_is_told_where_nobody_is_named() -> None:
+    """Without a connection string nothing waits and nothing is loaded."""
+    assert run() == ["False", "False", "False", "False"]
+
+
+def test_a_collector_goes_before() -> None:
+    """Where a collector is named, Azure Monitor is not told too."""
+    assert run(GIVEN="InstrumentationKey=x", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")[:2] == ["False", "True"]
+
+
+def test_a_connection_string_that_is_none() -> None:
+    """A resource that cannot be told to leaves the service as it is."""
+    assert run(GIVEN="InstrumentationKey=no") == ["True", "False", "False", "False"]

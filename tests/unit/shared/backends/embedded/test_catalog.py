@@ -1,0 +1,35 @@
+"""The catalog in SQLite; what its port promises is tested in tests/adapters."""
+
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
+from shared.backends.embedded.sqlite import Database
+from shared.catalog.ports import Item, Origin
+from shared.errors import Kind, WorkspaceError
+
+AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
+
+
+async def test_what_was_saved_survives_a_reopening(tmp_path: Path) -> None:
+    """Another process, or the next start, sees the same catalog."""
+    for expected in (0, 1):
+        database = Database(tmp_path / "workspace.sqlite", SCHEMA)
+        item = Item("connection", f"rig-{expected}", {}, Origin.DECLARED, AT, AT, "admin")
+        await SqliteCatalogStore(database).save([item], [], [], expected)
+        await database.close()
+    with sqlite3.connect(tmp_path / "workspace.sqlite") as file:
+        assert file.execute("SELECT count(*) FROM catalog_items").fetchone() == (2,)
+    file.close()
+
+
+async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
+    """A store without its file says so in the service's terms, without paths."""
+    store = SqliteCatalogStore(Database(tmp_path, SCHEMA))
+    with pytest.raises(WorkspaceError) as caught:
+        await store.load()
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE")
+    assert str(tmp_path) not in caught.value.detail

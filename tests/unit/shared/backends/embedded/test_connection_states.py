@@ -1,0 +1,56 @@
+"""Status and statistics of connections in SQLite; what their port promises is tested in tests/adapters."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded.connection_states import EmbeddedConnectionStates
+from shared.telemetry.ports import Arrivals
+
+MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
+
+
+@pytest.fixture
+async def states(tmp_path: Path) -> AsyncIterator[EmbeddedConnectionStates]:
+    """A store over a new file."""
+    store = EmbeddedConnectionStates(tmp_path / "workspace.sqlite")
+    yield store
+    await store.close()
+
+
+def _arrivals(*numbers: int, connection: str = "rig", source: str = "telemetry/0", after: int = 0) -> Arrivals:
+    return Arrivals(connection, source, numbers, MOMENT + timedelta(seconds=after))
+
+
+async def test_survives_a_restart(tmp_path: Path) -> None:
+    """A second process, and the next start, see what was recorded and go on counting once."""
+    path = tmp_path / "workspace.sqlite"
+    first, second = EmbeddedConnectionStates(path), EmbeddedConnectionStates(path)
+    await asyncio.gather(*(store.record([_arrivals(1, 2, 3)]) for store in (first, second)))
+    await first.close()
+    assert (await second.states())["rig"].messages_received == 3
+    await second.close()
+
+
+async def test_large_counts(states: EmbeddedConnectionStates, tmp_path: Path) -> None:
+    """Counts beyond 32 bits are kept."""
+    await states.record([_arrivals(1)])
+    with sqlite3.connect(tmp_path / "workspace.sqlite") as database:
+        database.execute("UPDATE connection_states SET messages_received = ?", (2**40,))
+    database.close()
+    await states.record([_arrivals(2)])
+    assert (await states.states())["rig"].messages_received == 2**40 + 1
+
+
+async def test_nothing_of_a_failed_record_stays(states: EmbeddedConnectionStates, tmp_path: Path) -> None:
+    """When one part cannot be stored, none is counted."""
+    await states.record([_arrivals(1)])
+    with pytest.raises(OverflowError):
+        await states.record([_arrivals(2), _arrivals(2**70, connection="b")])
+    assert (await states.states()).keys() == {"rig"}
+    await states.record([])
+    assert (await states.states())["rig"].messages_received == 1

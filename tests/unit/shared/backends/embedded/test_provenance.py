@@ -1,0 +1,201 @@
+"""The audit log in SQLite: one chain, whoever appends."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded.provenance import SqliteAuditLog
+from shared.backends.embedded.provenance_schema import SCHEMA
+from shared.backends.embedded.sqlite import connect
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.records import first_fault, genesis_hash
+from shared.provenance.verification import Verifier
+
+ROOT = Path(__file__).parents[5]
+EVENT = {"ActionType": "A", "EntityType": "T", "EntityID": "1"}
+PLATFORM = Target.PLATFORM_CONFIG
+
+
+async def workspace() -> str:
+    """Return the workspace's id."""
+    return "plant-a"
+
+
+@pytest.fixture
+async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
+    """An empty audit log."""
+    opened = SqliteAuditLog(tmp_path / "provenance.sqlite", workspace)
+    yield opened
+    await opened.close()
+
+
+async def test_a_record_is_returned_and_read_back_alike(log: SqliteAuditLog) -> None:
+    """What append returns is what stands in the chain, linked to the genesis hash."""
+    returned = await log.append(PLATFORM, "admin", EVENT | {"AfterState": {"n": 1.0}}, append_id="a")
+    assert [returned] == await log.records(PLATFORM)
+    assert (returned["RecordID"], returned["UserID"]) == ("000000000001", "admin")
+    assert returned["PreviousHash"] == genesis_hash("plant-a", "PlatformConfig")
+
+
+async def test_chains_are_apart(log: SqliteAuditLog) -> None:
+    """Each target and each scope has a chain of its own that starts at 1."""
+    places = [(PLATFORM, ""), (Target.ACCESS_CONTROL, ""), (Target.DOMAIN_EVENTS, "s1"), (Target.DOMAIN_EVENTS, "s2")]
+    for number in range(2):
+        for target, scope in places:
+            await log.append(target, "u", EVENT, append_id=f"{target}{scope}{number}", scope_key=scope)
+    for target, scope in places:
+        records = await log.records(target, scope)
+        assert len(records) == 2
+        assert first_fault(records, genesis_hash("plant-a", target, scope)) is None
+
+
+async def test_an_append_id_is_stored_once(log: SqliteAuditLog) -> None:
+    """A repeat returns the record of the first time and appends nothing."""
+    first = await log.append(PLATFORM, "admin", EVENT, append_id="same")
+    again = await log.append(PLATFORM, "admin", EVENT, append_id="same")
+    assert again == first
+    assert len(await log.records(PLATFORM)) == 1
+
+
+async def test_simultaneous_repeats_are_stored_once(log: SqliteAuditLog) -> None:
+    """Repeats that race return the same record."""
+    records = await asyncio.gather(*(log.append(PLATFORM, "admin", EVENT, append_id="same") for _ in range(8)))
+    assert all(record == records[0] for record in records)
+    assert len(await log.records(PLATFORM)) == 1
+
+
+async def test_timestamps_never_decrease(tmp_path: Path) -> None:
+    """A clock that goes back gives the last record's time again."""
+    at = datetime(2026, 1, 5, 8, tzinfo=UTC)
+    log = SqliteAuditLog(tmp_path / "provenance.sqlite", workspace, clock=lambda: at)
+    await log.append(PLATFORM, "u", EVENT, append_id="1")
+    at -= timedelta(hours=1)
+    await log.append(PLATFORM, "u", EVENT, append_id="2")
+    at += timedelta(hours=2, microseconds=7)
+    await log.append(PLATFORM, "u", EVENT, append_id="3")
+    times = [record["Timestamp"] for record in await log.records(PLATFORM)]
+    await log.close()
+    assert times == ["2026-01-05T08:00:00.000000Z", "2026-01-05T08:00:00.000000Z", "2026-01-05T09:00:00.000007Z"]
+
+
+async def test_a_refused_event_leaves_no_gap(log: SqliteAuditLog) -> None:
+    """An event without canonical form takes no place in the chain."""
+    with pytest.raises(WorkspaceError):
+        await log.append(PLATFORM, "u", EVENT | {"AfterState": {"n": 2**60}}, append_id="1")
+    record = await log.append(PLATFORM, "u", EVENT, append_id="1")
+    assert record["RecordID"] == "000000000001"
+
+
+async def test_a_changed_row_is_found_out(log: SqliteAuditLog, tmp_path: Path) -> None:
+    """A row edited behind the log's back breaks the chain."""
+    for number in range(3):
+        await log.append(PLATFORM, "u", EVENT, append_id=str(number))
+    with sqlite3.connect(tmp_path / "provenance.sqlite") as file:
+        file.execute(
+            "UPDATE records SET canonical = CAST(replace(canonical, 'EntityID', 'EntityId') AS BLOB) WHERE sequence = 2"
+        )
+    file.close()
+    fault = first_fault(await log.records(PLATFORM), genesis_hash("plant-a", PLATFORM))
+    assert fault == "000000000002 does not have the digest of its content"
+
+
+async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
+    """A log without its file says so in the service's terms."""
+    log = SqliteAuditLog(tmp_path, workspace)
+    with pytest.raises(WorkspaceError) as caught:
+        await log.append(PLATFORM, "u", EVENT, append_id="1")
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
+
+
+async def test_appenders_in_two_processes_make_one_chain(tmp_path: Path) -> None:
+    """Sixteen appenders in two processes leave no gap, no fork and no lost or doubled event."""
+    file = tmp_path / "provenance.sqlite"
+    processes = [_started(file, name) for name in ("p1", "p2")]
+    try:
+        for process in processes:
+            _go(process)
+        for process in processes:
+            process.communicate(timeout=60)
+    finally:
+        for process in processes:
+            process.kill()
+    assert [process.returncode for process in processes] == [0, 0]
+    log = SqliteAuditLog(file, workspace)
+    records = await log.records(PLATFORM)
+    await log.close()
+    assert first_fault(records, genesis_hash("plant-a", PLATFORM)) is None
+    events = {(record["EntityType"], record["EntityID"]) for record in records}
+    assert events == {(f"{p}-{n}", str(e)) for p in ("p1", "p2") for n in range(8) for e in range(10)}
+    assert len(records) == len(events)
+    assert {record["UserID"][:2] for record in records[:100]} == {"p1", "p2"}
+
+
+async def test_killed_processes_lose_nothing_that_they_answered(tmp_path: Path) -> None:
+    """Processes killed amid appends leave a sound chain with every answered event in it, once; repeats add none."""
+    file = tmp_path / "provenance.sqlite"
+    answered: list[list[str]] = []
+    for number in range(3):
+        processes = [_started(file, name, "1000") for name in ("p1", "p2")]
+        try:
+            for process in processes:
+                _go(process)
+            for process in processes:
+                assert process.stdout is not None
+                answered += [process.stdout.readline().split() for _ in range(150 * (number + 1))]
+        finally:
+            for process in processes:
+                process.kill()
+        for process in processes:
+            rest, _ = process.communicate(timeout=60)
+            answered += [line.split() for line in rest.splitlines() if len(line.split()) == 4 and len(line) > 80]
+    log = SqliteAuditLog(file, workspace)
+    records = await log.records(PLATFORM)
+    verdict = await Verifier(log.store, workspace).verify(ChainKey(PLATFORM))
+    await log.close()
+    assert verdict.chain_valid, verdict.reason
+    events = [(record["EntityType"], record["EntityID"]) for record in records]
+    assert len(events) == len(set(events))
+    hashes = {record["RecordID"]: record["Hash"] for record in records}
+    assert all(hashes[record_id] == stored for _, _, record_id, stored in answered)
+    assert len(answered) >= 1_800
+
+
+def _go(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+
+
+def _started(file: Path, name: str, count: str = "10") -> subprocess.Popen[str]:
+    command = [sys.executable, str(Path(__file__).with_name("append_process.py")), str(file), name, "8", count]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+async def test_a_file_of_an_earlier_layout_is_read_and_appended_to(tmp_path: Path) -> None:
+    """Records that were stored in a table ordered by chain and sequence stay where they are; all goes on as before."""
+    path = tmp_path / "provenance.sqlite"
+    earlier = SCHEMA.replace("PRIMARY KEY (chain, sequence)\n);", "PRIMARY KEY (chain, sequence)\n) WITHOUT ROWID;")
+    assert earlier != SCHEMA
+    with closing(connect(path)) as connection:
+        connection.executescript(earlier)
+    opened = SqliteAuditLog(path, workspace)
+    for number in range(3):
+        await opened.append(PLATFORM, "u", EVENT, append_id=str(number))
+    again = await opened.append(PLATFORM, "u", EVENT, append_id="1")
+    assert again["RecordID"] == "000000000002"
+    verdict = await Verifier(opened.store, workspace).verify(ChainKey(PLATFORM))
+    assert (verdict.chain_valid, verdict.empty, len(await opened.records(PLATFORM))) == (True, False, 3)
+    await opened.close()

@@ -1,0 +1,177 @@
+"""The process that walks windows: it says what this one would say, and never outlives who asks."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded.provenance import SqliteAuditLog, SqliteChainStore
+from shared.backends.embedded.provenance_walk import WalkProcess, line_of, question_of
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.verification import Verdict, Verifier
+from shared.provenance.walk_windows import Answer, Ask, NobodyThereError, Question, answered
+from tests.unit.shared.provenance.chains import event, windows_of, workspace
+
+CHAIN = ChainKey(Target.DOMAIN_EVENTS, 'batch/7 "ü"\n')
+COUNT = 40
+ROOT = Path(__file__).parents[5]
+ASKS_AND_STAYS = """
+import asyncio, sys
+from pathlib import Path
+from shared.backends.embedded.provenance_walk import WalkProcess
+async def main():
+    async with WalkProcess(Path(sys.argv[1])) as process:
+        print(process.pid, flush=True)
+        await asyncio.sleep(600)
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
+    """A chain of events."""
+    opened = SqliteAuditLog(tmp_path / "provenance.sqlite", workspace)
+    await asyncio.gather(*(opened.write(CHAIN, "editor", event(number)) for number in range(COUNT)))
+    yield opened
+    await opened.close()
+
+
+async def verified(store: SqliteChainStore, seconds: float = 60) -> Verdict:
+    """Return the verdict with every window of four but the first walked apart."""
+    return await Verifier(store, workspace, seconds=seconds, apart=windows_of(4)).verify(CHAIN)
+
+
+@pytest.mark.parametrize("scope", ["", "s", 'batch/7 "ü"\n', "\ud800", "x" * 100_000])
+def test_a_question_of_any_scope_is_a_line(scope: str) -> None:
+    """Whatever a scope key is made of, the question arrives as it was asked."""
+    asked = Question(ChainKey(Target.DOMAIN_EVENTS, scope), 5, 8, 7)
+    line = line_of(asked)
+    assert (question_of(line), line.count(b"\n"), line[-1:]) == (asked, 1, b"\n")
+
+
+async def test_a_process_answers_what_this_one_would(log: SqliteAuditLog) -> None:
+    """Answers come back whole and in the order of the questions."""
+    asked = [Question(CHAIN, first, first + 3, 30) for first in range(5, COUNT, 4)]
+    async with log.store.walker() as ask:
+        told = await asyncio.gather(*map(ask, asked))
+    assert told == [await answered(log.store, question) for question in asked]
+    assert all(answer.sound for answer in told)
+
+
+async def test_a_second_walk_has_no_process(log: SqliteAuditLog) -> None:
+    """However many verifications run at once, there is one process."""
+    async with log.store.walker():
+        with pytest.raises(NobodyThereError):
+            await log.store.walker().__aenter__()
+    async with log.store.walker():
+        pass
+
+
+async def test_an_edit_that_the_process_meets_is_told(log: SqliteAuditLog) -> None:
+    """The last record is looked at by the process first, and named."""
+    assert (await verified(log.store)).reason == f"{COUNT} records, all sound"
+    await log.store._writing.write(
+        lambda file: file.execute("UPDATE records SET user_id = 'nobody' WHERE sequence = ?", (COUNT,))
+    )
+    verdict = await verified(log.store)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, f"{COUNT:012d}")
+
+
+async def test_a_process_that_is_killed_is_done_without(log: SqliteAuditLog) -> None:
+    """The walk goes on alone, to the same verdict."""
+    store = KilledWalker(log.store._path)
+    assert (await verified(store)).reason == f"{COUNT} records, all sound"
+    assert store.killed
+    await store.close()
+
+
+async def test_a_host_that_starts_no_processes_does_without(
+    log: SqliteAuditLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a missing interpreter nor one that ends at once changes a verdict."""
+    for command in ("/nowhere/python", "/bin/false"):
+        monkeypatch.setattr(sys, "executable", command)
+        assert (await verified(log.store)).reason == f"{COUNT} records, all sound"
+
+
+async def test_a_walk_that_is_abandoned_ends_its_process(log: SqliteAuditLog) -> None:
+    """A caller that goes away, or a time-out, leaves no process behind."""
+    started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    store = StoppedWalker(log.store._path, started)
+    walk = asyncio.create_task(verified(store))
+    pid = await started
+    walk.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await walk
+    await gone(pid)
+    await store.close()
+
+
+async def test_a_process_ends_with_who_asks(log: SqliteAuditLog) -> None:
+    """Also when that is killed, and can clean up nothing."""
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", ASKS_AND_STAYS, str(log.store._path), cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    assert parent.stdout is not None
+    pid = int(await parent.stdout.readline())
+    assert alive(pid)
+    parent.kill()
+    await parent.communicate()
+    await gone(pid)
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process runs; one that nobody has waited for is dead."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def gone(pid: int) -> None:
+    """Wait until a process is dead."""
+    deadline = time.monotonic() + 30
+    while alive(pid):
+        assert time.monotonic() < deadline, f"{pid} still runs"
+        await asyncio.sleep(0.02)
+
+
+class KilledWalker(SqliteChainStore):
+    """The embedded store, whose process is killed after its first answer."""
+
+    killed = False
+
+    @asynccontextmanager
+    async def walker(self) -> AsyncIterator[Ask]:
+        """Kill it."""
+        async with WalkProcess(self._path) as process:
+
+            async def ask(question: Question) -> Answer:
+                answer = await process.ask(question)
+                os.kill(process.pid, signal.SIGKILL)
+                self.killed = True
+                return answer
+
+            yield ask
+
+
+class StoppedWalker(SqliteChainStore):
+    """The embedded store, whose process is stopped before it answers."""
+
+    def __init__(self, path: Path, started: asyncio.Future[int]) -> None:
+        super().__init__(path)
+        self.started = started
+
+    @asynccontextmanager
+    async def walker(self) -> AsyncIterator[Ask]:
+        """Stop it."""
+        async with WalkProcess(self._path) as process:
+            os.kill(process.pid, signal.SIGSTOP)
+            self.started.set_result(process.pid)
+            yield process.ask

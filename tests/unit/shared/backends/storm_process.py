@@ -1,0 +1,61 @@
+"""Run as a process by tests: appends to one chain until it is killed, telling each event that was answered.
+
+Arguments: ``sqlite`` or ``cosmos``, the file or the address, then for each writer its name and the number of its next
+event. A line tells writer, number, RecordID, Hash, when the event was asked for and when it was answered. The first
+event of each writer may be there already, asked for by a process before: it counts as asked for long ago.
+"""
+
+import asyncio
+import sys
+import time
+from itertools import batched, count
+from pathlib import Path
+
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.appender import Appended
+from shared.provenance.chain_log import ChainLog
+from shared.provenance.event_log import EventLog
+from shared.provenance.ports import ChainStore
+from tests.unit.shared.backends.storms import CHAIN, READ_SECONDS, SEGMENT_BYTES, workspace
+
+
+def _store(kind: str, address: str) -> ChainStore:
+    if kind == "sqlite":
+        from shared.backends.embedded.provenance import SqliteChainStore  # noqa: PLC0415  one adapter a process
+
+        return SqliteChainStore(Path(address))
+    from emulators.cosmos.server import DEFAULT_KEY  # noqa: PLC0415
+    from shared.backends.azure.cosmos_account import CosmosAccount  # noqa: PLC0415
+    from shared.backends.azure.cosmos_chain import CosmosChainStore  # noqa: PLC0415
+    from tests.unit.shared.backends.azure.cosmos_stores import DATABASE  # noqa: PLC0415
+
+    account = CosmosAccount(address, DATABASE, key=DEFAULT_KEY, read_seconds=READ_SECONDS)
+    return CosmosChainStore(account, segment_bytes=SEGMENT_BYTES)
+
+
+async def _appended(log: EventLog, name: str, number: int) -> Appended:
+    """Append an event, as a client with an idempotency key does: the same again while the service is unavailable."""
+    event = {"ActionType": "Test", "EntityType": name, "EntityID": str(number)}
+    while True:
+        try:
+            return await log.write(CHAIN, name, event, append_id=f"{name}-{number}")
+        except WorkspaceError as error:
+            if error.kind is not Kind.UNAVAILABLE:
+                raise
+
+
+async def _writer(log: EventLog, name: str, first: int) -> None:
+    for number in count(first):
+        asked = time.monotonic() if number > first else 0.0
+        record = (await _appended(log, name, number)).record
+        told = (name, number, f"{record.sequence:012d}", record.hash, asked, time.monotonic(), ".")
+        print(*told, flush=True)  # noqa: T201  the test reads it
+
+
+async def main(kind: str, address: str, writers: list[str]) -> None:
+    """Append until the end of the process."""
+    log = EventLog(ChainLog(_store(kind, address), workspace))
+    await asyncio.gather(*(_writer(log, name, int(first)) for name, first in batched(writers, 2, strict=True)))
+
+
+asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3:]))

@@ -1,0 +1,190 @@
+"""Applying documents: convergence, audit events, and what happens when a part of it fails."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from shared.backends.embedded.provenance import SqliteAuditLog
+from shared.catalog.apply import CatalogService
+from shared.catalog.diff import Change
+from shared.catalog.document import load
+from shared.catalog.models import WorkspaceDocument
+from shared.catalog.ports import Origin, StoredCatalog
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.ports import Target
+from tests.unit.shared.catalog.documents import PLANT, sound_documents
+from tests.unit.shared.catalog.stores import plant, workspace_id
+
+DOCUMENT = load(PLANT, "w.yaml")
+UNAUDITED = load(PLANT.replace("policies: {provenance: {requireApproval: true}}\n", ""), "w.yaml")
+EXTRA = {"lookup": "mine", "name": "Mine", "surface": "cooling", "kql": "T", "apiPath": None, "approval": None}
+ITEMS = 13
+
+
+def make_query(_: StoredCatalog) -> Sequence[Change]:
+    """Decide to make one query through the API."""
+    return [Change("warmQuery", "mine", None, EXTRA)]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(sound_documents(), sound_documents())
+def test_apply_converges_from_any_document_to_any_other(first: WorkspaceDocument, second: WorkspaceDocument) -> None:
+    """After an apply the plan is empty, the API's items still stand, and there is one event a change."""
+
+    async def run(folder: Path) -> None:
+        async with plant(folder) as opened:
+            service = opened.service
+            applied = list((await service.apply(first, "apply")).changes) if first.policies.provenance else []
+            if not first.policies.provenance:
+                await service.apply(first, "apply")
+            made = (await service.change(make_query, "editor@p")).plan.changes
+            applied += made if first.policies.provenance else ()
+            planned = await service.apply(second, "apply")
+            applied += planned.changes if second.policies.provenance else ()
+            assert (await service.plan(second)).empty
+            assert {item.key for item in (await opened.store.load()).items if item.origin is Origin.API} == {"mine"}
+            assert len(await opened.chained()) == len(applied)
+            assert not await opened.store.pending_events()
+
+    with TemporaryDirectory() as folder:
+        asyncio.run(run(Path(folder)))
+
+
+async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
+    """Additions, changes and removals stand in the chains with both states, members in AccessControl."""
+    async with plant(tmp_path) as opened:
+        await opened.service.apply(DOCUMENT, "apply")
+        changed = load(PLANT.replace("name: Rig,", "name: New rig,").replace("role: Viewer", "role: Editor"), "w.yaml")
+        await opened.service.apply(changed, "admin@plant-a.example")
+        await opened.service.apply(changed.model_copy(update={"warm_queries": ()}), "admin@plant-a.example")
+        platform, access = await opened.chain(), await opened.chain(Target.ACCESS_CONTROL)
+    assert len(platform) + len(access) == ITEMS + 2 + 2
+    assert platform[0]["EntityID"] == "plant-a"
+    assert [record["ActionType"] for record in platform[-3:]] == [
+        "Catalog.Connection.Updated",
+        "Catalog.WarmQuery.Removed",
+        "Catalog.WarmQuery.Removed",
+    ]
+    rig = platform[-3]
+    assert (rig["UserID"], rig["EntityType"], rig["EntityID"]) == ("admin@plant-a.example", "Connection", "rig")
+    assert (rig["BeforeState"]["name"], rig["AfterState"]["name"]) == ("Rig", "New rig")
+    assert "AfterState" not in platform[-1]
+    assert access[-1]["ActionType"] == "Catalog.Member.Updated"
+    assert access[-1]["AfterState"]["role"] == "Editor"
+
+
+async def test_times_and_editors_are_kept(tmp_path: Path) -> None:
+    """An item keeps when it came to be; a change moves its update time and editor, an approval neither."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    async with plant(tmp_path) as opened:
+        service = CatalogService(opened.store, opened.log, clock=lambda: at)
+        await service.apply(DOCUMENT, "apply")
+        at += timedelta(days=1)
+        await service.apply(load(PLANT.replace("name: Second", "name: Other"), "w.yaml"), "editor")
+        at += timedelta(days=1)
+
+        def approve(stored: StoredCatalog) -> Sequence[Change]:
+            (item,) = [item for item in stored.items if item.key == "q2"]
+            approved = {**item.definition, "approval": {"approvedBy": "admin", "approvedAt": "2026-01-03T00:00:00Z"}}
+            return [Change("warmQuery", "q2", item.definition, approved, action="Approved", is_edit=False)]
+
+        await service.change(approve, "admin")
+        (query,) = [item for item in (await opened.store.load()).items if item.key == "q2"]
+        assert (query.created_at, query.updated_at, query.edited_by) == (
+            datetime(2026, 1, 1, tzinfo=UTC),
+            datetime(2026, 1, 2, tzinfo=UTC),
+            "editor",
+        )
+        assert query.origin is Origin.DECLARED
+        last = (await opened.chain())[-1]
+        assert (last["ActionType"], last["UserID"]) == ("Catalog.WarmQuery.Approved", "admin")
+
+
+async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A workspace without the policy changes unaudited, with one warning in the log."""
+    with caplog.at_level(logging.WARNING, "workspace"):
+        async with plant(tmp_path) as opened:
+            await opened.service.apply(UNAUDITED, "apply")
+            await opened.service.change(make_query, "editor")
+            assert await opened.chained() == []
+            assert not await opened.store.pending_events()
+    assert [record.message for record in caplog.records] == [
+        "provenance is not provisioned; changes to the catalog go unaudited"
+    ]
+
+
+async def test_events_that_cannot_be_entered_wait(tmp_path: Path) -> None:
+    """With the audit log closed a change holds and its events stay pending; the next flush enters each once."""
+    async with plant(tmp_path) as opened:
+        closed = CatalogService(opened.store, SqliteAuditLog(tmp_path, workspace_id))  # a folder cannot be opened
+        assert len((await closed.apply(DOCUMENT, "apply")).changes) == ITEMS
+        with pytest.raises(WorkspaceError):
+            await closed.flush_pending()
+        assert len(await opened.store.pending_events()) == ITEMS
+        assert (await opened.service.apply(DOCUMENT, "apply")).empty
+        assert len(await opened.chained()) == ITEMS
+        assert await opened.service.flush_pending() == 0
+        assert len(await opened.chained()) == ITEMS
+
+
+async def test_an_event_that_is_refused_for_good_holds_up_no_other(tmp_path: Path) -> None:
+    """An event without canonical form stays pending and is told; those behind it are entered."""
+
+    def oversize(_: StoredCatalog) -> Sequence[Change]:
+        return [Change("warmQuery", "mine", None, {**EXTRA, "limit": 2**60})]
+
+    async with plant(tmp_path) as opened:
+        await opened.service.apply(DOCUMENT, "apply")
+        await opened.service.change(oversize, "editor")
+        await opened.service.apply(load(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml"), "apply")
+        with pytest.raises(WorkspaceError) as caught:
+            await opened.service.flush_pending()
+        assert caught.value.kind is Kind.INVALID
+        assert [event.event["EntityID"] for event in await opened.store.pending_events()] == ["mine"]
+        assert (await opened.chained()).count(("Catalog.Connection.Updated", "rig")) == 1
+
+
+async def test_simultaneous_changes_all_hold(tmp_path: Path) -> None:
+    """Of many changes decided on the same catalog none is lost: each is decided anew on what the others left."""
+
+    def count_up(stored: StoredCatalog) -> Sequence[Change]:
+        (rig,) = [item for item in stored.items if item.key == "rig"]
+        return [Change("connection", "rig", rig.definition, {**rig.definition, "name": rig.definition["name"] + "+"})]
+
+    async with plant(tmp_path) as first, plant(tmp_path) as second:
+        await first.service.apply(DOCUMENT, "apply")
+        await asyncio.gather(*(each.service.change(count_up, "editor") for each in (first, second) for _ in range(4)))
+        (rig,) = [item for item in (await first.store.load()).items if item.key == "rig"]
+        assert rig.definition["name"] == "Rig" + "+" * 8
+        assert (await first.chained()).count(("Catalog.Connection.Updated", "rig")) == 8
+
+
+async def test_what_decides_may_refuse(tmp_path: Path) -> None:
+    """An error raised by the decision reaches the caller, with nothing changed."""
+
+    def refuse(_: StoredCatalog) -> Sequence[Change]:
+        raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", "no")
+
+    async with plant(tmp_path) as opened:
+        await opened.service.apply(DOCUMENT, "apply")
+        version = await opened.store.version()
+        with pytest.raises(WorkspaceError, match="no"):
+            await opened.service.change(refuse, "editor")
+        assert await opened.store.version() == version
+
+
+async def test_an_empty_plan_leaves_the_version(tmp_path: Path) -> None:
+    """Applying an unchanged document makes no new version and no reader reload."""
+    calls: list[None] = []
+    async with plant(tmp_path) as opened:
+        service = CatalogService(opened.store, opened.log, changed=lambda: calls.append(None))
+        await service.apply(DOCUMENT, "apply")
+        await service.apply(DOCUMENT, "apply")
+        assert await opened.store.version() == 1
+    assert len(calls) == 1

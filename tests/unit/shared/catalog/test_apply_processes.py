@@ -1,0 +1,73 @@
+"""Several processes change one catalog, and some die while they do."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shared.catalog.document import load
+from tests.unit.shared.catalog.documents import PLANT
+from tests.unit.shared.catalog.stores import plant
+
+ROOT = Path(__file__).parents[4]
+SCRIPT = Path(__file__).with_name("apply_process.py")
+ITEMS = 13
+DEADLINE = 60
+
+
+def started(folder: Path, text: str, actor: str, die: str = "nowhere") -> subprocess.Popen[str]:
+    """Start a process that has everything ready to apply a document, and waits for a line."""
+    document = folder / f"{actor}.yaml"
+    document.write_text(text)
+    command = [sys.executable, str(SCRIPT), str(folder), str(document), actor, die]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def released(*processes: subprocess.Popen[str]) -> list[int]:
+    """Let processes go at the same time and return their exit codes."""
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    try:
+        return [_ended(process) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+
+
+def _ended(process: subprocess.Popen[str]) -> int:
+    process.communicate(timeout=DEADLINE)
+    return process.returncode
+
+
+async def test_processes_that_apply_at_once_leave_one_of_their_documents(tmp_path: Path) -> None:
+    """Two processes apply different documents to new stores: one wins whole, and every change is in the chain once."""
+    texts = {actor: PLANT.replace("name: Rig,", f"name: Rig of {actor},") for actor in ("first", "second")}
+    assert released(*(started(tmp_path, text, actor) for actor, text in texts.items())) == [0, 0]
+    async with plant(tmp_path) as opened:
+        plans = [await opened.service.plan(load(text, "w.yaml")) for text in texts.values()]
+        assert [plan.empty for plan in plans].count(True) == 1
+        events = await opened.chained()
+        assert not await opened.store.pending_events()
+    assert len(events) == ITEMS + 1
+    assert len(set(events)) == ITEMS + 1
+
+
+@pytest.mark.parametrize("die", ["before-append", "before-settle"])
+async def test_events_of_a_process_that_died_land_once(tmp_path: Path, die: str) -> None:
+    """Killed between save and chain, or between chain and settling, the change holds and the next apply ends it."""
+    assert released(started(tmp_path, PLANT, "victim", die)) == [-9]
+    async with plant(tmp_path) as opened:
+        assert len(await opened.store.pending_events()) == ITEMS
+        assert len(await opened.chained()) == (0 if die == "before-append" else ITEMS)
+        assert (await opened.service.apply(load(PLANT, "w.yaml"), "rescuer")).empty
+        assert len(await opened.chained()) == ITEMS
+        assert not await opened.store.pending_events()
+        assert {record["UserID"] for record in await opened.chain()} == {"victim"}

@@ -1,0 +1,206 @@
+"""The rules between the items of a document."""
+
+import pytest
+
+from shared.catalog.document import load
+from tests.unit.shared.catalog.documents import PLANT
+from tests.unit.shared.catalog.test_document import edited, problems
+
+SIMULATED = "{name: t, kind: sine, min: 1, max: 2, periodSec: 60}"
+Q2 = "{lookup: q2, name: Second, surface: cooling, kql: Telemetry | take 1}"
+ADMIN = "approvedBy: admin@plant-a.example"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("lookup: sim", "lookup: rig", "9:13: connections[1].lookup: is already the lookup of connections[0]"),
+        ("lookup: q2", "lookup: q1", "23:14: warmQueries[1].lookup: is already the lookup of warmQueries[0]"),
+        ("name: Second", "name: First", "warmQueries[1].name: is already the name of warmQueries[0]"),
+        (
+            "connections: [rig, sim]",
+            "connections: [rig, gone]",
+            "14:57: surfaces[0].connections[1]: names no connection: gone",
+        ),
+        ("connections: [rig, sim]", "connections: [rig, rig]", "surfaces[0].connections[1]: is given twice"),
+        ("surface: cooling\n", "surface: gone\n", "19:14: warmQueries[0].surface: names no surface: gone"),
+        (
+            "name: Second",
+            "name: Second, apiPath: cooling/q1",
+            "warmQueries[1].apiPath: is already the apiPath of warmQ",
+        ),
+        ("name: Second", "name: Second, apiPath: q1", "warmQueries[1].apiPath: is the lookup of warmQueries[0]"),
+        ("name: Second", "name: q1", "23:24: warmQueries[1].name: is the lookup of warmQueries[0]"),
+        ("name: Second", "name: cooling/q1", "23:24: warmQueries[1].name: is the apiPath of warmQueries[0]"),
+        ("name: First", "name: q2", "18:11: warmQueries[0].name: is the lookup of warmQueries[1]"),
+        ("name: Second", "name: Second, apiPath: a/approve", "warmQueries[1].apiPath: must not end in /approve"),
+        ("name: Second", "name: Second, apiPath: a//b", "warmQueries[1].apiPath: must hold no empty"),
+        ("name: Second", "name: Second, apiPath: a/../b", "warmQueries[1].apiPath: must hold no empty"),
+        ("name: since", "name: device", "warmQueries[0].parameters[1].name: is already the name of another parameter"),
+        (
+            "kql: Telemetry | take 1",
+            "kql: .drop table Telemetry",
+            "23:55: warmQueries[1].kql: control commands are not run here; a query is expected (line 1, column 1 of",
+        ),
+        (
+            "kql: Telemetry | count",
+            "kql: |\n      Telemetry | count; // ;.x\n        .set T <| print 1",
+            "21:10: warmQueries[0].kql: control commands are not run here; a query is expected (line 2, column 3 of",
+        ),
+        ("kql: Telemetry | take 1", 'kql: " // nothing"', "23:55: warmQueries[1].kql: is empty"),
+        ('default: ""', "default: 4", "20:56: warmQueries[0].parameters[0].default: text of"),
+        ("type: datetime", "type: datetime, default: 2026-01-01", "parameters[1].default: an RFC 3339 date-time"),
+        ("type: datetime", "type: long, default: 1.5", "parameters[1].default: a whole number of 64 bits"),
+        (
+            "type: datetime",
+            "type: timespan, default: P1M",
+            "parameters[1].default: years and months have no fixed length",
+        ),
+        ("type: datetime", "type: timespan, default: 999999999999d", "parameters[1].default: "),
+        ("type: datetime", "type: string, default: null", "parameters[1].default: text of"),
+        ("policies:", "tier: enterprise\npolicies:", "limits: is required with tier enterprise"),
+        (
+            "id: viewer@plant-a.example",
+            'id: "vie\\u200Bwer@plant-a.example"',
+            "5:10: team[1].id: must not hold control, format or invisible characters (U+200B is",
+        ),
+        ("id: historian", 'id: "historian "', "6:10: team[2].id: must not begin or end with a space character"),
+        ("id: historian", 'id: "\\uFF21DMIN@plant-a.example"', "6:10: team[2].id: is already the id of team[0]"),
+        ("name: Historian", 'name: "\\u202Enairotsih"', "team[2].name: must not hold control, format"),
+        ("name: Plant A", 'name: "Plant A "', "workspace.name: must not begin or end with a space"),
+        ("name: Rig,", 'name: "Ri\\u00ADg",', "connections[0].name: must not hold control, format"),
+        ("name: Cooling,", 'name: "Ku\\u0308hlung",', "surfaces[0].name: must be in Unicode normalization form C"),
+        ("name: Second", 'name: "Second\\u00A0"', "warmQueries[1].name: must not begin or end with a space"),
+        ("name: t, kind", 'name: "t\\uFEFF", kind', "simulator.variables[0].name: must not hold control, format"),
+        ("role: Viewer}", 'role: Viewer, oid: " x"}', "team[1].oid: must not begin or end with a space"),
+        (
+            'devices: ["rig-*"]',
+            'eventHub: "hub "',
+            "connections[0].source.eventHub: must not begin or end with a space",
+        ),
+        (
+            "requireApproval: true",
+            'reasonCategories: ["a\\u200B"]',
+            "reasonCategories[0]: must not hold control, format",
+        ),
+        (
+            "policies:",
+            "limits: {requestsPerMinute: 1, concurrent: 1}\npolicies:",
+            "2:1: limits: may be given with tier",
+        ),
+        ("type: SIMULATOR", "type: CLOUD_IOT_HUB", "connections[1].simulator: may be given with type SIMULATOR only"),
+        ("type: CLOUD_EVENT_HUB", "type: SIMULATOR", "8:5: connections[0].simulator: is required with type SIMULATOR"),
+        ("max: 2,", "max: 0,", "12:56: connections[1].simulator.variables[0].min: must not be above max"),
+        (
+            SIMULATED,
+            f"{SIMULATED}, {SIMULATED}",
+            "simulator.variables[1].name: is already the name of another variable",
+        ),
+        (
+            SIMULATED,
+            "{name: t, kind: random-walk, min: 1, max: 2, step: 1, start: 3}",
+            "start: must lie between min and",
+        ),
+        (SIMULATED, "{name: t, kind: counter, start: 8, wrap: 8}", "wrap: must be above start, where the steps lead"),
+        (SIMULATED, "{name: t, kind: counter, step: -1, wrap: 8}", "wrap: must be below start, where the steps lead"),
+        (
+            SIMULATED,
+            "{name: t, kind: choice, values: [a, b], weights: [1]}",
+            "weights: must hold one weight for each of the 2",
+        ),
+        (
+            SIMULATED,
+            "{name: t, kind: choice, values: [a, b], weights: [0, 0]}",
+            "weights: must not be negative, and one",
+        ),
+        (
+            SIMULATED,
+            "{name: t, kind: choice, values: [a, b], weights: [2, -1]}",
+            "weights: must not be negative, and one",
+        ),
+        (ADMIN, "approvedBy: stranger", "22:28: warmQueries[0].approval.approvedBy: names no member of the team"),
+        (ADMIN, "approvedBy: viewer@plant-a.example", "names a member without Workspace.WarmQuery.Approve"),
+        (ADMIN, "approvedBy: historian", "names a service, which has no identity to approve with"),
+        ("id: viewer@", "id: ADMIN@", "5:10: team[1].id: is already the id of team[0]"),
+        (
+            "role: Viewer}",
+            "role: Viewer, oid: o1}\n  - {id: z, name: Z, role: Viewer, oid: O1}",
+            "team[2].oid: is already the oid",
+        ),
+        (
+            "type: SIMULATOR",
+            "type: SIMULATOR\n    source: {eventHub: h}",
+            "source.eventHub: may be given with type CLOUD_EVENT",
+        ),
+        (
+            'source: {devices: ["rig-*"]}',
+            "source: {consumerGroup: g}",
+            "consumerGroup: may be given with eventHub only",
+        ),
+        (
+            "requireApproval: true",
+            "reasonCategories: [a, b, a]",
+            "policies.provenance.reasonCategories[2]: is given twice",
+        ),
+        (
+            "requireApproval: true}",
+            "requireApproval: true}, quotas: {streamsPerPrincipal: 6}",
+            "policies.quotas.streamsPerPrincipal: must be at most 5 with tier free",
+        ),
+        (
+            "requireApproval: true}",
+            "requireApproval: true}, quotas: {jobsPerPrincipal: 11}",
+            "policies.quotas.jobsPerPrincipal: must be at most 10 with tier free",
+        ),
+        (
+            "requireApproval: true}",
+            "requireApproval: true}, quotas: {downloadBytes: 53687091201}",
+            "policies.quotas.downloadBytes: must be at most 53687091200 with tier free",
+        ),
+        (
+            "requireApproval: true}",
+            "requireApproval: true}, quotas: {downloadBytes: 0}",
+            "policies.quotas.downloadBytes:",
+        ),
+        ("name: recipes", "name: workorders", "databases[0].containers[1].name: is already the name of"),
+        (
+            "dataStores:\n",
+            "dataStores:\n  - {lookup: x, databases: [{lookup: orders}]}\n",
+            "28:17: dataStores[1].databases[0].lookup: is a",
+        ),
+        ('devices: ["rig-*"]', "timestampPointer: ts", "connections[0].source.timestampPointer: should match pattern"),
+        ('devices: ["rig-*"]', "timestampFormat: unix", "connections[0].source.timestampFormat: should be 'rfc3339', "),
+        (
+            'devices: ["rig-*"]',
+            "timestampPointer: /a~2",
+            "connections[0].source.timestampPointer: should match pattern",
+        ),
+    ],
+)
+def test_a_broken_rule_is_told_at_its_place(old: str, new: str, told: str) -> None:
+    """Each rule between items is reported at the field that breaks it."""
+    found = problems(edited(old, new))
+    assert any(told in problem for problem in found), found
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("name: Second", "name: Second, apiPath: q2"),
+        ("role: Admin}", "role: Admin, enabled: false}"),
+        ("policies:", "tier: enterprise\nlimits: {requestsPerMinute: 1, concurrent: 1}\npolicies:"),
+        ("type: datetime", "type: timespan, default: 1.02:03:04"),
+        ("type: datetime", "type: dynamic, default: {a: [1]}"),
+        ('source: {devices: ["rig-*"]}', "source: {eventHub: h, consumerGroup: g}"),
+        (SIMULATED, "{name: t, kind: constant, value: true}"),
+        (SIMULATED, "{name: t, kind: choice, values: [a, 1, true], weights: [1, 0, 2]}"),
+    ],
+)
+def test_what_only_looks_broken_is_taken(old: str, new: str) -> None:
+    """A query may have its own lookup as path, who has left may have approved, and defaults may be of any type."""
+    assert load(edited(old, new), "w.yaml").workspace.id == "plant-a"
+
+
+def test_without_provenance_there_are_no_reason_categories_to_check() -> None:
+    """A workspace without the provenance policy is sound."""
+    assert load(PLANT.replace("policies: {provenance: {requireApproval: true}}\n", ""), "w").policies.provenance is None

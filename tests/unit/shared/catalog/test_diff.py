@@ -1,0 +1,227 @@
+"""What applying a document would change."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from shared.catalog.diff import plan
+from shared.catalog.document import load
+from shared.catalog.items import declared_items
+from shared.catalog.models import Quotas, WorkspaceDocument
+from shared.catalog.ports import Item, Origin, StoredCatalog
+from shared.errors import WorkspaceError
+from tests.unit.shared.catalog.documents import PLANT, sound_documents
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+DOCUMENT = load(PLANT, "w.yaml")
+
+
+def stored(document: WorkspaceDocument, *more: Item) -> StoredCatalog:
+    """Return a catalog as applying a document leaves it, with more items."""
+    items = [
+        Item(kind, key, found, Origin.DECLARED, AT, AT, "apply")
+        for (kind, key), found in declared_items(document).items()
+    ]
+    return StoredCatalog(1, (*items, *more))
+
+
+def api_query(**fields: Any) -> Item:
+    """Return a query made through the API."""
+    definition = {**declared_items(DOCUMENT)["warmQuery", "q2"], "lookup": "mine", "name": "Mine", **fields}
+    return Item("warmQuery", definition["lookup"], definition, Origin.API, AT, AT, "editor")
+
+
+def without(section: str) -> WorkspaceDocument:
+    """Return the sound document without one of its lists."""
+    return DOCUMENT.model_copy(update={section: ()})
+
+
+def test_everything_is_added_to_nothing() -> None:
+    """Against an empty store each item is an addition, what others depend on first."""
+    changes = plan(DOCUMENT, StoredCatalog(0, ())).changes
+    assert all(change.before is None and change.verb == "Created" for change in changes)
+    assert [change.kind for change in changes][:3] == ["workspace", "settings", "member"]
+    assert {(change.kind, change.key) for change in changes} == set(declared_items(DOCUMENT))
+
+
+def test_quotas_are_part_of_the_settings() -> None:
+    """A changed quota is an update of the settings, and a store from before quotas needs no change."""
+    policies = DOCUMENT.policies.model_copy(update={"quotas": Quotas(streams_per_principal=3)})
+    [change] = plan(DOCUMENT.model_copy(update={"policies": policies}), stored(DOCUMENT)).changes
+    assert (change.kind, change.verb, change.after and change.after["policies"]["quotas"]["streamsPerPrincipal"]) == (
+        "settings",
+        "Updated",
+        3,
+    )
+    before = stored(DOCUMENT)
+    for item in before.items:
+        item.definition.get("policies", {}).pop("quotas", None)
+    assert plan(DOCUMENT, before).empty
+
+
+@given(sound_documents())
+def test_an_unchanged_document_is_an_empty_plan(document: WorkspaceDocument) -> None:
+    """What is stored as declared needs no change, in whatever order the items stand."""
+    shuffled = document.model_copy(
+        update={
+            "connections": document.connections[::-1],
+            "team": document.team[::-1],
+            "warm_queries": document.warm_queries[::-1],
+        }
+    )
+    assert plan(shuffled, stored(document)).empty
+
+
+def test_a_change_names_both_forms() -> None:
+    """A changed item carries its definition before and after."""
+    changed = load(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml")
+    (change,) = plan(changed, stored(DOCUMENT)).changes
+    assert (change.kind, change.key, change.verb) == ("connection", "rig", "Updated")
+    assert change.before is not None
+    assert change.after == {**change.before, "name": "New rig"}
+
+
+def test_what_is_no_longer_declared_is_removed_last() -> None:
+    """Removals follow additions and changes, dependents first."""
+    bare = WorkspaceDocument(workspace=DOCUMENT.workspace)
+    changes = plan(bare, stored(DOCUMENT)).changes
+    assert [change.kind for change in changes if change.after is None] == [
+        *["container"] * 2, "dataStore", *["warmQuery"] * 2, "surface", *["connection"] * 2, *["member"] * 3,
+    ]  # fmt: skip
+    assert changes[0].kind == "settings"
+
+
+def test_items_made_through_the_api_are_kept() -> None:
+    """A query and a container that the API made stay, and are told."""
+    container = Item("container", "orders/extra", {}, Origin.API, AT, AT, "admin")
+    planned = plan(DOCUMENT, stored(DOCUMENT, api_query(), container))
+    assert planned.empty
+    assert [(kept.key, kept.conflict) for kept in planned.kept] == [("mine", False), ("orders/extra", False)]
+
+
+def test_a_declared_item_gives_way_to_one_made_through_the_api() -> None:
+    """Where the API made an item of a declared key, the stored one wins and the conflict is told."""
+    mine = api_query(lookup="q2")
+    held = stored(DOCUMENT)
+    items = tuple(item for item in held.items if item.key != "q2")
+    planned = plan(DOCUMENT, replace(held, items=(*items, mine)))
+    assert planned.empty
+    assert [(kept.key, kept.conflict) for kept in planned.kept] == [("q2", True)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"name": "Fresh"}, "has its name"),
+        ({"apiPath": "cooling/fresh"}, "has its apiPath"),
+        ({"lookup": "fresh-path"}, "has its apiPath as lookup"),
+        ({"apiPath": "fresh"}, "has its lookup as apiPath"),
+        ({"name": "fresh"}, "has its lookup as name"),
+        ({"name": "cooling/fresh"}, "has its apiPath as name"),
+        ({"lookup": "Fresh"}, "has its name as lookup"),
+        ({"apiPath": "Fresh"}, "has its name as apiPath"),
+    ],
+)
+def test_a_declared_query_does_not_take_what_an_api_query_has(fields: dict[str, Any], told: str) -> None:
+    """Name, lookup and API path stay unique: the declared query is held back and told."""
+    path = "fresh-path" if fields.get("lookup") == "fresh-path" else "cooling/fresh"
+    line = f"  - {{lookup: fresh, name: Fresh, apiPath: {path}, surface: cooling, kql: T}}\ndataStores:"
+    planned = plan(load(PLANT.replace("dataStores:", line), "w.yaml"), stored(DOCUMENT, api_query(**fields)))
+    assert planned.empty
+    assert [kept.reason for kept in planned.kept if kept.conflict and told in kept.reason]
+
+
+def test_a_query_that_has_to_stay_keeps_its_name_from_others() -> None:
+    """A declared query that apply leaves as stored still has its old name, so no other query takes that name."""
+    swapped = PLANT.replace("name: Second", "name: First", 1).replace("name: First", "name: Mine", 1)
+    planned = plan(load(swapped, "w.yaml"), stored(DOCUMENT, api_query()))
+    assert planned.empty
+    reasons = {kept.key: kept.reason for kept in planned.kept if kept.conflict}
+    assert reasons == {
+        "q1": "warm query mine, made through the API, has its name",
+        "q2": "warm query q1, kept as it is stored, has its name",
+    }
+
+
+@pytest.mark.parametrize(
+    ("document", "item", "kind"),
+    [
+        (load(PLANT.split("surfaces:")[0], "w.yaml"), api_query(), "surface"),
+        (without("data_stores"), Item("container", "orders/extra", {}, Origin.API, AT, AT, "admin"), "dataStore"),
+        (
+            load(PLANT.replace("lookup: orders", "lookup: other"), "w.yaml"),
+            Item("container", "orders/extra", {}, Origin.API, AT, AT, "admin"),
+            "dataStore",
+        ),
+    ],
+)
+def test_what_the_apis_items_need_stays(document: WorkspaceDocument, item: Item, kind: str) -> None:
+    """A surface with an API query on it, and a database with an API container in it, are not removed."""
+    planned = plan(document, stored(DOCUMENT, item))
+    assert kind not in [change.kind for change in planned.changes]
+    assert [kept.conflict for kept in planned.kept if kept.kind == kind] == [True]
+
+
+def test_an_approval_given_since_stays_with_the_same_text() -> None:
+    """A declared draft that was approved later stays approved until its text changes."""
+    held = stored(DOCUMENT)
+    approval = {"approvedBy": "admin@plant-a.example", "approvedAt": "2026-02-01T00:00:00.000000Z"}
+    items = tuple(
+        replace(item, definition={**item.definition, "approval": approval}) if item.key == "q2" else item
+        for item in held.items
+    )
+    approved = replace(held, items=items)
+    assert plan(DOCUMENT, approved).empty
+    (change,) = plan(load(PLANT.replace("take 1", "take 2"), "w.yaml"), approved).changes
+    assert change.after is not None
+    assert change.after["approval"] is None
+
+
+def test_a_changed_text_takes_the_documents_approval() -> None:
+    """A query whose text changes carries the approval that stands in the document."""
+    (change,) = plan(load(PLANT.replace("Telemetry | count", "Telemetry"), "w.yaml"), stored(DOCUMENT)).changes
+    assert change.after is not None
+    assert change.after["approval"]["approvedBy"] == "admin@plant-a.example"
+
+
+def test_a_default_that_the_store_does_not_know_yet_is_no_change() -> None:
+    """An item stored before a field existed equals the declared one with the field's default."""
+    held = stored(DOCUMENT)
+    items = tuple(
+        replace(item, definition={name: value for name, value in item.definition.items() if name != "enabled"})
+        for item in held.items
+    )
+    assert plan(DOCUMENT, replace(held, items=items)).empty
+
+
+def test_timestamp_format_of_stored_connections() -> None:
+    """A connection stored before the field existed has the default format; another one is a change."""
+    document = load(PLANT.replace('["rig-*"]', '["rig-*"], timestampFormat: epochSeconds'), "w")
+    assert document != DOCUMENT
+    held = stored(DOCUMENT)
+    items = tuple(
+        replace(item, definition={**item.definition, "source": _without(item.definition["source"], "timestampFormat")})
+        if item.kind == "connection"
+        else item
+        for item in held.items
+    )
+    assert plan(DOCUMENT, replace(held, items=items)).empty
+    [change] = plan(document, replace(held, items=items)).changes
+    assert change.after is not None
+    assert change.after["source"]["timestampFormat"] == "epochSeconds"
+
+
+def _without(members: dict[str, Any], name: str) -> dict[str, Any]:
+    assert name in members
+    return {key: value for key, value in members.items() if key != name}
+
+
+def test_another_workspaces_document_is_refused() -> None:
+    """The workspace's id is fixed once applied: its chains begin from it."""
+    other = load(PLANT.replace("id: plant-a,", "id: plant-b,"), "w.yaml")
+    with pytest.raises(WorkspaceError) as caught:
+        plan(other, stored(DOCUMENT))
+    assert caught.value.code == "WORKSPACE_ID_FIXED"

@@ -1,0 +1,188 @@
+"""From YAML to the workspace: what is refused, and where."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.catalog.document import load
+from shared.catalog.problems import MAX_LISTED, DocumentError
+from shared.catalog.yaml_tree import MAX_ALIASES, MAX_CHARACTERS, MAX_DEPTH
+from tests.unit.shared.catalog.documents import PLANT
+
+
+def problems(text: str) -> list[str]:
+    """Return the problems of a document as lines."""
+    with pytest.raises(DocumentError) as caught:
+        load(text, "w.yaml")
+    return [str(problem) for problem in caught.value.problems]
+
+
+def edited(old: str, new: str) -> str:
+    """Return the sound document with one place changed."""
+    assert PLANT.count(old) == 1
+    return PLANT.replace(old, new)
+
+
+def test_a_sound_document_loads() -> None:
+    """A document without faults becomes the model, aliases of fields read and defaults filled in."""
+    document = load(PLANT, "w.yaml")
+    assert [connection.lookup for connection in document.connections] == ["rig", "sim"]
+    assert document.warm_queries[0].api_path == "cooling/q1"
+    assert [parameter.required for parameter in document.warm_queries[0].parameters] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "requireApproval",
+            "requireAproval",
+            "2:25: policies.provenance.requireAproval: is not a known field; did you",
+        ),
+        ("name: Rig,", "nmae: Rig,", "8:5: connections[0].name: is required"),
+        ("name: Rig,", "nmae: Rig,", "8:19: connections[0].nmae: is not a known field; did you mean name?"),
+        ("apiPath:", "api_path:", "17:5: warmQueries[0].api_path: is not a known field; did you mean apiPath?"),
+        ("periodSec: 60", "period: 60", "did you mean periodSec?"),
+        ("role: Viewer", "role: Boss", "5:54: team[1].role: should be 'Viewer', 'Editor' or 'Admin'"),
+        ("service: true", "service: yes", "6:60: team[2].service: should be a valid boolean"),
+        ("name: Second", "name: 2", "23:24: warmQueries[1].name: should be a valid string"),
+        ("kind: sine", "kind: sinus", "12:45: connections[1].simulator.variables[0].kind: should be 'constant'"),
+        ("kind: sine, ", "", "12:29: connections[1].simulator.variables[0].kind: is required"),
+        ("min: 1,", "min: low,", "connections[1].simulator.variables[0].min: should be a valid number"),
+        ("min: 1,", "min: .nan,", "connections[1].simulator.variables[0].min: a number must be finite"),
+        ("periodSec: 60", "periodSec: 1e999", "variables[0].periodSec: a number must be finite"),
+        ("min: 1,", "min: 9007199254740993,", "an integer beyond 9007199254740991 has no exact JSON form"),
+        ("min: 1,", f"min: {'9' * 5000},", "an integer beyond 9007199254740991 has no exact JSON form"),
+        (
+            "2026-01-05T08:00:00Z",
+            "2026-01-05T08:00:00",
+            "warmQueries[0].approval.approvedAt: the date-time names no zone",
+        ),
+        ("2026-01-05T08:00:00Z", "2026-01-05", "22:63: warmQueries[0].approval.approvedAt: an RFC 3339 date-time"),
+        ("2026-01-05T08:00:00Z", "!!timestamp 2026-01-05", "approval.approvedAt: the tag timestamp is not taken"),
+        ("lookup: q2", "lookup: q/2", "23:14: warmQueries[1].lookup: should match pattern"),
+        ("lookup: q2", "lookup: q2, lookup: q3", "23:18: warmQueries[1].lookup: is given twice, first on line 23"),
+        ("lookup: q2", "1: one, lookup: q2", "23:6: warmQueries[1]: a key must be text; put it in quotes"),
+        ("lookup: q2", "null: one, lookup: q2", "23:6: warmQueries[1]: a key must be text"),
+        ("lookup: q2", "? [a] : b, lookup: q2", "warmQueries[1]: a key must be text"),
+        ("lookup: q2", "<<: {name: X}, lookup: q2", "23:6: warmQueries[1].<<: is not a known field"),
+        ("workspace: {id: plant-a", "workspace: !!python/object:os.system {id: plant-a", "is not taken"),
+        ("connections: [rig, sim]", "connections: rig", "14:51: surfaces[0].connections: should be a valid array"),
+        ('devices: ["rig-*"]', "devices: [7]", "connections[0].source.devices[0]: should be a valid string"),
+        (
+            "{name: t, kind: sine, min: 1, max: 2, periodSec: 60}",
+            "",
+            "12:17: connections[1].simulator.variables: must hold at least 1 item",
+        ),
+        (
+            "{name: t, kind: sine, min: 1, max: 2, periodSec: 60}",
+            "{name: t, kind: constant, value: {a: 1}}",
+            "variables[0].value: should be a valid number; should be a valid string; should be a valid boolean",
+        ),
+    ],
+)
+def test_each_fault_is_told_at_its_place(old: str, new: str, told: str) -> None:
+    """A fault is one line with file, line, column, the field's path and the rule."""
+    found = problems(edited(old, new))
+    assert any(told in problem for problem in found), found
+    assert all(problem.startswith("w.yaml:") for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "1:1: is empty"),
+        ("5", "1:1: must be a mapping of fields"),
+        ("[]", "1:1: must be a mapping of fields"),
+        ("a: [1", "2:1: while parsing a flow sequence"),
+        ("a: 1\n\tb: 2", "2:1: "),
+        ("a: 1\n---\nb: 2", "2:1: expected a single document"),
+        ("a: *nowhere", "1:4: found undefined alias"),
+        ("a: x\nb: \x01", "2:4: control characters are not allowed"),
+        ("a: \ud800", "1:4: holds half of a surrogate pair"),
+        ('a: "\\ud800"', "found invalid Unicode character escape code"),
+        ("[" * 200_000, f"1:{MAX_DEPTH + 1}: is nested deeper than {MAX_DEPTH} levels"),
+        ("team: &all [*all]", "1:7: team: aliases make the document too large or too deep"),
+        (f"a: &a 1\nb: [{'*a,' * (MAX_ALIASES + 1)}]", f"holds more than {MAX_ALIASES} aliases"),
+        (" " * (MAX_CHARACTERS + 1), "1:1: is longer than"),
+    ],
+)
+def test_what_is_no_document_is_one_problem(text: str, told: str) -> None:
+    """Text that is not YAML, not one document, or beyond a limit is refused with the place and the reason."""
+    found = [problem for problem in problems(text) if told in problem]
+    assert len(found) == 1
+
+
+def test_aliases_that_multiply_are_refused() -> None:
+    """A few lines of nested aliases that stand for billions of values end at the limit."""
+    layers = ["l0: &l0 [x, x, x, x, x, x, x, x, x, x]"]
+    layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
+    assert "aliases make the document too large" in problems("\n".join(layers))[0]
+
+
+def test_aliases_may_share_values() -> None:
+    """An anchor and its aliases read as the same value in each place."""
+    text = edited(
+        "approvedBy: admin@plant-a.example, approvedAt: 2026",
+        "approvedBy: &who admin@plant-a.example, approvedAt: 2026",
+    )
+    text = text.replace(
+        "kql: Telemetry | take 1", "kql: T, approval: {approvedBy: *who, approvedAt: 2026-01-01T00:00:00+01:00}"
+    )
+    approval = load(text, "w.yaml").warm_queries[1].approval
+    assert approval is not None
+    assert (approval.approved_by, approval.approved_at.isoformat()) == (
+        "admin@plant-a.example",
+        "2025-12-31T23:00:00+00:00",
+    )
+
+
+def test_all_faults_are_told_at_once() -> None:
+    """Faults of form, of fields and of references are reported together, in the order of the lines."""
+    text = edited("requireApproval: true", "requireApproval: 1").replace("name: Rig,", "name: 7,")
+    text = text.replace("surface: cooling, kql", "surface: nowhere, kql").replace("apiPath:", "apipath:")
+    found = problems(text)
+    assert [problem.split(": ")[1] for problem in found] == [
+        "policies.provenance.requireApproval",
+        "connections[0].name",
+        "warmQueries[0].apipath",
+        "warmQueries[1].surface",
+    ]
+
+
+def test_a_reference_to_a_faulty_item_is_no_second_fault() -> None:
+    """A surface may name a connection that is itself faulty; a name that stands nowhere is told beside it."""
+    text = edited("name: Rig,", "name: 7,").replace("connections: [rig, sim]", "connections: [rig, gone]")
+    fields = [problem.split(": ", 1)[1] for problem in problems(text)]
+    assert fields == [
+        "connections[0].name: should be a valid string",
+        "surfaces[0].connections[1]: names no connection: gone",
+    ]
+
+
+def test_a_long_list_of_problems_is_cut_in_the_message_alone() -> None:
+    """The error's text names the first problems and how many are left; the list holds every one."""
+    text = edited("surfaces:\n", "surfaces:\n" + "  - {lookup: a/b, name: A}\n" * 50)
+    with pytest.raises(DocumentError) as caught:
+        load(text, "w.yaml")
+    assert len(caught.value.problems) == 50
+    assert str(caught.value).splitlines()[-1] == f"... and {50 - MAX_LISTED} more"
+
+
+@given(st.text(max_size=200) | st.text(alphabet="ab:-[]{}&*!?<>|%@'\"\\ \n\t#,~1.0", max_size=80))
+def test_any_text_is_a_document_or_a_document_error(text: str) -> None:
+    """No text makes loading fail in another way than with located problems."""
+    with pytest.raises(DocumentError) as caught:
+        load(text, "w.yaml")
+    assert all(problem.line >= 1 and problem.column >= 1 and problem.message for problem in caught.value.problems)
+
+
+@given(st.integers(0, len(PLANT) - 1), st.integers(1, 12), st.text(alphabet="ab:-[]{}&*!\"' \n1,", max_size=4))
+def test_a_damaged_document_is_refused_or_still_sound(start: int, length: int, put_in: str) -> None:
+    """Whatever is cut out of a sound document or put into it, loading ends with a document or located problems."""
+    try:
+        document = load(PLANT[:start] + put_in + PLANT[start + length :], "w.yaml")
+    except DocumentError as error:
+        assert error.problems  # noqa: PT017  either outcome is right
+    else:
+        assert document.workspace.id

@@ -1,0 +1,32 @@
+"""docs/workspace-document.md says what the models say."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from shared.catalog.document import load
+from shared.catalog.models import WorkspaceDocument
+
+PAGE = (Path(__file__).parents[4] / "docs" / "workspace-document.md").read_text(encoding="utf-8")
+SCHEMA = WorkspaceDocument.model_json_schema()
+FIELDS = {name for model in (SCHEMA, *SCHEMA["$defs"].values()) for name in model.get("properties", {})}
+KINDS = set(SCHEMA["$defs"]["Simulator"]["properties"]["variables"]["items"]["discriminator"]["mapping"])
+
+
+@pytest.mark.parametrize("field", sorted(FIELDS))
+def test_each_field_is_documented(field: str) -> None:
+    """Every field of the document stands on the page."""
+    assert re.search(rf"`([\w\[\].]+\.)?{re.escape(field)}(\[\])?`", PAGE)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_each_kind_of_variable_is_documented(kind: str) -> None:
+    """Every kind of simulated variable stands in the table of kinds."""
+    assert re.search(rf"^\|.*`{kind}`.*\|", PAGE, re.MULTILINE)
+
+
+def test_the_example_loads() -> None:
+    """The page's example is a sound document."""
+    (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    assert load(example, "workspace-document.md").workspace.id == "plant-a"

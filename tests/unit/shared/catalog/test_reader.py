@@ -1,0 +1,194 @@
+"""The catalog in memory."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
+from shared.backends.embedded.sqlite import Database
+from shared.catalog.document import load
+from shared.catalog.items import declared_items
+from shared.catalog.ports import Item, Origin, StoredCatalog
+from shared.catalog.reader import CatalogReader, build
+from shared.errors import Kind, WorkspaceError
+from tests.unit.shared.catalog.documents import PLANT
+from tests.unit.shared.catalog.stores import plant
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+DOCUMENT = load(PLANT, "w.yaml")
+RENAMED = load(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml")
+NEVER = 3600.0
+ALWAYS = 0.0
+
+
+class CountingStore(SqliteCatalogStore):
+    """The real store, counting what is asked of it, and failing on demand."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.versions = self.loads = 0
+        self.down = False
+        self.loaded = asyncio.Event()
+        self.gate: asyncio.Event | None = None
+
+    async def version(self) -> int:
+        """Count, then answer."""
+        self.versions += 1
+        if self.down:
+            raise WorkspaceError(Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE", "down")
+        return await super().version()
+
+    async def load(self) -> StoredCatalog:
+        """Count, then answer."""
+        self.loads += 1
+        loaded = await super().load()
+        self.loaded.set()
+        if self.gate is not None:
+            await self.gate.wait()
+        return loaded
+
+
+async def test_before_anything_was_applied_the_catalog_is_empty(tmp_path: Path) -> None:
+    """An empty store gives version 0 and no workspace."""
+    async with plant(tmp_path) as opened:
+        catalog = await CatalogReader(opened.store, NEVER).current()
+    assert (catalog.version, catalog.workspace, catalog.policies.provenance) == (0, None, None)
+
+
+async def test_everything_declared_is_in_the_catalog(tmp_path: Path) -> None:
+    """The snapshot holds what the document declares, containers inside their databases."""
+    async with plant(tmp_path) as opened:
+        await opened.service.apply(DOCUMENT, "apply")
+        catalog = await CatalogReader(opened.store, NEVER).current()
+    assert catalog.workspace == DOCUMENT.workspace
+    assert catalog.policies == DOCUMENT.policies
+    assert catalog.members == {member.id: member for member in DOCUMENT.team}
+    assert {key: stored.value for key, stored in catalog.connections.items()} == {
+        c.lookup: c for c in DOCUMENT.connections
+    }
+    (orders,) = catalog.data_stores["mes"].value.databases
+    assert {container.name for container in orders.containers} == {"workorders", "recipes"}
+    assert catalog.surfaces_of("sim") == ("cooling",)
+    query = catalog.find_query("cooling/q1")
+    assert query is not None
+    assert (query.value, query.edited_by) == (DOCUMENT.warm_queries[0], "apply")
+    assert catalog.find_query("q1") is query
+    assert catalog.find_query("nothing") is None
+
+
+async def test_a_young_copy_is_used_without_asking(tmp_path: Path) -> None:
+    """Within the refresh time the store is asked nothing; an invalidation makes the next call ask at once."""
+    async with plant(tmp_path) as opened:
+        await opened.service.apply(DOCUMENT, "apply")
+        reader = CatalogReader(opened.store, NEVER)
+        first = await reader.current()
+        await opened.service.apply(RENAMED, "apply")
+        assert await reader.current() is first
+        reader.invalidate()
+        assert (await reader.current()).connections["rig"].value.name == "New rig"
+
+
+async def test_the_catalog_is_read_anew_when_its_version_moved_only(tmp_path: Path) -> None:
+    """A due poll asks for the version; all callers share one load of a new one."""
+    database = Database(tmp_path / "workspace.sqlite", SCHEMA)
+    store = CountingStore(database)
+    reader = CatalogReader(store, ALWAYS)
+    async with plant(tmp_path) as opened:
+        await opened.service.apply(DOCUMENT, "apply")
+        await asyncio.gather(*(reader.current() for _ in range(20)))
+        assert store.loads == 1
+        await opened.service.apply(RENAMED, "apply")
+        catalogs = await asyncio.gather(*(reader.current() for _ in range(20)))
+    await database.close()
+    assert store.loads == 2
+    assert {catalog.connections["rig"].value.name for catalog in catalogs} == {"New rig"}
+
+
+async def test_a_change_during_a_load_is_not_lost(tmp_path: Path) -> None:
+    """An invalidation while an older version is still being read makes the next call ask again."""
+    database = Database(tmp_path / "workspace.sqlite", SCHEMA)
+    store = CountingStore(database)
+    store.gate = asyncio.Event()
+    reader = CatalogReader(store, NEVER)
+    async with plant(tmp_path) as opened:
+        await opened.service.apply(DOCUMENT, "apply")
+        reading = asyncio.create_task(reader.current())
+        await store.loaded.wait()
+        await opened.service.apply(RENAMED, "apply")
+        reader.invalidate()
+        store.gate.set()
+        assert (await reading).connections["rig"].value.name == "Rig"
+        assert (await reader.current()).connections["rig"].value.name == "New rig"
+    await database.close()
+
+
+async def test_the_last_good_copy_serves_while_the_store_is_down(tmp_path: Path) -> None:
+    """A store that stops answering leaves the copy in use for a while, then the catalog is unavailable."""
+    database = Database(tmp_path / "workspace.sqlite", SCHEMA)
+    store = CountingStore(database)
+    patient, hasty = CatalogReader(store, ALWAYS), CatalogReader(store, ALWAYS, max_stale_seconds=-1.0)
+    first = await patient.current()
+    await hasty.current()
+    store.down = True
+    assert await patient.current() is first
+    with pytest.raises(WorkspaceError) as caught:
+        await hasty.current()
+    store.down = False
+    assert await hasty.current() is not None
+    await database.close()
+    assert caught.value.kind is Kind.UNAVAILABLE
+
+
+async def test_a_store_that_is_down_is_not_asked_on_each_call(tmp_path: Path) -> None:
+    """After a failure the copy serves for the refresh time before the store is asked again."""
+    database = Database(tmp_path / "workspace.sqlite", SCHEMA)
+    store = CountingStore(database)
+    reader = CatalogReader(store, NEVER)
+    await reader.current()
+    store.down = True
+    reader.invalidate()
+    for _ in range(5):
+        await reader.current()
+    await database.close()
+    assert store.versions == 1
+
+
+async def test_without_any_copy_a_store_that_fails_is_an_error(tmp_path: Path) -> None:
+    """When the catalog was never read, callers learn that it is unavailable."""
+    store = SqliteCatalogStore(Database(tmp_path, SCHEMA))  # a folder cannot be opened
+    with pytest.raises(WorkspaceError) as caught:
+        await CatalogReader(store, NEVER).current()
+    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE")
+
+
+def test_an_item_that_cannot_be_read_is_left_out() -> None:
+    """An item of a newer form costs itself, not the workspace."""
+    items = [
+        Item(kind, key, found, Origin.DECLARED, AT, AT, "x") for (kind, key), found in declared_items(DOCUMENT).items()
+    ]
+    damaged = [replace(item, definition={"newer": True}) if item.key == "rig" else item for item in items]
+    catalog = build(StoredCatalog(1, (*damaged, Item("novelty", "n", {}, Origin.API, AT, AT, "x"))))
+    assert set(catalog.connections) == {"sim"}
+    assert set(catalog.queries) == {"q1", "q2"}
+
+
+def test_ten_thousand_items_are_built_and_searched() -> None:
+    """A large catalog finds queries by path through an index, not by a walk for each."""
+    query = declared_items(DOCUMENT)["warmQuery", "q1"]
+    items = tuple(
+        Item("warmQuery", f"q{n}", {**query, "lookup": f"q{n}", "apiPath": f"path/{n}"}, Origin.API, AT, AT, "x")
+        for n in range(10_000)
+    )
+    catalog = build(StoredCatalog(1, items))
+    found = [catalog.find_query(f"path/{n}") for n in range(10_000)]
+    assert [query.value.lookup for query in found if query] == [f"q{n}" for n in range(10_000)]
+
+
+def test_what_was_stored_under_earlier_rules_is_read() -> None:
+    """A stored member whose id breaks a newer rule does not vanish from the team."""
+    definition = {"id": "ann ", "name": "Ann\u200b", "role": "Viewer"}
+    item = Item("member", "ann ", definition, Origin.DECLARED, AT, AT, "apply")
+    assert build(StoredCatalog(1, (item,))).members["ann "].name == "Ann\u200b"

@@ -1,0 +1,89 @@
+"""Whatever happens to the archive in whatever order, its rows are those of the query table."""
+
+import asyncio
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from shared.cold_data.archive import Archive
+from shared.cold_data.compaction import Compaction
+from shared.telemetry.models import HubEvent
+from tests.unit.shared.cold_data.archived import NOON, contents, event, folder_store, rows
+from tests.unit.shared.cold_data.test_compaction import QUIET, crashing, later
+
+MINUTES = timedelta(minutes=1)
+
+
+class ArchiveMachine(RuleBasedStateMachine):
+    """Events come in batches of any bounds, any number of times, while hours are merged and runs end anywhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory()
+        self._path = Path(self._folder.name)
+        self._events: list[HubEvent] = []
+        self._delivered = 0
+        self._expected: list[str] = []
+        self._ids: set[str] = set()
+
+    @rule(ids=st.lists(st.integers(0, 30), min_size=1, max_size=6), gap=st.integers(0, 40))
+    def arrive(self, ids: list[int], gap: int) -> None:
+        """New events stand on the hub."""
+        for number in ids:
+            sequence = len(self._events) + 1
+            last = self._events[-1].enqueued_at if self._events else NOON
+            at = last + gap * MINUTES / len(ids)
+            payload = {"sequence": sequence}
+            self._events.append(event(sequence, f"m-{number}", at=at, enqueued_at=at, payload=payload))
+
+    @rule(size=st.integers(1, 8))
+    def deliver(self, size: int) -> None:
+        """The next events are delivered."""
+        first, self._delivered = self._delivered, min(self._delivered + size, len(self._events))
+        self._run(first, self._delivered)
+        for each in range(first, self._delivered):
+            message_id = self._events[each].body.split(b'"ID":"')[1].split(b'"')[0].decode()
+            if message_id not in self._ids:
+                self._ids.add(message_id)
+                self._expected.append(f'{{"sequence":{each + 1}}}')
+
+    @rule(first=st.integers(0, 100), size=st.integers(1, 30))
+    def deliver_again(self, first: int, size: int) -> None:
+        """Events that were delivered are delivered again, in some other batch."""
+        if self._delivered:
+            first %= self._delivered
+            self._run(first, min(first + size, self._delivered))
+
+    @rule(changes=st.one_of(st.none(), st.integers(0, 5)))
+    def compact(self, changes: int | None) -> None:
+        """Hours are merged, by a run that ends after some changes or not at all."""
+        store = folder_store(self._path) if changes is None else crashing(self._path, changes)
+        asyncio.run(Compaction(store, QUIET).run(later()))
+
+    @invariant()
+    def holds_each_message_once(self) -> None:
+        """What is read is what arrived first of each message."""
+        found = [row["payload"] for row in asyncio.run(rows(folder_store(self._path)))]
+        assert found == self._expected
+
+    def teardown(self) -> None:
+        """Deliver everything three times and merge: no count changes, and redelivery then changes no file."""
+        store = folder_store(self._path)
+        for _ in range(3):
+            self._run(0, self._delivered)
+        self.holds_each_message_once()
+        files = asyncio.run(contents(store))
+        self._run(0, self._delivered)
+        assert asyncio.run(contents(store)) == files
+        self._folder.cleanup()
+
+    def _run(self, first: int, end: int) -> None:
+        asyncio.run(Archive(folder_store(self._path)).run(self._events[first:end]))
+
+
+TestArchive = ArchiveMachine.TestCase
+TestArchive.settings = settings(max_examples=12, stateful_step_count=15, deadline=None)

@@ -1,0 +1,195 @@
+"""Merging blobs: what is merged when, and that no reader at any moment misses a row or sees one twice."""
+
+from collections.abc import AsyncIterator, Collection
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.cold_data.archive import Archive
+from shared.cold_data.compaction import Compaction
+from shared.cold_data.inventory import hours
+from shared.cold_data.ports import Blob
+from shared.timestamps import now
+from tests.unit.shared.cold_data.archived import NOON, batches, contents, event, folder_store, ids
+
+QUIET = timedelta(minutes=10)
+HOUR = timedelta(hours=1)
+
+
+def later(quiets: float = 1.1) -> datetime:
+    """Return an instant so many quiet times after now, when what is written now is quiet."""
+    return now() + quiets * QUIET
+
+
+class Crash(Exception):  # noqa: N818  the end of a process
+    """The process ended here."""
+
+
+class CrashingStore(FolderBlobStore):
+    """A folder whose user ends before or after one of its changes."""
+
+    changes_left = 10**9
+
+    async def upload(self, name: str, source: Path) -> None:
+        """Store a file, or end."""
+        self._spend()
+        await super().upload(name, source)
+        self._spend()
+
+    async def delete(self, names: Collection[str]) -> None:
+        """Remove blobs one by one, or end between them."""
+        for name in names:
+            self._spend()
+            await super().delete([name])
+
+    def _spend(self) -> None:
+        self.changes_left -= 1
+        if self.changes_left < 0:
+            raise Crash
+
+
+def crashing(path: Path, changes: int) -> CrashingStore:
+    store = folder_store(path)
+    store.__class__ = CrashingStore
+    assert isinstance(store, CrashingStore)
+    store.changes_left = changes
+    return store
+
+
+async def test_an_hour_becomes_one_blob(tmp_path: Path) -> None:
+    """Blobs of a past hour are merged once it is quiet, and those merged go a quiet time later."""
+    store = folder_store(tmp_path)
+    for batch in batches([event(number) for number in range(1, 31)], 10):
+        await Archive(store).run(batch)
+    before = await ids(store)
+    compaction = Compaction(store, QUIET)
+    assert await compaction.run(now()) == 0
+    assert len(await contents(store)) == 3
+    assert await compaction.run(later()) == 1
+    assert len(await contents(store)) == 4
+    assert await ids(store) == before
+    assert await compaction.run(now()) == 0
+    assert len(await contents(store)) == 4
+    assert await compaction.run(later()) == 0
+    assert len(await contents(store)) == 1
+    assert await ids(store) == before
+
+
+async def test_an_hour_that_is_not_over_stays(tmp_path: Path) -> None:
+    """The current hour, and hours of the future, are left alone."""
+    store = folder_store(tmp_path)
+    for number in range(1, 4):
+        await Archive(store).run([event(number, at=now() + 3 * HOUR)])
+    assert await Compaction(store, QUIET).run(later()) == 0
+
+
+async def test_late_blobs_are_merged_in(tmp_path: Path) -> None:
+    """What comes after an hour was merged is merged with it, before and after the sources are gone."""
+    store = folder_store(tmp_path)
+    compaction = Compaction(store, QUIET)
+    for number in range(1, 7):
+        await Archive(store).run([event(number)])
+        await compaction.run(later())
+    await compaction.run(later())
+    assert await ids(store) == [f"m-0-{number}" for number in range(1, 7)]
+    assert len(await contents(store)) == 1
+
+
+async def test_sources_that_come_back(tmp_path: Path) -> None:
+    """A batch that is delivered again after it was merged and removed changes no row."""
+    store = folder_store(tmp_path)
+    compaction = Compaction(store, QUIET)
+    events = [event(number) for number in range(1, 11)]
+    for _ in range(3):
+        for size in (5, 3):
+            for batch in batches(events, size):
+                await Archive(store).run(batch)
+            await compaction.run(later())
+            assert await ids(store) == [f"m-0-{number}" for number in range(1, 11)]
+
+
+async def test_a_hub_that_begins_anew_after_a_merge(tmp_path: Path) -> None:
+    """New events under the name of a blob that was merged and removed are kept."""
+    store = folder_store(tmp_path)
+    compaction = Compaction(store, QUIET)
+    for number in (1, 2):
+        await Archive(store).run([event(number, f"old-{number}")])
+    for _ in range(2):
+        await compaction.run(later())
+    await Archive(store).run([event(1, "new-1", enqueued_at=NOON + timedelta(days=2))])
+    for _ in range(3):
+        assert sorted(await ids(store)) == ["new-1", "old-1", "old-2"]
+        await compaction.run(later())
+
+
+@pytest.mark.parametrize("changes", range(8))
+async def test_a_run_that_ends_anywhere(tmp_path: Path, changes: int) -> None:
+    """After each change a run may end; no row is lost or doubled, and later runs finish."""
+    for number in range(1, 5):
+        await Archive(folder_store(tmp_path)).run([event(number)])
+    store = crashing(tmp_path, changes)
+    for _ in range(2):
+        await Compaction(store, QUIET).run(later())
+        assert await ids(folder_store(tmp_path)) == [f"m-0-{number}" for number in range(1, 5)]
+    for _ in range(2):
+        await Compaction(folder_store(tmp_path), QUIET).run(later())
+    assert len(await contents(folder_store(tmp_path))) == 1
+    assert await ids(folder_store(tmp_path)) == [f"m-0-{number}" for number in range(1, 5)]
+
+
+class SweptStore(FolderBlobStore):
+    """A folder in which an hour is merged and swept between a reader's listing and its fetching."""
+
+    swept = False
+
+    async def fetch(self, name: str, target: Path) -> None:
+        """Give a blob, after everything that compaction can do was done."""
+        if not self.swept:
+            self.swept = True
+            for _ in range(2):
+                await Compaction(self, QUIET).run(later())
+        await super().fetch(name, target)
+
+
+async def test_a_reader_whose_blobs_go_while_it_reads(tmp_path: Path) -> None:
+    """It lists the hour again, and gives every row once."""
+    store = folder_store(tmp_path)
+    for number in range(1, 5):
+        await Archive(store).run([event(number)])
+    store.__class__ = SweptStore
+    assert await ids(store) == [f"m-0-{number}" for number in range(1, 5)]
+    assert len(await contents(store)) == 1
+
+
+class StaleStore(FolderBlobStore):
+    """A folder as another run saw it a while ago."""
+
+    seen: tuple[Blob, ...] = ()
+
+    async def list(self, prefix: str) -> AsyncIterator[Blob]:
+        """Yield what was there."""
+        for blob in self.seen:
+            if blob.name.startswith(prefix):
+                yield blob
+
+
+async def test_two_runs_at_once(tmp_path: Path) -> None:
+    """A run that saw fewer blobs than another merges them too; rows stand in both, and are read once."""
+    store = folder_store(tmp_path)
+    await Archive(store).run([event(1)])
+    await Archive(store).run([event(2)])
+    stale: Any = folder_store(tmp_path)
+    stale.__class__ = StaleStore
+    stale.seen = tuple([blob async for blob in store.list("")])
+    await Archive(store).run([event(3)])
+    await Compaction(store, QUIET).run(later())
+    await Compaction(stale, QUIET).run(later())
+    for _ in range(4):
+        assert await ids(store) == ["m-0-1", "m-0-2", "m-0-3"]
+        await Compaction(store, QUIET).run(later())
+    assert len(await contents(store)) == 1
+    [hour] = await hours(store, "rig", NOON, NOON + HOUR)
+    assert hour.rows == 3

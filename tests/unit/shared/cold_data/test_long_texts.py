@@ -1,0 +1,131 @@
+"""Long messages: archived, merged and read in bounded memory, with the same rows as short ones."""
+
+import io
+import random
+import string
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.cold_data import long_texts, tables
+from shared.cold_data.archive import Archive
+from shared.cold_data.compaction import Compaction
+from shared.cold_data.inventory import hours
+from shared.cold_data.reading import ColdReader
+from shared.telemetry.models import HubEvent
+from shared.timestamps import now
+from tests.unit.shared.cold_data.archived import NOON, batches, contents, event, folder_store, rows
+
+QUIET = timedelta(minutes=10)
+HOUR = timedelta(hours=1)
+LENGTH = 256 * 1024 - 100
+TEXT = "".join(random.Random(7).choices(string.ascii_letters, k=LENGTH))
+COUNT = 400
+
+
+def long_event(number: int, sequence: int | None = None) -> HubEvent:
+    """Return an event of the longest kind, somewhere in the hour; a later one with the same number is a copy."""
+    at = NOON + timedelta(seconds=number * 7919 % 3600)
+    return event(sequence or number, f"m-{number}", at=at, payload={"n": number, "x": TEXT[number % 97 :]})
+
+
+async def kept(store: FolderBlobStore) -> list[tuple[str, int]]:
+    """Return ids and lengths of payloads as they are read, after checking that batches are bounded."""
+    found: list[tuple[str, int]] = []
+    async for batch in ColdReader(store).rows("rig", NOON, NOON + HOUR):
+        assert batch.nbytes <= tables.GROUP_BYTES + LENGTH
+        lengths = [len(payload.as_py()) for payload in batch.column("payload")]
+        found += zip(batch.column("messageId").to_pylist(), lengths, strict=True)
+    return found
+
+
+async def merged(store: FolderBlobStore) -> int:
+    """Merge what there is and return how many hours were."""
+    return await Compaction(store, QUIET).run(now() + 2 * HOUR)
+
+
+async def test_the_longest_messages_by_the_hundreds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an engine that may hold a third of them, every message is read once, in order, and merged."""
+    monkeypatch.setattr("shared.cold_data.engine.MEMORY", "32MB")
+    store = folder_store(tmp_path)
+    events = [long_event(number) for number in range(1, COUNT + 1)]
+    events += [long_event(number, COUNT + number) for number in range(1, 20)]
+    for batch in [*batches(events, 30), events[10:50]]:
+        await Archive(store).run(batch)
+    in_order = sorted(range(1, COUNT + 1), key=lambda number: (number * 7919 % 3600, number))
+    expected = [(f"m-{number}", len(f'{{"n":{number},"x":""}}') + LENGTH - number % 97) for number in in_order]
+    assert await kept(store) == expected
+    assert await merged(store) == 1
+    [name] = [name for name in await contents(store) if "merged" in name]
+    blob = pq.read_metadata(tmp_path / "cold" / name)
+    assert blob.num_rows == COUNT + 19
+    assert max(blob.row_group(number).total_byte_size for number in range(blob.num_row_groups)) <= tables.GROUP_BYTES
+    [hour] = await hours(store, "rig", NOON, NOON + HOUR)
+    assert hour.longest == max(length for _, length in expected) + len('{}["hall"]')
+    assert await kept(store) == expected
+
+
+async def test_a_blob_that_does_not_say_how_long_its_rows_are(tmp_path: Path) -> None:
+    """Blobs without the length of their longest row are read and merged, whatever they hold, and say it then."""
+    store = folder_store(tmp_path)
+    for batch in batches([long_event(number) for number in range(1, 41)], 20):
+        await Archive(store).run(batch)
+    expected = await kept(store)
+    for name, content in (await contents(store)).items():
+        table = pq.read_table(io.BytesIO(content))
+        said = table.schema.metadata[b"oi"].decode()
+        unsaid = said[: said.rindex(",")] + "]"
+        pq.write_table(table.replace_schema_metadata({"oi": unsaid}), tmp_path / "cold" / name)
+    [hour] = await hours(store, "rig", NOON, NOON + HOUR)
+    assert hour.longest is None
+    assert await kept(store) == expected
+    assert await merged(store) == 1
+    [hour] = await hours(store, "rig", NOON, NOON + HOUR)
+    assert hour.longest is not None
+    assert hour.longest > LENGTH
+    assert await kept(store) == expected
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 90), st.text(max_size=5)), min_size=1, max_size=20),
+    st.lists(st.integers(1, 20), min_size=1, max_size=3),
+)
+async def test_long_and_short_rows_are_read_alike(
+    tmp_path_factory: pytest.TempPathFactory, messages: list[tuple[str, int, str]], sizes: Sequence[int]
+) -> None:
+    """Which way rows take, before and after they are merged, changes nothing about them."""
+    store = folder_store(tmp_path_factory.mktemp("alike"))
+    events = [
+        event(number, message_id, at=NOON + timedelta(minutes=minutes), payload={"n": number, "text": text})
+        for number, (message_id, minutes, text) in enumerate(messages, 1)
+    ]
+    for size in sizes:
+        for batch in batches(events, size):
+            await Archive(store).run(batch)
+    short = await rows(store)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(long_texts, "SHORT", -1)
+        patched.setattr(long_texts, "ROWS", 2)
+        patched.setattr(long_texts, "BATCH_BYTES", 40)
+        assert await rows(store) == short
+        await merged(store)
+        assert await rows(store) == short
+    assert await rows(store) == short
+
+
+async def test_a_large_batch_becomes_several_row_groups(tmp_path: Path) -> None:
+    """The archive cuts a batch of long messages into row groups that whoever reads them can hold."""
+    store = folder_store(tmp_path)
+    await Archive(store).run([long_event(number) for number in range(1, 101)])
+    [content] = (await contents(store)).values()
+    blob = pq.read_metadata(io.BytesIO(content))
+    sizes = [blob.row_group(number).total_byte_size for number in range(blob.num_row_groups)]
+    assert len(sizes) > 1
+    assert max(sizes) <= tables.GROUP_BYTES

@@ -1,0 +1,128 @@
+"""Reading the archive: ranges, order, and messages that came more than once."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.cold_data.archive import Archive
+from shared.cold_data.reading import ColdReader
+from shared.telemetry.models import HubEvent
+from tests.unit.shared.cold_data.archived import NOON, batches, event, folder_store, ids, rows
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+
+
+async def test_a_range_includes_its_start_and_not_its_end(tmp_path: Path) -> None:
+    """Rows are those from the start on and before the end, to the microsecond, in order of time."""
+    store = folder_store(tmp_path)
+    micro = timedelta(microseconds=1)
+    times = [NOON + HOUR, NOON - micro, NOON, NOON + HOUR - micro, NOON + 2 * HOUR]
+    await Archive(store).run([event(number, at=at) for number, at in enumerate(times, 1)])
+    assert [row["timestamp"] for row in await rows(store, "rig", NOON, NOON + HOUR)] == [NOON, NOON + HOUR - micro]
+    assert [row["timestamp"] for row in await rows(store)] == sorted(times)
+    assert await rows(store, "rig", NOON + 3 * HOUR, NOON + DAY) == []
+    assert await rows(store, "nobody") == []
+
+
+async def test_the_first_and_the_last_instants(tmp_path: Path) -> None:
+    """Rows are read at both ends of the calendar, and the end of a range is left out there, too."""
+    store = folder_store(tmp_path)
+    first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    micro = timedelta(microseconds=1)
+    times = [first, first + DAY, last - DAY, last - HOUR, last - micro, last]
+    await Archive(store).run([event(number, at=at) for number, at in enumerate(times, 1)])
+    assert [row["timestamp"] for row in await rows(store, "rig", first, last)] == times[:-1]
+    assert [row["timestamp"] for row in await rows(store, "rig", last - HOUR, last)] == times[3:5]
+    assert [row["timestamp"] for row in await rows(store, "rig", first, first + DAY)] == [first]
+
+
+async def test_stretches_tell_what_there_is(tmp_path: Path) -> None:
+    """Each hour with rows is told with how many there are and how large they are."""
+    store = folder_store(tmp_path)
+    await Archive(store).run([event(1), event(2), event(3, at=NOON + 30 * HOUR)])
+    found = await ColdReader(store).stretches("rig", NOON + timedelta(minutes=30), NOON + 31 * HOUR)
+    assert [(each.start, each.rows) for each in found] == [(NOON, 2), (NOON + 30 * HOUR, 1)]
+    assert all(each.size > 0 for each in found)
+    assert await ColdReader(store).stretches("rig", NOON + HOUR, NOON + 30 * HOUR) == []
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "kept"),
+    [
+        ([0, 0], [0]),
+        ([0, 24], [0]),
+        ([0, 24.01], [0, 24.01]),
+        ([0, 23, 26], [0, 26]),
+        ([0, 23, 26, 49, 51], [0, 26, 51]),
+        ([5, 0], [0]),
+    ],
+)
+@pytest.mark.parametrize("same_hour", [True, False])
+async def test_a_message_counts_once_in_a_day(
+    tmp_path: Path, arrivals: Sequence[float], kept: Sequence[float], *, same_hour: bool
+) -> None:
+    """What comes again within 24 hours of an arrival that is kept is a copy, in whatever hour it lies."""
+    store = folder_store(tmp_path)
+    archive = Archive(store)
+    for number, hours in enumerate(arrivals, 1):
+        arrived = NOON + timedelta(hours=hours)
+        at = NOON if same_hour else arrived
+        await archive.run(
+            [event(number, "same", at=at, enqueued_at=arrived, payload={"h": hours}), event(100 + number)]
+        )
+    found = [row["payload"] for row in await rows(store) if row["messageId"] == "same"]
+    assert sorted(found) == sorted(f'{{"h":{hours}}}' for hours in kept)
+
+
+async def test_copies_are_of_one_connection(tmp_path: Path) -> None:
+    """The same id of another connection is another message."""
+    store = folder_store(tmp_path)
+    await Archive(store).run([event(1, "same"), event(2, "same", connection="press")])
+    assert (await ids(store), await ids(store, "press")) == (["same"], ["same"])
+
+
+async def test_months_of_hours(tmp_path: Path) -> None:
+    """A range of many days is read in order, and a copy next to a block's edge is still found."""
+    store = folder_store(tmp_path)
+    at = [NOON + number * 7 * HOUR for number in range(60)]
+    events = [event(number, f"m-{number // 2}", at=at, enqueued_at=at) for number, at in enumerate(at, 1)]
+    await Archive(store).run(events)
+    assert await ids(store) == list(dict.fromkeys(f"m-{number // 2}" for number in range(1, 61)))
+
+
+def reference(events: Sequence[HubEvent], given_ids: Sequence[str]) -> list[int]:
+    """Return the sequence numbers that the query table would keep: each id once in a day of its first arrival."""
+    kept: dict[str, datetime] = {}
+    found = []
+    for each, message_id in zip(events, given_ids, strict=True):
+        first = kept.get(message_id)
+        if first is None or each.enqueued_at - first > DAY:
+            kept[message_id] = each.enqueued_at
+            found.append(each.sequence_number)
+    return found
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 6)), min_size=1, max_size=25),
+    st.lists(st.integers(1, 25), min_size=1, max_size=3),
+)
+async def test_any_batches_of_any_messages(
+    tmp_path_factory: pytest.TempPathFactory, messages: list[tuple[str, int]], sizes: list[int]
+) -> None:
+    """However events are cut into batches, and however often they come, the table's rows are read."""
+    store = folder_store(tmp_path_factory.mktemp("any"))
+    events, at = [], NOON
+    for number, (message_id, gap) in enumerate(messages, 1):
+        at += gap * HOUR
+        events.append(event(number, message_id, at=at, enqueued_at=at, payload={"n": number}))
+    for size in sizes:
+        for batch in batches(events, size):
+            await Archive(store).run(batch)
+    found = [int(row["payload"][5:-1]) for row in await rows(store)]
+    assert sorted(found) == reference(events, [message_id for message_id, _ in messages])

@@ -1,0 +1,69 @@
+"""Scratch files are bounded, and their end is told."""
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import pytest
+
+from shared.cold_data import engine, scratch
+from shared.cold_data.archive import Archive
+from shared.errors import WorkspaceError
+from tests.unit.shared.cold_data.archived import event, folder_store, ids
+
+MEGABYTE = 1_000_000
+SORTED = "SELECT hash(range) AS h, repeat(range::VARCHAR, 20) AS t FROM range(2000000) ORDER BY h"
+
+
+class Disk(NamedTuple):
+    """Stands in for what the operating system says of a disk."""
+
+    total: int
+    used: int
+    free: int
+
+
+def full(monkeypatch: pytest.MonkeyPatch, free: int, total: int = 10_000 * MEGABYTE) -> None:
+    """Have the disk nearly full."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(total, total - free, free))
+
+
+def test_scratch_files_leave_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gigabyte of the disk, or a tenth of a small one, is no scratch files'."""
+    full(monkeypatch, 3000 * MEGABYTE)
+    assert scratch.room(tmp_path) == 2000 * MEGABYTE
+    full(monkeypatch, 300 * MEGABYTE, 1000 * MEGABYTE)
+    assert scratch.room(tmp_path) == 200 * MEGABYTE
+
+
+async def test_a_full_disk_is_told_before_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is read when there is no room for it."""
+    store = folder_store(tmp_path)
+    await Archive(store).run([event(1)])
+    full(monkeypatch, 900 * MEGABYTE)
+    with pytest.raises(WorkspaceError, match="shorter range") as refusal:
+        await ids(store)
+    assert refusal.value.code == "SCRATCH_FULL"
+
+
+def test_what_the_engine_spills_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sort that would spill more than there is room for ends as a full disk."""
+    monkeypatch.setattr(engine, "MEMORY", "60MB")
+    full(monkeypatch, 1005 * MEGABYTE)
+    opened = engine.opened(tmp_path)
+    with pytest.raises(WorkspaceError) as refusal, scratch.limits_told(tmp_path):
+        opened.execute(f"CREATE TEMP TABLE sorted AS {SORTED}")
+    opened.close()
+    assert refusal.value.code == "SCRATCH_FULL"
+
+
+def test_the_end_of_memory_is_told(tmp_path: Path) -> None:
+    """A query that cannot spill ends as the end of memory, and other failures stay what they are."""
+    bounded = duckdb.connect(":memory:", config={"memory_limit": "20MB", "temp_directory": ""})
+    with pytest.raises(WorkspaceError, match="jsonl") as refusal, scratch.limits_told(tmp_path):
+        bounded.execute(f"CREATE TEMP TABLE sorted AS {SORTED}")
+    with pytest.raises(FileNotFoundError), scratch.limits_told(tmp_path):
+        (tmp_path / "nothing").read_bytes()
+    bounded.close()
+    assert refusal.value.code == "DOWNLOAD_OUT_OF_MEMORY"

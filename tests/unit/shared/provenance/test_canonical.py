@@ -1,0 +1,153 @@
+"""RFC 8785: the fast path writes what rfc8785 writes, on published examples and on anything."""
+
+import json
+import math
+import struct
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import rfc8785
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.canonical import canonical_bytes, fast_jcs, is_canonical, reparsed
+from shared.provenance.hash_rule import MAX_DEPTH
+
+VECTORS = json.loads((Path(__file__).parents[3] / "vectors" / "jcs.json").read_text(encoding="utf-8"))
+WHOLE = st.integers(-(2**53) + 1, 2**53 - 1)
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+TEXT = st.text(st.characters(codec="utf-8"))
+JSON = st.recursive(
+    st.none() | st.booleans() | WHOLE | FLOATS | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+SURROGATE_ORDER = {"\U0001f600": 1, "\ufb33": 2, "a": 3}
+"""Code points and UTF-16 units order these keys differently."""
+
+
+@given(JSON)
+@example(SURROGATE_ORDER)
+@example([1e16, 1e-6, 1e-5, -0.0, 1e15, 1e15 + 0.5, 5e-324, 1.7976931348623157e308, 2.0**53])
+def test_the_fast_path_writes_what_the_reference_writes(value: Any) -> None:
+    """Whatever the value, the bytes are those of rfc8785."""
+    assert fast_jcs(value) == rfc8785.dumps(value)
+
+
+@given(FLOATS)
+def test_numbers_are_written_as_ecmascript_writes_them(number: float) -> None:
+    """RFC 8785 section 3.2.2.3, against ECMA-262 Number::toString written out from shortest digits."""
+    assert fast_jcs([number]).decode() == f"[{_ecmascript(number)}]"
+
+
+@pytest.mark.parametrize("vector", VECTORS["numbers"], ids=lambda vector: vector["ieee754"])
+def test_published_numbers(vector: dict[str, str]) -> None:
+    """RFC 8785 appendix B."""
+    (number,) = struct.unpack(">d", bytes.fromhex(vector["ieee754"]))
+    assert fast_jcs(number).decode() == vector["text"]
+
+
+@pytest.mark.parametrize("vector", VECTORS["documents"], ids=lambda vector: vector["name"])
+def test_published_documents(vector: dict[str, Any]) -> None:
+    """RFC 8785 section 3.2 and the order of keys of section 3.2.3."""
+    value = json.loads(vector["json"])
+    assert fast_jcs(value).hex() == rfc8785.dumps(value).hex() == vector["canonicalHex"]
+
+
+@given(JSON)
+def test_canonical_text_reads_back_as_the_same_value(value: Any) -> None:
+    """Canonical bytes parse to an equal value with the same canonical bytes, and are recognised."""
+    canonical = fast_jcs(value)
+    assert reparsed(canonical) == value
+    assert fast_jcs(reparsed(canonical)) == canonical
+    assert is_canonical(canonical) or value is None
+
+
+@given(JSON)
+@example([1e16, 1e-6, 1.0, -0.0, 1.5])
+@example({"PreviousHash": "x", "a": 1e22})
+@example({"PreviousHash": "0" * 64, "a": 1e22})
+@example({"a": [2**53 - 1.0, 0.5]})
+def test_what_orjson_writes_is_told_from_canonical_form(value: Any) -> None:
+    """Text that is merely sorted JSON passes only where RFC 8785 writes the same."""
+    text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    same = value is not None and rfc8785.dumps(value) == text
+    assert is_canonical(text) == same
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": 1}', '{"b":1,"a":2}', '{"a":1,"a":1}', "[1.0]", "[1e2]", "[1E21]", "[-0]", '["\\u0041"]', '["\\/"]',
+     "[9007199254740993]", "[100000000000000000001]", '{"\U0001f600":1,"\ufb33":2,"a":3}', "[NaN]", "", "{", "[1]\n"],
+)  # fmt: skip
+def test_other_forms_are_not_canonical(text: str) -> None:
+    """The same value in another form, or no JSON, is told from canonical bytes."""
+    assert not is_canonical(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        ({"a": [0, {"b": 2**53}]}, "a[1].b"),
+        ({"a": 10**5000}, "a"),
+        ({"a": float("nan")}, "a"),
+        ({"a": {"b": float("inf")}}, "a.b"),
+        ({"a": "x\ud800"}, "a"),
+        ({"a": {"\udfff": 1}}, "a"),
+        ({"a": {1: 2}}, "a"),
+        ({"a": object()}, "a"),
+    ],
+)
+def test_what_has_no_canonical_form_is_refused_by_name(value: Any, field: str) -> None:
+    """The caller learns which member has no canonical form."""
+    with pytest.raises(WorkspaceError) as caught:
+        canonical_bytes(value)
+    errors: Any = caught.value.members["errors"]
+    assert (caught.value.kind, errors[0]["field"]) == (Kind.INVALID, field)
+
+
+@pytest.mark.parametrize("innermost", [1, 1.0, "é", 1e300, {"é": 2}])
+def test_what_is_written_is_no_deeper_than_what_is_read(innermost: Any) -> None:
+    """128 levels, the object itself included, have a canonical form; one more has none, whichever way it is written."""
+    levels = MAX_DEPTH - 1 - isinstance(innermost, dict)
+    value: Any = innermost
+    for _ in range(levels):
+        value = [value]
+    assert is_canonical(canonical_bytes({"state": value}))
+    with pytest.raises(WorkspaceError) as caught:
+        canonical_bytes({"state": [value]})
+    assert "is nested deeper than 128 levels" in str(caught.value.members["errors"])
+    assert not is_canonical(rfc8785.dumps({"state": [value]}))
+
+
+def test_bottomless_nesting_is_refused() -> None:
+    """A body nested beyond what can be walked is the caller's error, not a crash."""
+    value: list[Any] = []
+    for _ in range(100_000):
+        value = [value]
+    with pytest.raises(WorkspaceError) as caught:
+        canonical_bytes({"state": value})
+    assert caught.value.kind is Kind.INVALID
+
+
+def _ecmascript(number: float) -> str:
+    """ECMA-262 6.1.6.1.20, from the shortest digits that Python's repr finds."""
+    if number == 0:
+        return "0"
+    sign = "-" if math.copysign(1, number) < 0 else ""
+    mantissa, exponent = f"{abs(number)!r}e0".split("e")[:2]
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    point = len(whole) + int(exponent) - (len(whole + fraction) - len(digits))
+    digits = digits.rstrip("0")
+    if len(digits) <= point <= 21:
+        return sign + digits.ljust(point, "0")
+    if 0 < point <= 21:
+        return f"{sign}{digits[:point]}.{digits[point:]}"
+    if -6 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    scientific = f"{digits[0]}.{digits[1:]}" if len(digits) > 1 else digits
+    return f"{sign}{scientific}e{point - 1:+d}"

@@ -1,0 +1,275 @@
+"""Records that somebody damaged in the store: verification names them, and everything else can still be read."""
+
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.errors import WorkspaceError
+from shared.provenance.amendments import AmendmentPolicy, Amendments
+from shared.provenance.canonical import fast_jcs
+from shared.provenance.hash_rule import digest, record_id
+from shared.provenance.models import AmendmentBody
+from shared.provenance.ports import ChainKey, Filters, Target
+from shared.provenance.proofs import Proofs
+from shared.provenance.queries import Answer, export, query
+from shared.provenance.verify import main
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, ledger
+
+COUNT = 6
+CHAIN = "(SELECT chain FROM chains WHERE target = 'PlatformConfig')"
+POLICY = AmendmentPolicy(approval_required=True, reason_text_required=False, reason_categories=("other",))
+CORRECTION = AmendmentBody.model_validate(
+    {
+        "EntityType": "T",
+        "EntityID": "e",
+        "OriginalRecord": {},
+        "AmendedRecord": {},
+        "ChangedFields": ["x"],
+        "ReasonCategory": "other",
+        "ReasonText": "r",
+    }
+)
+
+
+@pytest.fixture
+async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+    """A chain of six records whose table no longer refuses anything, and one of another scope."""
+    async with ledger(tmp_path) as opened:
+        await opened.fill(PLATFORM, COUNT)
+        await opened.fill(BATCH, 2)
+        opened.tamper(_unbound)
+        yield opened
+
+
+def _unbound(connection: sqlite3.Connection) -> None:
+    """Make the table anew without its constraints, columns keep their types."""
+    (text,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'records'").fetchone()
+    connection.execute("ALTER TABLE records RENAME TO kept")
+    free = (
+        text.replace("NOT NULL", "")
+        .replace("CHECK (typeof(sequence) = 'integer' AND sequence > 0)", "")
+        .replace("WITHOUT ROWID", "")
+    )
+    connection.execute(free.replace(",\n  PRIMARY KEY (chain, sequence)", ""))
+    connection.execute("INSERT INTO records SELECT * FROM kept")
+    connection.execute("DROP TABLE kept")
+
+
+def put(column: str, value: str) -> Callable[[sqlite3.Connection], Any]:
+    """Return the damage of one column of the fourth record."""
+    sql = f"UPDATE records SET {column} = {value} WHERE chain = {CHAIN} AND sequence = 4"
+    return lambda connection: connection.execute(sql)
+
+
+SHOWN = "shown as it is"
+DAMAGED = "a stand-in is shown"
+REWRITTEN = "shown in its canonical form"
+DAMAGE = {
+    "no content": ("canonical", "NULL", DAMAGED),
+    "empty content": ("canonical", "x''", DAMAGED),
+    "bytes that are no text": ("canonical", "x'00ff00ff'", DAMAGED),
+    "text that is no text": ("canonical", "CAST(x'7bff7d' AS TEXT)", DAMAGED),
+    "a number": ("canonical", "5", DAMAGED),
+    "a list": ("canonical", 'CAST(\'[{"RecordID":"000000000004"}]\' AS BLOB)', DAMAGED),
+    "two objects": ("canonical", 'CAST(\'{"a":1},{"b":2}\' AS BLOB)', DAMAGED),
+    "a blank behind": ("canonical", "CAST(canonical || ' ' AS BLOB)", REWRITTEN),
+    "a blank within": ("canonical", "CAST(replace(canonical, '{', '{ ') AS BLOB)", REWRITTEN),
+    "an empty object": ("canonical", "CAST('{}' AS BLOB)", DAMAGED),
+    "no hash": ("hash", "NULL", SHOWN),
+    "a hash of bytes": ("hash", "x'00ff'", DAMAGED),
+    "a hash that is no text": ("hash", "CAST(x'ff22' AS TEXT)", DAMAGED),
+    "a hash that ends its string": ("hash", '\'","x":"\'', DAMAGED),
+    "no time": ("timestamp", "NULL", SHOWN),
+    "a time of bytes": ("timestamp", "x'ff'", SHOWN),
+    "a time that is no text": ("timestamp", "CAST(x'ff' AS TEXT)", SHOWN),
+    "no actor": ("user_id", "NULL", SHOWN),
+    "an actor that is no text": ("user_id", "CAST(x'ff' AS TEXT)", SHOWN),
+}
+
+
+def records_of(answer: Answer) -> list[dict[str, Any]]:
+    """Return the records as a caller parses them."""
+    found: list[dict[str, Any]] = json.loads(answer.json_array())
+    return found
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+async def test_a_damaged_record_is_named_and_hides_no_other(
+    plant: Ledger, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Verification breaks at it; query, export and the offline verifier go on, with a stand-in where none is left."""
+    column, value, how = DAMAGE[name]
+    sound = records_of(await query(plant.store, PLATFORM, Filters()))
+    plant.tamper(put(column, value))
+    for named in (None, 4):
+        verdict = await plant.verify(PLATFORM, named)
+        assert (verdict.chain_valid, verdict.broken_at, verdict.empty) == (False, record_id(4), False)
+        json.dumps(verdict.reply(PLATFORM)).encode()
+    for filters in (Filters(), Filters(start="2020-01-01T00:00:00Z", end="2999-01-01T00:00:00Z")):
+        await query(plant.store, PLATFORM, filters)
+    answer = await query(plant.store, PLATFORM, Filters())
+    shown = records_of(answer)
+    assert [record for record in shown if record["RecordID"] != record_id(4)] == [*sound[:2], *sound[3:]]
+    assert list(answer.damaged) == ([record_id(4)] if how == DAMAGED else [])
+    assert ("Damaged" in shown[2]) == (how == DAMAGED)
+    if column not in ("canonical", "hash"):
+        return
+    assert how != REWRITTEN or shown == sound
+    file = plant.folder / "export.json"
+    file.write_bytes((await export(plant.store, PLATFORM, Filters())).json_array())
+    status = main([str(file), "--workspace", WORKSPACE, "--target", "PlatformConfig"])
+    # An export has the values, not the form that they are stored in.
+    assert status == (0 if how == REWRITTEN else 1)
+    assert how == REWRITTEN or f"broken at {record_id(4)}:" in capsys.readouterr().out
+
+
+MENDED = {
+    "a name twice": b'{"RecordID":"000000000004","RecordID":"000000000004"}',
+    "a name twice, spelled otherwise": b'{"RecordID":"000000000004","Record\\u0049D":"000000000004"}',
+    "a name twice below": b'{"AfterState":[{"a":1,"a":2}],"RecordID":"000000000004"}',
+    "a Hash of its own": b'{"Hash":"x","RecordID":"000000000004"}',
+    "an integer of many digits": b'{"RecordID":"000000000004","n":%b}' % (b"9" * 5_000),
+    "lists in lists": b'{"RecordID":"000000000004","n":%b}' % (b"[" * 900 + b"]" * 900),
+}
+
+
+@pytest.mark.parametrize("name", MENDED)
+async def test_content_that_readers_see_differently_is_damaged(
+    plant: Ledger, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a name would stand twice in what is shown, a stand-in is, also with the digest mended."""
+    content = MENDED[name]
+    sound = records_of(await query(plant.store, PLATFORM, Filters()))
+    sql = f"UPDATE records SET canonical = ?, hash = ? WHERE chain = {CHAIN} AND sequence = 4"
+    plant.tamper(lambda file: file.execute(sql, (content, digest(content))))
+    verdict = await plant.verify(PLATFORM, 4)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(4))
+    answer = await export(plant.store, PLATFORM, Filters())
+    shown = json.loads(answer.json_array(), object_pairs_hook=_once)
+    assert [record for record in shown[::-1] if record["RecordID"] != record_id(4)] == [*sound[:2], *sound[3:]]
+    assert list(answer.damaged) == [record_id(4)]
+    file = plant.folder / "export.json"
+    file.write_bytes(answer.json_array())
+    assert main([str(file), "--workspace", WORKSPACE, "--target", "PlatformConfig"]) == 1
+    assert f"broken at {record_id(4)}:" in capsys.readouterr().out
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    assert len(dict(pairs)) == len(pairs)
+    return dict(pairs)
+
+
+async def test_content_stored_as_text_is_told_and_shown(plant: Ledger) -> None:
+    """The same characters under another type are shown as ever, and verification tells that somebody was there."""
+    sound = records_of(await query(plant.store, PLATFORM, Filters()))
+    plant.tamper(put("canonical", "CAST(canonical AS TEXT)"))
+    verdict = await plant.verify(PLATFORM, 4)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(4))
+    assert "not stored in its canonical form" in verdict.reason
+    answer = await query(plant.store, PLATFORM, Filters())
+    assert (records_of(answer), list(answer.damaged)) == (sound, [])
+
+
+@pytest.mark.parametrize("column", ["sequence", "hash", "timestamp"])
+@pytest.mark.parametrize("value", ["x'ff'", "CAST(x'ff' AS TEXT)", "'many'"])
+async def test_a_damaged_head_is_found(plant: Ledger, column: str, value: str) -> None:
+    """Verification tells that head and records disagree, its time too, and the other chains go on being signed."""
+    plant.tamper(lambda file: file.execute(f"UPDATE chains SET {column} = {value} WHERE target = 'PlatformConfig'"))
+    verdict = await plant.verify(PLATFORM)
+    assert not verdict.chain_valid
+    assert len(records_of(await query(plant.store, PLATFORM, Filters()))) == COUNT
+    assert BATCH in [chain async for chain, _ in plant.store.tips()]
+    await plant.checkpoints.make_all()
+    assert (await plant.checkpoints.current(BATCH)).checkpoint.size == 2
+
+
+async def test_a_head_of_no_target_hides_no_other(plant: Ledger) -> None:
+    """A row that names no container is not taken for a chain."""
+    plant.tamper(lambda file: file.execute("INSERT INTO chains VALUES (99, 'Nothing', '', 1, '', '2026')"))
+    assert {chain async for chain, _ in plant.store.tips()} == {PLATFORM, BATCH}
+
+
+def beyond(sequence: int, **changes: Any) -> Callable[[sqlite3.Connection], None]:
+    """Return the forging of a record that no head counts; it links to the last one unless told otherwise."""
+
+    def work(connection: sqlite3.Connection) -> None:
+        sql = f"SELECT canonical, hash FROM records WHERE chain = {CHAIN} AND sequence = {COUNT}"
+        text, previous = connection.execute(sql).fetchone()
+        value = json.loads(text) | {"RecordID": record_id(sequence), "PreviousHash": previous} | changes
+        content = fast_jcs(value)
+        row = (sequence, f"forged-{sequence}", content, digest(content))
+        connection.execute(
+            f"INSERT INTO records (chain, sequence, append_id, canonical, hash) VALUES ({CHAIN}, ?, ?, ?, ?)", row
+        )
+
+    return work
+
+
+async def test_a_record_past_the_head_is_found(plant: Ledger) -> None:
+    """What no head counts is named by its RecordID, wherever it stands."""
+    plant.tamper(beyond(COUNT + 1))
+    plant.tamper(beyond(COUNT + 5))
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, False, record_id(COUNT + 1))
+    assert "beyond the end" in verdict.reason
+
+
+async def test_a_fork_past_the_head_is_found(plant: Ledger) -> None:
+    """A record past the head that claims the predecessor of another is named by its Hash."""
+    claimed = json.loads((await plant.records(PLATFORM))[2].canonical)["PreviousHash"]
+    plant.tamper(beyond(COUNT + 3, PreviousHash=claimed))
+    forged = (await plant.records(PLATFORM))[-1]
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, forged.hash)
+    assert "predecessor of 000000000003" in verdict.reason
+
+
+async def test_a_record_past_the_head_goes_before_a_fork(plant: Ledger) -> None:
+    """With both, the record is named and the fork is told."""
+    claimed = json.loads((await plant.records(PLATFORM))[2].canonical)["PreviousHash"]
+    plant.tamper(beyond(COUNT + 1))
+    plant.tamper(beyond(COUNT + 2, PreviousHash=claimed))
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.fork_detected, verdict.broken_at) == (True, record_id(COUNT + 1))
+
+
+async def test_garbage_past_the_head_is_found(plant: Ledger) -> None:
+    """What is no record, past the head, breaks the chain and shows as a stand-in."""
+    plant.tamper(beyond(COUNT + 1))
+    plant.tamper(lambda file: file.execute(f"UPDATE records SET canonical = 7 WHERE sequence = {COUNT + 1}"))
+    assert (await plant.verify(PLATFORM)).broken_at == record_id(COUNT + 1)
+    assert (await query(plant.store, PLATFORM, Filters())).damaged == [record_id(COUNT + 1)]
+
+
+async def test_damaged_hashes_prove_nothing(plant: Ledger) -> None:
+    """Proofs over a Hash that is none are refused, and nothing is signed."""
+    plant.tamper(put("hash", "'none'"))
+    with pytest.raises(WorkspaceError) as caught:
+        await Proofs(plant.store, plant.checkpoints.trees).inclusion(PLATFORM, 1, COUNT)
+    assert caught.value.code == "CHECKPOINT_REFUSED"
+    with pytest.raises(WorkspaceError):
+        await plant.checkpoints.make(PLATFORM)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE records SET canonical = 5 WHERE entity_id = 'e'",
+        "UPDATE records SET canonical = replace(canonical, 'maker', 'other') WHERE entity_id = 'e'",
+        f"UPDATE records SET canonical = CAST('{{}}' AS BLOB), hash = '{digest(b'{}')}' WHERE entity_id = 'e'",
+    ],
+)
+async def test_a_damaged_correction_is_not_decided(plant: Ledger, sql: str) -> None:
+    """Whose author nobody can be sure of is neither approved nor rejected."""
+    amendments = Amendments(plant.events.log, plant.store)
+    chain = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
+    made = await amendments.create(chain, "maker", CORRECTION, POLICY)
+    plant.tamper(lambda file: file.execute(sql))
+    with pytest.raises(WorkspaceError) as caught:
+        await amendments.approve(chain, record_id(made.record.sequence), "checker")
+    assert caught.value.code == "RECORD_DAMAGED"
+    assert len(await plant.records(chain)) == 1

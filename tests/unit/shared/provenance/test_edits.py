@@ -1,0 +1,100 @@
+"""Edits at random: whichever byte of whichever column is changed, the record that has it is named."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.provenance.hash_rule import record_id
+from shared.provenance.records import draft
+from shared.provenance.verification import Verdict
+from tests.unit.shared.provenance.chains import BATCH, event, ledger, windows_of
+
+EVENTS = (
+    {**event(1), "BeforeState": {"ph": 7.25, "note": 'a "quoted" text', "flags": [True, None, {"deep": 1e-7}]}},
+    {**event(2), "Name": "Grüße", "Description": "\u2028 and \x00"},
+    {"ActionType": "Read", "EntityType": "Batch", "EntityID": "null"},
+    {"ActionType": "", "EntityType": "\x7f\\", "EntityID": "B-1", "NodeID": "n"},
+)
+CORRECTION = {"AmendedBy": "ann", "EntityType": "Batch", "EntityID": "B-1", "ReasonCategory": "other"}
+COLUMNS = ("canonical", "hash", "timestamp", "user_id", "action_type", "entity_type", "entity_id",
+           "reason_category", "status", "amendment_id")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A chain of events of every shape, in a file."""
+    made = tmp_path_factory.mktemp("edits")
+
+    async def fill() -> None:
+        async with ledger(made) as plant:
+            for body in EVENTS:
+                await plant.events.write(BATCH, 'o"editor', body)
+            await plant.events.log.append(BATCH, draft({**CORRECTION, "Status": "pending"}, "AmendedAt"))
+            assert (await plant.verify(BATCH)).chain_valid
+
+    asyncio.run(fill())
+    return made
+
+
+@given(st.integers(1, len(EVENTS) + 1), st.sampled_from(COLUMNS), st.integers(0), st.integers(0, 255))
+def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place: int, byte: int) -> None:
+    """One byte of content, Hash or filter field replaced, or a filter field given where none is."""
+    stored = value_of(folder, sequence, column)
+    raw = bytearray(stored.encode() if isinstance(stored, str) else stored or b"")
+    if raw:
+        raw[place % len(raw)] = byte
+    else:
+        raw.append(byte)
+    same = stored is not None and bytes(raw) == (stored if isinstance(stored, bytes) else stored.encode())
+    # Bytes that are no text can be stored as text, too.
+    kind = "BLOB" if isinstance(stored, bytes) else "TEXT"
+    verdict = verified(folder, sequence, column, bytes(raw), f"CAST(? AS {kind})")
+    assert verdict.chain_valid == same
+    if not same:
+        assert (verdict.broken_at, verdict.fork_detected) == (record_id(sequence), False)
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("sequence", range(1, len(EVENTS) + 2))
+def test_the_same_characters_of_another_type_are_found(folder: Path, sequence: int, column: str) -> None:
+    """Bytes where text belongs, and text where bytes belong: a filter would no longer find the record."""
+    stored = value_of(folder, sequence, column)
+    if stored is None:
+        edited: Any = b""
+    else:
+        edited = stored.encode() if isinstance(stored, str) else stored.decode()
+    verdict = verified(folder, sequence, column, edited)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(sequence))
+
+
+def value_of(folder: Path, sequence: int, column: str) -> Any:
+    """Return what is stored."""
+    with closing(sqlite3.connect(folder / "provenance.sqlite")) as connection:
+        sql = f"SELECT {column} FROM records WHERE sequence = ?"
+        return connection.execute(sql, (sequence,)).fetchone()[0]
+
+
+def verified(folder: Path, sequence: int, column: str, edited: Any, expression: str = "?") -> Verdict:
+    """Return the verdict over the chain with one value changed, and change it back; walked apart it is the same."""
+    stored = value_of(folder, sequence, column)
+
+    async def verify() -> Verdict:
+        async with ledger(folder) as plant, ledger(folder, windows_of(2)) as in_windows:
+            plant.tamper(lambda file: store(file, edited, expression))
+            try:
+                verdict = await plant.verify(BATCH)
+                assert await in_windows.verify(BATCH) == verdict
+                return verdict
+            finally:
+                plant.tamper(lambda file: store(file, stored, "?"))
+
+    def store(file: sqlite3.Connection, value: Any, expression: str) -> None:
+        file.execute(f"UPDATE records SET {column} = {expression} WHERE sequence = ?", (value, sequence))
+
+    return asyncio.run(verify())

@@ -1,0 +1,231 @@
+"""Head items that somebody changed: no verdict that the chain is sound, and nothing sealed from them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.records import draft, event_draft, sealed
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, ledger
+
+COUNT = 4
+OTHER = ChainKey(Target.DOMAIN_EVENTS, "other")
+OF_PLATFORM = "WHERE target = 'PlatformConfig'"
+
+
+@pytest.fixture
+async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+    """Two chains, without a checkpoint; who appends next reads the head anew."""
+    async with ledger(tmp_path) as opened:
+        for chain in (BATCH, PLATFORM):
+            await opened.fill(chain, COUNT)
+    async with ledger(tmp_path) as again:
+        yield again
+
+
+def change(plant: Ledger, sql: str) -> None:
+    """Change the head of the second chain."""
+    plant.tamper(lambda file: file.execute(f"{sql} WHERE target = 'PlatformConfig'"))
+
+
+async def refused(plant: Ledger) -> str:
+    """Return the detail of the refusal of an append."""
+    with pytest.raises(WorkspaceError) as refusal:
+        await plant.events.write(PLATFORM, "editor", event(9))
+    assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
+    return refusal.value.detail
+
+
+@pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "2020-01-01T00:00:00.000000Z", "soon", ""])
+async def test_a_forged_time_of_the_head_is_found(plant: Ledger, time: str) -> None:
+    """The head item says the time of its record, nothing else."""
+    change(plant, f"UPDATE chains SET timestamp = '{time}'")
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(COUNT))
+    assert verdict.reason == f"{record_id(COUNT)} does not have the time that the head item names"
+
+
+@pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "soon"])
+async def test_no_record_is_sealed_with_a_forged_time(plant: Ledger, time: str) -> None:
+    """A time ahead of the clock, that the last record does not have, keeps the chain from growing."""
+    change(plant, f"UPDATE chains SET timestamp = '{time}'")
+    assert "head item" in await refused(plant)
+    assert len(await plant.records(PLATFORM)) == COUNT
+
+
+@pytest.mark.parametrize("sequence", [2**63 - 1, LAST_SEQUENCE, -1, -(2**63)])
+async def test_a_head_beyond_all_record_ids_is_refused(plant: Ledger, sequence: int) -> None:
+    """No record gets a RecordID of thirteen digits, and no number fails in the database."""
+    change(plant, f"UPDATE chains SET sequence = {sequence}")
+    assert "head item" in await refused(plant)
+    assert not (await plant.verify(PLATFORM)).chain_valid
+
+
+@pytest.mark.parametrize("sequence", [-(2**63), -1, 0])
+async def test_a_head_before_the_first_record_has_no_record_id(plant: Ledger, sequence: int) -> None:
+    """Such a head counts nothing: the first record stands past it."""
+    change(plant, f"UPDATE chains SET sequence = {sequence}")
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
+
+
+HASH_OF_FIRST = f"(SELECT hash FROM records WHERE sequence = 1 AND chain = (SELECT chain FROM chains {OF_PLATFORM}))"
+
+
+@pytest.mark.parametrize("said", ["'x'", "''", f"'{'0' * 64}'", HASH_OF_FIRST])
+async def test_no_record_is_sealed_with_a_forged_hash(plant: Ledger, said: str) -> None:
+    """A hash that the last record does not have keeps the chain from growing, and does no harm once it is mended."""
+    true = (await plant.records(PLATFORM))[-1].hash
+    change(plant, f"UPDATE chains SET hash = {said}")
+    assert "head item" in await refused(plant)
+    change(plant, f"UPDATE chains SET hash = '{true}'")
+    await plant.events.write(PLATFORM, "editor", event(9))
+    assert (await plant.verify(PLATFORM)).chain_valid
+
+
+async def test_a_forged_hash_is_met_by_who_appended_before(plant: Ledger) -> None:
+    """Who knows the tip reads the head anew when it is another one."""
+    await plant.events.write(PLATFORM, "editor", event(8))
+    change(plant, "UPDATE chains SET hash = 'x'")
+    assert "head item" in await refused(plant)
+    assert len(await plant.records(PLATFORM)) == COUNT + 1
+
+
+async def test_a_record_in_the_next_place_is_refused_at_once(plant: Ledger) -> None:
+    """What stands past the head does not go away by trying again."""
+    last = f"(SELECT hash FROM records WHERE chain = chains.chain AND sequence = {COUNT - 1})"
+    change(plant, f"UPDATE chains SET sequence = {COUNT - 1}, hash = {last}")
+    assert "past the end" in await refused(plant)
+
+
+@pytest.mark.parametrize("tampering", ["DELETE FROM chains", "UPDATE chains SET target = 'AccessControl'"])
+async def test_records_without_their_head_are_found(plant: Ledger, tampering: str) -> None:
+    """A chain whose head item was taken away is not empty."""
+    change(plant, tampering)
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
+    assert verdict.reason == f"{record_id(1)} is there without the head item of this chain"
+    assert (await plant.verify(BATCH)).chain_valid
+    assert (await plant.verify(OTHER)).empty
+
+
+async def test_the_number_of_a_head_that_is_gone_is_no_other_chains(plant: Ledger) -> None:
+    """Whichever head somebody deletes, other scopes can be begun and are verified by their own records."""
+    await plant.fill(OTHER, 2)
+    plant.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
+    begun = [ChainKey(Target.DOMAIN_EVENTS, f"begun later {number}") for number in range(3)]
+    for chain in begun:
+        await plant.fill(chain, 2)
+        verdict = await plant.verify(chain)
+        assert (verdict.chain_valid, verdict.reason) == (True, "2 records, all sound")
+    assert (await plant.verify(OTHER)).broken_at == record_id(1)
+
+
+async def test_scopes_begun_at_once_have_numbers_of_their_own(plant: Ledger) -> None:
+    """Two engines over one file begin chains without taking each other's number."""
+    plant.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
+    begun = [ChainKey(Target.DOMAIN_EVENTS, f"at once {number}") for number in range(12)]
+    async with ledger(plant.folder) as second:
+        await asyncio.gather(*((plant, second)[number % 2].fill(chain, 2) for number, chain in enumerate(begun)))
+    for chain in begun:
+        assert (await plant.verify(chain)).reason == "2 records, all sound"
+
+
+@pytest.mark.parametrize("number", ["'text'", "9223372036854775807", "-5", "x'00'"])
+async def test_a_forged_number_keeps_no_scope_from_being_begun(plant: Ledger, number: str) -> None:
+    """Records that somebody put under the highest number, or under none, are no reason to refuse others."""
+    plant.tamper(
+        lambda file: file.execute(
+            f"UPDATE records SET chain = {number} WHERE chain = (SELECT chain FROM chains {OF_PLATFORM})"
+        )
+    )
+    await plant.fill(OTHER, 2)
+    assert [record.sequence for record in await plant.records(OTHER)] == [1, 2]
+
+
+@pytest.mark.parametrize("gone", range(1, COUNT))
+async def test_records_without_head_and_first_record_are_found(plant: Ledger, gone: int) -> None:
+    """Nothing tells which chain of events they are of: none that has no head is said to be empty."""
+    deleted = f"DELETE FROM records WHERE sequence <= {gone} AND chain = (SELECT chain FROM chains {OF_PLATFORM})"
+    plant.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {OF_PLATFORM}"))
+    for chain in (PLATFORM, OTHER):
+        verdict = await plant.verify(chain)
+        assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(gone + 1))
+        assert "without a head item and a first record" in verdict.reason
+    assert (await plant.verify(BATCH)).chain_valid
+    assert (await plant.verify(ChainKey(Target.DOMAIN_AMENDMENTS, "other"))).empty
+
+
+RENUMBERED = {
+    "two changed places": (
+        "UPDATE records SET sequence = 99 WHERE sequence = 1 AND chain = @",
+        "UPDATE records SET sequence = 1 WHERE sequence = 2 AND chain = @",
+        "UPDATE records SET sequence = 2 WHERE sequence = 99 AND chain = @",
+    ),
+    "one left, renumbered": (
+        "DELETE FROM records WHERE sequence <> 3 AND chain = @",
+        "UPDATE records SET sequence = 1 WHERE chain = @",
+    ),
+    "the first moved on": (
+        f"UPDATE records SET sequence = {COUNT + 1} WHERE sequence = 1 AND chain = @",
+        "UPDATE records SET sequence = 1 WHERE sequence = 2 AND chain = @",
+    ),
+    "the first edited": (
+        "DELETE FROM records WHERE sequence > 1 AND chain = @",
+        "UPDATE records SET canonical = CAST(replace(canonical, 'editor', 'nobody') AS BLOB) WHERE chain = @",
+        """UPDATE records SET canonical = CAST(replace(canonical, 'Hash":"', 'Hash":"0') AS BLOB) WHERE chain = @""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RENUMBERED)
+async def test_records_without_head_are_found_in_any_place(plant: Ledger, name: str) -> None:
+    """A chain whose head was taken away is not empty when its records changed places as well."""
+    statements = [one.replace("@", f"(SELECT chain FROM chains {OF_PLATFORM})") for one in RENUMBERED[name]]
+    plant.tamper(lambda file: file.executescript(";".join([*statements, f"DELETE FROM chains {OF_PLATFORM}"])))
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
+    assert (await plant.verify(BATCH)).chain_valid
+
+
+async def test_corrections_without_head_and_first_record_are_found_in_their_scope(plant: Ledger) -> None:
+    """A correction names its scope: the chain of that scope is broken, others without a head are empty."""
+    mine, other = (ChainKey(Target.DOMAIN_AMENDMENTS, scope) for scope in ("mine", "other"))
+    for _ in range(2):
+        made = draft({"ScopeKey": "mine", "AmendedBy": "ann", "EntityID": "B", "Status": "pending"}, "AmendedAt")
+        await plant.events.log.append(mine, made)
+    amendments = "WHERE target = 'DomainAmendments'"
+    deleted = f"DELETE FROM records WHERE sequence = 1 AND chain = (SELECT chain FROM chains {amendments})"
+    plant.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {amendments}"))
+    verdict = await plant.verify(mine)
+    assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(2))
+    assert (await plant.verify(other)).empty
+    assert (await plant.verify(OTHER)).empty
+
+
+async def test_records_ahead_of_the_clock_are_taken_away_by_an_operator(plant: Ledger) -> None:
+    """With them gone, and the head item set to the last record that is left, the chain goes on; a checkpoint agrees."""
+    await plant.checkpoints.make(PLATFORM)
+    tip = await plant.store.tip(PLATFORM)
+    made = sealed(event_draft("u", event(9)), COUNT + 1, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
+    await plant.store.append(PLATFORM, [made], tip)
+    assert "more than an hour ahead" in await refused(plant)
+    chain = f"(SELECT chain FROM chains {OF_PLATFORM})"
+    left = f"(SELECT sequence, hash, timestamp FROM records WHERE chain = {chain} ORDER BY sequence DESC LIMIT 1)"
+    plant.tamper(lambda file: file.execute(f"DELETE FROM records WHERE sequence > {COUNT} AND chain = {chain}"))
+    change(plant, f"UPDATE chains SET (sequence, hash, timestamp) = {left}")
+    await plant.events.write(PLATFORM, "editor", event(9))
+    assert (await plant.verify(PLATFORM)).chain_valid
+
+
+async def test_a_chain_that_was_begun_anew_is_a_fork(plant: Ledger) -> None:
+    """Both first records claim the genesis hash."""
+    [first, *_] = await plant.records(BATCH)
+    plant.tamper(lambda file: file.execute("DELETE FROM chains WHERE target = 'DomainEvents'"))
+    await plant.events.write(BATCH, "editor", event(9))
+    verdict = await plant.verify(BATCH)
+    assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, first.hash)

@@ -1,0 +1,220 @@
+"""The key that signs checkpoints is replaced with no sound chain called broken, and not replaced where it is lost."""
+
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from local import checkpoint_key
+from shared.backends.azure.key_vault import Vault
+from shared.backends.azure.vault_note_signer import VaultNoteSigner
+from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
+from shared.backends.embedded.provenance_key import FileNoteSigner, rotate
+from shared.errors import WorkspaceError
+from shared.provenance.checkpoints import Checkpoints
+from shared.provenance.notes import NoteError, VerifierKey, opened_checkpoint, origin_of
+from shared.provenance.ports import NoteSigner
+from shared.provenance.verification import Verifier
+from tests.key_vault import KeyVaultDouble, Tokens
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, ledger, workspace
+
+START = 1_767_600_000
+
+
+@dataclass
+class Keys:
+    """A key of one kind of store.
+
+    Attributes:
+        old: the signer of a process that began before the key was replaced.
+        replace: replaces it, and gives the signer of a process that begins afterwards.
+    """
+
+    old: NoteSigner
+    replace: Callable[[], NoteSigner]
+
+
+@pytest.fixture
+async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+    """Two chains."""
+    async with ledger(tmp_path) as opened:
+        await opened.fill(PLATFORM, 3)
+        await opened.fill(BATCH, 3)
+        yield opened
+
+
+@pytest.fixture(params=["file", "key vault double"])
+async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Keys]:
+    """A key of each kind."""
+    async with AsyncExitStack() as stack:
+        if request.param == "file":
+            path, notes = tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"
+
+            def replaced() -> NoteSigner:
+                rotate(path)
+                return FileNoteSigner(path, notes)
+
+            yield Keys(FileNoteSigner(path, notes), replaced)
+            return
+        double = stack.enter_context(KeyVaultDouble())
+        double.keys.create("notes", START)
+        vault = Vault(double.uri, credential=Tokens(), options=double.options)
+        stack.push_async_callback(vault.close)
+        yield Keys(
+            VaultNoteSigner(vault, "notes"),
+            lambda: VaultNoteSigner(vault, f"notes/{double.keys.create('notes', START + 9).name}"),
+        )
+
+
+def signing(plant: Ledger, signer: NoteSigner) -> Checkpoints:
+    """Return the checkpoints of a process with a signer."""
+    return Checkpoints(plant.store, FileCheckpointStore(plant.folder / "checkpoints"), signer, workspace)
+
+
+async def sound(plant: Ledger, checkpoints: Checkpoints) -> bool:
+    """Tell whether a process finds both chains sound."""
+    verifier = Verifier(plant.store, workspace, checkpoints)
+    return all([(await verifier.verify(chain)).chain_valid for chain in (PLATFORM, BATCH)])
+
+
+async def test_a_replaced_key_is_trusted_and_signs_no_more(plant: Ledger, keys: Keys) -> None:
+    """Chains stay sound and grow; new notes are the new key's, whose line is published, in processes old and new."""
+    before = signing(plant, keys.old)
+    assert await before.make_all() == 2
+    old = await before.verifier_key()
+    after = signing(plant, keys.replace())
+    new = await after.verifier_key()
+    assert new != old
+    for checkpoints in (after, before):
+        assert await sound(plant, checkpoints)
+        assert (await checkpoints.current(BATCH)).checkpoint.size == 3
+    # Whoever has one of both keys can verify what was signed before.
+    given = (await after.current(BATCH)).stored.note
+    for key in (old, new):
+        assert opened_checkpoint(given, key, origin_of(WORKSPACE, *BATCH)).size == 3
+    await plant.fill(BATCH, 2)
+    made = await after.make(BATCH)
+    assert made is not None
+    origin = origin_of(WORKSPACE, *BATCH)
+    assert opened_checkpoint(made.note, new, origin).size == 5
+    with pytest.raises(NoteError):
+        opened_checkpoint(made.note, old, origin)
+    # Those of a process that goes on from before are trusted, too.
+    for checkpoints in (before, after):
+        assert await sound(plant, checkpoints)
+        await plant.fill(BATCH, 1)
+        made = await checkpoints.make(BATCH)
+        assert made == (await checkpoints.current(BATCH)).stored
+    assert await sound(plant, before)
+    assert await sound(plant, after)
+    assert VerifierKey.parse(str(new)) == new
+
+
+async def test_a_file_that_was_put_in_the_keys_place_signs(plant: Ledger, tmp_path: Path) -> None:
+    """Without a command, too, the earlier key stays trusted; the running process goes over to the new one."""
+    assert await plant.checkpoints.make_all() == 2
+    async with ledger(tmp_path / "elsewhere") as other:
+        await other.checkpoints.verifier_key()
+    shutil.copy(tmp_path / "elsewhere" / "checkpoint-key.pem", tmp_path / "checkpoint-key.pem")
+    assert await plant.checkpoints.verifier_key() == await other.checkpoints.verifier_key()
+    assert await sound(plant, plant.checkpoints)
+    await plant.fill(BATCH, 1)
+    assert await plant.checkpoints.make(BATCH) is not None
+    assert await sound(plant, plant.checkpoints)
+
+
+@pytest.mark.parametrize("left", ["nothing", "rubbish"])
+async def test_a_lost_key_is_not_made_anew(plant: Ledger, tmp_path: Path, left: str) -> None:
+    """Nothing is signed, in this process or a new one; what was signed is judged as before, until the key is back."""
+    assert await plant.checkpoints.make_all() == 2
+    path, aside = tmp_path / "checkpoint-key.pem", tmp_path / "aside"
+    path.rename(aside)
+    if left == "rubbish":
+        path.write_text("rubbish")
+    await plant.fill(BATCH, 1)
+    for checkpoints in (plant.checkpoints, signing(plant, FileNoteSigner(path, tmp_path / "checkpoints"))):
+        for refused in (checkpoints.make(BATCH), checkpoints.verifier_key()):
+            with pytest.raises(WorkspaceError) as caught:
+                await refused
+            assert caught.value.code == "CHECKPOINT_REFUSED"
+        assert await checkpoints.make_all() == 0
+        assert await sound(plant, checkpoints)
+        assert (await checkpoints.current(BATCH)).checkpoint.size == 3
+        assert path.exists() == (left == "rubbish")
+    aside.rename(path)
+    assert await plant.checkpoints.make(BATCH) is not None
+    assert await sound(plant, plant.checkpoints)
+
+
+async def test_without_any_key_there_is_no_verdict(plant: Ledger, tmp_path: Path) -> None:
+    """Neither sound nor broken: who took the keys away may have rewritten the chain, or not."""
+    assert await plant.checkpoints.make(BATCH) is not None
+    (tmp_path / "checkpoint-key.pem").unlink()
+    shutil.rmtree(tmp_path / "checkpoint-keys")
+    with pytest.raises(WorkspaceError) as caught:
+        await plant.verify(BATCH)
+    assert caught.value.code == "CHECKPOINT_REFUSED"
+    assert (await plant.verify(PLATFORM)).chain_valid
+
+
+async def test_a_key_that_signed_nothing_is_made_anew(plant: Ledger, tmp_path: Path) -> None:
+    """Where no checkpoint is kept there is nothing to lose."""
+    first = await plant.checkpoints.verifier_key()
+    (tmp_path / "checkpoint-key.pem").unlink()
+    assert await plant.checkpoints.verifier_key() != first
+
+
+async def test_a_disabled_version_is_trusted_no_more(plant: Ledger) -> None:
+    """What a key signed that leaked proves nothing; the verdict says so."""
+    with KeyVaultDouble() as double:
+        leaked = double.keys.create("notes", START)
+        vault = Vault(double.uri, credential=Tokens(), options=double.options)
+        await signing(plant, VaultNoteSigner(vault, "notes")).make(BATCH)
+        leaked.enabled = False
+        double.keys.create("notes", START + 9)
+        after = signing(plant, VaultNoteSigner(vault, "notes"))
+        verdict = await Verifier(plant.store, workspace, after).verify(BATCH)
+        assert (verdict.chain_valid, "not to be trusted" in verdict.reason) == (False, True)
+        # While the vault is away nobody knows whether another key is trusted by now.
+        double.down = True
+        with pytest.raises(WorkspaceError) as caught:
+            await Verifier(plant.store, workspace, after).verify(BATCH)
+        assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
+        await vault.close()
+
+
+class Turning(FileNoteSigner):
+    """A key that is replaced between the look at its public key and the signature."""
+
+    async def sign(self, message: bytes) -> bytes:
+        """Sign with the key that comes next."""
+        rotate(self._path)
+        return await super().sign(message)
+
+
+async def test_no_note_is_stored_that_its_key_does_not_verify(plant: Ledger, tmp_path: Path) -> None:
+    """It could never be taken away again."""
+    turning = signing(plant, Turning(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))
+    with pytest.raises(NoteError):
+        await turning.make(BATCH)
+    assert await plant.checkpoints.newest_stored(BATCH) is None
+    assert await plant.checkpoints.make(BATCH) is not None
+
+
+async def test_a_command_replaces_the_key(plant: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says where the new public key is; without a data directory, or over rubbish, it changes nothing."""
+    assert await plant.checkpoints.make_all() == 2
+    old = await plant.checkpoints.verifier_key()
+    assert checkpoint_key.main(["rotate", "--data-dir", str(tmp_path)]) == 0
+    new = await plant.checkpoints.verifier_key()
+    assert new != old
+    assert (tmp_path / "checkpoint-key.pem").stat().st_mode & 0o777 == 0o600
+    assert f"checkpoint-keys/{new.key_id.hex()}" in capsys.readouterr().out
+    assert await sound(plant, plant.checkpoints)
+    assert checkpoint_key.main(["rotate", "--data-dir", str(tmp_path / "nowhere")]) == 1
+    (tmp_path / "checkpoint-key.pem").write_text("rubbish")
+    assert checkpoint_key.main(["rotate", "--data-dir", str(tmp_path)]) == 1
+    assert (tmp_path / "checkpoint-key.pem").read_text() == "rubbish"

@@ -1,0 +1,52 @@
+"""Verification that does not end, and exports that are cut."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from shared.backends.embedded.provenance import SqliteChainStore
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.ports import ChainKey, Filters, Tip
+from shared.provenance.queries import MAX_BODY_BYTES, export
+from shared.provenance.records import event_draft, genesis_hash, sealed
+from shared.provenance.verification import Verifier
+from tests.unit.shared.provenance.chains import BATCH, WORKSPACE, event, workspace
+
+
+class SilentStore(SqliteChainStore):
+    """A store that does not answer."""
+
+    async def tip(self, chain: ChainKey) -> Tip:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+        return await super().tip(chain)
+
+
+async def test_a_verification_without_end_gives_no_verdict(tmp_path: Path) -> None:
+    """What cannot end in time is a TIMEOUT that says what to do instead, never valid or invalid."""
+    store = SilentStore(tmp_path / "provenance.sqlite")
+    with pytest.raises(WorkspaceError) as caught:
+        await Verifier(store, workspace, seconds=0.05).verify(BATCH)
+    await store.close()
+    assert (caught.value.kind, caught.value.code) == (Kind.TIMEOUT, "VERIFY_TIMEOUT")
+    assert "offline" in caught.value.detail
+
+
+async def test_an_export_ends_before_its_body_is_too_long(tmp_path: Path) -> None:
+    """64 MiB of JSON at most; more is told, and the next window goes on where the first ended."""
+    store, count = SqliteChainStore(tmp_path / "provenance.sqlite"), 50
+    tip, previous = Tip(), genesis_hash(WORKSPACE, BATCH.target, BATCH.scope_key)
+    for number in range(1, count + 1):
+        made = event_draft("editor", event(number) | {"Description": "x" * 1_400_000})
+        record = sealed(made, number, "2026-01-05T08:00:00.000000Z", previous, str(number))
+        tip, previous = await store.append(BATCH, [record], tip), record.hash
+    first = await export(store, BATCH, Filters(), limit=count)
+    body = first.json_array()
+    assert first.has_more
+    assert MAX_BODY_BYTES - 1_500_000 < len(body) <= MAX_BODY_BYTES
+    rest = await export(store, BATCH, Filters(from_sequence=len(first.records) + 1), limit=count)
+    await store.close()
+    numbers = [json.loads(record.canonical)["AfterState"]["n"] for record in (*first.records, *rest.records)]
+    assert (numbers, rest.has_more) == (list(range(1, count + 1)), False)

@@ -1,0 +1,128 @@
+"""Records that a forger put in no place of a chain: verification finds them, no read gives them, nothing grows past."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.amendment_queries import AmendmentFilters, query_amendments
+from shared.provenance.amendments import Amendments, Status
+from shared.provenance.far_end import BOTH_ENDS
+from shared.provenance.hash_rule import record_id
+from shared.provenance.ports import ChainKey, Filters, Lookup, Target
+from shared.provenance.queries import export, query
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, ledger, windows_of
+from tests.unit.shared.provenance.test_damage import CORRECTION, POLICY
+
+COUNT = 6
+CORRECTIONS = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
+OTHERS = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_id, reason_category"
+
+
+@pytest.fixture(params=[BOTH_ENDS, windows_of(1), windows_of(4)], ids=["whole", "by1", "by4"])
+async def plant(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
+    """A chain of six records, and one of another scope; walked as one, and in windows that are walked apart."""
+    async with ledger(tmp_path, request.param) as opened:
+        await opened.fill(PLATFORM, COUNT)
+        await opened.fill(BATCH, 2)
+        yield opened
+
+
+def copied(place: str, chain: ChainKey = PLATFORM, **fields: str) -> Callable[[sqlite3.Connection], Any]:
+    """Return the forging of a copy of the first record in a place that no record has."""
+    forged = {"status": "status", "amendment_id": "amendment_id"} | fields
+    sql = (
+        f"INSERT INTO records (chain, sequence, append_id, {OTHERS}, status, amendment_id) SELECT chain, {place}, "
+        f"'forged', {OTHERS}, {forged['status']}, {forged['amendment_id']} FROM records WHERE sequence = 1 AND chain = "
+        "(SELECT chain FROM chains WHERE target = ? AND scope = ?)"
+    )
+
+    def work(connection: sqlite3.Connection) -> None:
+        # Files of earlier versions have no such rule, and who forges them keeps to none.
+        connection.execute("PRAGMA ignore_check_constraints = 1")
+        connection.execute(sql, (chain.target, chain.scope_key))
+
+    return work
+
+
+WITHIN = {"0": 1, "-3": 1, "0.5": 1, "-9e999": 1, "1.5": 2, "3.5": 4, "4.5": 5, "5.999": 6}
+PAST = ("6.5", "50.5", "9e999", "'zzz'", "x'00'", "9e18", "1000000000000")
+PLACES = WITHIN | dict.fromkeys(PAST, COUNT + 1)
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_a_record_in_no_place_is_found(plant: Ledger, place: str) -> None:
+    """It is named by the RecordID that comes behind it, and no read gives it."""
+    sound = await plant.records(PLATFORM)
+    plant.tamper(copied(place))
+    for named in (None, 1):
+        verdict = await plant.verify(PLATFORM, named)
+        assert (verdict.chain_valid, verdict.empty, verdict.fork_detected) == (False, False, False)
+        assert verdict.broken_at == record_id(PLACES[place])
+        assert "in no place of the chain" in verdict.reason
+    assert (await plant.verify(BATCH)).chain_valid
+    for filters in (Filters(), Filters(start="2020-01-01T00:00:00Z", end="2999-01-01T00:00:00Z")):
+        for read in (query, export):
+            found = await read(plant.store, PLATFORM, filters)
+            assert sorted(record.sequence for record in found.records) == list(range(1, COUNT + 1))
+    assert await plant.records(PLATFORM) == sound
+    assert await plant.store.find(PLATFORM, Lookup.APPEND_ID, ["forged"]) == []
+    assert len(await plant.store.hashes(PLATFORM, 0, limit=99)) == COUNT
+
+
+@pytest.mark.parametrize("place", ["0", "-3", "0.5", *PAST])
+async def test_a_chain_does_not_grow_past_it(plant: Ledger, place: str) -> None:
+    """Appends are refused at once until it is taken away, by who knows the tip as by who reads it anew."""
+    plant.tamper(copied(place))
+    with pytest.raises(WorkspaceError) as refusal:
+        await plant.events.write(PLATFORM, "editor", event(9))
+    assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
+    plant.tamper(lambda file: file.execute("DELETE FROM records WHERE append_id = 'forged'"))
+    await plant.events.write(PLATFORM, "editor", event(9))
+    assert (await plant.verify(PLATFORM)).chain_valid
+
+
+async def test_the_first_bad_record_goes_first(plant: Ledger) -> None:
+    """What is wrong before it is named instead of it, and it instead of what is wrong behind it."""
+    plant.tamper(copied("3.5"))
+    chain = "chain = (SELECT chain FROM chains WHERE target = 'PlatformConfig')"
+    plant.tamper(lambda file: file.execute(f"UPDATE records SET user_id = 'x' WHERE sequence = 5 AND {chain}"))
+    assert (await plant.verify(PLATFORM)).broken_at == record_id(4)
+    plant.tamper(lambda file: file.execute(f"UPDATE records SET user_id = 'x' WHERE sequence = 2 AND {chain}"))
+    assert (await plant.verify(PLATFORM)).broken_at == record_id(2)
+
+
+async def test_a_record_past_the_end_goes_first(plant: Ledger) -> None:
+    """A record in a place that no head counts is named before one in none."""
+    plant.tamper(copied("7"))
+    plant.tamper(lambda file: file.execute("UPDATE records SET append_id = 'past' WHERE append_id = 'forged'"))
+    plant.tamper(copied("'zzz'"))
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(COUNT + 1))
+
+
+@pytest.mark.parametrize("place", ["0", "-3", "0.5", "1.5", "2.5", "'zzz'"])
+async def test_a_decision_in_no_place_decides_nothing(plant: Ledger, place: str) -> None:
+    """The correction stays pending, verification tells, and the true decision is refused at once."""
+    amendments = Amendments(plant.events.log, plant.store)
+    for _ in range(2):
+        await amendments.create(CORRECTIONS, "maker", CORRECTION, POLICY)
+    plant.tamper(copied(place, CORRECTIONS, status="'approved'", amendment_id=f"'{record_id(1)}'"))
+    pending = await query_amendments(plant.store, CORRECTIONS, AmendmentFilters(status=Status.PENDING))
+    assert [record.sequence for record in pending.records] == [2, 1]
+    approved = await query_amendments(plant.store, CORRECTIONS, AmendmentFilters(status=Status.APPROVED))
+    assert approved.records == []
+    assert not (await plant.verify(CORRECTIONS)).chain_valid
+    with pytest.raises(WorkspaceError) as refusal:
+        await amendments.approve(CORRECTIONS, record_id(1), "checker")
+    assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
+
+
+@pytest.mark.parametrize("place", ["0", "-3", "0.5", "3.5", "'zzz'", "x'00'"])
+def test_a_new_file_takes_no_such_record(plant: Ledger, place: str) -> None:
+    """The table itself refuses what is no sequence."""
+    with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
+        plant.tamper(lambda file: file.execute(f"UPDATE records SET sequence = {place} WHERE sequence = 1"))

@@ -1,0 +1,419 @@
+"""The tamper matrix: whatever is done to the file is found, at the right place and by the right name."""
+
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rfc8785
+
+from shared.provenance.canonical import fast_jcs
+from shared.provenance.far_end import BOTH_ENDS
+from shared.provenance.hash_rule import digest, genesis_hash, record_id
+from shared.provenance.ports import Filters
+from shared.provenance.queries import export
+from shared.provenance.verify import main
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, fields_of, ledger, windows_of
+
+COUNT = 9
+CHAIN = "(SELECT chain FROM chains WHERE target = 'PlatformConfig')"
+type Tampering = Callable[[sqlite3.Connection], Any]
+
+
+@pytest.fixture(params=[BOTH_ENDS, windows_of(1), windows_of(2), windows_of(4)], ids=["whole", "by1", "by2", "by4"])
+async def plant(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
+    """A chain of nine records, and one of another scope; walked as one, and in windows that are walked apart."""
+    async with ledger(tmp_path, request.param) as opened:
+        await opened.fill(PLATFORM, COUNT)
+        await opened.fill(BATCH, COUNT)
+        yield opened
+
+
+def sql(*statements: str) -> Tampering:
+    """Return a tampering by SQL; ``@`` stands for the chain's number."""
+
+    def work(connection: sqlite3.Connection) -> None:
+        for statement in statements:
+            connection.execute(statement.replace("@", CHAIN))
+
+    return work
+
+
+def reseal(first: int, change: Callable[[dict[str, Any]], None], *, last: int = COUNT, head: bool = True) -> Tampering:
+    """Return a forger's work who knows the rule: change a record, then mend hashes, links and filter fields."""
+
+    def work(connection: sqlite3.Connection) -> None:
+        rows = dict(connection.execute(f"SELECT sequence, canonical FROM records WHERE chain = {CHAIN}"))
+        previous = json.loads(rows[first])["PreviousHash"]
+        for sequence in range(first, last + 1):
+            value = json.loads(rows[sequence])
+            value["PreviousHash"] = previous
+            if sequence == first:
+                change(value)
+            previous = put(connection, sequence, value)
+        if head:
+            connection.execute("UPDATE chains SET hash = ? WHERE target = 'PlatformConfig'", (previous,))
+
+    return work
+
+
+def put(connection: sqlite3.Connection, sequence: int, value: dict[str, Any], canonical: bytes | None = None) -> str:
+    """Replace a row by a record that is sound in itself."""
+    # Deeper than the service writes, too.
+    text = canonical or rfc8785.dumps(value)
+    fields = fields_of(value)
+    columns = ", ".join(f"{name} = ?" for name in ("canonical", "hash", *fields))
+    values = (text, digest(text), *fields.values(), sequence)
+    connection.execute(f"UPDATE records SET {columns} WHERE chain = {CHAIN} AND sequence = ?", values)
+    return digest(text)
+
+
+def swap(one: int, other: int) -> Tampering:
+    """Exchange two records' places."""
+    moves = ((one, 99), (other, one), (99, other))
+    return sql(*(f"UPDATE records SET sequence = {to} WHERE chain = @ AND sequence = {place}" for place, to in moves))
+
+
+def nested(depth: int) -> Callable[[dict[str, Any]], None]:
+    """Return the change of a record into one of so many levels."""
+    state: Any = {}
+    for _ in range(depth - 2):
+        state = [state]
+    return lambda value: value.update(AfterState={"n": state} if depth > 2 else state)
+
+
+def mended(first: int, name: str, value: Any) -> Tampering:
+    """Return the change of a member to what is no text, hashes and filter fields mended."""
+    return reseal(first, lambda record: record.update({name: value}))
+
+
+def copy_over(source: str, sequence: int) -> Tampering:
+    """Put a copy of another row's content in a record's place."""
+    names = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_id"
+    columns = f"({names}) = (SELECT {names} FROM records WHERE {source})"
+    return sql(f"UPDATE records SET {columns} WHERE chain = @ AND sequence = {sequence}")
+
+
+def fork_beside(connection: sqlite3.Connection) -> None:
+    """Add a second record with the sequence and the predecessor of the fifth; the table no longer forbids it."""
+    connection.execute("CREATE TABLE forged AS SELECT * FROM records")
+    connection.execute("DROP TABLE records")
+    connection.execute("ALTER TABLE forged RENAME TO records")
+    names = [row[1] for row in connection.execute("PRAGMA table_info(records)")]
+    fifth = connection.execute(f"SELECT * FROM records WHERE chain = {CHAIN} AND sequence = 5").fetchone()
+    row = dict(zip(names, fifth, strict=True))
+    value = json.loads(row["canonical"]) | {"Description": "the other story"}
+    row |= {"canonical": fast_jcs(value), "hash": digest(fast_jcs(value)), "append_id": "forged"}
+    connection.execute(f"INSERT INTO records VALUES ({', '.join('?' * len(names))})", [row[name] for name in names])
+
+
+def fork_in_place(connection: sqlite3.Connection) -> None:
+    """Let the sixth record claim the predecessor of the fifth."""
+    (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 5").fetchone()
+    put(connection, 6, json.loads(text) | {"RecordID": record_id(6)})
+
+
+def spaced(connection: sqlite3.Connection) -> None:
+    """Store the last record with a space in it, hash and head mended."""
+    (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 9").fetchone()
+    hashed = put(connection, 9, json.loads(text), text.replace(b":", b": ", 1))
+    connection.execute("UPDATE chains SET hash = ? WHERE target = 'PlatformConfig'", (hashed,))
+
+
+ROW = "WHERE chain = @ AND sequence = "
+MATRIX: dict[str, tuple[Tampering, str, str]] = {
+    "edited field": (
+        sql(f"UPDATE records SET canonical = CAST(replace(canonical, 'editor', 'nobody') AS BLOB) {ROW} 4"),
+        record_id(4),
+        "content of 000000000004 does not have the digest",
+    ),
+    "edited hash": (sql(f"UPDATE records SET hash = '{'0' * 64}' {ROW} 4"), record_id(4), "does not have the digest"),
+    "edited field and hash": (
+        reseal(4, lambda value: value.update(UserID="nobody"), last=4, head=False),
+        record_id(5),
+        "000000000005 does not link to 000000000004",
+    ),
+    "edited projection": (
+        sql(f"UPDATE records SET user_id = 'nobody' {ROW} 4"),
+        record_id(4),
+        "differ from its content: UserID",
+    ),
+    "deleted projection": (
+        sql(f"UPDATE records SET action_type = NULL {ROW} 4"),
+        record_id(4),
+        "differ from its content: ActionType",
+    ),
+    "deleted middle": (sql(f"DELETE FROM records {ROW} 4"), record_id(5), "000000000004 is missing"),
+    "deleted tail": (sql("DELETE FROM records WHERE chain = @ AND sequence > 7"), record_id(8), "head item counts 9"),
+    "deleted tail and last left": (
+        sql("DELETE FROM records WHERE chain = @ AND sequence IN (7, 8)"),
+        record_id(9),
+        "000000000007 is missing",
+    ),
+    "all deleted but the head": (sql("DELETE FROM records WHERE chain = @"), record_id(1), "000000000001 is missing"),
+    "swapped": (swap(4, 5), record_id(4), "000000000005 stands where 000000000004 belongs"),
+    "swapped far apart": (swap(5, 8), record_id(5), "000000000008 stands where 000000000005 belongs"),
+    "another RecordID": (
+        reseal(5, lambda value: value.update(RecordID=record_id(6)), last=5, head=False),
+        record_id(5),
+        "000000000006 stands where 000000000005 belongs",
+    ),
+    "another RecordID, all mended": (
+        reseal(5, lambda value: value.update(RecordID=record_id(8))),
+        record_id(5),
+        "000000000008 stands where 000000000005 belongs",
+    ),
+    "no RecordID": (
+        reseal(5, lambda value: value.update(RecordID="five")),
+        record_id(5),
+        "five stands where 000000000005 belongs",
+    ),
+    "an actor that is null": (
+        mended(5, "UserID", None),
+        record_id(5),
+        "000000000005 has no text in its filter fields: UserID",
+    ),
+    "a type that is null, of the last": (
+        mended(9, "EntityType", None),
+        record_id(9),
+        "000000000009 has no text in its filter fields: EntityType",
+    ),
+    "duplicated": (
+        copy_over("chain = @ AND sequence = 5", 6),
+        record_id(6),
+        "000000000005 stands where 000000000006 belongs",
+    ),
+    "truncated head": (
+        sql("DELETE FROM records WHERE chain = @ AND sequence < 4"),
+        record_id(4),
+        "000000000001 is missing",
+    ),
+    "copied from another scope": (copy_over("chain <> @ AND sequence = 5", 5), record_id(5), "does not link"),
+    "first copied from another scope": (copy_over("chain <> @ AND sequence = 1", 1), record_id(1), "genesis hash"),
+    "wrong canonical bytes": (spaced, record_id(9), "not stored in its canonical form"),
+    "head names another hash": (
+        sql(f"UPDATE chains SET hash = '{'0' * 64}' WHERE chain = @"),
+        record_id(9),
+        "head item names",
+    ),
+    "head counts too few": (
+        sql(
+            "UPDATE chains SET sequence = 8 WHERE chain = @",
+            f"UPDATE chains SET hash = (SELECT hash FROM records {ROW} 8) WHERE chain = @",
+        ),
+        record_id(9),
+        "beyond the end",
+    ),
+    "time set back": (
+        reseal(5, lambda value: value.update(Timestamp="2026-01-01T00:00:00.000000Z")),
+        record_id(5),
+        "000000000005 does not have a time as late as that of 000000000004",
+    ),
+    "time set forward": (
+        reseal(5, lambda value: value.update(Timestamp="9999-01-01T00:00:00.000000Z")),
+        record_id(6),
+        "000000000006 does not have a time as late as that of 000000000005",
+    ),
+    **{
+        f"a time of the form {time!r} at {place}": (
+            mended(place, "Timestamp", time),
+            record_id(place),
+            f"{record_id(place)} does not have a time of the form 2026-01-05T08:00:00.000000Z",
+        )
+        for place, time in (
+            (9, "zzzz"),
+            (9, "2999-01-01T00:00:00Z"),
+            (9, "2999-W01-1T00:00:00.000000Z"),
+            (9, "2999-02-30T00:00:00.000000Z"),
+            (9, "2999-01-01T00:00:00,000000Z"),
+            (9, "2999-01-01t00:00:00.000000z"),
+            (5, "2999-01-01T00:00:00.000000+00:00Z"),
+            (1, ""),
+        )
+    },
+    **{
+        f"{levels} levels at {place}": (
+            reseal(place, nested(levels)),
+            record_id(place),
+            "not stored in its canonical form",
+        )
+        for place, levels in ((5, 129), (9, 130), (9, 254), (9, 255), (9, 256), (9, 300), (9, 900))
+    },
+    "last rewritten": (
+        reseal(9, lambda value: value.update(UserID="nobody"), head=False),
+        record_id(9),
+        "head item names",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MATRIX)
+async def test_each_tampering_is_found(plant: Ledger, name: str) -> None:
+    """The first bad record is named, with what is wrong about it; the other chain stays sound."""
+    tampering, broken_at, reason = MATRIX[name]
+    assert (await plant.verify(PLATFORM)).chain_valid
+    plant.tamper(tampering)
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.empty, verdict.fork_detected) == (False, False, False)
+    assert verdict.broken_at == broken_at
+    assert reason in verdict.reason
+    assert (await plant.verify(BATCH)).chain_valid
+
+
+@pytest.mark.parametrize("tampering", [fork_beside, fork_in_place])
+async def test_a_fork_is_found(plant: Ledger, tampering: Tampering) -> None:
+    """A second record that claims a predecessor is named by its own Hash."""
+    before = {record.hash for record in await plant.records(PLATFORM)}
+    plant.tamper(tampering)
+    verdict = await plant.verify(PLATFORM)
+    (forged,) = {record.hash for record in await plant.records(PLATFORM)} - before
+    assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, forged)
+    assert "predecessor of 000000000005" in verdict.reason
+
+
+def copied_past_the_end(connection: sqlite3.Connection) -> None:
+    """Put a copy of the third record past the last."""
+    names = [row[1] for row in connection.execute("PRAGMA table_info(records)")]
+    copied = ", ".join({"sequence": "10", "append_id": "'copy'"}.get(name, name) for name in names)
+    connection.execute(f"INSERT INTO records SELECT {copied} FROM records WHERE chain = {CHAIN} AND sequence = 3")
+
+
+def forked_past_the_end(connection: sqlite3.Connection) -> None:
+    """Put another story of the third record past the last."""
+    copied_past_the_end(connection)
+    (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 3").fetchone()
+    put(connection, 10, json.loads(text) | {"Description": "the other story"})
+
+
+def counted(connection: sqlite3.Connection) -> None:
+    """Have the head name the record past the end."""
+    row = f"FROM records WHERE chain = chains.chain AND sequence = 10) {OF_PLATFORM}"
+    connection.execute(f"UPDATE chains SET sequence = 10, hash = (SELECT hash {row}")
+
+
+OF_PLATFORM = "WHERE target = 'PlatformConfig'"
+
+
+@pytest.mark.parametrize("head", [lambda _: None, counted], ids=["head as it was", "head moved"])
+@pytest.mark.parametrize("tampering", [copied_past_the_end, forked_past_the_end], ids=["copy", "fork"])
+async def test_a_copy_is_no_fork_here_and_offline(
+    plant: Ledger, tampering: Tampering, head: Tampering, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A copied record is named by its place, a second story by its Hash, wherever the head ends, by both verifiers."""
+    await plant.checkpoints.make(PLATFORM)
+    plant.tamper(tampering)
+    plant.tamper(head)
+    last = (await plant.records(PLATFORM))[-1]
+    fork = tampering is forked_past_the_end
+    broken_at = last.hash if fork else record_id(10)
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, fork, broken_at)
+    assert await offline(plant) == 1
+    said = capsys.readouterr().out
+    assert f"broken at {broken_at}:" in said
+    assert ("fork" in said) == fork
+
+
+async def test_a_broken_record_goes_before_a_fork(plant: Ledger) -> None:
+    """With a fork beside the chain and a record edited later, the record is named and the fork is told."""
+    plant.tamper(fork_beside)
+    plant.tamper(sql(f"UPDATE records SET user_id = 'nobody' {ROW} 8"))
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.broken_at, verdict.fork_detected) == (record_id(8), True)
+
+
+CONSISTENT: dict[str, tuple[Tampering, str | None, str]] = {
+    "tail and head cut": (
+        sql(
+            "DELETE FROM records WHERE chain = @ AND sequence > 6",
+            "UPDATE chains SET sequence = 6 WHERE chain = @",
+            f"UPDATE chains SET hash = (SELECT hash FROM records {ROW} 6) WHERE chain = @",
+        ),
+        record_id(7),
+        "counts 9 records",
+    ),
+    "all gone": (
+        sql("DELETE FROM records WHERE chain = @", "DELETE FROM chains WHERE chain = @"),
+        record_id(1),
+        "counts 9 records",
+    ),
+    "rewritten whole": (reseal(1, lambda value: value.update(UserID="nobody")), None, "not the one that checkpoint"),
+    "rewritten from the middle": (
+        reseal(5, lambda value: value.update(UserID="nobody")),
+        None,
+        "not the one that checkpoint",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONSISTENT)
+async def test_what_is_consistent_in_itself_is_found_by_the_checkpoint(plant: Ledger, name: str) -> None:
+    """A forger who mends everything is betrayed by the newest checkpoint."""
+    tampering, broken_at, reason = CONSISTENT[name]
+    made = await plant.checkpoints.make(PLATFORM)
+    assert made is not None
+    assert (await plant.verify(PLATFORM)).chain_valid
+    plant.tamper(tampering)
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.empty, verdict.fork_detected) == (False, False, False)
+    assert verdict.broken_at == (broken_at or made.name)
+    assert reason in verdict.reason
+
+
+async def test_a_forged_checkpoint_is_found(plant: Ledger) -> None:
+    """A checkpoint that this workspace's key did not sign disagrees, whatever it says."""
+    made = await plant.checkpoints.make(PLATFORM)
+    assert made is not None
+    (file,) = (plant.folder / "checkpoints").rglob(made.name[-12:])
+    file.chmod(0o644)
+    file.write_bytes(made.note.replace(b"\n9\n", b"\n8\n"))
+    verdict = await plant.verify(PLATFORM)
+    assert (verdict.chain_valid, verdict.broken_at) == (False, made.name)
+    assert "not to be trusted" in verdict.reason
+
+
+@pytest.mark.parametrize("name", [name for name in MATRIX if "projection" not in name and "head" not in name.split()])
+async def test_the_offline_verifier_finds_what_shows_in_an_export(
+    plant: Ledger, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What verification finds is found in an export too, from the checkpoint alone where the tail is cut."""
+    await plant.checkpoints.make(PLATFORM)
+    tampering, broken_at, _ = MATRIX[name]
+    plant.tamper(tampering)
+    broken_at = {"last rewritten": "checkpoint"}.get(name, broken_at)
+    assert (await offline(plant)) == 1
+    assert f"broken at {broken_at}:" in capsys.readouterr().out
+
+
+async def test_the_offline_verifier_finds_forks_and_rewrites(plant: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    """Forks are named by Hash, and a chain rewritten whole does not fit its checkpoint."""
+    await plant.checkpoints.make(PLATFORM)
+    assert await offline(plant) == 0
+    assert capsys.readouterr().out == "sound: 9 records, checkpoint of 9 agrees\n"
+    plant.tamper(reseal(1, lambda value: value.update(UserID="nobody")))
+    assert await offline(plant) == 1
+    assert "broken at checkpoint" in capsys.readouterr().out
+    plant.tamper(fork_in_place)
+    forged = (await plant.records(PLATFORM))[5].hash
+    assert await offline(plant) == 1
+    assert f"broken at {forged}: fork" in capsys.readouterr().out
+
+
+async def offline(plant: Ledger) -> int:
+    """Export the chain and verify the file against the newest checkpoint."""
+    file, note, key = (plant.folder / name for name in ("export.json", "note", "key"))
+    file.write_bytes((await export(plant.store, PLATFORM, Filters())).json_array())
+    stored = await plant.checkpoints.newest_stored(PLATFORM)
+    assert stored is not None
+    note.write_bytes(stored.note)
+    key.write_text(str(await plant.checkpoints.verifier_key()))
+    options = ["--workspace", WORKSPACE, "--target", "PlatformConfig", "--key", str(key), "--checkpoint", str(note)]
+    return main([str(file), *options])
+
+
+async def test_a_chain_starts_where_its_workspace_says(plant: Ledger) -> None:
+    """The first record's PreviousHash is the chain's own genesis hash."""
+    first = json.loads((await plant.records(BATCH))[0].canonical)
+    assert first["PreviousHash"] == genesis_hash(WORKSPACE, BATCH.target, BATCH.scope_key)

@@ -1,0 +1,76 @@
+"""The published test vectors hold, and docs/audit-trail.md shows them."""
+
+import hashlib
+import json
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rfc8785
+
+from scripts.proof_vectors import TARGET, vectors
+from shared.provenance.hash_rule import genesis_hash, json_integer
+from shared.provenance.merkle import CompactRange, consistent, included
+from shared.provenance.notes import VerifierKey, opened_checkpoint, origin_of
+from shared.provenance.offline import verify
+from shared.provenance.records import draft, sealed
+
+ROOT = Path(__file__).parents[4]
+CHAINS = json.loads((ROOT / "tests" / "vectors" / "chain.json").read_text(encoding="utf-8"))["chains"]
+PAGE = (ROOT / "docs" / "audit-trail.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain["target"])
+def test_the_vectors_follow_from_the_rule(chain: dict[str, Any]) -> None:
+    """Genesis, hashes, links and root, made with hashlib and rfc8785 alone; the engine seals the same bytes."""
+    lines = ("oi-provenance/v1", chain["workspace"], chain["target"], chain["scopeKey"])
+    previous = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    assert chain["genesis"] == previous == genesis_hash(*lines[1:])
+    records = []
+    for sequence, vector in enumerate(chain["records"], start=1):
+        canonical = bytes.fromhex(vector["canonicalHex"])
+        value = json.loads(canonical, parse_int=json_integer)
+        assert (value["PreviousHash"], rfc8785.dumps(value)) == (previous, canonical)
+        previous = hashlib.sha256(canonical).hexdigest()
+        assert vector["hash"] == previous
+        body = {name: value[name] for name in value if name not in ("RecordID", "Timestamp", "PreviousHash")}
+        made = sealed(draft(body), sequence, value["Timestamp"], value["PreviousHash"], "x")
+        assert (made.canonical, made.hash) == (canonical, vector["hash"])
+        records.append(value | {"Hash": vector["hash"]})
+    assert verify(records, *lines[1:]) == len(records)
+    tree = CompactRange()
+    tree.append(bytes.fromhex(vector["hash"]) for vector in chain["records"])
+    assert tree.root().hex() == chain["merkleRoot"]
+
+
+def test_the_page_shows_the_vectors() -> None:
+    """Whoever writes another verifier finds genesis hashes, roots and one chain in full on the page."""
+    for chain in CHAINS:
+        assert chain["genesis"] in PAGE
+        assert chain["merkleRoot"] in PAGE
+    for vector in CHAINS[0]["records"]:
+        assert f"{bytes.fromhex(vector['canonicalHex']).decode()}\n{vector['hash']}\n" in PAGE
+
+
+def test_the_proof_vectors_are_what_the_rule_gives() -> None:
+    """tests/vectors/proofs.json is what scripts/proof_vectors.py makes of the code."""
+    assert TARGET.read_text(encoding="utf-8") == vectors(), "run: .venv/bin/python -m scripts.proof_vectors"
+
+
+def test_the_proof_vectors_hold() -> None:
+    """Each checkpoint opens, each record is in each tree that covers it, each tree begins with the smaller ones."""
+    whole = json.loads(TARGET.read_text(encoding="utf-8"), parse_int=json_integer)
+    place = (whole["workspace"], whole["target"], whole["scopeKey"])
+    key = VerifierKey.parse(whole["verifierKey"])
+    notes = (one["signedNote"].encode() for one in whole["checkpoints"])
+    opened = {made.size: made for made in (opened_checkpoint(note, key, origin_of(*place)) for note in notes)}
+    for checkpoint in opened.values():
+        assert verify(whole["records"], *place, checkpoint) == len(whole["records"])
+    for proof in whole["inclusion"]:
+        leaf = bytes.fromhex(whole["records"][proof["sequence"] - 1]["Hash"])
+        path, size = [b64decode(one) for one in proof["hashes"]], proof["size"]
+        assert included(leaf, proof["sequence"] - 1, size, path, opened[size].root)
+    for growth in whole["growth"]:
+        path, size = [b64decode(one) for one in growth["hashes"]], growth["size"]
+        assert consistent(growth["from"], size, b64decode(growth["fromRoot"]), opened[size].root, path)

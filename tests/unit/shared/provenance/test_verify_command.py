@@ -1,0 +1,355 @@
+"""The offline verifier as a command."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from shared.backends.embedded.provenance_key import rotate
+from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
+from shared.provenance.ports import Filters
+from shared.provenance.queries import export
+from shared.provenance.records import event_draft, sealed
+from shared.provenance.verify import main
+from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, event, ledger
+
+ROOT = Path(__file__).parents[4]
+OPTIONS = ["--workspace", WORKSPACE, "--target", "PlatformConfig"]
+ALLOWED = {"shared", "cryptography", "rfc8785", "_cffi_backend"}
+TOKEN = "secret-token"
+
+
+@pytest.fixture
+async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+    """Two chains, exported as ``export.json`` and ``batch.json``."""
+    async with ledger(tmp_path) as opened:
+        for chain, name in ((PLATFORM, "export.json"), (BATCH, "batch.json")):
+            await opened.fill(chain, 5)
+            (tmp_path / name).write_bytes((await export(opened.store, chain, Filters())).json_array())
+        yield opened
+
+
+@pytest.mark.usefixtures("plant")
+def test_it_runs_on_three_libraries(tmp_path: Path) -> None:
+    """Beside the standard library nothing but cryptography and rfc8785 is loaded."""
+    program = (
+        "import sys; from shared.provenance.verify import main; status = main(sys.argv[1:]); "
+        "names = {name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names); "
+        "print(sorted(name for name in names if not name.startswith('_'))); sys.exit(status)"
+    )
+    command = [sys.executable, "-S", "-c", program, str(tmp_path / "export.json"), *OPTIONS]
+    packages = next(path for path in sys.path if path.endswith("site-packages"))
+    done = subprocess.run(
+        command, cwd=ROOT, env={"PYTHONPATH": f"{ROOT}:{packages}"}, capture_output=True, text=True, check=False
+    )
+    sound, loaded = done.stdout.splitlines()
+    assert (done.returncode, sound) == (0, "sound: 5 records, compared with no checkpoint")
+    assert set(json.loads(loaded.replace("'", '"'))) - {"sitecustomize", "usercustomize"} <= ALLOWED
+
+
+async def test_it_runs_where_nothing_else_is_installed(plant: Ledger, tmp_path: Path) -> None:
+    """A folder with the two libraries and the provenance package alone verifies an export against its checkpoint."""
+    made = await plant.checkpoints.make(PLATFORM)
+    assert made is not None
+    (tmp_path / "note").write_bytes(made.note)
+    (tmp_path / "key").write_text(str(await plant.checkpoints.verifier_key()))
+    alone = _alone(tmp_path / "alone")
+    command = [sys.executable, "-S", "-m", "shared.provenance.verify", str(tmp_path / "export.json"), *OPTIONS]
+    command += ["--key", str(tmp_path / "key"), "--checkpoint", str(tmp_path / "note")]
+    done = await asyncio.to_thread(
+        subprocess.run, command, cwd=alone, env={"PYTHONPATH": str(alone)}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "sound: 5 records, checkpoint of 5 agrees\n"), done.stderr
+    probe = [sys.executable, "-S", "-c", "import pydantic"]
+    other = await asyncio.to_thread(subprocess.run, probe, cwd=alone, env={"PYTHONPATH": str(alone)}, check=False)
+    assert other.returncode == 1
+
+
+def _alone(folder: Path) -> Path:
+    """Make a folder that Python finds nothing in but the verifier and its two libraries."""
+    (folder / "shared").mkdir(parents=True)
+    (folder / "shared" / "__init__.py").write_bytes((ROOT / "shared" / "__init__.py").read_bytes())
+    (folder / "shared" / "provenance").symlink_to(ROOT / "shared" / "provenance")
+    packages = Path(next(path for path in sys.path if path.endswith("site-packages")))
+    for package in (*packages.glob("_cffi_backend*"), packages / "cryptography", packages / "rfc8785"):
+        (folder / package.name).symlink_to(package)
+    return folder
+
+
+@pytest.mark.usefixtures("plant")
+def test_scopes_belong_to_the_proof(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A chain is sound under its own scope alone."""
+    options = ["--workspace", WORKSPACE, "--target", "DomainEvents", "--scope"]
+    assert main([str(tmp_path / "batch.json"), *options, BATCH.scope_key]) == 0
+    assert main([str(tmp_path / "batch.json"), *options, "batch/8"]) == 1
+    assert "broken at 000000000001: 000000000001 does not link to the genesis hash" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("plant")
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"a":1,"a":2}]', "[NaN", '"x"', "[" * 100_000])
+def test_what_is_no_export_cannot_be_told(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 2, without a verdict."""
+    (tmp_path / "bad.json").write_text(content)
+    assert main([str(tmp_path / "bad.json"), *OPTIONS]) == 2
+    assert capsys.readouterr().err.startswith("cannot tell: ")
+
+
+@pytest.mark.usefixtures("plant")
+def test_files_and_keys_that_cannot_be_used_are_no_verdict(tmp_path: Path) -> None:
+    """A missing file, a bad key and half the options exit 2."""
+    file = str(tmp_path / "export.json")
+    assert main([str(tmp_path / "none.json"), *OPTIONS]) == 2
+    assert main([file, *OPTIONS, "--key", "x"]) == 2
+    assert main([file, *OPTIONS, "--checkpoint", file]) == 2
+    assert main([file, *OPTIONS, "--key", "x", "--checkpoint", file]) == 2
+
+
+async def test_a_checkpoint_of_another_key_is_broken(plant: Ledger, tmp_path: Path) -> None:
+    """A note that the given key did not sign does not pass."""
+    made = await plant.checkpoints.make(PLATFORM)
+    assert made is not None
+    (tmp_path / "note").write_bytes(made.note)
+    async with ledger(tmp_path / "second") as second:
+        key = str(await second.checkpoints.verifier_key())
+    options = [*OPTIONS, "--key", key, "--checkpoint", str(tmp_path / "note")]
+    assert main([str(tmp_path / "export.json"), *options]) == 1
+
+
+class _Service(BaseHTTPRequestHandler):
+    records: dict[int, dict[str, Any]]
+    note: object
+    refusal: int
+
+    def do_GET(self) -> None:
+        query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
+        if self.headers["Authorization"] != f"Bearer {TOKEN}":
+            self.send_error(401)
+            return
+        if urlsplit(self.path).path.endswith("/checkpoint"):
+            self._give_note()
+            return
+        window = range(int(query["fromSequence"]), int(query.get("toSequence", "1000000000000")) + 1)
+        found = [record for place, record in self.records.items() if place in window]
+        # Two records a page, as when a page is cut short for its size.
+        body = json.dumps(found[::-1][:2]).encode()
+        self.send_response(200)
+        self.send_header("x-provenance-has-more", "true" if len(found) > 2 else "false")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _give_note(self) -> None:
+        if self.refusal:
+            self.send_error(self.refusal)
+            return
+        body = json.dumps({"signedNote": self.note}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Keep quiet."""
+
+
+@pytest.fixture
+def address(tmp_path: Path, plant: Ledger) -> Iterator[str]:
+    """A service that answers queries of the first chain."""
+    _Service.records = dict(enumerate(json.loads((plant.folder / "export.json").read_text()), start=1))
+    _Service.note, _Service.refusal = None, 404
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Service) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_fetch_pages_a_chain_into_one_export(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pages that are cut short are completed, and the file verifies."""
+    out = str(tmp_path / "fetched.json")
+    monkeypatch.setenv("OI_TOKEN", TOKEN)
+    assert main(["fetch", address, "--target", "PlatformConfig", "--out", out]) == 0
+    assert main([out, *OPTIONS]) == 0
+    assert "sound: 5 records" in capsys.readouterr().out
+
+
+def test_fetch_says_what_went_wrong(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No token, a refusal, no service and no web address exit 2 and leave no file."""
+    out = tmp_path / "fetched.json"
+    monkeypatch.delenv("OI_TOKEN", raising=False)
+    assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(out)]) == 2
+    monkeypatch.setenv("OI_TOKEN", "wrong")
+    for url in (address, "http://127.0.0.1:1", "file:///etc"):
+        assert main(["fetch", url, "--target", "PlatformConfig", "--out", str(out)]) == 2
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("said", ["000000000001", "999999999999", 5, None])
+@pytest.mark.parametrize("place", [1, 5])
+def test_fetch_ends_whatever_a_record_says(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, place: int, said: object
+) -> None:
+    """The RecordID in a record is for the verifier to judge: it leads no page astray."""
+    _Service.records[place] |= {"RecordID": said}
+    sound = said == record_id(place)
+    out = tmp_path / "fetched.json"
+    monkeypatch.setenv("OI_TOKEN", TOKEN)
+    assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(out)]) == 0
+    assert len(json.loads(out.read_text())) == 5
+    assert main([str(out), *OPTIONS]) == (0 if sound else 1)
+
+
+def test_fetch_gets_past_a_gap(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records far behind a gap are fetched, for the verifier to name the gap."""
+    _Service.records[LAST_SEQUENCE] = _Service.records.pop(4)
+    out = tmp_path / "fetched.json"
+    monkeypatch.setenv("OI_TOKEN", TOKEN)
+    assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(out)]) == 0
+    assert [record["RecordID"][-1] for record in json.loads(out.read_text())] == ["1", "2", "3", "5", "4"]
+    assert main([str(out), *OPTIONS]) == 1
+
+
+def test_fetch_shows_no_token(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A token that no header can carry is refused without being shown."""
+    monkeypatch.setenv("OI_TOKEN", f"{TOKEN}\n")
+    assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(tmp_path / "fetched.json")]) == 2
+    assert TOKEN not in capsys.readouterr().err
+
+
+async def test_a_last_time_that_has_not_come_is_noted(
+    plant: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whose clock is wrong cannot be told here: the chain is sound, and the note says what to look at."""
+    file = tmp_path / "export.json"
+    assert main([str(file), *OPTIONS]) == 0
+    assert capsys.readouterr().err == ""
+    tip = await plant.store.tip(PLATFORM)
+    made = sealed(event_draft("u", event(6)), 6, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
+    await plant.store.append(PLATFORM, [made], tip)
+    file.write_bytes((await export(plant.store, PLATFORM, Filters())).json_array())
+    assert main([str(file), *OPTIONS]) == 0
+    said = capsys.readouterr()
+    assert said.out == "sound: 6 records, compared with no checkpoint\n"
+    assert said.err.startswith("note: the last record's time, 2999-01-01T00:00:00.000000Z, lies ahead")
+
+
+@pytest.mark.usefixtures("plant")
+def test_an_unforeseen_error_is_no_broken_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 1 says that a chain is broken; a scope that is no text cannot be told."""
+    assert main([str(tmp_path / "batch.json"), *OPTIONS[:3], "DomainEvents", "--scope", "\udcff"]) == 2
+    assert capsys.readouterr().err.startswith("cannot tell: ")
+
+
+@pytest.fixture
+async def fetched(
+    plant: Ledger, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[str], list[str]]:
+    """A chain that was fetched with its newest checkpoint, and the commands that fetch and that verify it."""
+    made = await plant.checkpoints.make(PLATFORM)
+    assert made is not None
+    _Service.note, _Service.refusal = made.note.decode(), 0
+    monkeypatch.setenv("OI_TOKEN", TOKEN)
+    out = str(tmp_path / "fetched.json")
+    fetch = ["fetch", address, "--target", "PlatformConfig", "--out", out]
+    assert main(fetch) == 0
+    return fetch, [out, *OPTIONS, "--key", str(await plant.checkpoints.verifier_key())]
+
+
+def test_a_key_is_all_that_a_fetched_chain_needs(
+    tmp_path: Path, fetched: tuple[list[str], list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The newest signed checkpoint lies beside the export: a tail cut off and a rewritten chain are found."""
+    _, verify = fetched
+    out = tmp_path / "fetched.json"
+    assert (tmp_path / "fetched.json.checkpoint").read_text() == _Service.note
+    assert main(verify) == 0
+    assert "sound: 5 records, checkpoint of 5 agrees" in capsys.readouterr().out
+    records = json.loads(out.read_text())
+    out.write_text(json.dumps(records[:3]))
+    assert main(verify) == 1
+    assert "000000000004 is missing" in capsys.readouterr().out
+    assert main(verify[:-2]) == 0
+
+
+async def test_a_chain_rewritten_after_it_was_signed_is_found(
+    fetched: tuple[list[str], list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With every hash mended it is sound in itself, and not what was signed."""
+    _, verify = fetched
+    async with ledger(tmp_path / "second") as second:
+        await second.fill(PLATFORM, 5)
+        (tmp_path / "fetched.json").write_bytes((await export(second.store, PLATFORM, Filters())).json_array())
+    assert main(verify[:-2]) == 0
+    assert main(verify) == 1
+    assert "not the one that the checkpoint was signed for" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("plant")
+def test_without_a_checkpoint_a_key_cannot_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says where one would be."""
+    key = (ROOT / "tests" / "vectors" / "proofs.json").read_text()
+    assert main([str(tmp_path / "export.json"), *OPTIONS, "--key", json.loads(key)["verifierKey"]]) == 2
+    told = capsys.readouterr().err
+    assert f"there is no signed checkpoint: fetch keeps one as {tmp_path}/export.json.checkpoint" in told
+
+
+@pytest.mark.parametrize("refusal", [404, 409])
+async def test_a_kept_checkpoint_outlives_what_the_service_has(
+    plant: Ledger, fetched: tuple[list[str], list[str]], refusal: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither a service that has none, nor one with an older one, takes it away; a newer one takes its place."""
+    fetch, verify = fetched
+    newest = str(_Service.note)
+    _Service.refusal = refusal
+    assert main(fetch) == 0
+    assert "the one from before stays" in capsys.readouterr().out
+    assert main(verify) == 0
+    _Service.refusal, _Service.note = 0, newest.replace("\n5\n", "\n4\n")
+    assert main(fetch) == 0
+    assert "the one of 5 stays" in capsys.readouterr().out
+    assert main(verify) == 0
+    await plant.fill(PLATFORM, 2)
+    made = await plant.checkpoints.make(PLATFORM)
+    assert made is not None
+    _Service.note = made.note.decode()
+    _Service.records = dict(enumerate(json.loads((await export(plant.store, PLATFORM, Filters())).json_array()), 1))
+    assert main(fetch) == 0
+    assert main(verify) == 0
+    assert "checkpoint of 7 agrees" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("note", [None, 5, "", "text", "origin\nx\nroot\n\n", "origin\n5\n"])
+def test_what_is_no_checkpoint_is_not_kept(
+    fetched: tuple[list[str], list[str]], note: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor the chain that comes with it."""
+    fetch, verify = fetched
+    _Service.note = note
+    assert main(fetch) == 2
+    assert "something else than a checkpoint" in capsys.readouterr().err
+    assert main(verify) == 0
+
+
+async def test_lines_of_earlier_keys_may_be_given_too(
+    plant: Ledger, fetched: tuple[list[str], list[str]], tmp_path: Path
+) -> None:
+    """A note of a retired key verifies with the line that was published in its time."""
+    _, verify = fetched
+    rotate(tmp_path / "checkpoint-key.pem")
+    new = str(await plant.checkpoints.verifier_key())
+    assert main([*verify[:-1], new]) == 1
+    (tmp_path / "keys").write_text(f"{new}\n{verify[-1]}\n")
+    assert main([*verify[:-1], str(tmp_path / "keys")]) == 0

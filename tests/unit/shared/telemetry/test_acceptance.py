@@ -1,0 +1,249 @@
+"""What callers post for a connection."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.catalog.models import Connection
+from shared.errors import Kind, WorkspaceError
+from shared.telemetry.acceptance import TelemetryService, accept
+from shared.telemetry.json_text import parse
+from shared.telemetry.models import HubMessage
+from tests.unit.shared.telemetry.fakes import Hub, catalog, connection, current
+from tests.unit.shared.telemetry.json_values import JSON
+
+RECEIVED = datetime(2026, 1, 5, 8, tzinfo=UTC)
+RIG = connection("pump-rig")
+OFF = connection("off", enabled=False)
+GATEWAY = connection(
+    "gateway",
+    source={
+        "timestampPointer": "/ts",
+        "deviceIdPointer": "/meta/device",
+        "messageIdPointer": "/a~1b",
+        "timestampFormat": "epochMilliseconds",
+    },
+)
+
+
+CURRENT = current(catalog(RIG, OFF))
+
+
+def _fields(body: object, source: Connection = RIG) -> list[str]:
+    with pytest.raises(WorkspaceError) as caught:
+        accept(source, body, RECEIVED)
+    assert caught.value.kind is Kind.INVALID
+    errors = caught.value.members["errors"]
+    assert isinstance(errors, list)
+    return [error["field"] for error in errors]
+
+
+def test_lifted_members() -> None:
+    """Timestamp, message id and device id leave the payload and travel as properties."""
+    (message,) = accept(
+        RIG,
+        {"timestamp": "2026-01-05T09:00:00+02:00", "messageId": "m", "deviceId": "d", "Pressure": 1},
+        RECEIVED,
+    )
+    assert message == HubMessage(
+        b'{"Pressure":1}',
+        "pump-rig",
+        {
+            "connectionLookup": "pump-rig",
+            "timestamp": "2026-01-05T07:00:00.000000Z",
+            "messageId": "m",
+            "deviceId": "d",
+            "acceptedBy": "http",
+        },
+    )
+
+
+def test_defaults() -> None:
+    """What is absent becomes the time of receipt, a new id and the connection's lookup."""
+    first, second = accept(RIG, [{}, {}], RECEIVED)
+    assert first.properties["timestamp"] == "2026-01-05T08:00:00.000000Z"
+    assert first.properties["deviceId"] == "pump-rig"
+    assert len({first.properties["messageId"], second.properties["messageId"], ""}) == 3
+
+
+@given(
+    st.dictionaries(st.text(st.characters(codec="utf-8")), JSON),
+    st.none() | st.datetimes(timezones=st.just(UTC)),
+    st.none() | st.text(st.characters(codec="utf-8"), min_size=1, max_size=256),
+    st.none() | st.text(st.characters(codec="utf-8"), min_size=1, max_size=256),
+)
+def test_payload(
+    message: dict[str, Any], timestamp: datetime | None, message_id: str | None, device_id: str | None
+) -> None:
+    """The payload is the object without the lifted members, unchanged."""
+    written = {
+        "timestamp": timestamp.isoformat() if timestamp else None,
+        "messageId": message_id,
+        "deviceId": device_id,
+    }
+    rest = {name: value for name, value in message.items() if name not in written}
+    given_members = {name: value for name, value in written.items() if value is not None}
+    (sent,) = accept(RIG, rest | given_members, RECEIVED)
+    assert parse(sent.body) == rest
+    assert repr(parse(sent.body)) == repr(rest)
+    assert datetime.fromisoformat(sent.properties["timestamp"]) == (timestamp or RECEIVED)
+    assert message_id in (None, sent.properties["messageId"])
+    assert sent.properties["deviceId"] == (device_id or "pump-rig")
+
+
+def test_every_failing_field_is_named() -> None:
+    """All wrong fields of all messages are listed, by index and name."""
+    assert _fields([{}, {"timestamp": "2026-01-05T08:00:00", "messageId": 7}, 5, {"deviceId": ""}]) == [
+        "[1].timestamp",
+        "[1].messageId",
+        "[2]",
+        "[3].deviceId",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({"timestamp": 1767600000}, ["timestamp"]),
+        ({"timestamp": "0001-01-01T00:00:00+01:00"}, ["timestamp"]),
+        ({"messageId": "x" * 257}, ["messageId"]),
+        ({"deviceId": {}}, ["deviceId"]),
+        ({"timestamp": None, "messageId": None}, ["timestamp", "messageId"]),
+        (None, ["body"]),
+        ("text", ["body"]),
+        ([], ["body"]),
+        ([{}] * 501, ["body"]),
+    ],
+)
+def test_refused_bodies(body: object, fields: list[str]) -> None:
+    """A body that is no message, or holds an ill-typed member, names the field."""
+    assert _fields(body) == fields
+
+
+def test_pointers_of_the_connection() -> None:
+    """Members that the connection's pointers name are lifted; the default names are payload then."""
+    body = {
+        "ts": 1767600000250,
+        "meta": {"device": "d", "line": 3},
+        "a/b": "m",
+        "timestamp": "yesterday",
+        "deviceId": 5,
+        "messageId": None,
+    }
+    (message,) = accept(GATEWAY, body, RECEIVED)
+    assert message.properties == {
+        "connectionLookup": "gateway",
+        "timestamp": "2026-01-05T08:00:00.250000Z",
+        "messageId": "m",
+        "deviceId": "d",
+        "acceptedBy": "http",
+    }
+    assert parse(message.body) == {"meta": {"line": 3}, "timestamp": "yesterday", "deviceId": 5, "messageId": None}
+
+
+def test_pointers_that_name_nothing() -> None:
+    """Without the member that a pointer names, and with an empty pointer, the defaults hold."""
+    empty = connection("empty", source=dict.fromkeys(["timestampPointer", "deviceIdPointer", "messageIdPointer"], ""))
+    body = {"timestamp": "2020-01-01T00:00:00Z", "deviceId": "d", "messageId": "m", "meta": [1]}
+    for source in (empty, GATEWAY):
+        (message,) = accept(source, dict(body), RECEIVED)
+        assert message.properties["timestamp"] == "2026-01-05T08:00:00.000000Z"
+        assert message.properties["deviceId"] == source.lookup
+        assert message.properties["messageId"] != "m"
+        assert parse(message.body) == body
+
+
+def test_failing_pointers_are_named() -> None:
+    """An ill-typed member is named by its index and its place, and the message holds the pointer."""
+    body = [{}, {"ts": "2026-01-05T08:00:00Z", "meta": {"device": None}, "a/b": ""}]
+    assert _fields(body, GATEWAY) == ["[1].ts", "[1].a/b", "[1].meta.device"]
+    with pytest.raises(WorkspaceError, match=r"^ts: a number .* \(pointer /ts\); a/b: .* \(pointer /a~1b\)$"):
+        accept(GATEWAY, {"ts": True, "a/b": 5}, RECEIVED)
+
+
+@pytest.mark.parametrize("name", ["metrics", "", "x" * 100])
+def test_a_batch_within_an_object_is_rejected(name: str) -> None:
+    """An object whose only member is an array of objects is no message; the error shows the expected form."""
+    with pytest.raises(WorkspaceError, match="send the array itself") as caught:
+        accept(RIG, {name: [{"a": 1}, {"a": 2}]}, RECEIVED)
+    assert caught.value.members["errors"][0]["field"] == (name[:64] or "body")  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"metrics": [{"a": 1}], "host": "x"},
+        {"metrics": []},
+        {"metrics": [{"a": 1}, 2]},
+        {"metrics": {"a": 1}},
+        [{"metrics": [{"a": 1}, {"a": 2}]}],
+    ],
+)
+def test_objects_that_hold_more_than_a_batch_are_messages(body: object) -> None:
+    """Other members, other elements, and an array around the object make it a message."""
+    (message,) = accept(RIG, body, RECEIVED)
+    assert parse(message.body) == (body[0] if isinstance(body, list) else body)
+
+
+def test_pointer_into_a_batch() -> None:
+    """A pointer of the connection into the array makes the object a message."""
+    source = connection("readings", source={"deviceIdPointer": "/readings/0/id"})
+    (message,) = accept(source, {"readings": [{"id": "d"}, {"id": "e"}]}, RECEIVED)
+    assert message.properties["deviceId"] == "d"
+    assert parse(message.body) == {"readings": [{}, {"id": "e"}]}
+
+
+def test_largest_array() -> None:
+    """500 messages are taken, in order."""
+    messages = accept(RIG, [{"n": number} for number in range(500)], RECEIVED)
+    assert [parse(message.body)["n"] for message in messages] == list(range(500))
+
+
+def test_message_size() -> None:
+    """A message of 256 KiB is taken; one byte more is refused by its index."""
+    empty = len(b'{"a":""}')
+    fits = {"a": "x" * (256 * 1024 - empty)}
+    assert len(accept(RIG, [fits, fits], RECEIVED)) == 2
+    with pytest.raises(WorkspaceError, match=r"\[1\]") as caught:
+        accept(RIG, [fits, {"a": fits["a"] + "x"}], RECEIVED)
+    assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "MESSAGE_TOO_LARGE")
+
+
+def test_disabled_connection() -> None:
+    """A disabled connection takes nothing."""
+    with pytest.raises(WorkspaceError) as caught:
+        accept(OFF, {}, RECEIVED)
+    assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "CONNECTION_DISABLED")
+
+
+async def test_service_sends_to_the_hub() -> None:
+    """Accepted messages are in the hub ``telemetry`` when the call returns, and are counted."""
+    hub = Hub()
+    assert await TelemetryService(CURRENT, hub).accept("pump-rig", [{"n": 1}, {"n": 2}]) == 2
+    assert [name for name, _ in hub.sends] == ["telemetry"]
+    assert [(message.partition_key, message.body) for message in hub.messages] == [
+        ("pump-rig", b'{"n":1}'),
+        ("pump-rig", b'{"n":2}'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lookup", "body", "code"),
+    [
+        ("nothing", {}, "CONNECTION_NOT_FOUND"),
+        ("nothing", [], "INVALID_REQUEST"),
+        ("nothing", {"timestamp": 5}, "INVALID_REQUEST"),
+        ("off", [], "INVALID_REQUEST"),
+        ("off", {}, "CONNECTION_DISABLED"),
+    ],
+)
+async def test_order_of_checks(lookup: str, body: object, code: str) -> None:
+    """Validation comes before existence, existence before state; nothing refused reaches the hub."""
+    hub = Hub()
+    with pytest.raises(WorkspaceError) as caught:
+        await TelemetryService(CURRENT, hub).accept(lookup, body)
+    assert caught.value.code == code
+    assert hub.sends == []

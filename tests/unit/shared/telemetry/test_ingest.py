@@ -1,0 +1,237 @@
+"""What a batch of events becomes."""
+
+import base64
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.errors import WorkspaceError
+from shared.telemetry import ingest as module
+from shared.telemetry.acceptance import accept
+from shared.telemetry.impulses import decode
+from shared.telemetry.ingest import Ingest
+from shared.telemetry.json_text import serialise
+from shared.telemetry.models import HubEvent, Impulse
+from tests.unit.shared.telemetry.fakes import Hub, States, catalog, connection, current, event
+from tests.unit.shared.telemetry.json_values import JSON
+
+CATALOG = catalog(
+    connection("rig", source={"devices": ["rig-*"], "timestampPointer": "/ts", "messageIdPointer": "/meta/id"}),
+    connection("press", source={"eventHub": "press"}),
+    connection("epoch", source={"devices": ["epoch-*"], "timestampFormat": "epochSeconds"}),
+    connection("off", enabled=False),
+    surfaces={"cooling": ["rig"]},
+)
+
+
+class Plant:
+    """An ingest with its hub and its states."""
+
+    def __init__(self) -> None:
+        self.hub = Hub()
+        self.states = States()
+        self.ingest = Ingest(current(CATALOG), self.hub, self.states)
+
+    async def take(self, *events: HubEvent, source: str = "telemetry") -> list[Impulse]:
+        """Run a batch and return the impulses that came of it."""
+        before = len(self.hub.messages)
+        await self.ingest.run(source, events)
+        return [decode(message.body) for message in self.hub.messages[before:]]
+
+
+async def test_normalises() -> None:
+    """Members that pointers name are lifted out, the rest is the payload, application properties are headers."""
+    body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1","meta":{"id":"m-1","line":3},"Pressure":1.50}'
+    (impulse,) = await Plant().take(event(body, line="3", connectionLookup="rig"))
+    assert impulse == Impulse(
+        message_id="m-1",
+        timestamp=datetime(2026, 1, 5, 7, tzinfo=UTC),
+        connection="rig",
+        surfaces=("cooling",),
+        device_id="rig-1",
+        headers={"line": "3"},
+        payload={"meta": {"line": 3}, "Pressure": 1.5},
+    )
+
+
+async def test_defaults() -> None:
+    """What an event does not say comes from where and when the hub took it."""
+    (impulse,) = await Plant().take(event(b'{"a":1}', 7, device="rig-5"))
+    assert (impulse.message_id, impulse.device_id, impulse.payload) == ("0-7", "rig-5", {"a": 1})
+    assert impulse.timestamp == event(b"", 7).enqueued_at
+    (impulse,) = await Plant().take(event(b'{"a":1}', 7), source="press/$Default")
+    assert (impulse.connection, impulse.message_id, impulse.device_id) == ("press", "press-0-7", "press")
+
+
+async def test_properties_win() -> None:
+    """A property counts before a pointer, and then the member stays in the payload."""
+    body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1"}'
+    (impulse,) = await Plant().take(
+        event(body, connectionLookup="rig", timestamp="2020-01-01T00:00:00Z", messageId="p", deviceId="d")
+    )
+    assert (impulse.timestamp.year, impulse.message_id, impulse.device_id) == (2020, "p", "d")
+    assert impulse.payload == orjson.loads(body)
+
+
+async def test_timestamp_format() -> None:
+    """The connection's format holds for what the pointer finds; the property is RFC 3339 always."""
+    plant = Plant()
+    (impulse,) = await plant.take(event(b'{"timestamp":1767600000.123456,"a":1}', device="epoch-1"))
+    assert (impulse.timestamp, impulse.payload) == (datetime(2026, 1, 5, 8, 0, 0, 123456, UTC), {"a": 1})
+    (impulse,) = await plant.take(event(b"{}", device="epoch-1", timestamp="2020-01-01T00:00:00Z"))
+    assert impulse.timestamp == datetime(2020, 1, 1, tzinfo=UTC)
+    for body in (b'{"timestamp":"2026-01-05T07:00:00Z"}', b'{"timestamp":true}', b'{"timestamp":1767600000123}'):
+        (impulse,) = await plant.take(event(body, device="epoch-1"))
+        assert impulse.connection == "_unrouted"
+        assert impulse.headers["x-unrouted-reason"].startswith("timestamp: ")
+
+
+@given(
+    st.fixed_dictionaries({}, optional={"ts": st.just("2026-01-05T07:00:00Z"), "deviceId": st.just("d")}),
+    st.sampled_from([None, {}, {"id": "m"}, {"id": "m", "line": 1}]),
+)
+async def test_http_and_hub_lift_the_same(message: dict[str, Any], meta: dict[str, Any] | None) -> None:
+    """A message over HTTP and the same as a hub event give the same time, ids where given, and payload."""
+    message = message if meta is None else message | {"meta": meta}
+    source = CATALOG.connections["rig"].value
+    body = serialise(message)
+    (sent,) = accept(source, orjson.loads(body), event(b"").enqueued_at)
+    (over_http,) = await Plant().take(event(sent.body, 1, device="", **sent.properties))
+    (as_event,) = await Plant().take(event(body, connectionLookup="rig"))
+    assert over_http._replace(message_id=as_event.message_id) == as_event
+    if meta and "id" in meta:
+        assert over_http.message_id == as_event.message_id
+
+
+@given(st.dictionaries(st.text(st.characters(codec="utf-8")), JSON))
+async def test_payload_survives(payload: dict[str, Any]) -> None:
+    """Whatever the payload of an accepted message, it comes through unchanged."""
+    body = serialise(payload)
+    (impulse,) = await Plant().take(
+        event(
+            body,
+            acceptedBy="http",
+            connectionLookup="off",
+            timestamp="2026-01-05T07:00:00Z",
+            messageId="m",
+            deviceId="d",
+        )
+    )
+    assert impulse.connection == "off"
+    assert repr(impulse.payload) == repr(payload)
+    assert impulse.headers == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "reason", "payload"),
+    [
+        (b'{"deviceId":"x","ts":5}', "no connection claims it", {"deviceId": "x", "ts": 5}),
+        (b'{"deviceId":"rig-1","ts":5}', "timestamp: ", {"deviceId": "rig-1", "ts": 5}),
+        (b'{"deviceId":"rig-1","meta":{"id":""}}', "messageId: ", {"deviceId": "rig-1", "meta": {"id": ""}}),
+        (b'{"deviceId":"rig-1","ts":"2026-01-05T07:00:00"}', "timestamp: ", None),
+        (b"[1]", "not a JSON object", {"raw": "[1]"}),
+        (b"1;2;3", "not JSON: ", {"raw": "1;2;3"}),
+        (b"", "not JSON: ", {"raw": ""}),
+        (b"\xff\x00", "not JSON: ", {"raw": base64.b64encode(b"\xff\x00").decode()}),
+    ],
+)
+async def test_set_aside(body: bytes, reason: str, payload: dict[str, Any] | None) -> None:
+    """An event that cannot be routed or read is kept whole under ``_unrouted``, with the reason."""
+    (impulse,) = await Plant().take(event(body, 3, line="7"))
+    assert (impulse.connection, impulse.message_id, impulse.surfaces) == ("_unrouted", "0-3", ())
+    assert impulse.headers["x-unrouted-reason"].startswith(reason)
+    assert impulse.headers["line"] == "7"
+    assert impulse.payload == (orjson.loads(body) if payload is None else payload)
+
+
+async def test_set_aside_names_the_claimant() -> None:
+    """A bad event of a known connection says whose it was."""
+    (impulse,) = await Plant().take(event(b"{", device="rig-1"))
+    assert impulse.headers["x-unrouted-connection"] == "rig"
+    assert impulse.device_id == "rig-1"
+
+
+async def test_bad_events_do_not_hold_up_the_others() -> None:
+    """The good events of a batch go on beside the bad ones, in one send and in order."""
+    plant = Plant()
+    good = b'{"deviceId":"rig-1"}'
+    impulses = await plant.take(event(good, 1), event(b"\xff", 2), event(good, 3))
+    assert [impulse.message_id for impulse in impulses] == ["0-1", "0-2", "0-3"]
+    assert [name for name, _ in plant.hub.sends] == ["impulses"]
+    assert [message.partition_key for message in plant.hub.messages] == ["rig", "_unrouted", "rig"]
+    assert plant.states.counts == {"rig": 2, "_unrouted": 1}
+
+
+@pytest.mark.parametrize("body", [b'{"deviceId":"rig-1","a":"' + b"\\u0001" * 174_000 + b'"}', bytes(1_048_576)])
+async def test_large_events_are_kept_in_parts(body: bytes) -> None:
+    """An event too large for one impulse is kept in parts that give it again, each of them small enough."""
+    plant = Plant()
+    impulses = await plant.take(event(body, 9))
+    assert b"".join(base64.b64decode(impulse.payload["raw"]) for impulse in impulses) == body
+    assert [impulse.message_id for impulse in impulses] == [f"0-9.{n + 1}" for n in range(len(impulses))]
+    assert [impulse.headers["x-raw-part"] for impulse in impulses][-1] == f"{len(impulses)}/{len(impulses)}"
+    assert max(len(message.body) for message in plant.hub.messages) < module.MAX_IMPULSE_BYTES
+    assert plant.states.counts == {"_unrouted": 1}
+
+
+async def test_outages_raise() -> None:
+    """When the hub is down the batch fails, nothing is counted, and the next delivery makes it good."""
+    plant = Plant()
+    plant.hub.down = True
+    with pytest.raises(WorkspaceError):
+        await plant.take(event(b"{}", device="rig-1"))
+    assert plant.states.counts == {}
+    plant.hub.down = False
+    assert len(await plant.take(event(b"{}", device="rig-1"))) == 1
+    assert plant.states.counts == {"rig": 1}
+
+
+async def test_connected() -> None:
+    """A connection becomes CONNECTED with its first events, once; what is disabled or unrouted never does."""
+    plant = Plant()
+    for number in range(3):
+        await plant.take(
+            event(b"{}", number, device="rig-1"),
+            event(b"x", number),
+            event(b"{}", number, connectionLookup="off", acceptedBy="http"),
+        )
+    assert plant.states.statuses == [("rig", "CONNECTED")]
+
+
+async def test_empty_batch() -> None:
+    """An empty batch sends nothing."""
+    plant = Plant()
+    assert await plant.take() == []
+    assert plant.hub.sends == []
+
+
+STREAM = [
+    event(body, number, device=device)
+    for number, (body, device) in enumerate(
+        [(b'{"n":1}', "rig-1"), (b"x", ""), (b'{"meta":{"id":"same"}}', "rig-2"), (b"{}", "lost"), (b"[]", "rig-1")] * 4
+    )
+]
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), max_size=8))
+async def test_redelivery(rewinds: list[tuple[int, int]]) -> None:
+    """However batches are cut and however often delivery goes back, impulses and counts are the same."""
+    plant, reference = Plant(), Plant()
+    expected = await reference.take(*STREAM)
+    seen: list[Impulse] = []
+    reached = 0
+    for back_to, size in [*rewinds, (len(STREAM), len(STREAM)), (0, len(STREAM))]:
+        start = min(back_to, reached)
+        batch = STREAM[start : start + size]
+        seen += await plant.take(*batch)
+        reached = max(reached, start + len(batch))
+    unique = {(impulse.connection, impulse.message_id): impulse for impulse in seen}
+    assert unique == {(impulse.connection, impulse.message_id): impulse for impulse in expected}
+    assert all(impulse in expected for impulse in seen)
+    assert plant.states.counts == reference.states.counts
+    assert Counter(reference.states.counts) == {"rig": 8, "_unrouted": 12}

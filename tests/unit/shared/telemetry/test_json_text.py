@@ -1,0 +1,64 @@
+"""JSON whose values survive."""
+
+import pytest
+from hypothesis import given
+
+from shared.telemetry.json_text import parse, serialise
+from tests.unit.shared.telemetry.json_values import JSON
+
+
+@given(JSON)
+def test_round_trip(value: object) -> None:
+    """Every JSON value comes back equal, integers beyond 64 bits too."""
+    again = parse(serialise(value))
+    assert again == value
+    assert repr(again) == repr(value)
+
+
+@pytest.mark.parametrize("digits", ["18446744073709551616", "-9223372036854775809", "1" * 60, "-" + "9" * 19])
+def test_large_integers_keep_their_digits(digits: str) -> None:
+    """An integer of any size keeps every digit."""
+    assert serialise(parse(f'{{"n":{digits}}}'.encode())) == f'{{"n":{digits}}}'.encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"NaN",
+        b"1e400",
+        b'"\\ud800"',
+        b"\xff",
+        b"[NaN,18446744073709551616]",
+        b"[1e400,18446744073709551616]",
+        b'["\\ud800",18446744073709551616]',
+        b"1" * 5000,
+        b"[" * 200_000 + b"18446744073709551616" + b"]" * 200_000,
+        b"[" * 5000 + b"]" * 5000,
+    ],
+)
+def test_refusals(text: bytes) -> None:
+    """What is no JSON, or could not be kept as it is, is a ValueError, however large the numbers beside it."""
+    with pytest.raises(ValueError):  # noqa: PT011  the kind is the contract, the words are the parser's
+        parse(text)
+
+
+def test_deep_values() -> None:
+    """What was parsed can be written, also nested deeper than the fast serialiser goes."""
+    text = b"[" * 900 + b"]" * 900
+    assert serialise(parse(text)) == text
+
+
+@pytest.mark.parametrize("value", [{"a": object()}, {"a": "\ud800"}, {1, 2}, [2**70, float("nan")]])
+def test_what_has_no_json_form(value: object) -> None:
+    """A value without a JSON form is a ValueError."""
+    with pytest.raises(ValueError):  # noqa: PT011  see above
+        serialise(value)
+
+
+def test_an_integer_has_at_most_4300_digits() -> None:
+    """More take a time that grows with their square, and are refused."""
+    assert parse(b"1" * 4300) == int("1" * 4300)
+    with pytest.raises(ValueError, match="4300"):
+        parse(b"1" * 4301)

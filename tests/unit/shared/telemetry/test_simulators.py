@@ -1,0 +1,119 @@
+"""Simulated connections."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+import pytest
+
+from shared.catalog.models import Connection
+from shared.catalog.snapshot import Catalog
+from shared.errors import WorkspaceError
+from shared.telemetry.models import HubMessage
+from shared.telemetry.simulators import Simulators
+from tests.unit.shared.telemetry.fakes import MOMENT, Hub, catalog, connection, current
+
+SINE = {"name": "temperature", "kind": "sine", "min": 4, "max": 9, "periodSec": 600, "noise": 0.1}
+WALK = {"name": "level", "kind": "random-walk", "min": 0, "max": 10, "step": 0.5}
+
+
+def _simulated(lookup: str, interval: int = 1000, devices: int = 1, **members: Any) -> Connection:
+    simulator = {"intervalMs": interval, "devices": devices, "variables": [SINE, WALK]}
+    return connection(lookup, type="SIMULATOR", **({"simulator": simulator} | members))
+
+
+def _at(seconds: float) -> datetime:
+    return MOMENT + timedelta(seconds=seconds)
+
+
+async def _sent(*seconds: float, of: Catalog) -> list[HubMessage]:
+    hub = Hub()
+    simulators = Simulators(current(of), hub)
+    for each in seconds:
+        await simulators.run(_at(each))
+    assert {name for name, _ in hub.sends} <= {"telemetry"}
+    return hub.messages
+
+
+async def test_messages() -> None:
+    """Each device sends one message a tick, with the tick's time and an id made of device and tick."""
+    messages = await _sent(0, 1, of=catalog(_simulated("sim", devices=2)))
+    first, second = messages[-2:]
+    tick = int(_at(1).timestamp())
+    assert first.partition_key == "sim"
+    assert first.properties == {
+        "connectionLookup": "sim",
+        "timestamp": "2026-01-05T08:00:01.000000Z",
+        "messageId": f"sim-01-{tick}",
+        "deviceId": "sim-01",
+        "acceptedBy": "simulator",
+    }
+    assert second.properties["deviceId"] == "sim-02"
+    assert orjson.loads(first.body).keys() == {"temperature", "level"}
+
+
+async def test_restart_changes_nothing() -> None:
+    """However runs fall, and after a restart, a tick gives the same message."""
+    of = catalog(_simulated("sim", interval=300, devices=3))
+    steady = await _sent(*[number / 10 for number in range(90)], of=of)
+    restarted = await _sent(8.9, of=of)
+    assert steady[-len(restarted) :] == restarted[-len(steady) :]
+    ids = [message.properties["messageId"] for message in steady]
+    assert len(set(ids)) == len(ids)
+
+
+async def test_no_tick_is_left_out_or_repeated() -> None:
+    """Runs at odd moments send every tick once."""
+    messages = await _sent(0.5, 0.9, 3.1, 3.1, 9.99, 10, of=catalog(_simulated("sim")))
+    times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
+    assert times == [_at(number) for number in range(-9, 11)]
+
+
+@pytest.mark.parametrize("runs", [(0,), (-3600, 0), (3600, 0)])
+async def test_gaps(runs: tuple[float, ...]) -> None:
+    """After a start, a gap, or when the clock was set back, the last ten seconds are filled and no more."""
+    messages = (await _sent(*runs, of=catalog(_simulated("sim"))))[-10:]
+    times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
+    assert times == [_at(number) for number in range(-9, 1)]
+    assert len(await _sent(*runs, of=catalog(_simulated("sim")))) == 10 * len(runs)
+
+
+async def test_what_could_not_be_sent_is_sent_next_time() -> None:
+    """When the hub is down nothing is lost, and what was sent is not sent again."""
+    hub = Hub()
+    simulators = Simulators(current(catalog(_simulated("sim"))), hub)
+    await simulators.run(_at(0))
+    hub.down = True
+    with pytest.raises(WorkspaceError):
+        await simulators.run(_at(2))
+    hub.down = False
+    assert await simulators.run(_at(3)) == 3
+    assert await simulators.run(_at(3.5)) == 0
+
+
+async def test_which_connections_run() -> None:
+    """Enabled simulators run; disabled ones, other connections and one that makes no sense do not."""
+    odd = {"intervalMs": 1000, "variables": [{"name": "v", "kind": "choice", "values": ["a"], "weights": [1, 2]}]}
+    messages = await _sent(
+        0,
+        of=catalog(
+            _simulated("on"), _simulated("off", enabled=False), _simulated("odd", simulator=odd), connection("rig")
+        ),
+    )
+    assert {message.partition_key for message in messages} == {"on"}
+
+
+async def test_changes_take_effect() -> None:
+    """A changed catalog changes what runs, without repeating or leaving out a tick of what stays."""
+    held = catalog(_simulated("a"))
+
+    async def give() -> Catalog:
+        return held
+
+    hub = Hub()
+    simulators = Simulators(give, hub)
+    await simulators.run(_at(0))
+    held = catalog(_simulated("a"), _simulated("b"), version=2)
+    await simulators.run(_at(1))
+    counts = {key: sum(message.partition_key == key for message in hub.messages) for key in ("a", "b")}
+    assert counts == {"a": 11, "b": 10}

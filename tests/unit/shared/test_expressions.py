@@ -1,0 +1,79 @@
+"""The regular expressions of the service take linear time, found in its source."""
+
+import re
+from fnmatch import translate
+
+import pytest
+
+from bench.expression_rules import faults
+from bench.expressions import Expression, expressions
+from functions import GROUPS
+from shared.http import router
+
+EVERY = list(expressions())
+
+WHOLE_TEXT = {
+    # Each unclosed string is matched as well, so that no text is searched a second time; the benchmark measures it.
+    "shared/catalog/kql_tokens.py",
+    "emulators/kusto/positions.py",
+}
+BUILT = {
+    "shared/http/router.py": "from the routes of the service; checked below",
+    "shared/telemetry/routing.py": "from globs by fnmatch, in atomic groups; checked below",
+    "local/routes.py": "from the routes of the service",
+}
+
+
+def of(pattern: str, *, one_start: bool = True) -> list[str]:
+    """Return the rules that a pattern breaks."""
+    return faults(Expression("", pattern, re.DOTALL, one_start))
+
+
+def test_the_expressions_of_the_service_are_found() -> None:
+    """Expressions in modules, in functions and in the fields of models are found."""
+    places = {each.place.partition(":")[0] for each in EVERY}
+    assert {
+        "shared/catalog/kql_text.py",
+        "shared/errors.py",
+        "shared/catalog/fields.py",
+        "local/authority.py",
+    } <= places
+
+
+@pytest.mark.parametrize("expression", EVERY, ids=lambda each: each.place)
+def test_every_expression_is_linear(expression: Expression) -> None:
+    """No expression repeats a repetition, takes the same characters twice in a row, or searches a text again."""
+    name = expression.place.partition(":")[0]
+    if expression.pattern is None:
+        assert name in BUILT, "an expression that is built at run time needs a reason and a check of its own"
+    elif name not in WHOLE_TEXT:
+        assert faults(expression) == []
+
+
+@pytest.mark.parametrize("pattern", [r"(a+)+b", r"a*a*b", r".*,.*b", r"(?:a|ab|b)*c", r"[^/]*(.*)x", r"(\s*x?)*y"])
+def test_an_ambiguous_expression_is_found(pattern: str) -> None:
+    """Nested, alternative and adjacent repetitions of the same characters are faults."""
+    assert of(pattern)
+
+
+@pytest.mark.parametrize("pattern", [r"\s*;", r"\bunion\b[^|;)]*\*", r'"(?:\\.|[^"\\\n])*"', r"a+?b", r"\w+: "])
+def test_a_search_that_begins_anew_is_found(pattern: str) -> None:
+    """A search whose attempts may begin within what an earlier attempt has read is a fault."""
+    assert of(pattern, one_start=False)
+
+
+@pytest.mark.parametrize("pattern", [r"(?:^|;)\s*+\.", r"\b\w++: ", r"^(/([^/~]|~[01])*)*$", r'"[^"]*"', r"\W+"])
+def test_a_linear_expression_has_no_fault(pattern: str) -> None:
+    """Repetitions that something sets apart are accepted."""
+    assert of(pattern, one_start=False) == []
+
+
+def test_the_patterns_of_routes_are_linear() -> None:
+    """Each route's own expression keeps the rules."""
+    routes = {operation.route for group in GROUPS for operation in group.operations}
+    assert [route for route in routes if of(router._pattern(route).pattern)] == []
+
+
+def test_the_patterns_of_globs_are_atomic() -> None:
+    """A glob with many wildcards does not go back to an earlier one."""
+    assert of(translate("*a*a*a*b")) == []

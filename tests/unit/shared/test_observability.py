@@ -1,0 +1,150 @@
+"""Traces and metrics: off without an exporter, told to a collector where one is named."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shared.observability import INSTRUMENTS
+from shared.otlp import PROTOCOL
+from tests.collector import Collector, attributes_of, collecting
+
+TRACES, METRICS = "/v1/traces", "/v1/metrics"
+ROOT = Path(__file__).parents[3]
+PROGRAM = """
+from shared.errors import invalid
+from shared.observability import INSTRUMENTS, change, count, enabled, measure
+from shared.otlp import Signal
+from shared.tracing import batch_span, call_span, caller, span
+with call_span("poll", {}):
+    pass
+callers = []
+with span("outer", {"route": "a"}):
+    callers.append(caller())
+    with call_span("read things", {"db.system.name": "sqlite"}):
+        pass
+    try:
+        with span("refused"):
+            raise invalid("x", "is wrong")
+    except Exception:
+        pass
+with batch_span("batch", [*callers, None], {"db.operation.batch.size": 2}):
+    pass
+with batch_span("nobody's batch", [None], {}):
+    pass
+try:
+    with span("failing"):
+        raise ValueError("hunter2")
+except ValueError:
+    pass
+for name, instrument in INSTRUMENTS.items():
+    {"counter": count, "histogram": measure, "level": change}[instrument.kind](name, 3)
+import sys
+print(*(enabled(signal) for signal in Signal), "opentelemetry" in sys.modules)
+if "opentelemetry" in sys.modules:
+    from opentelemetry import metrics, trace
+    for provider in (trace.get_tracer_provider(), metrics.get_meter_provider()):
+        getattr(provider, "shutdown", print)()
+"""
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    """Return a running collector."""
+    with collecting() as made:
+        yield made
+
+
+def run(**environment: str) -> str:
+    """Return what the program prints in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_nothing_is_loaded_without_an_exporter() -> None:
+    """Without an exporter the calls do nothing and the library is not even imported."""
+    assert run() == "False False False"
+
+
+def test_spans_and_metrics_reach_a_collector(collector: Collector) -> None:
+    """With an endpoint named, spans and every metric arrive there, under the service's name."""
+    assert run(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address) == "True True True"
+    assert sorted(span.name for span in collector.spans()) == ["batch", "failing", "outer", "read things", "refused"]
+    assert collector.services() == {"industrial-data-workspace"}
+    found = collector.metrics()
+    assert set(found) == set(INSTRUMENTS)
+    for name, instrument in INSTRUMENTS.items():
+        metric = found[name]
+        assert (metric.unit, metric.description) == (instrument.unit, instrument.description)
+        if instrument.kind == "histogram":
+            assert [point.sum for point in metric.histogram.data_points] == [3]
+        else:
+            assert [point.as_int for point in metric.sum.data_points] == [3]
+            assert metric.sum.is_monotonic == (instrument.kind == "counter")
+
+
+def test_how_spans_hang_together(collector: Collector) -> None:
+    """A call is below what runs around it; a batch stands alone, and links to those whom it serves."""
+    run(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address, OTEL_SERVICE_NAME="plant-a")
+    spans = {span.name: span for span in collector.spans()}
+    assert spans["read things"].parent_span_id == spans["outer"].span_id
+    assert attributes_of(spans["read things"]) == {"db.system.name": "sqlite"}
+    assert not spans["batch"].parent_span_id
+    assert [link.span_id for link in spans["batch"].links] == [spans["outer"].span_id]
+    assert collector.services() == {"plant-a"}
+
+
+def test_a_failure_is_told_without_its_text(collector: Collector) -> None:
+    """A failure marks its span by the exception's name alone; a refusal of a caller's request is none."""
+    run(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address)
+    spans = {span.name: span for span in collector.spans()}
+    assert (spans["failing"].status.code, attributes_of(spans["failing"])) == (2, {"error.type": "ValueError"})
+    assert (spans["refused"].status.code, attributes_of(spans["refused"])["workspace.error_code"]) == (
+        0,
+        "INVALID_REQUEST",
+    )
+    assert not [event for span in spans.values() for event in span.events]
+    assert not [body for bodies in collector.bodies.values() for body in bodies if b"hunter2" in body]
+
+
+@pytest.mark.parametrize(
+    ("variables", "arriving"),
+    [
+        ({"OTEL_TRACES_EXPORTER": "none"}, {METRICS}),
+        ({"OTEL_METRICS_EXPORTER": "none"}, {TRACES}),
+        ({"OTEL_LOGS_EXPORTER": "none"}, {TRACES, METRICS}),
+        ({"OTEL_SDK_DISABLED": "true"}, set()),
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, set()),
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": PROTOCOL, "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"}, {TRACES, METRICS}),
+        ({"OTEL_TRACES_SAMPLER": "always_off"}, {METRICS}),
+    ],
+)
+def test_the_standards_variables_hold(collector: Collector, variables: dict[str, str], arriving: set[str]) -> None:
+    """What is kept out by a variable of the standard does not arrive; the rest does, and nothing else is sent."""
+    run(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address, **variables)
+    assert set(collector.bodies) == arriving
+
+
+def test_signals_have_endpoints_of_their_own(collector: Collector) -> None:
+    """A signal's own endpoint is taken as it stands, and names that signal alone."""
+    assert run(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{collector.address}/spans") == "True False True"
+    assert collector.spans("/spans")
+    assert set(collector.bodies) == {"/spans"}
+    assert run(OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=f"{collector.address}/numbers") == "False True True"
+    assert set(collector.metrics("/numbers")) == set(INSTRUMENTS)
+
+
+def test_every_metric_is_used_and_documented() -> None:
+    """Each metric stands in the documentation, and the code tells no other."""
+    page = (ROOT / "docs" / "observability.md").read_text()
+    used: set[str] = set()
+    for folder in ("shared", "functions", "local", "emulators"):
+        for path in (ROOT / folder).rglob("*.py"):
+            used |= set(re.findall(r'(?:count|measure|change)\(\s*"(workspace\.[a-z_.]+)"', path.read_text()))
+    assert used == set(INSTRUMENTS)
+    assert all(f"`{name}`" in page for name in INSTRUMENTS)

@@ -1,0 +1,67 @@
+"""An Azure deployment of test servers: Cosmos DB and Key Vault doubles at the wire, Azurite, genuine SDKs."""
+
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from azure.cosmos.aio import CosmosClient
+from azure.storage.blob.aio import BlobServiceClient
+
+from emulators.cosmos import CosmosServer
+from shared.backends.azure.blobs import BlobAccount
+from shared.backends.azure.checkpoint_blobs import NOTES, STATES
+from shared.backends.azure.cosmos_account import CosmosAccount
+from shared.backends.azure.cosmos_containers import create_containers
+from shared.backends.azure.key_vault import Vault
+from shared.settings import Settings
+from shared.wiring import Services
+from shared.wiring.cold import COLD, DOWNLOADS
+from tests.azurite.running import Azurite
+from tests.emulators.web_pubsub.serving import KEY
+from tests.key_vault import KeyVaultDouble, Tokens
+
+DATABASE = "workspace"
+
+
+@dataclass
+class Deployment:
+    """The test servers, provisioned as the deployment does it."""
+
+    cosmos: CosmosServer
+    vault: KeyVaultDouble
+    blobs: Azurite
+    kusto_uri: str = "http://127.0.0.1:9"
+    message_service: str = ""
+
+    def services(self) -> Services:
+        """Return the services of another process with STORES=azure; only the ways to sign in are the tests' own."""
+        given = {"STORES": "azure", "KUSTO_URI": self.kusto_uri}
+        given |= {"WEB_PUBSUB_ENDPOINT": self.message_service, "WEB_PUBSUB_ACCESS_KEY": KEY}
+        wired = Services(Settings.read(given))
+        wired.__dict__["cosmos"] = CosmosAccount(self.cosmos.endpoint, DATABASE, key=self.cosmos.key)
+        wired.__dict__["blob_account"] = BlobAccount("", connection_string=self.blobs.connection_string, retries=0)
+        wired.__dict__["key_vault"] = Vault(self.vault.uri, credential=Tokens(), options=self.vault.options)
+        return wired
+
+
+@asynccontextmanager
+async def deployment(folder: Path | None = None) -> AsyncIterator[Deployment]:
+    """Start the servers, and make containers and keys.
+
+    Args:
+        folder: where the blobs are to outlast their server.
+    """
+    with CosmosServer() as server, KeyVaultDouble() as vault, ExitStack() as ends:
+        blobs = Azurite(folder)
+        ends.callback(blobs.stop)
+        blobs.start()
+        async with CosmosClient(server.endpoint, server.key) as client:
+            await create_containers(await client.create_database(DATABASE))
+        async with BlobServiceClient.from_connection_string(blobs.connection_string) as account:
+            for name in (COLD, DOWNLOADS, NOTES, STATES):
+                await account.create_container(name)
+        settings = Settings()
+        for key in (settings.token_key, settings.checkpoint_key):
+            vault.keys.create(key)
+        yield Deployment(server, vault, blobs)

@@ -1,0 +1,66 @@
+"""Readiness: what is configured must answer."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+
+import pytest
+
+from shared.catalog.document import load
+from shared.wiring import Services
+from tests.azurite.running import missing
+from tests.unit.shared.wiring.azure import Deployment, deployment
+
+PLAIN = "workspace: {id: plant-t, name: Plant}\nteam: [{id: admin@t, name: A, role: Admin}]\n"
+AUDITED = f"{PLAIN}policies: {{provenance: {{}}}}\n"
+
+
+async def answers() -> None:
+    """Answer."""
+
+
+@pytest.fixture
+async def deployed() -> AsyncIterator[Deployment]:
+    """A deployment without a workspace."""
+    if missing():
+        pytest.skip(missing())
+    async with deployment() as running:
+        yield running
+
+
+@pytest.fixture
+async def services(deployed: Deployment) -> AsyncIterator[Services]:
+    """Its services, with a stand-in for the query engine."""
+    wired = deployed.services()
+    wired.__dict__["engine"] = SimpleNamespace(ping=answers, close=answers)
+    wired.readiness.kept_seconds = 0
+    yield wired
+    await wired.close()
+
+
+def failing(log: pytest.LogCaptureFixture) -> set[str]:
+    return {record.__dict__["fields"]["store"] for record in log.records if record.message == "not ready"}
+
+
+async def test_ready_while_every_store_answers(services: Services) -> None:
+    """A deployment is ready before a workspace is applied, and with one, audited or not."""
+    assert await services.readiness.failing() == []
+    for text in (PLAIN, AUDITED):
+        await services.catalog_service.apply(load(text, "test"), "apply")
+        assert await services.readiness.failing() == []
+
+
+async def test_the_store_that_fails_is_named_in_the_log(
+    deployed: Deployment, services: Services, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without the vault, and then without Cosmos DB, the service is not ready, and says which of them it is."""
+    await services.catalog_service.apply(load(AUDITED, "test"), "apply")
+    caplog.set_level(logging.WARNING)
+    deployed.vault.down = True
+    assert set(await services.readiness.failing()) == failing(caplog) == {"token key", "checkpoints"}
+    deployed.vault.down = False
+    assert await services.readiness.failing() == []
+    caplog.clear()
+    await asyncio.to_thread(deployed.cosmos.stop)
+    assert set(await services.readiness.failing()) == failing(caplog) >= {"audit log"}

@@ -13,7 +13,7 @@ from websockets.asyncio.server import ServerConnection, broadcast, serve
 
 from emulators.web_pubsub.service import WebPubSub
 from emulators.web_pubsub.settings import HubSettings, ServiceSettings
-from local.server import Server
+from local.http_server.server import Server
 
 MESSAGE = b'{"ID":"0123456789abcdef","Payload":{"value":"' + b"x" * 250 + b'"}}'
 _KEY = "a key of the benchmark, never checked"

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import uvloop
 
-from local.environment import load_local_settings
 from local.errors import StartError
-from local.host import Host, HostOptions
+from local.host.environment import load_local_settings
+from local.host.life_cycle import Host, HostOptions
 from shared import otlp
 from shared.logs import configure
 from shared.settings import Settings

@@ -12,8 +12,8 @@ from emulators.durable.functions import Functions
 from emulators.durable.records import Activity, PendingActivity, Status
 from emulators.durable.settings import DurableSettings
 from emulators.durable.store import Store
-from local.stopping import Stopping
-from local.worker import FunctionFailed
+from local.host.shutdown import Stopping
+from local.host.worker import FunctionFailed
 from shared.logs import fields, logger
 
 _LOGGER = logger("emulators.durable")

@@ -15,9 +15,9 @@ from emulators.durable.management import Management
 from emulators.durable.settings import DurableSettings
 from emulators.durable.store import Store
 from emulators.durable.webhooks import Webhooks
-from local.protos import TypedData
-from local.stopping import Stopping
-from local.worker import LoadedFunction
+from local.host.shutdown import Stopping
+from local.host.worker import LoadedFunction
+from local.host.worker_protocol import TypedData
 from shared.backends.embedded.writable import check_enters
 from shared.logs import logger
 

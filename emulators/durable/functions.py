@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from emulators.durable.turns import Names, OrchestratorFailed
-from local.protos import TypedData
-from local.worker import FunctionFailed, LoadedFunction, invoke
+from local.host.worker import FunctionFailed, LoadedFunction, invoke
+from local.host.worker_protocol import TypedData
 
 _PREFIX = re.compile(r"\b\w++: ")
 

@@ -13,7 +13,7 @@ from emulators.durable.links import PREFIX, Links
 from emulators.durable.management import Management
 from emulators.durable.records import Instance, NewInstance, Status, new_id
 from emulators.durable.turns import Names, unknown
-from local.admin import from_this_machine
+from local.http_server.admin import from_this_machine
 from shared.errors import Kind, WorkspaceError
 
 _NAMED_SEGMENTS, _EVENT_SEGMENTS = 3, 4

@@ -13,7 +13,7 @@ from emulators.web_pubsub.outbox import Wire
 from emulators.web_pubsub.sessions import JsonSession, PlainSession, Session
 from emulators.web_pubsub.settings import HubSettings
 from emulators.web_pubsub.sockets import EXTENSION
-from local.refusals import refusal, request_id
+from local.http_server.error_replies import refusal, request_id
 from shared.errors import WorkspaceError
 from shared.logs import logger
 

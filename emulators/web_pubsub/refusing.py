@@ -6,7 +6,7 @@ from websockets.exceptions import HeaderLineTooLong, InvalidMethod, RequestLineT
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
-from local.refusals import refusal, request_id
+from local.http_server.error_replies import refusal, request_id
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply
 from shared.logs import fields, logger

@@ -13,7 +13,7 @@ from emulators.web_pubsub.events import Events
 from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.operations import OPERATIONS, Operation
 from emulators.web_pubsub.settings import ServiceSettings
-from local.refusals import refusal, request_id
+from local.http_server.error_replies import refusal, request_id
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply
 from shared.logs import logger

@@ -15,7 +15,7 @@ from websockets.protocol import State
 
 from emulators.web_pubsub.asgi import Message
 from emulators.web_pubsub.refusing import fault_of, told, unread
-from local.refusals import wire
+from local.http_server.error_replies import wire
 from shared.errors import WorkspaceError
 
 EXTENSION = "local.frames"

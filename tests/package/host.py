@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from local import __main__ as local_host
-from local import protos, worker
+from local.host import worker
+from local.host import worker_protocol as protos
 from tests.package.worker import SIZE, pickled_by_kind, unpickled
 
 WORKER = Path(__file__).with_name("worker.py")

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from local import protos
+from local.host import worker_protocol as protos
 from tests.package.worker import modules_from_elsewhere, pickled_by_kind, unpickled
 
 STANDARD = Path(sysconfig.get_path("stdlib")).resolve()

@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any, Final, Self
 
 SITE_PACKAGES: Final = ".python_packages/lib/site-packages"
-PROTOCOL: Final = ("protos", "local.protos")
+PROTOCOL: Final = ("protos", "local.host.worker_protocol")
 """The names, here and in the host's process, of the module whose classes both processes exchange."""
 
 SIZE: Final = struct.Struct(">Q")

@@ -37,7 +37,7 @@ def test_what_is_sent_is_archived_and_outlives_the_service(own_service: Service)
 
 def test_what_no_connection_claims_is_archived(own_service: Service) -> None:
     """An event that is no message of a connection is kept under _unrouted, and the archive has read it all."""
-    from tests.unit.local.test_event_hubs import send as send_raw  # noqa: PLC0415  only here
+    from tests.unit.local.host.test_event_hubs import send as send_raw  # noqa: PLC0415  only here
 
     own_service.start()
     send_raw(own_service.data_dir, [b"not json"], "telemetry")

@@ -16,8 +16,8 @@ from emulators.durable.records import NewInstance, new_id
 from emulators.durable.settings import DurableSettings
 from emulators.durable.store import Store
 from emulators.durable.turns import Names, OrchestratorFailed
-from local.stopping import Stopping
-from local.worker import FunctionFailed
+from local.host.shutdown import Stopping
+from local.host.worker import FunctionFailed
 
 
 class ManualClock:

@@ -10,7 +10,7 @@ import sys
 import uvloop
 
 from emulators.web_pubsub.asgi import Message, Receive, Send
-from local.server import Server
+from local.http_server.server import Server
 
 
 async def echo(scope: Message, receive: Receive, send: Send) -> None:

@@ -15,7 +15,7 @@ from websockets.asyncio.client import ClientConnection
 from emulators.web_pubsub.asgi import Message, Receive, Send
 from emulators.web_pubsub.service import WebPubSub
 from emulators.web_pubsub.settings import ServiceSettings
-from local.server import Server
+from local.http_server.server import Server
 
 VERSION = "api-version=2024-12-01"
 KEY = "an access key for tests alone, 40 bytes."

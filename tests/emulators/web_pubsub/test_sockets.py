@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from emulators.web_pubsub.sockets import MOST_MESSAGE_BYTES
-from local.server import Server
+from local.http_server.server import Server
 from tests.emulators.web_pubsub.echo import echo
 from tests.emulators.web_pubsub.serving import listening
 

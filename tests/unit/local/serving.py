@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from local.admin import Admin
-from local.files import Files
-from local.http import HttpApp
-from local.routes import RouteTable
-from local.server import Server, address, listen
+from local.http_server.admin import Admin
+from local.http_server.application import HttpApp
+from local.http_server.files import Files
+from local.http_server.routes import RouteTable
+from local.http_server.server import Server, address, listen
 from shared.backends.embedded.file_links import FileLinks
 
 

@@ -20,7 +20,7 @@ WHOLE_TEXT = {
 BUILT = {
     "shared/http/router.py": "from the routes of the service; checked below",
     "shared/telemetry/routing.py": "from globs by fnmatch, in atomic groups; checked below",
-    "local/routes.py": "from the routes of the service",
+    "local/http_server/routes.py": "from the routes of the service",
 }
 
 
@@ -36,7 +36,7 @@ def test_the_expressions_of_the_service_are_found() -> None:
         "shared/catalog/kql_text.py",
         "shared/errors.py",
         "shared/catalog/fields.py",
-        "local/authority.py",
+        "local/http_server/authority.py",
     } <= places
 
 

@@ -1,0 +1,1 @@
+"""Local host process: life cycle, triggers, timers, event hubs, the worker library and the emulators that it starts."""

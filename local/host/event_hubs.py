@@ -1,0 +1,152 @@
+"""Event Hub triggers: a loop for each function and partition that delivers batches and keeps the offset."""
+
+import itertools
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from local.host import event_metadata
+from local.host.event_metadata import PartitionReader
+from local.host.hub_access import HubAccess
+from local.host.retries import REDELIVERY
+from local.host.shutdown import Stopping
+from local.host.worker import FunctionFailed, LoadedFunction, invoke
+from local.host.worker_protocol import RetryContext, TypedData
+from shared.backends.embedded.hub import StoredEvent
+from shared.logs import fields, logger
+
+DEFAULT_GROUP = "$Default"
+_LOGGER = logger("local.event_hubs")
+_TROUBLE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class EventHubSetting:
+    """What an Event Hub function declares, app settings filled in.
+
+    Attributes:
+        function: the function.
+        hub: the hub it reads.
+        group: the consumer group it reads as.
+        many: whether it takes a batch, else one event after the other.
+        binary: whether it takes bytes as they are, else text.
+        gathers: seconds between a batch that was not full and the next one, in which events gather.
+    """
+
+    function: LoadedFunction
+    hub: str
+    group: str
+    many: bool
+    binary: bool
+    gathers: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Delivery:
+    """One invocation to be made: its input, and where its events stand."""
+
+    data: TypedData
+    metadata: dict[str, TypedData]
+    first: int
+    last: int
+
+
+class PartitionLoop:
+    """Delivers one partition to one function, in order, and commits what the function took."""
+
+    def __init__(
+        self, setting: EventHubSetting, partition: str, hub: HubAccess, batch_size: int, stopping: Stopping
+    ) -> None:
+        self._setting = setting
+        self._reader = PartitionReader(setting.function.name, setting.hub, setting.group, partition)
+        self._hub = hub
+        self._batch_size = batch_size
+        self._stopping = stopping
+
+    async def run(self) -> None:
+        """Deliver until the host stops; a batch in progress is finished first."""
+        while not self._stopping.is_set():
+            try:
+                await self._deliver_all()
+            except sqlite3.Error:
+                _LOGGER.exception("the event hub cannot be read", extra=self._where())
+                await self._stopping.within(_TROUBLE_SECONDS)
+
+    async def _deliver_all(self) -> None:
+        place = (self._reader.hub, self._reader.group, self._reader.partition)
+        after = await self._hub.do(lambda reader: reader.committed(*place))
+        while not self._stopping.is_set():
+            arrival = self._hub.arrival()
+            events = await self._read(after)
+            if not events:
+                await arrival.wait()
+                continue
+            for delivery in self._deliveries(events):
+                if not await self._deliver(delivery):
+                    return
+                after = delivery.last
+                await self._commit(after)
+            if self._setting.gathers and len(events) < self._batch_size:
+                await self._stopping.within(self._setting.gathers)
+
+    async def _read(self, after: int) -> list[StoredEvent]:
+        where, limit = self._reader, self._batch_size
+        return await self._hub.do(lambda reader: reader.stored(where.hub, where.partition, after, limit))
+
+    async def _commit(self, sequence_number: int) -> None:
+        where = self._reader
+        await self._hub.do(lambda reader: reader.commit(where.hub, where.group, where.partition, sequence_number))
+
+    def _deliveries(self, events: list[StoredEvent]) -> Iterable[_Delivery]:
+        binary = self._setting.binary
+        if self._setting.many:
+            data = event_metadata.bodies(events, binary=binary)
+            metadata = event_metadata.of_batch(events, self._reader)
+            return [_Delivery(data, metadata, events[0].sequence_number, events[-1].sequence_number)]
+        return (
+            _Delivery(
+                event_metadata.body(event, binary=binary),
+                event_metadata.of_event(event, self._reader),
+                event.sequence_number,
+                event.sequence_number,
+            )
+            for event in events
+        )
+
+    async def _deliver(self, delivery: _Delivery) -> bool:
+        """Invoke until the function takes it or its retry policy gives up; False when the host stops first."""
+        policy = self._setting.function.retry or REDELIVERY
+        for retries in itertools.count():
+            try:
+                await invoke(
+                    self._setting.function,
+                    delivery.data,
+                    metadata=delivery.metadata,
+                    retry=RetryContext(retries, policy.max_retry_count),
+                )
+            except FunctionFailed as failure:
+                self._log_failure(failure, delivery, retries)
+            else:
+                return True
+            if policy.exhausted(retries):
+                _LOGGER.critical("events are given up: the retry policy ends here", extra=self._where(delivery))
+                return True
+            if await self._stopping.within(policy.delay(retries)):
+                return False
+        raise AssertionError("itertools.count() does not end")
+
+    def _log_failure(self, failure: FunctionFailed, delivery: _Delivery, retries: int) -> None:
+        named = self._where(delivery)
+        named["fields"] |= {"retries": retries, "exception": failure.stack_trace}
+        _LOGGER.error("a batch failed: %s", failure, extra=named)
+
+    def _where(self, delivery: _Delivery | None = None) -> dict[str, dict[str, object]]:
+        named = fields(
+            function=self._reader.function,
+            hub=self._reader.hub,
+            group=self._reader.group,
+            partition=self._reader.partition,
+        )
+        if delivery is not None:
+            named["fields"] |= {"first": delivery.first, "last": delivery.last}
+        return named

@@ -1,0 +1,320 @@
+"""The host's life: start, serve, drain, end."""
+
+import asyncio
+import contextlib
+import math
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection, Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from emulators.durable.extension import Durable, needed
+from local.errors import StartError
+from local.host import worker
+from local.host.environment import HostJson, read_host_json
+from local.host.event_hubs import PartitionLoop
+from local.host.hub_access import HubAccess
+from local.host.kusto_process import KustoChild
+from local.host.live_replay import HubProgress, ReplayFirst
+from local.host.live_stream import LiveFront, access_key
+from local.host.running_hosts import record_host
+from local.host.shutdown import Stopping
+from local.host.sole_host import sole_host
+from local.host.timer_status import TimerStatusFile
+from local.host.timers import Timer
+from local.host.triggers import Triggers, sort
+from local.http_server.admin import Admin
+from local.http_server.application import HttpApp
+from local.http_server.files import Files
+from local.http_server.server import Application, Server, address, listen
+from local.sign_in.__main__ import codes, link
+from local.sign_in.exchange import SignInExchange
+from shared.backends.embedded.file_links import FileLinks
+from shared.backends.embedded.hub_file import PARTITIONS
+from shared.http.crowd import crowd
+from shared.logs import logger
+from shared.readiness import stands_on
+from shared.settings import EMBEDDED_ENGINE
+
+_LOGGER = logger("local.host")
+_DRAIN_SECONDS = 3.5
+_CALLERS_SECONDS = 2.0
+"""How much of it triggers have, before what they call stops too."""
+
+_CANCEL_SECONDS = 0.3
+_END_SECONDS = 4.8
+"""After a signal; five seconds are promised."""
+
+_CONSOLE = "pages_console"
+"""The function that serves the web console; an app without it takes no sign-in links."""
+
+_LIVE_ENDPOINT, _LIVE_KEY = "WEB_PUBSUB_ENDPOINT", "WEB_PUBSUB_ACCESS_KEY"
+_LEAST_CHILD_SECONDS, _MOST_CHILD_SECONDS = 0.5, 4.5
+
+
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """Where the host serves, and from what.
+
+    Attributes:
+        host: address to listen on.
+        port: port to listen on, 0 for any free one.
+        data_dir: folder of all state, absolute.
+        workspace_file: the workspace document that a new data directory is seeded from, None for no seeding.
+        app: folder of the function app.
+        with_sign_in_link: whether to make a sign-in link for the web console once the host serves.
+    """
+
+    host: str
+    port: int
+    data_dir: Path
+    workspace_file: Path | None
+    app: Path
+    with_sign_in_link: bool = False
+
+
+class Host:
+    """Runs a function app: HTTP, timers, Event Hub triggers, and the embedded Kusto endpoint beside it."""
+
+    def __init__(self, options: HostOptions, announce: Callable[[str, str], None]) -> None:
+        """Take where to serve from, and what to call once it serves: with its address and a sign-in link or nothing."""
+        self._options = options
+        self._announce = announce
+        self._stopping = Stopping()
+        self._closing = Stopping()
+        self._has_console = False
+        self._failed = False
+        self._end = math.inf
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._callers: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> bool:
+        """Serve until SIGTERM or SIGINT, then drain; return whether every part of the host worked to the end.
+
+        Raises:
+            StartError: the host cannot start.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop)
+        listener = listen(self._options.host, self._options.port)
+        _make_folder(self._options.data_dir)
+        async with AsyncExitStack() as stack:
+            stack.callback(listener.close)
+            start = asyncio.create_task(self._start(listener, stack))
+            try:
+                if await self._first_of(start):
+                    origin = address(_reachable(self._options.host), listener)
+                    with record_host(self._options.data_dir, origin):
+                        self._announce(address(self._options.host, listener), await self._sign_in_link(origin))
+                        await self._stopping.wait()
+            finally:
+                # Also after a failed start: what already runs must know that its end is meant.
+                self._stopping.set()
+                await self._drain()
+        return not self._failed
+
+    async def _sign_in_link(self, origin: str) -> str:
+        """Return a new link to the web console; empty for an app that has no console, or if no link is wanted."""
+        if not self._has_console or not self._options.with_sign_in_link:
+            return ""
+        return link(origin, await codes(self._options.data_dir).make())
+
+    async def _first_of(self, start: asyncio.Task[None]) -> bool:
+        """Wait for the start; return False when the host is told to stop before."""
+        stop = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait((start, stop), return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if start.done():
+            start.result()
+            return True
+        start.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await start
+        return False
+
+    async def _start(self, listener: socket.socket, stack: AsyncExitStack) -> None:
+        # Only now is the port known; the app, which is imported next, makes links with it.
+        here = os.environ.get("PUBLIC_URL") or address(_reachable(self._options.host), listener)
+        url = os.environ.setdefault("FILES_URL", here)
+        await self._start_kusto(stack)
+        carries_live = self._name_web_pubsub(listener)
+        host_json = read_host_json(self._options.app)
+        functions = await worker.index(self._options.app)
+        durable = self._durable(functions, listener, host_json, stack)
+        triggers = sort(map(durable.bound, functions) if durable else functions, host_json)
+        if self._options.workspace_file is not None:
+            await _seed(self._options.workspace_file)
+        timers = self._start_timers(triggers)
+        hub = self._start_event_hubs(triggers, host_json, stack)
+        admin = Admin(triggers.functions, {name: timer.run_now for name, timer in timers.items()})
+        if durable:
+            self._spawn_caller(durable.run())
+        data_dir = self._options.data_dir
+        files = Files(data_dir / "blobs", FileLinks(url, data_dir / "files-key"))
+        self._has_console = _CONSOLE in triggers.functions
+        sign_in = SignInExchange(codes(data_dir)) if self._has_console else None
+        app: Application = HttpApp(
+            triggers.routes, admin, files, durable.webhooks if durable else None, sign_in, crowd()
+        )
+        if carries_live:
+            await _forget_streams()
+            live = LiveFront(app, os.environ[_LIVE_KEY], ReplayFirst(HubProgress(hub, self._stopping)))
+            stack.push_async_callback(live.close)
+            app = live
+        await self._start_http(app, listener, web_sockets=carries_live)
+
+    def _durable(
+        self,
+        functions: Collection[worker.LoadedFunction],
+        listener: socket.socket,
+        host_json: HostJson,
+        stack: AsyncExitStack,
+    ) -> Durable | None:
+        """Return the Durable Task stand-in, None for an app that does not use it."""
+        if not needed(functions):
+            return None
+        origin = address(_reachable(self._options.host), listener)
+        durable = Durable(functions, self._options.data_dir, origin, host_json.durable, self._stopping)
+        stack.push_async_callback(durable.close)
+        stands_on("durable engine", durable.check)
+        return durable
+
+    async def _start_kusto(self, stack: AsyncExitStack) -> None:
+        if os.environ.get("KUSTO_URI"):
+            return
+        stack.enter_context(await sole_host(self._options.data_dir))
+        child = KustoChild(self._options.data_dir)
+        stack.push_async_callback(lambda: child.stop(self._child_seconds()))
+        os.environ["KUSTO_URI"] = await child.start()
+        # The workspace command, another process over the same data directory, finds the engine by it.
+        (self._options.data_dir / EMBEDDED_ENGINE).write_text(os.environ["KUSTO_URI"], encoding="utf-8")
+        self._spawn(child.supervise(self._stopping))
+
+    def _name_web_pubsub(self, listener: socket.socket) -> bool:
+        """Name the stand-in, in this process, as the app's Web PubSub, unless it has one; return whether that is so."""
+        if os.environ.get(_LIVE_ENDPOINT):
+            return False
+        os.environ[_LIVE_ENDPOINT] = address(_reachable(self._options.host), listener)
+        os.environ[_LIVE_KEY] = access_key(self._options.data_dir / "web-pubsub-key")
+        return True
+
+    def _start_timers(self, triggers: Triggers) -> dict[str, Timer]:
+        statuses = TimerStatusFile(self._options.data_dir / "timers.json")
+        timers = {setting.function.name: Timer(setting, statuses, self._stopping) for setting in triggers.timers}
+        for timer in timers.values():
+            self._spawn_caller(timer.run())
+        return timers
+
+    def _start_event_hubs(self, triggers: Triggers, host_json: HostJson, stack: AsyncExitStack) -> HubAccess:
+        hub = HubAccess(self._options.data_dir / "hub.sqlite")
+        stack.push_async_callback(hub.close)
+        for setting in triggers.event_hubs:
+            for partition in range(PARTITIONS):
+                loop = PartitionLoop(setting, str(partition), hub, host_json.max_event_batch_size, self._stopping)
+                self._spawn_caller(loop.run())
+        self._spawn(hub.watch(self._stopping))
+        self._spawn(hub.trim_hourly(triggers.groups(), self._stopping))
+        return hub
+
+    async def _start_http(self, app: Application, listener: socket.socket, *, web_sockets: bool) -> None:
+        server = Server(app, int(_DRAIN_SECONDS), web_sockets=web_sockets)
+        self._spawn(server.serve([listener]))
+        self._spawn(server.exit_on(self._closing, self._left))
+        await server.listening.wait()
+
+    def _spawn_caller(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start what invokes functions, which may call this host's own server."""
+        task = self._spawn(work)
+        self._callers.add(task)
+        task.add_done_callback(self._callers.discard)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A part of the host that breaks ends the host: better than to go on with half of it."""
+        self._tasks.discard(task)
+        if task.cancelled() or task.exception() is None:
+            return
+        _LOGGER.critical("a part of the host broke; the host stops", exc_info=task.exception())
+        self._failed = True
+        self._stop()
+
+    def _stop(self) -> None:
+        """Stop, and end the process in time even where a thread of the app does not."""
+        if not self._stopping.is_set():
+            self._stopping.set()
+            self._end = time.monotonic() + _END_SECONDS
+            last_resort = threading.Timer(_END_SECONDS, os._exit, (int(self._failed),))
+            last_resort.daemon = True
+            last_resort.start()
+
+    def _left(self) -> float:
+        """Return the seconds that are left for requests in progress."""
+        left = self._end - _END_SECONDS + _DRAIN_SECONDS - time.monotonic()
+        return min(max(left, 0.0), _DRAIN_SECONDS)
+
+    def _child_seconds(self) -> float:
+        """Return the time that is left for the child to end in, once everything else has."""
+        left = self._end - time.monotonic() - _CANCEL_SECONDS
+        return min(max(left, _LEAST_CHILD_SECONDS), _MOST_CHILD_SECONDS)
+
+    async def _drain(self) -> None:
+        """Let requests and invocations in progress end; what takes too long is cancelled, and its events come again."""
+        if self._callers:
+            await asyncio.wait(self._callers, timeout=min(_CALLERS_SECONDS, self._left()))
+        self._closing.set()
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks, timeout=self._left())
+        for task in late:
+            task.cancel()
+        if late:
+            _LOGGER.warning("%d parts of the host did not end in time and are cancelled", len(late))
+            await asyncio.wait(late, timeout=_CANCEL_SECONDS)
+
+
+def _reachable(host: str) -> str:
+    """Return where a host that listens everywhere is reached from this machine."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  told apart, not bound
+
+
+async def _forget_streams() -> None:
+    """Free the places of streams that a host before this one had open."""
+    from shared.settings import settings  # noqa: PLC0415  its members are complete only now
+    from shared.wiring import Services  # noqa: PLC0415  as above
+
+    configured = settings()
+    if not (configured.data_dir / "rate-limits.sqlite").exists():
+        return
+    services = Services(configured)
+    try:
+        await services.forget_streams()
+    finally:
+        await services.close()
+
+
+async def _seed(workspace_file: Path) -> None:
+    from local.host import first_run  # noqa: PLC0415  the settings that it reads are complete only now
+    from shared.settings import settings  # noqa: PLC0415  as above
+
+    try:
+        await first_run.prepare(settings(), workspace_file)
+    except (OSError, ValueError) as error:
+        raise StartError(f"the workspace cannot be seeded from {workspace_file}: {error}") from None
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StartError(f"the data directory {path} cannot be made: {error.strerror}") from None

@@ -1,0 +1,98 @@
+"""Sorts an app's functions by trigger: routes, timers and event hubs, each with its app settings filled in."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from local.errors import StartError
+from local.host.environment import HostJson, resolved
+from local.host.event_hubs import DEFAULT_GROUP, EventHubSetting
+from local.host.timers import TimerSetting
+from local.host.worker import LoadedFunction
+from local.http_server.routes import RouteTable
+from shared.background.schedules import Schedule
+from shared.logs import fields, logger
+from shared.telemetry.models import IMPULSES_HUB
+
+_LOGGER = logger("local.triggers")
+_OTHER_READERS = {IMPULSES_HUB: frozenset({"adx"})}
+"""Consumer groups that are no functions: the query table."""
+
+_GATHERS = {(IMPULSES_HUB, "archive"): 1.0}
+"""Seconds in which events gather for a consumer group whose work goes by the batch: here a file for each connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Triggers:
+    """The functions of an app by what triggers them."""
+
+    functions: Mapping[str, LoadedFunction]
+    routes: RouteTable
+    timers: tuple[TimerSetting, ...]
+    event_hubs: tuple[EventHubSetting, ...]
+
+    def groups(self) -> dict[str, frozenset[str]]:
+        """Return by hub the consumer groups that must have read an event before it may be deleted."""
+        groups: dict[str, frozenset[str]] = dict(_OTHER_READERS)
+        for setting in self.event_hubs:
+            groups[setting.hub] = groups.get(setting.hub, frozenset()) | {setting.group}
+        return groups
+
+
+def sort(functions: Iterable[LoadedFunction], host_json: HostJson) -> Triggers:
+    """Return the functions by trigger; a trigger that this host does not know is logged and left out.
+
+    Raises:
+        StartError: a route, schedule or app setting that is wrong.
+    """
+    by_name = {function.name: function for function in functions}
+    routes = RouteTable()
+    timers: list[TimerSetting] = []
+    hubs: list[EventHubSetting] = []
+    for function in by_name.values():
+        if is_disabled(function.name):
+            _LOGGER.info("the function is disabled", extra=fields(function=function.name))
+            continue
+        match function.kind:
+            case "httpTrigger":
+                routes.add(function, host_json.route_prefix)
+            case "timerTrigger":
+                timers.append(_timer(function))
+            case "eventHubTrigger":
+                hubs.append(_event_hub(function))
+            case "orchestrationTrigger" | "activityTrigger":
+                pass  # the Durable Task stand-in finds them by itself
+            case kind:
+                _LOGGER.warning("the local host has no such trigger", extra=fields(function=function.name, kind=kind))
+    return Triggers(by_name, routes, tuple(timers), tuple(hubs))
+
+
+def is_disabled(name: str) -> bool:
+    """Return whether an app setting disables a function: ``AzureWebJobs.NAME.Disabled``, or ``__`` for each dot.
+
+    See learn.microsoft.com/azure/azure-functions/disable-function.
+    """
+    values = (os.environ.get(f"AzureWebJobs{mark}{name}{mark}Disabled", "") for mark in (".", "__"))
+    return any(value.lower() in {"true", "1"} for value in values)
+
+
+def _timer(function: LoadedFunction) -> TimerSetting:
+    try:
+        schedule = Schedule(resolved(str(function.trigger["schedule"])))
+    except ValueError as error:
+        raise StartError(f"the timer {function.name}: {error}") from None
+    return TimerSetting(function, schedule, bool(function.trigger.get("runOnStartup", False)))
+
+
+def _event_hub(function: LoadedFunction) -> EventHubSetting:
+    trigger = function.trigger
+    hub = resolved(str(trigger["eventHubName"]))
+    group = resolved(str(trigger.get("consumerGroup") or DEFAULT_GROUP))
+    return EventHubSetting(
+        function,
+        hub=hub,
+        group=group,
+        many=str(trigger.get("cardinality", "many")).lower() == "many",
+        binary=str(trigger.get("dataType", "")).lower() == "binary",
+        gathers=_GATHERS.get((hub, group), 0.0),
+    )

@@ -1,0 +1,1 @@
+"""HTTP server of the local host: connections, limits, routes, error replies and stored files."""

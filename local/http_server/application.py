@@ -1,0 +1,280 @@
+"""The ASGI application: turns HTTP requests into invocations and their answers into responses."""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from contextlib import nullcontext
+from typing import Any
+from urllib.parse import parse_qsl
+
+from emulators.durable.links import PREFIX
+from emulators.durable.webhooks import Answered, Webhooks
+from local.host.worker import FunctionFailed, invoke
+from local.host.worker_protocol import RpcHttp, TypedData
+from local.http_server import cookies
+from local.http_server.admin import Admin
+from local.http_server.authority import check_host, check_target
+from local.http_server.error_replies import refusal, request_id
+from local.http_server.files import Files
+from local.http_server.routes import Match, RouteTable
+from local.sign_in.exchange import PATH as SIGN_IN
+from local.sign_in.exchange import SignInExchange
+from shared.backends.embedded.file_links import PATH as FILES
+from shared.errors import Kind, WorkspaceError
+from shared.http.crowd import Crowd
+from shared.http.guarding import GUARDING
+from shared.http.messages import Reply, Request
+from shared.http.request_span import refused as tell_refused
+from shared.logs import fields, logger
+
+MAX_BODY_BYTES = 104_857_600
+"""The Functions host's own limit of a request body, 100 MB."""
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
+"""Status, headers and body."""
+
+_LOGGER = logger("local.http")
+_NO_BODY = frozenset({204, 304})
+_GUARDING = [(name.lower().encode(), value.encode()) for name, value in GUARDING.items()]
+_OWN_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
+
+
+class _Gone(Exception):  # noqa: N818  an event, not an error
+    """The caller went away before the whole request was here."""
+
+
+class HttpApp:
+    """Serves the HTTP functions of an app, the host's own administration under ``/admin``, and stored files."""
+
+    def __init__(
+        self,
+        routes: RouteTable,
+        admin: Admin,
+        files: Files,
+        webhooks: Webhooks | None = None,
+        sign_in: SignInExchange | None = None,
+        crowd: Crowd | None = None,
+    ) -> None:
+        """Take what serves each part, and the crowd in which HTTP functions wait for their turn."""
+        self._routes = routes
+        self._admin = admin
+        self._files = files
+        self._webhooks = webhooks
+        self._sign_in = sign_in
+        self._crowd = crowd
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Serve one request (ASGI 3)."""
+        given_id, begun = request_id(scope["headers"]), time.perf_counter()
+        send = _guarding(send)
+        answer: Answer | Reply | None
+        try:
+            if scope["raw_path"].startswith(FILES.encode()):
+                answer = await self._file(scope, send, given_id)
+            else:
+                answer = await self._answer(scope, receive, given_id)
+        except _Gone:
+            return
+        except asyncio.CancelledError:
+            # The host's drain is over, and with this reply so is the task.
+            stopping = WorkspaceError(Kind.UNAVAILABLE, "HOST_STOPPING", "The host stops; send the request again.")
+            answer = refusal(stopping, given_id, close=True)
+        except Exception:
+            _LOGGER.exception("the host failed", extra=fields(requestId=given_id))
+            answer = refusal(_failed("The host failed; its log has the reason."), given_id, close=True)
+        if isinstance(answer, Reply):
+            tell_refused(_seen(scope), given_id, answer, time.perf_counter() - begun)
+            answer = _of_reply(answer)
+        if answer is not None:
+            await _reply(send, *answer)
+
+    async def _file(self, scope: Message, send: Send, given_id: str) -> Reply | None:
+        """Send a stored file and return None, or return the refusal."""
+        try:
+            check_host(scope["headers"], scope["http_version"])
+            await self._files.serve(scope, send, given_id)
+        except WorkspaceError as error:
+            return refusal(error, given_id, close=True)
+        return None
+
+    async def _answer(self, scope: Message, receive: Receive, given_id: str) -> Answer | Reply:
+        """Return the answer to a request; a Reply is the host's own refusal."""
+        try:
+            check_host(scope["headers"], scope["http_version"])
+            check_target(scope["raw_path"].decode("latin-1"))
+            body = await _body(scope["headers"], receive)
+        except WorkspaceError as error:
+            return refusal(error, given_id, close=True)
+        try:
+            return await self._dispatch(scope, body, given_id)
+        except WorkspaceError as error:
+            return refusal(error, given_id)
+
+    async def _dispatch(self, scope: Message, body: bytes, given_id: str) -> Answer:
+        """Return the answer to a whole request."""
+        raw_path = scope["raw_path"].decode("latin-1")
+        if raw_path.startswith("/admin/"):
+            self._admin.handle(scope, raw_path, body)
+            return 202, [(b"x-request-id", given_id.encode())], b""
+        if self._webhooks is not None and raw_path.startswith(PREFIX):
+            return _webhook_answer(await self._webhooks.handle(scope, raw_path, body))
+        if self._sign_in is not None and raw_path == SIGN_IN:
+            return _signed_in(await self._sign_in.handle(scope["method"], body), given_id)
+        # The app's own door refuses a crowd, too; here that costs a fraction of an invocation.
+        async with nullcontext() if self._crowd is None else self._crowd.turn(raw_path):
+            match = self._match(raw_path, scope["method"])
+            return await _invoked(match, _request(scope, raw_path, match, body), given_id)
+
+    def _match(self, raw_path: str, method: str) -> Match:
+        match = self._routes.match(raw_path, method)
+        if match is None:
+            raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "There is nothing at this address.")
+        return match
+
+
+async def _invoked(match: Match, request: RpcHttp, given_id: str) -> Answer:
+    """Return a function's answer; its failure is told to the log, and only that there was one to the caller."""
+    name = match.function.name
+    try:
+        answer = await invoke(
+            match.function, TypedData(http=request), traceparent=request.headers.get("traceparent", "")
+        )
+        return _response(answer, is_head=request.method == "HEAD")
+    except FunctionFailed as failure:
+        _LOGGER.error(  # noqa: TRY400  the stack trace that counts is the function's
+            "a function failed: %s",
+            failure,
+            extra=fields(function=name, exception=failure.stack_trace, requestId=given_id),
+        )
+    except Exception:
+        _LOGGER.exception("a function's response cannot be sent", extra=fields(function=name, requestId=given_id))
+    raise _failed("The function failed; the log has the reason.")
+
+
+def _signed_in(document: Mapping[str, Any], given_id: str) -> Answer:
+    headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+    return 200, [*headers, (b"x-request-id", given_id.encode())], json.dumps(document).encode()
+
+
+def _webhook_answer(answered: Answered) -> Answer:
+    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in answered.headers.items()]
+    if answered.document is None:
+        return answered.status, headers, b""
+    body = json.dumps(answered.document).encode()
+    return answered.status, [*headers, (b"content-type", b"application/json; charset=utf-8")], body
+
+
+async def _body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> bytes:
+    for name, value in headers:
+        if name == b"content-length" and int(value) > MAX_BODY_BYTES:
+            raise _too_large()
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise _Gone
+    first: bytes = message.get("body", b"")
+    if not message.get("more_body", False):
+        return first
+    parts, size = [first], len(first)
+    while message.get("more_body", False):
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _Gone
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MAX_BODY_BYTES:
+            raise _too_large()
+    return b"".join(parts)
+
+
+def _failed(detail: str) -> WorkspaceError:
+    return WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", detail)
+
+
+def _too_large() -> WorkspaceError:
+    return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body is larger than {MAX_BODY_BYTES} bytes.")
+
+
+def _request(scope: Message, raw_path: str, match: Match, body: bytes) -> RpcHttp:
+    headers = _headers(scope["headers"])
+    query = scope["query_string"].decode("latin-1")
+    host = headers.get("host") or "{}:{}".format(*scope["server"])
+    return RpcHttp(
+        method=scope["method"],
+        url=f"{scope['scheme']}://{host}{raw_path}{'?' if query else ''}{query}",
+        headers=headers,
+        params=match.parameters,
+        query=_query(query) if query else {},
+        body=TypedData(bytes=body),
+    )
+
+
+def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return headers by lower-case name; repeated ones are joined, as the Functions host does."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in raw:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
+    return headers
+
+
+def _query(text: str) -> dict[str, str]:
+    """Return query parameters; repeated ones are joined and empty ones left out, as the Functions host does."""
+    query: dict[str, str] = {}
+    for name, value in parse_qsl(text):
+        query[name] = f"{query[name]},{value}" if name in query else value
+    return query
+
+
+def _response(answer: TypedData | None, *, is_head: bool) -> Answer:
+    """Return status, headers and body of a function's answer.
+
+    Raises:
+        ValueError: a status or header that HTTP cannot carry.
+    """
+    if answer is None:
+        return 204, [], b""
+    if answer.kind != "http":
+        text = answer.value if isinstance(answer.value, bytes) else str(answer.value).encode()
+        return 200, [(b"content-type", b"text/plain; charset=utf-8")], text
+    http = answer.value
+    headers = [(b"set-cookie", cookies.header(cookie).encode("latin-1")) for cookie in http.cookies or ()]
+    for name, value in http.headers.items():
+        lower = name.lower()
+        if lower not in _OWN_HEADERS or (is_head and lower == "content-length"):
+            headers.append((lower.encode("latin-1"), value.encode("latin-1")))
+    return int(http.status_code), headers, http.body.value
+
+
+def _of_reply(reply: Reply) -> Answer:
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
+    return reply.status, headers, reply.body
+
+
+def _seen(scope: Message) -> Request:
+    """Return what a trace tells of a request."""
+    return Request(scope["method"], scope["raw_path"].decode("latin-1"), "", _headers(scope["headers"]), b"")
+
+
+def _guarding(send: Send) -> Send:
+    """Return what sends and adds the headers that every reply has."""
+
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            given = {name for name, _ in message["headers"]}
+            message["headers"] = [*message["headers"], *(each for each in _GUARDING if each[0] not in given)]
+        await send(message)
+
+    return guarded
+
+
+async def _reply(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    if status in _NO_BODY:
+        body = b""
+    elif not any(name == b"content-length" for name, _ in headers):
+        headers.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,284 @@
+"""One connection of a caller: how long it may take over a request, and how many there may be."""
+
+import asyncio
+import resource
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any, cast
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from local.http_server.authority import split_target
+from local.http_server.error_replies import RawHeaders, refusal, request_id, timed_out, wire
+from local.http_server.head_limits import HeadSizes
+from local.http_server.spoken import check_head, unparsed
+from shared.errors import Kind, WorkspaceError
+from shared.http.messages import Reply
+from shared.logs import fields, logger
+
+_LOGGER = logger("local.connections")
+_MOST_CONNECTIONS = 1000
+_STREAMS_SHARE = 0.8
+"""Share of the connections that may be live streams; the rest remains for requests."""
+_LINGER_SECONDS = 1.0
+"""A refused caller may still be sending; closing at once would reset the connection and lose the reply."""
+
+
+def _connections() -> int:
+    """Return how many connections leave the process as many files for everything else."""
+    return min(_MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a caller may take.
+
+    Attributes:
+        connections: most connections that are open at a time.
+        seconds: longest time for all headers of a request, without a byte of its body, and for a connection before
+            its first request.
+    """
+
+    connections: int = field(default_factory=_connections)
+    seconds: float = 30.0
+
+    @property
+    def streams(self) -> int:
+        """Most connections that may be WebSockets at a time."""
+        return int(self.connections * _STREAMS_SHARE)
+
+
+class LimitedConfig(uvicorn.Config):
+    """The server's options, with the limits of its connections."""
+
+    limits: Limits
+    by_silence: "OrderedDict[Connection, None]"
+    """The connections without WebSocket; the one that was silent for longest comes first."""
+
+
+class _Stage(Enum):
+    """What of a request is expected next."""
+
+    NOTHING = auto()
+    HEADERS = auto()
+    BODY = auto()
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's connection, which gives up callers that stop in the middle of a request."""
+
+    def __init__(
+        self,
+        config: LimitedConfig,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._limits = config.limits
+        self._by_silence = config.by_silence
+        self._stage = _Stage.NOTHING
+        self._begun = self._heard = self.loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        self._refused = False
+        self._upgraded = False
+        self._sizes = HeadSizes()
+        self._data = b""
+        self._fault: WorkspaceError | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Accept a connection; when there are too many, close a silent one for it, or refuse it when all are busy."""
+        full = len(self.connections) >= self._limits.connections
+        super().connection_made(transport)
+        if full and not self._make_room():
+            self._refuse_connection()
+            return
+        self._by_silence[self] = None
+        self._arm(self._limits.seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._by_silence.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on."""
+        if self._refused:
+            return
+        self._heard = self.loop.time()
+        self._by_silence.move_to_end(self)
+        self._data = data
+        super().data_received(data)
+        if not self._sizes.add_data(len(data)):
+            self._refuse_head()
+        if self._timer is None and not self._upgraded and not self.transport.is_closing():
+            self._arm(self._limits.seconds)
+
+    def on_message_begin(self) -> None:
+        """Note that a request begins."""
+        self._stage = _Stage.HEADERS
+        self._begun = self._heard
+        self._sizes.begin()
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the request target."""
+        self._sizes.add_target(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; a trailer is counted and let go, it must not pass for a header (RFC 9110 section 6.5.1)."""
+        self._sizes.add_header(name, value)
+        if self._stage is not _Stage.BODY:
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        self._sizes.tell()
+        super().on_body(body)
+
+    def on_headers_complete(self) -> None:
+        """Note that a body may follow; a host in the request target goes before the header (RFC 9112 section 3.2.2)."""
+        try:
+            check_head(self.parser.get_http_version(), self.headers)
+            host, self.url = split_target(self.url)
+        except WorkspaceError as error:
+            # The parser tells whoever feeds it of an error of its own, not of this one.
+            self._fault = error
+            raise
+        if host is not None:
+            self.headers[:] = [(name, host if name == b"host" else value) for name, value in self.headers]
+        super().on_headers_complete()
+        self._stage = _Stage.BODY
+
+    def on_message_complete(self) -> None:
+        """Note that the request is whole."""
+        self._sizes.tell()
+        self._stage = _Stage.NOTHING
+        super().on_message_complete()
+
+    def handle_websocket_upgrade(self) -> None:
+        """Leave the connection to the WebSocket protocol, unless too many are WebSockets already."""
+        if sum(not isinstance(each, Connection) for each in self.connections) >= self._limits.streams:
+            self._refuse_stream()
+            return
+        self._by_silence.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._upgraded = True
+        super().handle_websocket_upgrade()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP or too large, unless that would be taken for the answer to an earlier request."""
+        begun = b"" if self._stage is _Stage.BODY else self._data
+        error = self._fault or self._sizes.error or unparsed(begun, msg.rstrip("."))
+        if self._may_reply():
+            self._turn_away(refusal(error, self._request_id(), close=True))
+        else:
+            self.transport.close()
+
+    def _refuse_head(self) -> None:
+        if not self._refused:
+            self.send_400_response("")
+
+    def _arm(self, seconds: float) -> None:
+        self._timer = self.loop.call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        """Give the caller up when it has used its time; time that it waits for an answer is not its own."""
+        self._timer = None
+        if self.transport.is_closing():
+            return
+        now = self.loop.time()
+        if self._waits():
+            self._begun = self._heard = now
+        left = (self._begun if self._stage is _Stage.HEADERS else self._heard) + self._limits.seconds - now
+        if left > 0:
+            self._arm(left)
+        elif self._stage is _Stage.NOTHING:
+            self.transport.close()
+        else:
+            part = self._stage.name.lower()
+            _LOGGER.info("a request does not arrive; its connection is closed", extra=fields(part=part))
+            self._end(timed_out(f"The {part} of the request did not arrive in time.", self._request_id()))
+
+    def _waits(self) -> bool:
+        """Return whether it is this side that has something to do, or keeps the connection for later."""
+        if self._stage is _Stage.BODY:
+            return bool(self.pipeline) or self.flow.read_paused
+        return self._is_answering() or self.timeout_keep_alive_task is not None
+
+    def _is_answering(self) -> bool:
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        return cycle is not None and not cycle.response_complete
+
+    def _end(self, reply: Reply) -> None:
+        """Reply and close; only close where the reply would come before or into another one."""
+        if self._may_reply():
+            self._write(reply)
+        self.transport.close()
+
+    def _may_reply(self) -> bool:
+        if self._stage is _Stage.BODY:
+            return not self.pipeline and not self.cycle.response_started
+        return not self._is_answering()
+
+    def _make_room(self) -> bool:
+        """Close the connection that was silent for longest among those whose caller is to send something.
+
+        Sockets that never send a request, or stop in the middle of one, would otherwise keep everybody else out.
+        """
+        return any(each.gives_way() for each in self._by_silence)
+
+    def gives_way(self) -> bool:
+        """Close this connection for another one, unless a request of it is being answered; return whether it is."""
+        busy = bool(self.pipeline) if self._stage is _Stage.BODY else self._is_answering()
+        if busy or self._refused or self.transport.is_closing():
+            return False
+        self.connections.discard(self)
+        if self._stage is _Stage.NOTHING:
+            self.transport.close()
+        else:
+            self._end(refusal(_no_connection_left(), self._request_id(), close=True))
+        return True
+
+    def _refuse_stream(self) -> None:
+        _LOGGER.warning("too many live streams; one is refused", extra=fields(limit=self._limits.streams))
+        detail = f"The host has {self._limits.streams} live streams open, the most it serves; try again later."
+        error = WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", detail)
+        self._turn_away(refusal(error, self._request_id(), close=True))
+
+    def _refuse_connection(self) -> None:
+        _LOGGER.warning("too many connections; one is refused", extra=fields(limit=self._limits.connections))
+        self.connections.discard(self)
+        self._turn_away(refusal(_no_connection_left(), request_id(()), close=True))
+
+    def _turn_away(self, reply: Reply) -> None:
+        """Reply, and close a little later; what still comes is thrown away."""
+        self._refused = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._is_answering():
+            # The application waits for the rest of the body; nothing that it says may follow this reply.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self._write(reply)
+        self.transport.write_eof()
+        self._timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+
+    def _request_id(self) -> str:
+        known: RawHeaders = self.headers or ()
+        return request_id(() if self._stage is _Stage.NOTHING else known)
+
+    def _write(self, reply: Reply) -> None:
+        self.transport.write(wire(reply, self.server_state.default_headers))
+
+
+def _no_connection_left() -> WorkspaceError:
+    return WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", "The host has no connection left; try again.")

@@ -1,0 +1,158 @@
+"""Finds the function of a path: literal before mixed before parameter before the rest, as ASP.NET Core routes it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from local.errors import StartError
+from local.host.worker import LoadedFunction
+
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_ESCAPED_SLASH = re.compile(r"%(2[Ff])")
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A path's function and what its template's names stand for."""
+
+    function: LoadedFunction
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    function: LoadedFunction
+    methods: frozenset[str]
+    names: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Node:
+    literals: dict[str, "_Node"] = field(default_factory=dict)
+    mixed: list[tuple[re.Pattern[str], "_Node"]] = field(default_factory=list)
+    parameter: "_Node | None" = None
+    routes: list[_Route] = field(default_factory=list)
+    catch_all: list[_Route] = field(default_factory=list)
+
+
+class RouteTable:
+    """The HTTP functions of an app by path and method."""
+
+    def __init__(self) -> None:
+        self._root = _Node()
+
+    def add(self, function: LoadedFunction, prefix: str) -> None:
+        """Add a function under the app's route prefix.
+
+        Raises:
+            StartError: its template uses what this host does not know.
+        """
+        route = str(function.trigger.get("route", function.name))
+        segments = [part for part in f"{prefix}/{route}".split("/") if part]
+        methods = frozenset(str(method).upper() for method in function.trigger.get("methods") or ())
+        names: list[str] = []
+        node = self._root
+        for position, segment in enumerate(segments):
+            last = position == len(segments) - 1
+            inside = _only_placeholder(segment)
+            if last and inside.startswith("*"):
+                names.append(_name(inside.lstrip("*"), route))
+                _append(node.catch_all, _Route(function, methods, tuple(names)), route)
+                return
+            if last and inside.endswith("?"):
+                _append(node.routes, _Route(function, methods, tuple(names)), route)
+                inside = inside[:-1]
+                segment = f"{{{inside}}}"  # noqa: PLW2901  the same segment, required from here on
+            node = _child(node, segment, names, route)
+        _append(node.routes, _Route(function, methods, tuple(names)), route)
+
+    def match(self, raw_path: str, method: str) -> Match | None:
+        """Return the function for a path, as sent, and a method; None where there is none.
+
+        Segments are percent-decoded except for an escaped slash, and compared without regard to case; a slash at the
+        end does not count.
+        """
+        segments = raw_path[1:].split("/")
+        if segments[-1] == "":
+            segments.pop()
+        if "%" in raw_path:
+            segments = [_decoded(segment) for segment in segments]
+        for route, values in _walk(self._root, segments, 0, ()):
+            if not route.methods or method in route.methods:
+                return Match(route.function, dict(zip(route.names, values, strict=True)))
+        return None
+
+
+def _append(routes: list[_Route], added: _Route, template: str) -> None:
+    """Add a route; reject one that shares its template and a method with another function, as the cloud's host does."""
+    for other in routes:
+        if not added.methods or not other.methods or added.methods & other.methods:
+            names = f"{other.function.name} and {added.function.name}"
+            raise StartError(f"the route {template!r}: the functions {names} take the same method")
+    routes.append(added)
+
+
+def _walk(
+    node: _Node, segments: list[str], position: int, values: tuple[str, ...]
+) -> Iterator[tuple[_Route, tuple[str, ...]]]:
+    if position == len(segments):
+        yield from ((route, values) for route in node.routes)
+    else:
+        segment = segments[position]
+        literal = node.literals.get(segment.lower())
+        if literal is not None:
+            yield from _walk(literal, segments, position + 1, values)
+        for pattern, child in node.mixed:
+            found = pattern.fullmatch(segment)
+            if found:
+                yield from _walk(child, segments, position + 1, values + found.groups())
+        if node.parameter is not None and segment:
+            yield from _walk(node.parameter, segments, position + 1, (*values, segment))
+    rest = "/".join(segments[position:])
+    for route in node.catch_all:
+        # A missing rest leaves its name out.
+        yield (route, (*values, rest)) if rest else (_without_last_name(route), values)
+
+
+def _without_last_name(route: _Route) -> _Route:
+    return _Route(route.function, route.methods, route.names[:-1])
+
+
+def _child(node: _Node, segment: str, names: list[str], route: str) -> _Node:
+    """Return the node behind a template's segment, and note the names that it binds."""
+    if "{" not in segment and "}" not in segment:
+        return node.literals.setdefault(segment.lower(), _Node())
+    names.extend(_name(inside, route) for inside in _PLACEHOLDER.findall(segment))
+    if _only_placeholder(segment):
+        if node.parameter is None:
+            node.parameter = _Node()
+        return node.parameter
+    texts = _PLACEHOLDER.split(segment)[::2]
+    if any("{" in text or "}" in text for text in texts):
+        raise StartError(f"the route {route!r}: a brace in {segment!r} has no partner")
+    literals = [re.escape(text) for text in texts]
+    pattern = re.compile("(.+)".join(literals), re.IGNORECASE | re.DOTALL)
+    for known, child in node.mixed:
+        if known.pattern == pattern.pattern:
+            return child
+    child = _Node()
+    node.mixed.append((pattern, child))
+    return child
+
+
+def _only_placeholder(segment: str) -> str:
+    """Return what stands within the braces of a segment that is nothing but one placeholder, else an empty text."""
+    found = _PLACEHOLDER.fullmatch(segment)
+    return found[1] if found else ""
+
+
+def _name(inside: str, route: str) -> str:
+    if not _NAME.fullmatch(inside):
+        raise StartError(f"the route {route!r}: {{{inside}}} is not a form that the local host knows")
+    return inside
+
+
+def _decoded(segment: str) -> str:
+    return unquote(_ESCAPED_SLASH.sub(r"%25\1", segment))

@@ -1,0 +1,103 @@
+"""The HTTP server of the local host: its socket, and uvicorn without signals of its own."""
+
+import asyncio
+import contextlib
+import socket
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator
+
+import uvicorn
+
+from emulators.web_pubsub.sockets import MOST_MESSAGE_BYTES, PING_SECONDS, FrameSocket
+from local.errors import StartError
+from local.host.shutdown import Stopping
+from local.http_server.application import Message, Receive, Send
+from local.http_server.connections import Connection, LimitedConfig, Limits
+
+_KEEP_ALIVE_SECONDS = 120
+_BACKLOG = 2048
+
+type Application = Callable[[Message, Receive, Send], Awaitable[None]]
+
+
+class Server(uvicorn.Server):
+    """A server that leaves signals to the host, and says when it listens."""
+
+    def __init__(
+        self, app: Application, drain_seconds: int, limits: Limits | None = None, *, web_sockets: bool = False
+    ) -> None:
+        """Take what is served.
+
+        Args:
+            app: the application.
+            drain_seconds: how long requests in progress may take once the host stops.
+            limits: of callers.
+            web_sockets: whether the application takes scopes of WebSocket clients, too.
+        """
+        super().__init__(_config(app, drain_seconds, limits or Limits(), web_sockets=web_sockets))
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to accept connections."""
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone."""
+        yield
+
+    async def exit_on(self, closing: Stopping, left: Callable[[], float]) -> None:
+        """Stop accepting when nothing in the host calls the server any more; requests in progress have what is left."""
+        await closing.wait()
+        self.config.timeout_graceful_shutdown = int(left())
+        self.should_exit = True
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; callers that come before the server accepts wait in its backlog.
+
+    Raises:
+        StartError: the address cannot be had, for instance because another process listens there.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise StartError(f"cannot listen on {host}: {error.strerror}") from None
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise StartError(f"cannot listen on {host}:{port}: {error.strerror}") from None
+    return listener
+
+
+def address(host: str, listener: socket.socket) -> str:
+    """Return the address that a listening socket is reached at."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+
+
+def _config(app: Application, drain_seconds: int, limits: Limits, *, web_sockets: bool) -> LimitedConfig:
+    config = LimitedConfig(
+        app,
+        http=Connection,
+        ws=FrameSocket if web_sockets else "none",
+        ws_max_size=MOST_MESSAGE_BYTES,
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PING_SECONDS,
+        ws_per_message_deflate=False,
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=drain_seconds,
+    )
+    config.limits = limits
+    config.by_silence = OrderedDict()
+    return config

@@ -1,0 +1,1 @@
+"""Replay of CSV files as telemetry of a connection."""

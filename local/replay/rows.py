@@ -1,0 +1,317 @@
+"""Reads CSV files as messages: numbers as written, empty cells left out, times where the connection expects them."""
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from local.replay.errors import ReplayError
+from shared.catalog.models import TimestampFormat
+from shared.telemetry.acceptance import MAX_MESSAGE_BYTES
+from shared.telemetry.derived_ids import derive_message_id
+from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, read_id
+from shared.telemetry.pointers import Pointer, pointer_text
+from shared.timestamps import parse_rfc3339, rfc3339
+
+TIMESTAMP, MESSAGE_ID, DEVICE_ID = "timestamp", "messageId", "deviceId"
+_DELIMITERS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
+_LONGEST_NUMBER = 1000
+_MOST_NAMES = 20
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+type _Tree = dict[str, "str | _Tree"]
+"""Members by name: JSON texts, and objects of such members."""
+
+
+class FileError(ReplayError):
+    """A file does not match the command line; the text names the file and the row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The connection that receives the rows.
+
+    Attributes:
+        connection: its lookup.
+        layout: where its messages hold their timestamp, message id and device id.
+
+    Raises:
+        ReplayError: the connection lifts no timestamps or no message ids, or a pointer leads into another.
+    """
+
+    connection: str
+    layout: MessageLayout = DEFAULT_LAYOUT
+
+    def __post_init__(self) -> None:
+        """Reject pointers that no message can satisfy."""
+        if not self.layout.timestamp or not self.layout.message_id:
+            raise ReplayError(f"{self.connection}: its empty pointer lifts no timestamp or message id; rows need both")
+        pointers = [each for each in self.pointers if each]
+        for one in pointers:
+            if sum(other[: len(one)] == one for other in pointers) > 1:
+                raise ReplayError(f"{self.connection}: another pointer leads to or into {pointer_text(one)}")
+
+    @property
+    def pointers(self) -> tuple[Pointer, Pointer, Pointer]:
+        """Of message id, device id and timestamp."""
+        return self.layout.message_id, self.layout.device_id, self.layout.timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    """A CSV file and how to read it.
+
+    Attributes:
+        path: the file, UTF-8.
+        target: the connection that receives its rows.
+        delimiter: what separates cells.
+        time_column: the column of the timestamp.
+        zone: the zone of times that name none; None refuses them.
+        device: device id of rows that bring none; empty leaves it to the service.
+    """
+
+    path: Path
+    target: Target
+    delimiter: str = ","
+    time_column: str = TIMESTAMP
+    zone: tzinfo | None = None
+    device: str = ""
+
+    def rows(self) -> Iterator["Row"]:
+        """Yield the rows, numbered from 1.
+
+        Raises:
+            FileError: the file cannot be read, its header does not have the time column and another one, or a row
+                cannot be a message.
+        """
+        try:
+            if self.path.exists() and not self.path.is_file():
+                raise FileError(f"{self.path}: not a regular file; it is read twice, first to check it")
+            with self.path.open(encoding="utf-8-sig", newline="") as text:
+                reader = csv.reader(text, delimiter=self.delimiter, strict=True)
+                yield from self._rows(reader)
+        except OSError as error:
+            raise FileError(f"{self.path}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise FileError(f"{self.path}: not UTF-8") from None
+
+    def _rows(self, reader: Iterator[list[str]]) -> Iterator["Row"]:
+        names = _next(self.path, reader, 0)
+        if not names:
+            raise FileError(f"{self.path}: a header with the names of the columns is expected in the first line")
+        self._check_header(names)
+        number = 0
+        while (cells := _next(self.path, reader, number + 1)) is not None:
+            if cells:
+                number += 1
+                yield self._row(names, cells, number)
+
+    def _check_header(self, names: Sequence[str]) -> None:
+        if len(set(names)) < len(names):
+            raise FileError(f"{self.path}: the header names a column twice")
+        if len(names) == 1:
+            raise FileError(
+                f"{self.path}: the header is one column, {names[0]!r}; a column of the time and at least another one "
+                f"are expected{self._delimiter_hint(names)}"
+            )
+        if self.time_column not in names:
+            shown = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+            hint = self._delimiter_hint(names) or "; name the column of the time with --time-column"
+            raise FileError(f"{self.path}: there is no column {self.time_column!r}; there are {shown}{hint}")
+        taken = {pointer[0] for pointer in self.target.pointers if pointer}
+        for name in names:
+            if name in taken and name not in {self.time_column, DEVICE_ID, MESSAGE_ID}:
+                raise FileError(
+                    f"{self.path}: the connection does not store the column {name!r} as data, because its pointers "
+                    "lead there; rename the column, or name it with --time-column if it is the time"
+                )
+
+    def _delimiter_hint(self, names: Sequence[str]) -> str:
+        """Return the option that would split the header into more columns, empty if there is none."""
+        header = self.delimiter.join(names)
+        better = {
+            each: header.split(each)
+            for each in _DELIMITERS
+            if each != self.delimiter
+            and each in header
+            and (header.count(each) >= len(names) or self.time_column in header.split(each))
+        }
+        best = max(better, key=lambda each: (self.time_column in better[each], len(better[each])), default="")
+        return f"; try --delimiter {_DELIMITERS[best]}" if best else ""
+
+    def _row(self, names: Sequence[str], cells: Sequence[str], number: int) -> "Row":
+        place = f"{self.path}: row {number}"
+        if len(cells) != len(names):
+            raise FileError(f"{place} has {len(cells)} cells; the header has {len(names)}")
+        by_name = dict(zip(names, cells, strict=True))
+        moment = self._moment(by_name.pop(self.time_column), place)
+        own_id = by_name.pop(MESSAGE_ID, "")
+        device = by_name.pop(DEVICE_ID, "")
+        try:
+            own_id = read_id(own_id) if own_id.strip() else ""
+            device = read_id(device) if device.strip() else self.device
+        except ValueError as error:
+            raise FileError(f"{place}: {MESSAGE_ID} and {DEVICE_ID}: {error}") from None
+        if device and not self.target.layout.device_id:
+            raise FileError(f"{place}: the connection lifts no device id, and the row has one")
+        payload: _Tree = {name: _json(cell) for name, cell in by_name.items() if cell.strip()}
+        content = derive_message_id(
+            self.target.connection, device or self.target.connection, moment, json.loads(_text(payload))
+        )
+        message = self._message(payload, own_id or content, device, moment)
+        if len(message) > MAX_MESSAGE_BYTES:
+            raise FileError(f"{place} is over {MAX_MESSAGE_BYTES} bytes as a message")
+        return Row(place, moment, message, content, own_id)
+
+    def _message(self, payload: _Tree, message_id: str, device: str, moment: datetime) -> bytes:
+        layout = self.target.layout
+        tree: _Tree = {}
+        _put(tree, layout.message_id, _string(message_id))
+        if device:
+            _put(tree, layout.device_id, _string(device))
+        _put(tree, layout.timestamp, _string(_time_text(moment, layout.timestamp_format)))
+        return _text(tree | payload).encode()
+
+    def _moment(self, cell: str, place: str) -> datetime:
+        text = cell.strip()
+        try:
+            return parse_rfc3339(text)
+        except ValueError as error:
+            local = _naive(text)
+            if local is None or self.zone is None:
+                hint = "; name its zone with --assume-zone" if local else ""
+                raise FileError(f"{place}: {text!r} is not a valid time: {error}{hint}") from None
+        return local.replace(tzinfo=self.zone).astimezone(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row as a message.
+
+    Attributes:
+        place: the file and the number of the row, 1 for the first one under the header.
+        moment: when it was measured.
+        message: JSON text.
+        content: the id that is derived from connection, device, time and payload.
+        own_id: the message id that the row brings, else empty.
+    """
+
+    place: str
+    moment: datetime
+    message: bytes
+    content: str
+    own_id: str
+
+
+class RepeatFilter:
+    """Leaves out rows that repeat an earlier row: same connection, device, time and content.
+
+    It needs about 120 bytes of memory for each row.
+
+    Attributes:
+        read: rows so far.
+        repeated: how many of them were left out.
+    """
+
+    def __init__(self) -> None:
+        self.read = 0
+        self.repeated = 0
+        self._seen: set[bytes] = set()
+        self._own: dict[str, tuple[str, str]] = {}
+
+    def first_rows(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield the rows that repeat none.
+
+        Raises:
+            FileError: two rows with different content bring the same message id; the service would store one of them.
+        """
+        for row in rows:
+            self.read += 1
+            if self._is_repeat(row):
+                self.repeated += 1
+            else:
+                yield row
+
+    def _is_repeat(self, row: Row) -> bool:
+        if row.own_id:
+            this = (row.content, row.place)
+            first = self._own.setdefault(row.own_id, this)
+            if first[0] != row.content:
+                raise FileError(f"{row.place} has the messageId of another row with other content ({first[1]})")
+            return first is not this
+        digest = bytes.fromhex(row.content)
+        if digest in self._seen:
+            return True
+        self._seen.add(digest)
+        return False
+
+
+def zone_named(name: str) -> tzinfo:
+    """Return the zone of an IANA name.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    if name.upper() in {"UTC", "Z"}:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (OSError, LookupError):
+        raise ValueError(f"there is no time zone {name!r}") from None
+
+
+def _next(path: Path, reader: Iterator[list[str]], number: int) -> list[str] | None:
+    try:
+        return next(reader, None)
+    except csv.Error as error:
+        raise FileError(f"{path}: row {number} is not CSV: {error}") from None
+
+
+def _json(cell: str) -> str:
+    """Return a cell as JSON text: a number exactly as it is written, anything else as a string."""
+    text = cell.strip()
+    if len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text) and math.isfinite(float(text)):
+        return text
+    return _string(cell)
+
+
+def _string(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _put(tree: _Tree, pointer: Pointer, text: str) -> None:
+    for token in pointer[:-1]:
+        below = tree.setdefault(token, {})
+        # Target has rejected pointers that lead into each other.
+        assert isinstance(below, dict)  # noqa: S101
+        tree = below
+    tree[pointer[-1]] = text
+
+
+def _text(tree: Mapping[str, Any]) -> str:
+    members = (f"{_string(name)}:{below if isinstance(below, str) else _text(below)}" for name, below in tree.items())
+    return "{" + ",".join(members) + "}"
+
+
+def _time_text(moment: datetime, form: TimestampFormat) -> str:
+    if form is TimestampFormat.RFC3339:
+        return rfc3339(moment)
+    digits = 6 if form is TimestampFormat.EPOCH_SECONDS else 3
+    microseconds = (moment - _EPOCH) // timedelta(microseconds=1)
+    sign, whole = "-" if microseconds < 0 else "", abs(microseconds)
+    return f"{sign}{whole // 10**digits}.{whole % 10**digits:0{digits}d}"
+
+
+def _naive(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is None else None

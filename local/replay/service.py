@@ -1,0 +1,116 @@
+"""Where a replay sends its rows: the host that runs over a data directory, or a service that the caller names."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Protocol
+
+import aiohttp
+
+from local.host.running_hosts import find_host
+from local.replay.errors import ReplayError
+from shared.catalog.models import Connection
+from shared.errors import WorkspaceError
+from shared.settings import Settings
+
+
+class NoHostError(ReplayError):
+    """No local host runs over the data directory."""
+
+
+class Endpoint(Protocol):
+    """A service at one address."""
+
+    @property
+    def address(self) -> str:
+        """Base address, without a slash at the end."""
+        ...
+
+    def is_running(self) -> bool:
+        """Return whether the service still has the address."""
+        ...
+
+
+class Service(Protocol):
+    """The receiver of requests."""
+
+    def locate(self) -> Endpoint:
+        """Return where the service is at present.
+
+        Raises:
+            NoHostError: nowhere.
+        """
+        ...
+
+
+class NamedService:
+    """The service at an address that the caller gives."""
+
+    def __init__(self, url: str) -> None:
+        self.address = url.rstrip("/")
+
+    def locate(self) -> Endpoint:
+        """Return itself."""
+        return self
+
+    def is_running(self) -> bool:
+        """Return True: the caller chose the address."""
+        return True
+
+
+class LocalService:
+    """The host that runs over a data directory, wherever it listens at the moment."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+
+    def locate(self) -> Endpoint:
+        """Return a running host."""
+        host = find_host(self._data_dir)
+        if host is None:
+            raise NoHostError(
+                f"no local host runs over {self._data_dir}; start it with: make run, "
+                "or name its folder with --data-dir (DATA_DIR), or a service with --url"
+            )
+        return host
+
+
+def checked_session() -> aiohttp.ClientSession:
+    """Return an HTTP session that sends nothing to a process that took over a host's port.
+
+    Each request names its endpoint as ``trace_request_ctx``. A host that still runs after a connection was made has
+    held the port all along, so the connection leads to it.
+    """
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_create_end.append(_check_connection)
+    return aiohttp.ClientSession(trace_configs=[trace])
+
+
+async def _check_connection(
+    _session: aiohttp.ClientSession, context: SimpleNamespace, _params: aiohttp.TraceConnectionCreateEndParams
+) -> None:
+    if not context.trace_request_ctx.is_running():
+        raise aiohttp.ClientConnectionError("the local host has ended")
+
+
+async def declared_connection(data_dir: Path, lookup: str) -> Connection:
+    """Return a connection of the workspace in a data directory.
+
+    Raises:
+        ReplayError: the workspace has no such connection, or it is disabled, or the catalog cannot be read.
+    """
+    from shared.wiring import Services  # noqa: PLC0415  takes half a second, which --url does not need
+
+    services = Services(Settings.read({**os.environ, "DATA_DIR": str(data_dir)}))
+    try:
+        connections = (await services.catalog.current()).connections
+    except WorkspaceError as error:
+        raise ReplayError(f"{error.code}: {error.detail}") from None
+    finally:
+        await services.close()
+    stored = connections.get(lookup)
+    if stored is None:
+        raise ReplayError(f"the workspace has no connection {lookup!r}; it has {', '.join(sorted(connections))}")
+    if not stored.value.enabled:
+        raise ReplayError(f"the connection {lookup!r} is disabled and takes no telemetry")
+    return stored.value

@@ -1,0 +1,66 @@
+"""Gives the web console a token for a sign-in code; a route of the local host, unknown to the app in the cloud."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from local.sign_in.codes import SignInCodes
+from shared.auth.principals import Principal, Via, unauthenticated
+from shared.auth.rights import Role
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.strict_json import parse
+from shared.timestamps import rfc3339
+
+PATH: Final = "/local/sign-in"
+TOKEN_MINUTES: Final = Decimal(480)
+"""A working day: without a key in its hands, the console cannot renew the token."""
+
+
+class SignInExchange:
+    """Answers ``POST /local/sign-in``."""
+
+    def __init__(self, codes: SignInCodes) -> None:
+        self._codes = codes
+
+    async def handle(self, method: str, body: bytes) -> Mapping[str, Any]:
+        """Return ``{token, expiresAt}`` for a body ``{code}``; the code is used up.
+
+        Raises:
+            WorkspaceError: METHOD_NOT_ALLOWED; INVALID; SIGN_IN_CODE_INVALID.
+        """
+        if method != "POST":
+            raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "Send a POST.", allow=["POST"])
+        member = await self._codes.take(_code(body))
+        if member is None:
+            detail = "The sign-in code is unknown, used or expired; python -m local.sign_in makes a new one."
+            raise WorkspaceError(Kind.UNAUTHENTICATED, "SIGN_IN_CODE_INVALID", detail)
+        return await _token(member)
+
+
+def _code(body: bytes) -> str:
+    try:
+        given = parse(body)
+    except ValueError as error:
+        raise invalid("body", str(error)) from None
+    code = given.get("code") if isinstance(given, dict) else None
+    if not isinstance(code, str):
+        raise invalid("code", "the code of a sign-in link is expected")
+    return code
+
+
+async def _token(wanted: str) -> Mapping[str, Any]:
+    from shared.wiring import services  # noqa: PLC0415  the settings that it reads are complete only after the start
+
+    catalog = await services().catalog.current()
+    chosen = [
+        member
+        for member in catalog.members.values()
+        if member.enabled and (member.id == wanted if wanted else member.role is Role.ADMIN and not member.service)
+    ]
+    if not chosen:
+        raise unauthenticated("The workspace has no such member, or none that is enabled.")
+    member = chosen[0]
+    identity = None if member.service else member.id
+    caller = Principal(member.id, identity, member.name, member.access_rights, Via.LINK, "", None)
+    minted = await services().token_issuer.mint(caller, TOKEN_MINUTES, None)
+    return {"token": minted.token, "expiresAt": rfc3339(minted.expires_at)}

@@ -1,0 +1,74 @@
+"""The child process beside the host, with a stand-in for the embedded Kusto endpoint."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from local.errors import StartError
+from local.host.kusto_process import KustoChild
+from local.host.shutdown import Stopping
+
+STAND_IN = """
+import os, socket, sys
+arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+listener = socket.create_server(("127.0.0.1", int(arguments["--port"])))
+with open(arguments["--data"] + ".pids", "a") as file:
+    file.write(f"{os.getpid()}\\n")
+print("noise", flush=True)
+print(f"ready http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
+sys.stdin.read()
+"""
+DEADLINE = 30
+
+
+@pytest.fixture
+async def child(tmp_path: Path) -> AsyncIterator[KustoChild]:
+    kusto = KustoChild(tmp_path, (sys.executable, "-c", STAND_IN))
+    yield kusto
+    await kusto.stop(5)
+
+
+def pids(tmp_path: Path) -> list[int]:
+    return [int(line) for line in (tmp_path / "kusto.pids").read_text().split()]
+
+
+async def gone(pid: int) -> None:
+    async with asyncio.timeout(DEADLINE):
+        while Path(f"/proc/{pid}").exists():  # noqa: ASYNC110, ASYNC240  another process's end sets no event
+            await asyncio.sleep(0.01)
+
+
+async def test_dead_child_is_started_again_on_its_port(tmp_path: Path, child: KustoChild) -> None:
+    """A child that is killed comes back at the same address."""
+    address = await child.start()
+    host, port = address.removeprefix("http://").split(":")
+    stopping = Stopping()
+    supervision = asyncio.create_task(child.supervise(stopping))
+    os.kill(pids(tmp_path)[0], signal.SIGKILL)
+    async with asyncio.timeout(DEADLINE):
+        while len(pids(tmp_path)) < 2:  # noqa: ASYNC110  another process's file sets no event
+            await asyncio.sleep(0.01)
+        _, writer = await asyncio.open_connection(host, int(port))
+    writer.close()
+    stopping.set()
+    await child.stop(5)
+    await supervision
+
+
+async def test_stop_ends_the_child(tmp_path: Path, child: KustoChild) -> None:
+    """After stop the child is gone; a second stop does nothing."""
+    await child.start()
+    await child.stop(5)
+    await gone(pids(tmp_path)[0])
+    await child.stop(5)
+
+
+async def test_child_that_cannot_start_is_reported() -> None:
+    """A child that ends before it is ready fails the start with its exit code."""
+    with pytest.raises(StartError, match="ended with code 3"):
+        await KustoChild(Path("unused"), (sys.executable, "-c", "raise SystemExit(3)")).start()

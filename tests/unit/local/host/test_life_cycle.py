@@ -1,0 +1,263 @@
+"""How the host starts, refuses to start, and ends."""
+
+import json
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from shared.backends.embedded.hub import HubReader
+
+ROOT = Path(__file__).parents[4]
+APP = """
+@app.route(route="settings")
+async def settings(req: func.HttpRequest) -> func.HttpResponse:
+    names = ("DATA_DIR", "PORT", "KUSTO_URI", "FROM_FILE", "FROM_BOTH")
+    return func.HttpResponse(json.dumps({name: os.environ.get(name) for name in names}))
+
+@app.route(route="slow/{seconds}")
+async def slow(req: func.HttpRequest) -> func.HttpResponse:
+    record("begun")
+    await asyncio.sleep(float(req.route_params["seconds"]))
+    return func.HttpResponse("finished")
+
+@app.route(route="stuck")
+def stuck(req: func.HttpRequest) -> func.HttpResponse:
+    import time
+    record("stuck")
+    time.sleep(60)
+    return func.HttpResponse("")
+"""
+
+
+def get_in_background(url: str) -> tuple[threading.Thread, list[httpx.Response | Exception]]:
+    answers: list[httpx.Response | Exception] = []
+
+    def get() -> None:
+        try:
+            answers.append(httpx.get(url, timeout=30, trust_env=False))
+        except httpx.HTTPError as error:
+            answers.append(error)
+
+    thread = threading.Thread(target=get)
+    thread.start()
+    return thread, answers
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_request_in_progress_is_answered_before_the_end(start_host: Any, number: int) -> None:
+    """After SIGTERM or Ctrl-C a request in progress gets its answer, and the host ends with 0."""
+    host = start_host(APP)
+    thread, answers = get_in_background(f"{host.url}/slow/0.5")
+    host.until(lambda: host.records() == ["begun"])
+    host.process.send_signal(number)
+    thread.join(timeout=30)
+    assert host.process.wait(timeout=30) == 0
+    assert [getattr(answer, "text", answer) for answer in answers] == ["finished"]
+
+
+@pytest.mark.parametrize("path", ["slow/100", "stuck"])
+def test_request_without_end_does_not_keep_the_host(start_host: Any, path: str) -> None:
+    """A request that outlasts the drain, also one that blocks a thread, does not keep the host from ending with 0."""
+    host = start_host(APP)
+    thread, answers = get_in_background(f"{host.url}/{path}")
+    host.until(lambda: bool(host.records()))
+    host.process.terminate()
+    assert host.process.wait(timeout=10) == 0
+    thread.join(timeout=30)
+    if path == "slow/100":
+        (answer,) = answers
+        assert isinstance(answer, httpx.Response), answer
+        assert (answer.status_code, answer.json()["code"]) == (503, "HOST_STOPPING")
+
+
+def test_app_sees_its_settings(start_host: Any, http: httpx.Client, tmp_path: Path) -> None:
+    """The app finds its settings in the environment; local.settings.json fills in what the environment leaves out."""
+    (tmp_path / "app").mkdir()
+    values = {"FROM_FILE": "file", "FROM_BOTH": "file"}
+    (tmp_path / "app" / "local.settings.json").write_text(json.dumps({"IsEncrypted": False, "Values": values}))
+    host = start_host(APP, FROM_BOTH="environment")
+    assert http.get(f"{host.url}/settings").json() == {
+        "DATA_DIR": str(tmp_path / "data"),
+        "PORT": "0",
+        "KUSTO_URI": "http://127.0.0.1:1",
+        "FROM_FILE": "file",
+        "FROM_BOTH": "environment",
+    }
+
+
+def test_standard_output_is_one_line(start_host: Any) -> None:
+    """Standard output carries the ready line and nothing else."""
+    host = start_host("print('imported')\n" + APP)
+    assert host.terminate() == 0
+    assert host.process.stdout.read() == ""
+    assert "imported" in host.log()
+
+
+CONSOLE = """
+@app.function_name("pages_console")
+@app.route(route="console")
+def console(req: func.HttpRequest) -> func.HttpResponse:
+    return func.HttpResponse("")
+"""
+
+
+def test_sign_in_link_is_not_printed_into_a_log(start_host: Any, tmp_path: Path) -> None:
+    """Where standard output is no terminal, no sign-in link is printed or made, and the command still makes one."""
+    host = start_host(CONSOLE)
+    assert not (tmp_path / "data" / "sign-in").exists()
+    command = [sys.executable, "-m", "local.sign_in", "--data-dir", str(host.data_dir)]
+    link = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert link.startswith(f"{host.url}/console/#sign-in=")
+    assert host.terminate() == 0
+    assert host.process.stdout.read() == ""
+
+
+def test_sign_in_link_is_printed_on_request(start_host: Any) -> None:
+    """With --sign-in-link the second line of standard output is a sign-in link, also in a pipe."""
+    host = start_host(CONSOLE, "--sign-in-link")
+    assert host.process.stdout.readline().startswith(f"sign in at {host.url}/console/#sign-in=")
+
+
+def test_sign_in_link_is_printed_to_a_terminal(start_host: Any) -> None:
+    """A terminal gets the ready line and then a sign-in link."""
+    terminal, stdout = pty.openpty()
+    with os.fdopen(terminal) as lines:
+        host = start_host(CONSOLE, ready=False, stdout=stdout)
+        os.close(stdout)
+        url = lines.readline().removeprefix("ready ").strip()
+        assert lines.readline().startswith(f"sign in at {url}/console/#sign-in=")
+        assert host.terminate() == 0
+
+
+def test_log_is_json_lines(start_host: Any, http: httpx.Client) -> None:
+    """What the host logs on standard error is one JSON object a line."""
+    host = start_host('@app.route(route="x")\nasync def x(req: func.HttpRequest) -> str:\n    raise ValueError("no")\n')
+    assert http.get(f"{host.url}/x").status_code == 500
+    assert host.terminate() == 0
+    (line,) = [json.loads(line) for line in host.log().splitlines()]
+    assert (line["level"], line["function"]) == ("ERROR", "x")
+
+
+def test_port_in_use_is_said_in_one_line(start_host: Any) -> None:
+    """A second host on a port ends at once with 1 and one line that names the port."""
+    first = start_host(APP)
+    port = int(first.url.rpartition(":")[2])
+    second = start_host(APP, port=port, ready=False)
+    assert second.process.wait(timeout=30) == 1
+    (line,) = second.log().splitlines()
+    assert f"127.0.0.1:{port}" in line
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import missing_module", "No module named 'missing_module'"),
+        ("raise KeyError('own fault')", "own fault"),
+        ("app = None", "Could not find top level function app"),
+        ('@app.route(route="{id:int}")\nasync def x(req: func.HttpRequest) -> str: ...', "{id:int}"),
+        ('@app.timer_trigger(arg_name="t", schedule="@daily")\nasync def x(t: func.TimerRequest): ...', "@daily"),
+    ],
+)
+def test_app_that_does_not_index_is_named(start_host: Any, source: str, reason: str) -> None:
+    """A function app that cannot be indexed ends the start with 1 and the real reason."""
+    host = start_host(source, ready=False)
+    assert host.process.wait(timeout=30) == 1
+    assert reason in host.log()
+    assert host.process.stdout.read() == ""
+
+
+def test_failed_start_ends_the_query_engine_in_order(tmp_path: Path) -> None:
+    """A workspace file that cannot be read ends the start with 1; the query engine beside it does not count as dead."""
+    missing = tmp_path / "missing.yaml"
+    command = [sys.executable, "-m", "local", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    environment = {name: value for name, value in os.environ.items() if name != "KUSTO_URI"}
+    ended = subprocess.run(
+        [*command, "--workspace-file", str(missing)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    *log, reason = ended.stderr.splitlines()
+    assert str(missing) in reason
+    assert [line for line in log if json.loads(line)["level"] in {"ERROR", "CRITICAL"}] == []
+
+
+@pytest.mark.parametrize("variable", ["OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_TRACES_EXPORTER=zipkin"])
+def test_an_exporter_that_is_not_known_ends_the_start(tmp_path: Path, variable: str) -> None:
+    """What the telemetry variables ask for and there is not ends the start with 1, naming variable and value."""
+    name, value = variable.split("=")
+    environment = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", name: value}
+    command = [sys.executable, "-m", "local", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert variable in ended.stderr
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_query_engine_ends_quietly(tmp_path: Path, closed: bool) -> None:  # noqa: FBT001  a case
+    """The query engine ends with 0 when its parent goes or asks it to, and what it says is JSON lines."""
+    command = [sys.executable, "-m", "emulators.kusto", "--data", str(tmp_path / "kusto"), "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--hub", str(tmp_path / "hub.sqlite"), "--exit-with-parent"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        address = process.stdout.readline().removeprefix("ready http://").strip()
+        with socket.create_connection((address.partition(":")[0], int(address.partition(":")[2]))) as connection:
+            connection.sendall(b"nonsense\r\n\r\n")
+            assert connection.recv(100).startswith(b"HTTP/1.1 400")
+        if closed:
+            process.stdin.close()
+        else:
+            process.terminate()
+        assert process.wait(timeout=30) == 0
+        lines = [json.loads(line) for line in process.stderr.read().splitlines()]
+    assert "uvicorn.error" in {line["logger"] for line in lines}
+
+
+def test_server_logs_json(start_host: Any) -> None:
+    """What the HTTP server itself logs is JSON lines too."""
+    host = start_host(APP)
+    thread, _ = get_in_background(f"{host.url}/slow/100")
+    host.until(lambda: host.records() == ["begun"])
+    assert host.terminate() == 0
+    thread.join(timeout=30)
+    loggers = {json.loads(line)["logger"] for line in host.log().splitlines()}
+    assert "uvicorn.error" in loggers
+
+
+def test_help_explains_itself() -> None:
+    """--help names every option with its environment variable and default."""
+    command = [sys.executable, "-m", "local", "--help"]
+    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=30).stdout
+    for word in ("HOST; 127.0.0.1", "PORT; 7071", "DATA_DIR; .data", "WORKSPACE_FILE;", "--app", "--sign-in-link"):
+        assert word in text
+
+
+def test_host_without_event_hub_functions_still_has_a_hub(start_host: Any) -> None:
+    """The hub file is there from the start, so that other processes can read it."""
+    host = start_host(APP)
+    host.until((host.data_dir / "hub.sqlite").exists)
+    reader = HubReader(host.data_dir / "hub.sqlite")
+    assert reader.read("telemetry", "0", 0, 1) == []
+    reader.close()

@@ -1,0 +1,36 @@
+"""Retry policies."""
+
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local.host.retries import RetryPolicy, policy_of
+from local.host.worker_protocol import RpcRetryOptions
+
+
+@given(st.floats(0.1, 100), st.floats(0.1, 100), st.integers(0, 10_000))
+def test_delay_stays_within_its_bounds(minimum: float, span: float, retries: int) -> None:
+    """A delay is never above the maximum and never below four fifths of the minimum, after any retries."""
+    delay = RetryPolicy(-1, minimum, minimum + span).delay(retries)
+    assert 0.8 * minimum <= delay <= minimum + span
+
+
+def test_policy_ends_after_its_count() -> None:
+    """A policy allows exactly its count of retries; -1 never ends."""
+    assert [RetryPolicy(2, 1, 1).exhausted(retries) for retries in (0, 1, 2)] == [False, False, True]
+    assert not RetryPolicy(-1, 1, 1).exhausted(10**9)
+
+
+def test_policies_of_the_worker_library() -> None:
+    """Both strategies are read; a function without a policy has none."""
+    fixed = RpcRetryOptions(retry_strategy="fixed_delay", max_retry_count=3, delay_interval=timedelta(seconds=7))
+    growing = RpcRetryOptions(
+        retry_strategy="exponential_backoff",
+        max_retry_count=-1,
+        minimum_interval=timedelta(seconds=2),
+        maximum_interval=timedelta(minutes=1),
+    )
+    assert policy_of(fixed) == RetryPolicy(3, 7, 7)
+    assert policy_of(growing) == RetryPolicy(-1, 2, 60)
+    assert policy_of(None) is None

@@ -1,0 +1,34 @@
+"""Functions by trigger: which of them run."""
+
+import pytest
+
+from local.host.environment import HostJson
+from local.host.triggers import sort
+from local.host.worker import LoadedFunction
+
+HUB = {"type": "eventHubTrigger", "name": "events", "eventHubName": "impulses", "consumerGroup": "archive"}
+TIMER = {"type": "timerTrigger", "name": "timer", "schedule": "0 0 * * * *"}
+
+
+@pytest.mark.parametrize("setting", ["AzureWebJobs.archive.Disabled", "AzureWebJobs__archive__Disabled"])
+@pytest.mark.parametrize(
+    ("value", "runs"), [("true", False), ("True", False), ("1", False), ("false", True), ("", True)]
+)
+def test_a_disabled_function_does_not_run(
+    monkeypatch: pytest.MonkeyPatch, setting: str, value: str, *, runs: bool
+) -> None:
+    """An app setting disables one function, by the name that Azure gives it; the hub then waits for it no longer."""
+    monkeypatch.setenv(setting, value)
+    functions = [LoadedFunction("archive", "1", HUB, None), LoadedFunction("compaction", "2", TIMER, None)]
+    triggers = sort(functions, HostJson("", 100))
+    assert [each.function.name for each in triggers.event_hubs] == (["archive"] if runs else [])
+    assert [each.function.name for each in triggers.timers] == ["compaction"]
+    assert ("archive" in triggers.groups()["impulses"]) == runs
+
+
+@pytest.mark.parametrize(("group", "gathers"), [("archive", True), ("live", False)])
+def test_only_the_archive_lets_events_gather(group: str, *, gathers: bool) -> None:
+    """The archive writes a file for each connection of a batch; whoever passes events on takes them as they come."""
+    functions = [LoadedFunction(group, "1", HUB | {"consumerGroup": group}, None)]
+    (setting,) = sort(functions, HostJson("", 100)).event_hubs
+    assert bool(setting.gathers) == gathers

@@ -1,0 +1,95 @@
+"""Which Host headers and request targets are taken."""
+
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local.http_server.authority import check_host, names_this_machine, split_target
+from shared.errors import WorkspaceError
+
+
+@pytest.mark.parametrize(
+    "host", ["a", "a.example:80", "127.0.0.1:7071", "[::1]", "[::1]:7071", "a_b", "a%2Db", "a:", "a:65535"]
+)
+def test_host_and_port_are_taken(host: str) -> None:
+    """A name or address, with or without a port, names a host."""
+    check_host([(b"host", host.encode())], "1.1")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("", ":80", "a/b", "a?b", "a#b", "u@a", "a b", " a", "a\tb", "a\nb", "a\x00", "a\x7f", "a:80:80", "a:x"),
+        *("[::1", "::1", "[]", "a\\b", "é", "a%2"),
+        *("a:65536", "a:99999", "a:000080", "[1:2]", "[....]", "[1.2.3.4]", "[::1]a", "[v1.a]"),
+    ],
+)
+def test_other_text_is_refused(host: str) -> None:
+    """Whatever could be read as path, query, user or nothing is no host."""
+    with pytest.raises(WorkspaceError, match="host:port"):
+        check_host([(b"host", host.encode("latin-1"))], "1.1")
+
+
+@given(st.binary(max_size=40))
+def test_taken_host_never_reaches_the_path(host: bytes) -> None:
+    """In a URL made from a host that is taken, path and query are the request's own."""
+    try:
+        check_host([(b"host", host)], "1.1")
+    except WorkspaceError:
+        return
+    if host.startswith(b"["):
+        return  # the standard library refuses literals that are no address, and the rule below holds by the brackets
+    parts = urlsplit(f"http://{host.decode('latin-1')}/path?query")
+    assert (parts.path, parts.query, parts.username) == ("/path", "query", None)
+
+
+def test_host_is_there_once() -> None:
+    """HTTP/1.1 has exactly one Host header; HTTP/1.0 may have none."""
+    check_host([], "1.0")
+    for headers, version in (([], "1.1"), ([(b"host", b"a")] * 2, "1.1"), ([(b"host", b"a")] * 2, "1.0")):
+        with pytest.raises(WorkspaceError, match="expected once"):
+            check_host(headers, version)
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        *((each, True) for each in ("localhost", "LocalHost:7071", "127.0.0.1", "127.8.0.9:1", "[::1]", "[::1]:7071")),
+        *(
+            (each, False)
+            for each in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "10.0.0.1")
+        ),
+        *((each, False) for each in ("[fe80::1]:1", "a", "xlocalhost", "[")),
+    ],
+)
+def test_names_of_this_machine(host: str, *, here: bool) -> None:
+    """Loopback addresses and localhost mean this machine; a name that somebody else may point here does not."""
+    assert names_this_machine(host.encode()) is here
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        (b"/a?b", (None, b"/a?b")),
+        (b"//a/b", (None, b"//a/b")),
+        (b"/http://a/b", (None, b"/http://a/b")),
+        (b"http://h:1/a?b", (b"h:1", b"/a?b")),
+        (b"HTTPS://h/a", (b"h", b"/a")),
+        (b"http://h", (b"h", b"/")),
+        (b"http://h?b/c", (b"h", b"/?b/c")),
+        (b"http://u@h/a", (b"u@h", b"/a")),
+        (b"*", (None, b"*")),
+    ],
+)
+def test_absolute_target_is_split(target: bytes, expected: tuple[bytes | None, bytes]) -> None:
+    """The absolute form gives its host and the rest; every other form stays as it is."""
+    assert split_target(target) == expected
+
+
+@pytest.mark.parametrize("target", [b"ftp://h/a", b"ws://h/a", b"httpx://h/a", b"file:///a", b"a+b://h"])
+def test_another_scheme_is_refused(target: bytes) -> None:
+    """Nothing but http and https names a resource of this host."""
+    with pytest.raises(WorkspaceError, match="http or https"):
+        split_target(target)

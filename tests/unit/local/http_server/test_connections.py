@@ -1,0 +1,269 @@
+"""Callers that stop in the middle, and callers that are too many."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from local.http_server.application import Message, Receive, Send
+from local.http_server.connections import Limits
+from local.http_server.server import Server, listen
+
+DEADLINE = 30
+WHOLE = b"GET /whole HTTP/1.1\r\nHost: a\r\n\r\n"
+LAST = WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+HALF_BODY = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc"
+type Address = tuple[str, int]
+
+
+class App:
+    """Reads a whole body and answers its length, when it may."""
+
+    def __init__(self) -> None:
+        self.free = asyncio.Event()
+        self.free.set()
+        self.called = asyncio.Event()
+        self.gone = 0
+        self.headers: list[tuple[bytes, bytes]] = []
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        self.called.set()
+        size = 0
+        message: Message = {"more_body": True}
+        while message.get("more_body"):
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                self.gone += 1
+                return
+            size += len(message["body"])
+        self.headers = scope["headers"]
+        await self.free.wait()
+        text = str(size).encode()
+        headers = [(b"content-length", str(len(text)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": text})
+
+
+@pytest.fixture
+def app() -> App:
+    return App()
+
+
+@pytest.fixture
+def limits() -> Limits:
+    return Limits(connections=3, seconds=0.3)
+
+
+@pytest.fixture
+async def address(app: App, limits: Limits) -> AsyncIterator[Address]:
+    listener = listen("127.0.0.1", 0)
+    server = Server(app, 1, limits)
+    serving = asyncio.create_task(server.serve([listener]))
+    await server.listening.wait()
+    yield listener.getsockname()
+    server.should_exit = True
+    await serving
+
+
+async def exchange(address: Address, *parts: bytes, pause: float = 0) -> bytes:
+    """Send parts with a pause between them, and return all that comes until the host closes."""
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(pause)
+        async with asyncio.timeout(DEADLINE):
+            return await reader.read()
+    finally:
+        writer.close()
+
+
+def problem(answer: bytes) -> dict[str, Any]:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    document: dict[str, Any] = json.loads(body)
+    assert f"HTTP/1.1 {document['status']} {document['title']}\r\n".encode() in head
+    assert f"x-request-id: {document['traceId']}".encode() in head
+    assert b"application/problem+json" in head
+    return document
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        b"GE",
+        b"GET /a HTTP/1.1\r\nHost: a\r\nX-Slow",
+        b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc",
+        b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+        WHOLE.replace(b"\r\n\r\n", b"\r\nContent-Length: 1\r\n\r\n"),
+    ],
+)
+async def test_half_a_request_ends_with_408(address: Address, half: bytes) -> None:
+    """A request that stops in its headers or body is answered 408, and the connection is closed."""
+    document = problem(await exchange(address, half))
+    assert (document["status"], document["code"]) == (408, "REQUEST_TIMEOUT")
+    assert document["type"] == "urn:oi:problem:request-timeout"
+
+
+async def test_408_carries_the_request_id(address: Address) -> None:
+    """The caller's request id comes back when it had arrived before the request stopped."""
+    half = b"POST /a HTTP/1.1\r\nHost: a\r\nX-Request-Id: mine\r\nContent-Length: 5\r\n\r\n"
+    assert problem(await exchange(address, half))["traceId"] == "mine"
+
+
+async def test_function_is_freed_when_its_caller_stalls(app: App, address: Address) -> None:
+    """The application that waits for the rest of a body learns that it does not come."""
+    await exchange(address, b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc")
+    async with asyncio.timeout(DEADLINE):
+        while not app.gone:  # noqa: ASYNC110  counted, not signalled
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("sent", [b"", b"\r\n"])
+async def test_connection_without_a_request_is_closed(address: Address, sent: bytes) -> None:
+    """A connection on which no request begins is closed without an answer."""
+    assert await exchange(address, sent) == b""
+
+
+async def test_headers_have_one_time_for_all(address: Address) -> None:
+    """A byte now and then does not keep headers open."""
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(b"GET /a HTTP/1.1\r\nX-Slow: ")
+    async with asyncio.timeout(DEADLINE):
+        while not reader.at_eof() and not reader._buffer:  # type: ignore[attr-defined]  # peeks without waiting
+            writer.write(b"x")
+            await asyncio.sleep(0.05)
+        assert (await reader.read(100)).startswith(b"HTTP/1.1 408 ")
+    writer.close()
+
+
+@pytest.mark.parametrize("limits", [Limits(connections=3, seconds=1.0)])
+async def test_slow_body_that_goes_on_is_whole(address: Address) -> None:
+    """A body may take longer than the limit as long as something comes."""
+    head = b"POST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 6\r\n\r\n"
+    answer = await exchange(address, head, *[b"x"] * 6, pause=0.25)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.endswith(b"\r\n\r\n6")
+
+
+async def test_time_of_the_application_is_not_the_callers(app: App, address: Address) -> None:
+    """While the application works nothing ends, also not a pipelined half request behind it."""
+    app.free.clear()
+    loop = asyncio.get_running_loop()
+    loop.call_later(1.0, app.free.set)
+    answer = await exchange(address, WHOLE + b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n1")
+    first, second = answer.split(b"HTTP/1.1 ")[1:]
+    assert first.startswith(b"200 ")
+    assert second.startswith(b"408 ")
+
+
+async def test_garbage_behind_a_request_is_no_answer_to_it(app: App, address: Address) -> None:
+    """What is not HTTP closes a connection that waits for an earlier answer; it does not take the answer's place."""
+    app.free.clear()
+    assert await exchange(address, WHOLE + b"\x00\x01\r\n\r\n") == b""
+    app.free.set()
+    assert problem(await exchange(address, b"\x00\x01\r\n\r\n"))["status"] == 400
+
+
+@pytest.mark.parametrize("limits", [Limits(connections=3, seconds=DEADLINE)])
+async def test_one_connection_too_many_is_refused(app: App, address: Address) -> None:
+    """While all connections are busy, a further one gets 503 with Retry-After; when one closes, the next is served."""
+    app.free.clear()
+    busy = [await asyncio.open_connection(*address) for _ in range(3)]
+    for _, writer in busy:
+        app.called.clear()
+        writer.write(WHOLE)
+        async with asyncio.timeout(DEADLINE):
+            await app.called.wait()
+    refused = await exchange(address, WHOLE)
+    document = problem(refused)
+    assert (document["status"], document["code"]) == (503, "TOO_MANY_CONNECTIONS")
+    assert b"\r\nRetry-After: " in refused
+    app.free.set()
+    for _, writer in busy:
+        writer.close()
+        await writer.wait_closed()
+    async with asyncio.timeout(DEADLINE):
+        while not (await exchange(address, LAST)).startswith(b"HTTP/1.1 200"):  # noqa: ASYNC110  the host's own end
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("limits", [Limits(connections=3, seconds=DEADLINE)])
+@pytest.mark.parametrize("begun", [b"", b"GET /a HTTP/1.1\r\nX-Slow: ", HALF_BODY])
+async def test_a_silent_connection_gives_way(address: Address, begun: bytes) -> None:
+    """At the cap, the connection that was silent for longest is closed for a new one that sends a request."""
+    silent = []
+    for _ in range(3):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(begun)
+        silent.append((reader, writer))
+    assert (await exchange(address, LAST)).startswith(b"HTTP/1.1 200")
+    async with asyncio.timeout(DEADLINE):
+        left = await silent[0][0].read()
+    assert left == b"" if not begun else problem(left)["code"] == "TOO_MANY_CONNECTIONS"
+    assert not silent[2][0].at_eof()
+    for _, writer in silent:
+        writer.close()
+
+
+async def test_streams_leave_connections_to_requests() -> None:
+    """Four fifths of the connections may be WebSockets: one more is refused, and requests are served all the while."""
+
+    async def serve(scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await App()(scope, receive, send)
+            return
+        await receive()
+        await send({"type": "websocket.accept"})
+        await receive()
+
+    listener = listen("127.0.0.1", 0)
+    server = Server(serve, 1, Limits(connections=5), web_sockets=True)
+    serving = asyncio.create_task(server.serve([listener]))
+    await server.listening.wait()
+    host, port = listener.getsockname()
+    async with AsyncExitStack() as stack:
+        url = f"ws://{host}:{port}/"
+        streams = [await stack.enter_async_context(connect(url, proxy=None)) for _ in range(4)]
+        with pytest.raises(InvalidStatus) as refused:
+            await stack.enter_async_context(connect(url, proxy=None))
+        assert refused.value.response.status_code == 503
+        assert b"TOO_MANY_CONNECTIONS" in (refused.value.response.body or b"")
+        assert (await exchange((host, port), LAST)).startswith(b"HTTP/1.1 200")
+        await streams[0].close()
+        async with asyncio.timeout(DEADLINE):
+            while len(server.server_state.connections) > 3:  # noqa: ASYNC110  the host's own end
+                await asyncio.sleep(0.01)
+        await stack.enter_async_context(connect(url, proxy=None))
+    server.should_exit = True
+    await serving
+
+
+async def test_kept_connection_is_not_a_stalled_one(address: Address) -> None:
+    """A connection that is kept for a next request outlives the limit of a request."""
+    with socket.create_connection(address) as connection:
+        connection.setblocking(False)
+        loop = asyncio.get_running_loop()
+        for _ in range(2):
+            await loop.sock_sendall(connection, WHOLE)
+            assert (await loop.sock_recv(connection, 1000)).startswith(b"HTTP/1.1 200")
+            await asyncio.sleep(0.8)
+
+
+async def test_trailers_are_dropped(app: App, address: Address) -> None:
+    """Nothing behind a chunked body is among the headers, also of a request that follows on the connection."""
+    chunked = (
+        b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nAuthorization: x\r\n\r\n"
+    )
+    await exchange(address, chunked.replace(b"Host: a", b"Host: a\r\nConnection: close"))
+    assert [name for name, _ in app.headers] == [b"host", b"connection", b"transfer-encoding"]
+    answer = await exchange(address, chunked + WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+    assert answer.count(b"HTTP/1.1 200") == 2
+    assert [name for name, _ in app.headers] == [b"host", b"connection"]

@@ -1,0 +1,100 @@
+"""Route templates: which function a path finds, and what its names stand for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local.errors import StartError
+from local.host.worker import LoadedFunction
+from local.http_server.routes import RouteTable
+
+
+def table(*templates: str, prefix: str = "", **methods: list[str]) -> RouteTable:
+    routes = RouteTable()
+    for template in templates:
+        trigger = {"type": "httpTrigger", "name": "req", "route": template}
+        if template in methods:
+            trigger |= {"methods": methods[template]}  # type: ignore[dict-item]  # JSON mixes its types
+        routes.add(LoadedFunction(template, template, trigger, None), prefix)
+    return routes
+
+
+def found(routes: RouteTable, path: str, method: str = "GET") -> tuple[str, dict[str, str]] | None:
+    match = routes.match(path, method)
+    return None if match is None else (match.function.name, dict(match.parameters))
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/a/b", ("a/b", {})),
+        ("/A/B/", ("a/b", {})),
+        ("/a/x", ("a/{id}", {"id": "x"})),
+        ("/a/v1.json", ("a/v{n}.json", {"n": "1"})),
+        ("/a/x/y", ("a/{*rest}", {"rest": "x/y"})),
+        ("/a", ("a/{*rest}", {})),
+        ("/a/%7Bx%7D", ("a/{id}", {"id": "{x}"})),
+        ("/a/x%2Fy", ("a/{id}", {"id": "x%2Fy"})),
+        ("/a//b", ("a/{*rest}", {"rest": "/b"})),
+        ("/b", None),
+        ("/", None),
+        ("/a/%ff", ("a/{id}", {"id": "\ufffd"})),
+    ],
+)
+def test_most_specific_template_wins(path: str, expected: tuple[str, dict[str, str]] | None) -> None:
+    """A literal wins over a mixed segment, that over a parameter, that over the rest; case does not count."""
+    assert found(table("a/{*rest}", "a/{id}", "a/v{n}.json", "a/b"), path) == expected
+
+
+def test_search_goes_back_from_a_dead_end() -> None:
+    """A path that follows a literal into nowhere is still found through a parameter."""
+    routes = table("x/literal/end", "x/{id}/other")
+    assert found(routes, "/x/literal/other") == ("x/{id}/other", {"id": "literal"})
+
+
+def test_other_method_finds_the_next_template() -> None:
+    """A template whose methods do not fit is passed over, and a template without methods takes all."""
+    routes = table("a", "{any}", a=["POST"])
+    assert found(routes, "/a", "POST") == ("a", {})
+    assert found(routes, "/a", "GET") == ("{any}", {"any": "a"})
+    assert found(table("a", a=["GET"]), "/a", "HEAD") is None
+
+
+def test_optional_parameter_may_be_missing() -> None:
+    """An optional last parameter matches with and without its segment."""
+    routes = table("a/{id?}")
+    assert found(routes, "/a") == ("a/{id?}", {})
+    assert found(routes, "/a/7") == ("a/{id?}", {"id": "7"})
+
+
+def test_prefix_and_root() -> None:
+    """The prefix stands before every route; an empty route is the prefix itself."""
+    assert found(table("", prefix="api"), "/api") == ("", {})
+    assert found(table("", prefix=""), "/") == ("", {})
+
+
+@pytest.mark.parametrize("template", ["{id:int}", "{}", "{a b}", "{1}", "x{", "{a}}", "{*}"])
+def test_unknown_forms_are_refused(template: str) -> None:
+    """A template that this host would route differently from Azure does not start."""
+    with pytest.raises(StartError):
+        table(template)
+
+
+@given(st.text())
+def test_any_path_gets_an_answer(text: str) -> None:
+    """No path raises, and the rest of a path is found whatever it holds."""
+    routes = table("{*rest}")
+    assert routes.match("/" + text, "GET") is not None
+
+
+@pytest.mark.parametrize(("first", "second"), [("a/{x}", "A/{y}/"), ("a", "a"), ("a/{*x}", "a/{*y}")])
+def test_two_functions_with_one_route_stop_the_start(first: str, second: str) -> None:
+    """Two functions that take the same method at the same route are rejected, as the cloud's host rejects them."""
+    with pytest.raises(StartError, match="take the same method"):
+        table(first, second)
+
+
+def test_one_route_may_have_a_function_for_each_method() -> None:
+    """Functions with different methods may share a route."""
+    routes = table("a", "a/", prefix="", **{"a": ["POST"], "a/": ["GET"]})
+    assert found(routes, "/a", "GET") == ("a/", {})

@@ -1,0 +1,90 @@
+"""Sign-in codes of the local host: for one use, for a while, for one process."""
+
+import asyncio
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from local.host.running_hosts import record_host
+from local.sign_in import __main__ as sign_in
+from local.sign_in import codes as sign_in_codes
+from local.sign_in.codes import SignInCodes
+
+
+@pytest.fixture
+def codes(tmp_path: Path) -> SignInCodes:
+    """Return the codes of a new data directory."""
+    return SignInCodes(tmp_path / "sign-in")
+
+
+async def test_code_works_once(codes: SignInCodes) -> None:
+    """A code gives its member once."""
+    code = await codes.make("viewer@t")
+    assert await codes.take(code) == "viewer@t"
+    assert await codes.take(code) is None
+
+
+@pytest.mark.parametrize("code", ["", "x", "../address", "\ud800", "a" * 10_000])
+async def test_other_texts_are_no_codes(codes: SignInCodes, code: str) -> None:
+    """What was never made is taken by nobody, and uses nothing up; without any code, too."""
+    assert await codes.take(code) is None
+    made = await codes.make()
+    assert await codes.take(code) is None
+    assert await codes.take(made) == ""
+
+
+async def test_code_ends(codes: SignInCodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A code is good for a quarter of an hour, and the next one made takes its file away."""
+    code = await codes.make()
+    later = time.time() + sign_in_codes.LIFETIME_SECONDS + 1
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert await codes.take(code) is None
+
+
+async def test_expired_codes_do_not_pile_up(
+    codes: SignInCodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Making a code removes those that have ended, and no others."""
+    await codes.make()
+    later = time.time() + sign_in_codes.LIFETIME_SECONDS + 1
+    monkeypatch.setattr(time, "time", lambda: later)
+    second, third = await codes.make(), await codes.make()
+    assert len(list((tmp_path / "sign-in").iterdir())) == 2
+    assert (await codes.take(second), await codes.take(third)) == ("", "")
+
+
+async def test_one_of_many_takes_a_code(codes: SignInCodes) -> None:
+    """Of requests at the same time one gets a code."""
+    code = await codes.make("x")
+    taken = await asyncio.gather(*(codes.take(code) for _ in range(8)))
+    assert sorted(taken, key=str) == [None] * 7 + ["x"]
+
+
+async def test_code_is_kept_as_a_hash_for_its_owner(codes: SignInCodes, tmp_path: Path) -> None:
+    """The disk holds no code, and nobody else may read what it holds."""
+    code = await codes.make()
+    [path] = (tmp_path / "sign-in").iterdir()
+    assert code not in path.name + path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_command_prints_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command prints a link to the running host, with a code that works."""
+    with record_host(tmp_path, "http://127.0.0.1:7099"):
+        assert sign_in.main(["--data-dir", str(tmp_path), "--as", "viewer@t"]) == 0
+    address, _, code = capsys.readouterr().out.strip().partition("#sign-in=")
+    assert address == "http://127.0.0.1:7099/console/"
+    assert asyncio.run(sign_in.codes(tmp_path).take(code)) == "viewer@t"
+
+
+def test_command_needs_a_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a running host the command makes no code, says so and ends with 1, also where a host has ended."""
+    for _ in range(2):
+        assert sign_in.main(["--data-dir", str(tmp_path)]) == 1
+        assert "make run" in capsys.readouterr().err
+        assert not (tmp_path / "sign-in").exists()
+        with record_host(tmp_path, "http://127.0.0.1:7099"):
+            pass

@@ -11,10 +11,10 @@ from typing import Any, cast
 
 from bench.figures import Figure
 from functions.graphql_transport import answer, read_parameters
-from shared.auth.principals import Principal, Via
+from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, ConnectionType, Surface, WarmQuery, WorkspaceInfo
-from shared.catalog.snapshot import Catalog, Stored
+from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.graphql_api import limits, paging
 from shared.graphql_api.service import GraphQLService
 from shared.http.messages import Request
@@ -25,7 +25,7 @@ QUERY = (
     "{ connections(first: 1000) { nodes { id name type status createdAt stats { messagesReceived lastMessage } "
     "surfaces { id name queries { name kql } } } totalCount } }"
 )
-CALLER = Principal("viewer@t", "viewer@t", "Viewer", frozenset(AccessRight), Via.JWT, "", None)
+CALLER = Principal("viewer@t", "viewer@t", "Viewer", frozenset(AccessRight), CredentialKind.JWT, "", None)
 _AT = datetime(2026, 1, 5, tzinfo=UTC)
 
 
@@ -58,9 +58,9 @@ def plant(connections: int = CONNECTIONS, surfaces: int = SURFACES) -> Catalog:
     ]
     return Catalog(
         workspace=WorkspaceInfo(id="plant-t", name="Plant"),
-        connections={one.lookup: Stored(one, _AT, _AT, "") for one in sources},
-        surfaces={one.lookup: Stored(one, _AT, _AT, "") for one in groups},
-        queries={one.lookup: Stored(one, _AT, _AT, "") for one in queries},
+        connections={one.lookup: CatalogEntry(one, _AT, _AT, "") for one in sources},
+        surfaces={one.lookup: CatalogEntry(one, _AT, _AT, "") for one in groups},
+        queries={one.lookup: CatalogEntry(one, _AT, _AT, "") for one in queries},
     )
 
 

@@ -8,7 +8,7 @@ from functions.idempotency import answered_once
 from functions.replies import data_stores as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Container, DataClass
-from shared.data_stores.containers import ListedContainer, check_container
+from shared.data_stores.containers import ContainerSummary, check_container
 from shared.errors import Faults
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group
@@ -60,7 +60,7 @@ async def delete_container(call: Call) -> Reply:
     return Reply(204)
 
 
-def _shown(container: ListedContainer) -> dict[str, Any]:
+def _shown(container: ContainerSummary) -> dict[str, Any]:
     return {
         "name": container.name,
         "partitionKeyPath": container.partition_key_path,

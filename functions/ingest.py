@@ -10,7 +10,7 @@ from functions.hub_events import hub_events
 from shared.observability import count, measure
 from shared.settings import settings
 from shared.telemetry.models import TELEMETRY_HUB, HubEvent
-from shared.telemetry.sources import EventHubSource, event_hub_sources
+from shared.telemetry.sources import EventHubSource, parse_event_hub_sources
 from shared.timestamps import now
 from shared.wiring import services
 
@@ -63,5 +63,5 @@ def _register_source(source: EventHubSource) -> None:
 
 
 _register("ingest", TELEMETRY_HUB, TELEMETRY_HUB, "$Default")
-for _source in event_hub_sources(settings().event_hub_sources):
+for _source in parse_event_hub_sources(settings().event_hub_sources):
     _register_source(_source)

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, ConfigDict, Field
 
 from functions.replies import live_stream as replies
-from shared.auth.principals import Principal, Via
+from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
 from shared.http.door import Door
@@ -156,7 +156,7 @@ def _admission_door(event: ConnectEvent) -> Door:
     """Return a door for the listener's own request, so that all checks come in the order that every route has."""
     users = event.claims.get("sub", [])
 
-    async def authenticate(authorization: str, accepted: frozenset[Via]) -> Principal:
+    async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
         if users:
             return await services().live_stream.resumed(users[0])
         return await services().authenticator(authorization, accepted)

@@ -10,7 +10,7 @@ from shared.catalog.models import ConnectionType
 from shared.catalog.snapshot import Catalog
 from shared.mcp_server.offers import Outcome, Resource, Tool
 from shared.openapi.schemas import inlined
-from shared.telemetry.ports import status_of
+from shared.telemetry.ports import derive_status
 from shared.timestamps import rfc3339
 from shared.wiring import services
 
@@ -117,7 +117,7 @@ async def _connections(catalog: Catalog) -> list[dict[str, Any]]:
             "lookup": lookup,
             "name": stored.value.name,
             "type": stored.value.type,
-            "status": status_of(stored.value.enabled, states.get(lookup)),
+            "status": derive_status(stored.value.enabled, states.get(lookup)),
             "surfaces": list(catalog.surfaces_of(lookup)),
             "stats": {
                 "messagesReceived": states[lookup].messages_received if lookup in states else 0,

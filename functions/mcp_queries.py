@@ -11,7 +11,7 @@ from functions.mcp_tools import gives_of
 from functions.query_reply import query_reply
 from functions.warm_queries import ExecuteQuery, Limit
 from shared.catalog.models import QueryParameter, WarmQuery
-from shared.catalog.snapshot import Catalog, Stored
+from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.http.messages import Request
 from shared.http.operations import Operation
 from shared.http.validation import validated
@@ -19,7 +19,7 @@ from shared.mcp_server.offers import Outcome, Run, Schema, Tool
 from shared.openapi.schemas import inlined
 from shared.openapi.warm_queries import parameter_schema
 from shared.timestamps import rfc3339
-from shared.warm_queries.run import QueryRun
+from shared.warm_queries.run import QueryResult
 from shared.warm_queries.service import DEFAULT_LIMIT
 from shared.wiring import services
 
@@ -63,7 +63,7 @@ def _any_query(gives: Schema) -> Tool:
     )
 
 
-def _named(queries: Sequence[Stored[WarmQuery]]) -> Iterable[tuple[str, WarmQuery]]:
+def _named(queries: Sequence[CatalogEntry[WarmQuery]]) -> Iterable[tuple[str, WarmQuery]]:
     """Yield each query with its tool's name; of two that would share one, the newer gets a mark of its lookup.
 
     A query therefore never takes the tool of one that was there before it.
@@ -122,7 +122,7 @@ async def _ran(lookup: str, wanted: QueryArguments, values: Mapping[str, Any], n
     return Outcome(await _content(run))
 
 
-async def _content(run: QueryRun) -> dict[str, Any]:
+async def _content(run: QueryResult) -> dict[str, Any]:
     reply = await query_reply(Request("POST", "", "", {}, b""), run)
     content: dict[str, Any] = json.loads(reply.body)
     return content

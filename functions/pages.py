@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from functions.replies import pages as replies
-from shared.auth.console_sign_in import console_sign_in
+from shared.auth.console_sign_in import build_console_sign_in
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.static_files import STRICT_POLICY, StaticFiles
@@ -41,7 +41,7 @@ async def console(call: Call) -> Reply:
 )
 async def console_config(_: Call) -> Reply:
     """Say where the web console may sign people in; all of it is public."""
-    sign_in = console_sign_in(services().settings)
+    sign_in = build_console_sign_in(services().settings)
     return json_reply({"entra": sign_in.public() if sign_in else None}, headers={"Cache-Control": "no-cache"})
 
 
@@ -83,7 +83,7 @@ async def graphiql_file(call: Call) -> Reply:
 def _console() -> StaticFiles:
     """Return the web console's files; it may call the host of the live stream and Entra ID, where there are such."""
     settings = services().settings
-    sign_in = console_sign_in(settings)
+    sign_in = build_console_sign_in(settings)
     called = (_socket(settings.web_pubsub_endpoint), sign_in.origin if sign_in else "")
     origins = "".join(f" {origin}" for origin in called if origin)
     return StaticFiles(_STATIC / "console", STRICT_POLICY.format(origins=origins))

@@ -8,15 +8,15 @@ from urllib.parse import quote
 from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.negotiation import preferred
 from shared.timestamps import rfc3339
-from shared.warm_queries.forms import CSV, PARQUET, csv_bytes, parquet_bytes
-from shared.warm_queries.run import QueryRun
+from shared.warm_queries.forms import CSV, PARQUET, to_csv, to_parquet
+from shared.warm_queries.run import QueryResult
 
 _SLICE = 250
 """Rows that are written as JSON in one call."""
 _VARY = {"Vary": "Accept, Authorization"}
 
 
-async def query_reply(request: Request, run: QueryRun) -> Reply:
+async def query_reply(request: Request, run: QueryResult) -> Reply:
     """Return an answer as JSON, CSV or Parquet; 304 when the caller already has these rows."""
     media_type = preferred(request.headers.get("accept", ""), (JSON, CSV, PARQUET))
     rows, etag = await asyncio.to_thread(_rows_with_etag, run, media_type)
@@ -25,19 +25,19 @@ async def query_reply(request: Request, run: QueryRun) -> Reply:
         return Reply(304, b"", headers)
     if media_type == JSON:
         return Reply(200, await asyncio.to_thread(_document, run, rows), {"Content-Type": JSON, **headers})
-    body = await asyncio.to_thread(csv_bytes if media_type == CSV else parquet_bytes, run)
+    body = await asyncio.to_thread(to_csv if media_type == CSV else to_parquet, run)
     content_type = f"{CSV}; charset=utf-8; header=present" if media_type == CSV else PARQUET
     return Reply(200, body, {"Content-Type": content_type, **headers, **_governance_headers(run)})
 
 
-def _rows_with_etag(run: QueryRun, media_type: str) -> tuple[bytes, str]:
+def _rows_with_etag(run: QueryResult, media_type: str) -> tuple[bytes, str]:
     # Some rows at a time: one call over all of them would keep other threads from running for as long.
     parts = (json_bytes(run.rows[start : start + _SLICE])[1:-1] for start in range(0, len(run.rows), _SLICE))
     rows = b"[%b]" % b",".join(parts)
     return rows, _etag(run, media_type, rows)
 
 
-def _document(run: QueryRun, rows: bytes) -> bytes:
+def _document(run: QueryResult, rows: bytes) -> bytes:
     approval = run.approval
     document: dict[str, Any] = {
         "governance": {
@@ -56,7 +56,7 @@ def _document(run: QueryRun, rows: bytes) -> bytes:
     return b'%b,"results":%b,%b' % (head, rows, json_bytes(document)[1:])
 
 
-def _governance_headers(run: QueryRun) -> dict[str, str]:
+def _governance_headers(run: QueryResult) -> dict[str, str]:
     headers = {"x-query-executed-at": rfc3339(run.executed_at), "x-query-truncated": str(run.truncated).lower()}
     if run.from_cache is not None:
         headers["x-query-from-cache"] = str(run.from_cache).lower()
@@ -67,7 +67,7 @@ def _governance_headers(run: QueryRun) -> dict[str, str]:
     return headers
 
 
-def _etag(run: QueryRun, media_type: str, rows: bytes) -> str:
+def _etag(run: QueryResult, media_type: str, rows: bytes) -> str:
     """Return a weak validator: equal for equal rows under equal governance, whenever they were worked out."""
     approval = run.approval and (run.approval.approved_by, rfc3339(run.approval.approved_at))
     columns = [(column.name, column.type) for column in run.columns]

@@ -10,10 +10,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 from functions.conditions import condition_of
 from functions.replies import data_stores as replies
 from shared.auth.rights import AccessRight
-from shared.data_stores.documents import Written
-from shared.data_stores.models import MISSING, PartitionValue, Stored
-from shared.data_stores.partition_keys import ID_PATH, checked
-from shared.data_stores.tables import Address
+from shared.data_stores.documents import WrittenDocument
+from shared.data_stores.models import MISSING, PartitionValue, StoredDocument
+from shared.data_stores.partition_keys import ID_PATH, validate_partition_key
+from shared.data_stores.tables import TableAddress
 from shared.errors import WorkspaceError
 from shared.http.messages import JSON, Reply, json_bytes
 from shared.http.operations import MIB, Call, Group
@@ -64,7 +64,7 @@ class PartitionQuery(BaseModel):
 
 def _partition(text: str, key_type: KeyType) -> PartitionValue:
     try:
-        return checked(parse(text.encode()) if key_type is KeyType.JSON else text, "partitionKey")
+        return validate_partition_key(parse(text.encode()) if key_type is KeyType.JSON else text, "partitionKey")
     except WorkspaceError as error:
         raise ValueError(error.detail.removeprefix("partitionKey: ")) from None
 
@@ -171,15 +171,15 @@ async def delete_document(call: Call[PartitionQuery, Any]) -> Reply:
     return Reply(204)
 
 
-def _address(call: Call[Any, Any]) -> Address:
-    return Address(call.path["store"], call.path["database"], call.path["table"])
+def _address(call: Call[Any, Any]) -> TableAddress:
+    return TableAddress(call.path["store"], call.path["database"], call.path["table"])
 
 
-def _document(stored: Stored, status: int = 200, headers: dict[str, str] | None = None) -> Reply:
+def _document(stored: StoredDocument, status: int = 200, headers: dict[str, str] | None = None) -> Reply:
     return Reply(status, stored.text, {"Content-Type": JSON, "ETag": stored.etag, **(headers or {})})
 
 
-def _location(call: Call[Any, Any], written: Written) -> str:
+def _location(call: Call[Any, Any], written: WrittenDocument) -> str:
     names = (quote(call.path[name], safe="") for name in ("store", "database", "table"))
     store, database, table = names
     path = f"/oi-api/data-stores/{store}/databases/{database}/tables/{table}/{quote(written.key.id, safe='')}"

@@ -12,14 +12,14 @@ from functions.idempotency import answered_once
 from functions.replies import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.models import LOOKUP_PATTERN, ApiPath, Kql, Lookup, QueryParameter, WarmQuery
-from shared.catalog.snapshot import Stored
+from shared.catalog.snapshot import CatalogEntry
 from shared.errors import Faults, invalid
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group, OwnedMembers
 from shared.http.unknown_names import accepted_names
 from shared.names import Name
 from shared.timestamps import rfc3339
-from shared.warm_queries.etags import etag_of
+from shared.warm_queries.etags import compute_etag
 from shared.wiring import services
 
 GROUP = Group("warm-query-definitions")
@@ -118,17 +118,17 @@ def _definition(call: Call[Any, QueryBody]) -> WarmQuery:
     )
 
 
-async def _reply(stored: Stored[WarmQuery], status: int = 200) -> Reply:
-    return json_reply(await _shown(stored), status, {"ETag": etag_of(stored)})
+async def _reply(stored: CatalogEntry[WarmQuery], status: int = 200) -> Reply:
+    return json_reply(await _shown(stored), status, {"ETag": compute_etag(stored)})
 
 
-async def _shown(stored: Stored[WarmQuery]) -> dict[str, Any]:
+async def _shown(stored: CatalogEntry[WarmQuery]) -> dict[str, Any]:
     query = stored.value
     columns = await services().query_columns.known(query)
     schema = None if columns is None else {"columns": [{"name": one.name, "type": one.type} for one in columns]}
     return {
         **query.model_dump(mode="json", by_alias=True, exclude={"approval"}),
-        "etag": etag_of(stored),
+        "etag": compute_etag(stored),
         "schema": schema,
         "createdAt": rfc3339(stored.created_at),
         "updatedAt": rfc3339(stored.updated_at),

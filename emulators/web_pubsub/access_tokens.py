@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
 
 import jwt
 
-from shared.auth.jws import header_of
+from shared.auth.jws import parse_header
 from shared.errors import Kind, WorkspaceError
 
 type Claims = Mapping[str, Any]
@@ -40,7 +40,7 @@ def read_token(token: str, access_key: str, host: str, target: str) -> Claims:
 @lru_cache(maxsize=_REMEMBERED)
 def _verified(token: str, access_key: str, host: str, target: str) -> Claims:
     try:
-        header_of(token)
+        parse_header(token)
         claims: Claims = jwt.decode(
             token, access_key, algorithms=["HS256"], options={"require": ["exp", "aud"], "verify_aud": False}
         )

@@ -5,12 +5,12 @@ import json
 import os
 from pathlib import Path
 
-from shared.catalog.document import load
+from shared.catalog.document import load_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.problems import DocumentError
 from shared.logs import fields, logger
 from shared.settings import Settings
-from shared.warm_queries.declared import check_declared
+from shared.warm_queries.declared import check_document_queries
 from shared.wiring import Services
 
 ACTOR = "local-host"
@@ -31,7 +31,7 @@ async def prepare(settings: Settings, workspace_file: Path) -> None:
     wired = Services(settings)
     if await wired.catalog_store.version() == 0:
         text = await asyncio.to_thread(workspace_file.read_text, encoding="utf-8")
-        document = load(text, str(workspace_file))
+        document = load_document(text, str(workspace_file))
         await _try_queries(document, text, str(workspace_file), wired)
         await wired.catalog_service.apply(document, ACTOR)
         _LOG.info("seeded the workspace")
@@ -43,7 +43,7 @@ async def prepare(settings: Settings, workspace_file: Path) -> None:
 async def _try_queries(document: WorkspaceDocument, text: str, source: str, wired: Services) -> None:
     """Log which queries the engine refuses; each tells so itself when it is run, and keeps no host from starting."""
     try:
-        silent = await check_declared(document, text, source, wired.query_columns)
+        silent = await check_document_queries(document, text, source, wired.query_columns)
     except DocumentError as refused:
         for problem in refused.problems:
             _LOG.warning("a query of the workspace document does not run", extra=fields(problem=str(problem)))

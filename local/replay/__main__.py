@@ -23,7 +23,7 @@ from local.replay.errors import ReplayError
 from local.replay.rows import TIMESTAMP, CsvFile, RepeatFilter, Row, Target, zone_named
 from local.replay.service import LocalService, NamedService, Service, checked_session, declared_connection
 from shared.catalog.models import Source, TimestampFormat
-from shared.telemetry.layout import layout_of
+from shared.telemetry.layout import layout_from_source
 from shared.telemetry.pointers import compile_pointer
 
 MAX_BATCH = 500
@@ -271,7 +271,7 @@ async def _files(options: argparse.Namespace) -> list[CsvFile]:
         "timestamp_format": options.timestamp_format,
     }
     source = (local or Source()).model_copy(update={name: each for name, each in named.items() if each is not None})
-    target = Target(options.connection, layout_of(source))
+    target = Target(options.connection, layout_from_source(source))
     return [
         CsvFile(path, target, options.delimiter, options.time_column, options.assume_zone, options.device)
         for path in options.files

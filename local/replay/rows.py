@@ -15,7 +15,7 @@ from local.replay.errors import ReplayError
 from shared.catalog.models import TimestampFormat
 from shared.telemetry.acceptance import MAX_MESSAGE_BYTES
 from shared.telemetry.derived_ids import derive_message_id
-from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, read_id
+from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, validate_id
 from shared.telemetry.pointers import Pointer, pointer_text
 from shared.timestamps import parse_rfc3339, rfc3339
 
@@ -155,8 +155,8 @@ class CsvFile:
         own_id = by_name.pop(MESSAGE_ID, "")
         device = by_name.pop(DEVICE_ID, "")
         try:
-            own_id = read_id(own_id) if own_id.strip() else ""
-            device = read_id(device) if device.strip() else self.device
+            own_id = validate_id(own_id) if own_id.strip() else ""
+            device = validate_id(device) if device.strip() else self.device
         except ValueError as error:
             raise FileError(f"{place}: {MESSAGE_ID} and {DEVICE_ID}: {error}") from None
         if device and not self.target.layout.device_id:

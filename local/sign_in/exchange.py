@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from local.sign_in.codes import SignInCodes
-from shared.auth.principals import Principal, Via, unauthenticated
+from shared.auth.principals import CredentialKind, Principal, unauthenticated
 from shared.auth.rights import Role
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.strict_json import parse
@@ -61,6 +61,6 @@ async def _token(wanted: str) -> Mapping[str, Any]:
         raise unauthenticated("The workspace has no such member, or none that is enabled.")
     member = chosen[0]
     identity = None if member.service else member.id
-    caller = Principal(member.id, identity, member.name, member.access_rights, Via.LINK, "", None)
+    caller = Principal(member.id, identity, member.name, member.access_rights, CredentialKind.LINK, "", None)
     minted = await services().token_issuer.mint(caller, TOKEN_MINUTES, None)
     return {"token": minted.token, "expiresAt": rfc3339(minted.expires_at)}

@@ -22,26 +22,26 @@ class NewKey:
     digest: bytes
 
 
-def generate(same: str = "") -> NewKey:
+def generate_key(same: str = "") -> NewKey:
     """Return a new key with 256 random bits; its id is random too, or the one that ``same`` stands for."""
     identity = hashlib.sha256(same.encode()).digest()[:_ID_BYTES] if same else secrets.token_bytes(_ID_BYTES)
     key_id = base64.b32encode(identity).decode("ascii")
     secret = secrets.token_urlsafe(32)
     salt = secrets.token_bytes(16)
-    return NewKey(f"{PREFIX}{key_id}_{secret}", key_id, salt, digest(salt, secret))
+    return NewKey(f"{PREFIX}{key_id}_{secret}", key_id, salt, hash_secret(salt, secret))
 
 
-def split(text: str) -> tuple[str, str] | None:
+def parse_key(text: str) -> tuple[str, str] | None:
     """Return the id and the secret of a key's text, None where it has not a key's form."""
     found = _FORM.fullmatch(text)
     return (found[1], found[2]) if found else None
 
 
-def digest(salt: bytes, secret: str) -> bytes:
+def hash_secret(salt: bytes, secret: str) -> bytes:
     """Return what is kept of a secret. It holds 256 random bits, so a fast hash is as good as a slow one."""
     return hashlib.sha256(salt + secret.encode("ascii")).digest()
 
 
-def matches(salt: bytes, expected: bytes, secret: str) -> bool:
+def is_secret_valid(salt: bytes, expected: bytes, secret: str) -> bool:
     """Return whether a secret is the one behind a digest, in constant time."""
-    return hmac.compare_digest(digest(salt, secret), expected)
+    return hmac.compare_digest(hash_secret(salt, secret), expected)

@@ -7,9 +7,9 @@ from datetime import datetime
 
 from shared.auth import api_keys, entra, jws
 from shared.auth.entra import EntraTokens
-from shared.auth.last_uses import LastUses
+from shared.auth.last_uses import KeyUsageRecorder
 from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, Team, TeamMember
-from shared.auth.principals import Principal, Via, unauthenticated
+from shared.auth.principals import CredentialKind, Principal, unauthenticated
 from shared.auth.tokens import Claims, TokenCodec
 from shared.snapshots import Snapshot
 from shared.timestamps import now
@@ -33,13 +33,13 @@ class Authenticator:
     ) -> None:
         self._directory = directory
         self._credentials = credentials
-        self._last_uses = LastUses(store)
+        self._last_uses = KeyUsageRecorder(store)
         self._codec = codec
         self._entra = entra_tokens
         self._seen: OrderedDict[bytes, Claims] = OrderedDict()
         self._looked_again_at = float("-inf")
 
-    async def __call__(self, authorization: str, accepted: frozenset[Via]) -> Principal:
+    async def __call__(self, authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
         """Return the caller that an Authorization header names.
 
         Args:
@@ -55,12 +55,12 @@ class Authenticator:
         if scheme.lower() != "bearer" or not credential:
             raise unauthenticated("The header Authorization: Bearer <token> is required.")
         if credential.startswith(api_keys.PREFIX):
-            if Via.API_KEY not in accepted:
+            if CredentialKind.API_KEY not in accepted:
                 raise unauthenticated("API keys are not taken here; GET /workspace/api/keys/jwt gives a token for one.")
             return await self._by_key(credential)
-        if Via.ENTRA in accepted and self._entra is not None and _is_entra(credential):
+        if CredentialKind.ENTRA in accepted and self._entra is not None and _is_entra(credential):
             return await self._by_entra(self._entra, credential)
-        if Via.JWT not in accepted:
+        if CredentialKind.JWT not in accepted:
             raise unauthenticated("A token is not taken here.")
         return await self._by_token(credential)
 
@@ -89,7 +89,7 @@ class Authenticator:
             identity=None if member.service else member.id,
             name=member.name,
             rights=member.access_rights,
-            via=Via.JWT,
+            via=CredentialKind.JWT,
             credential_id=token_id,
             expires_at=expires_at,
         )
@@ -108,7 +108,7 @@ class Authenticator:
             identity=None if member.service else claims.subject,
             name=member.name,
             rights=claims.rights & member.access_rights,
-            via=Via.JWT,
+            via=CredentialKind.JWT,
             credential_id=claims.token_id,
             expires_at=claims.expires_at,
         )
@@ -130,7 +130,7 @@ class Authenticator:
         return claims
 
     async def _by_key(self, text: str) -> Principal:
-        parts = api_keys.split(text)
+        parts = api_keys.parse_key(text)
         if parts is None:
             raise unauthenticated(_BAD_KEY)
         key = await self._matching_key(*parts)
@@ -146,7 +146,7 @@ class Authenticator:
             identity=None if member.service else member.id,
             name=member.name,
             rights=member.access_rights if key.rights is None else key.rights & member.access_rights,
-            via=Via.API_KEY,
+            via=CredentialKind.API_KEY,
             credential_id=key.key_id,
             expires_at=key.expires_at,
         )
@@ -173,21 +173,21 @@ class Authenticator:
             identity=None if member.service else member.id,
             name=member.name,
             rights=member.access_rights,
-            via=Via.ENTRA,
-            credential_id=entra.credential_id(claims),
-            expires_at=entra.expires_at(claims),
+            via=CredentialKind.ENTRA,
+            credential_id=entra.get_credential_id(claims),
+            expires_at=entra.get_expiry(claims),
         )
 
 
 def _matching(credentials: Credentials, key_id: str, secret: str) -> ApiKey | None:
     key = credentials.keys.get(key_id)
-    good = api_keys.matches(key.salt if key else _NO_SALT, key.digest if key else _NO_DIGEST, secret)
+    good = api_keys.is_secret_valid(key.salt if key else _NO_SALT, key.digest if key else _NO_DIGEST, secret)
     return key if good else None
 
 
 def _is_entra(token: str) -> bool:
     try:
-        return jws.header_of(token).get("alg") == entra.ALGORITHM
+        return jws.parse_header(token).get("alg") == entra.ALGORITHM
     except ValueError:
         return False
 

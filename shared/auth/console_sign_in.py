@@ -37,7 +37,7 @@ class ConsoleSignIn:
         }
 
 
-def console_sign_in(settings: Settings) -> ConsoleSignIn | None:
+def build_console_sign_in(settings: Settings) -> ConsoleSignIn | None:
     """Return how the console signs people in, None unless tenant, audience and the console's client are all named."""
     if not (settings.entra_tenant_id and settings.entra_audience and settings.entra_console_client_id):
         return None

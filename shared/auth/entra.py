@@ -36,7 +36,7 @@ class EntraTokens:
             WorkspaceError: UNAUTHENTICATED, or UNAVAILABLE when the provider's keys cannot be fetched.
         """
         try:
-            key = await self._public_key(jws.header_of(token))
+            key = await self._public_key(jws.parse_header(token))
             claims: Mapping[str, Any] = jwt.decode(
                 token,
                 key,
@@ -84,7 +84,7 @@ class ManagedIdentityTokens:
             WorkspaceError: as ``EntraTokens.verify``.
         """
         try:
-            jws.header_of(token)
+            jws.parse_header(token)
             # Unverified: it only selects the verifier, which checks issuer and signature.
             version = str(jwt.decode(token, options={"verify_signature": False}).get("ver"))
         except (jwt.PyJWTError, ValueError, RecursionError):
@@ -95,7 +95,7 @@ class ManagedIdentityTokens:
         return await verifier.verify(token)
 
 
-def audience_forms(audience: str) -> tuple[str, str]:
+def list_audiences(audience: str) -> tuple[str, str]:
     """Return the two documented forms of an application's audience: its client id, and its App ID URI."""
     client_id = audience.removeprefix("api://")
     return client_id, f"api://{client_id}"
@@ -116,11 +116,11 @@ def find_member(members: Iterable[TeamMember], claims: Mapping[str, Any]) -> Tea
     return next((member for member in known if email and member.oid is None and member.id.casefold() == email), None)
 
 
-def credential_id(claims: Mapping[str, Any]) -> str:
+def get_credential_id(claims: Mapping[str, Any]) -> str:
     """Return what identifies a token in audit events: its own id, or the user's where the tenant issues none."""
     return str(claims.get("uti") or claims.get("oid") or "")
 
 
-def expires_at(claims: Mapping[str, Any]) -> datetime:
+def get_expiry(claims: Mapping[str, Any]) -> datetime:
     """Return when a verified token ends."""
     return datetime.fromtimestamp(int(claims["exp"]), UTC)

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from shared.auth.audit import AccessAudit
 from shared.auth.ports import Credentials, CredentialStore, Directory, IssuedToken
-from shared.auth.principals import Principal, Via
+from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.auth.tokens import Claims, TokenCodec
 from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields
@@ -19,7 +19,7 @@ DEFAULT_MINUTES = Decimal(60)
 
 
 @dataclass(frozen=True, slots=True)
-class Minted:
+class NewToken:
     """A new token, shown once."""
 
     token: str
@@ -44,7 +44,7 @@ class TokenIssuer:
         self._codec = codec
         self._audit = audit
 
-    async def mint(self, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None) -> Minted:
+    async def mint(self, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None) -> NewToken:
         """Return a new token of the caller.
 
         Args:
@@ -74,7 +74,7 @@ class TokenIssuer:
             append_id=f"token-issued-{claims.token_id}",
             after=details,
         )
-        return Minted(token, expires_at, tuple(sorted(rights)))
+        return NewToken(token, expires_at, tuple(sorted(rights)))
 
     def check(self, faults: Faults, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None) -> None:
         """Add what keeps :meth:`mint` from issuing such a token."""
@@ -114,7 +114,7 @@ def _expiry(caller: Principal, minutes: Decimal | None, issued_at: datetime) -> 
     expires_at = issued_at + timedelta(minutes=float(DEFAULT_MINUTES if minutes is None else minutes))
     # exp counts whole seconds; the token ends when it says so.
     expires_at = expires_at.replace(microsecond=0)
-    if caller.via is Via.ENTRA or caller.expires_at is None or expires_at <= caller.expires_at:
+    if caller.via is CredentialKind.ENTRA or caller.expires_at is None or expires_at <= caller.expires_at:
         return expires_at
     if minutes is None:
         return caller.expires_at
@@ -122,7 +122,7 @@ def _expiry(caller: Principal, minutes: Decimal | None, issued_at: datetime) -> 
 
 
 def _parent(caller: Principal) -> str:
-    return "" if caller.via is Via.ENTRA else caller.credential_id
+    return "" if caller.via is CredentialKind.ENTRA else caller.credential_id
 
 
 def _chosen(caller: Principal, scopes: Sequence[str]) -> frozenset[AccessRight]:

@@ -11,15 +11,15 @@ from shared.auth import jws
 _COORDINATE = 32
 
 
-def public_jwk(key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
+def to_jwk(key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
     """Return a P-256 public key as a JWK (RFC 7517), its thumbprint (RFC 7638) as ``kid``."""
-    return {**_required_members(key), "kid": thumbprint(key), "use": "sig", "alg": "ES256"}
+    return {**_required_members(key), "kid": compute_thumbprint(key), "use": "sig", "alg": "ES256"}
 
 
-def thumbprint(key: ec.EllipticCurvePublicKey) -> str:
+def compute_thumbprint(key: ec.EllipticCurvePublicKey) -> str:
     """Return the JWK thumbprint of a P-256 public key (RFC 7638), base64url."""
     canonical = json.dumps(_required_members(key), separators=(",", ":"), sort_keys=True)
-    return jws.encode(hashlib.sha256(canonical.encode()).digest())
+    return jws.encode_base64url(hashlib.sha256(canonical.encode()).digest())
 
 
 def _required_members(key: ec.EllipticCurvePublicKey) -> dict[str, str]:
@@ -28,4 +28,4 @@ def _required_members(key: ec.EllipticCurvePublicKey) -> dict[str, str]:
 
 
 def _coordinate(number: int) -> str:
-    return jws.encode(number.to_bytes(_COORDINATE))
+    return jws.encode_base64url(number.to_bytes(_COORDINATE))

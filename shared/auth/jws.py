@@ -15,7 +15,7 @@ _FREE_BITS = {0: 0, 2: 4, 3: 2}
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
-def header_of(token: str) -> Mapping[str, Any]:
+def parse_header(token: str) -> Mapping[str, Any]:
     """Return the JOSE header of a token whose three segments are canonical base64url and whose JSON is unambiguous.
 
     Nothing is verified yet; the payload is only checked for its form.
@@ -34,7 +34,7 @@ def header_of(token: str) -> Mapping[str, Any]:
     return _object(header)
 
 
-def encode(data: bytes) -> str:
+def encode_base64url(data: bytes) -> str:
     """Return base64url without padding."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 

@@ -80,7 +80,7 @@ class ApiKeys:
 
         ``made_with`` names the credential behind it in the audit event; ``same`` as for :meth:`create`.
         """
-        made = api_keys.generate(same)
+        made = api_keys.generate_key(same)
         at = now()
         expires_at = None if expires_in_days is None else at + timedelta(days=expires_in_days)
         key = ApiKey(made.key_id, made.salt, made.digest, principal, name, rights, at, expires_at)

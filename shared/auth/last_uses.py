@@ -17,7 +17,7 @@ MOST_WAITING: Final = 1_000
 _LOG = logs.logger("auth")
 
 
-class LastUses:
+class KeyUsageRecorder:
     """Writes the last uses of keys one after the other; what cannot be written is left out, and the log told once.
 
     Args:

@@ -8,7 +8,7 @@ from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
 
 
-class Via(StrEnum):
+class CredentialKind(StrEnum):
     """How a caller proved who it is."""
 
     API_KEY = "apiKey"
@@ -37,7 +37,7 @@ class Principal:
     identity: str | None
     name: str
     rights: frozenset[AccessRight]
-    via: Via
+    via: CredentialKind
     credential_id: str
     expires_at: datetime | None
 
@@ -57,7 +57,7 @@ class Principal:
             )
 
 
-ANONYMOUS = Principal("", None, "", frozenset(), Via.NOTHING, "", None)
+ANONYMOUS = Principal("", None, "", frozenset(), CredentialKind.NOTHING, "", None)
 """The caller of a public operation."""
 
 

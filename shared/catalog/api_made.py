@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shared.catalog.items import ItemKind
-from shared.catalog.ports import Item, Origin
+from shared.catalog.ports import CatalogItem, ItemOrigin
 
 
-class ApiMade:
+class ApiItemConstraints:
     """Finds what keeps apply from a change: an item made through the API that contradicts or needs another.
 
     Args:
@@ -15,8 +15,8 @@ class ApiMade:
         kept: declared queries that apply leaves as they are stored; they keep their names and paths, too.
     """
 
-    def __init__(self, items: Iterable[Item], kept: Iterable[Item] = ()) -> None:
-        made = [item for item in items if item.origin is Origin.API]
+    def __init__(self, items: Iterable[CatalogItem], kept: Iterable[CatalogItem] = ()) -> None:
+        made = [item for item in items if item.origin is ItemOrigin.API]
         queries = [item for item in made if item.kind == ItemKind.WARM_QUERY]
         named = [*queries, *kept]
         self._names = {item.definition["name"]: item for item in named}
@@ -54,7 +54,7 @@ class ApiMade:
             (self._paths.get(key), "has its lookup as apiPath"),
         ):
             if other is not None and other.key != key:
-                origin = "made through the API" if other.origin is Origin.API else "kept as it is stored"
+                origin = "made through the API" if other.origin is ItemOrigin.API else "kept as it is stored"
                 return f"warm query {other.key}, {origin}, {what}"
         return None
 

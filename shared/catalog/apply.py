@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Final
 
 from shared import logs
-from shared.catalog.change_events import Head, change_event, changed_item
-from shared.catalog.diff import Change, Plan, plan
+from shared.catalog.change_events import AuditContext, build_event, build_item
+from shared.catalog.diff import CatalogPlan, ItemChange, plan_changes
 from shared.catalog.models import WorkspaceDocument
-from shared.catalog.outbox import flush
-from shared.catalog.ports import CatalogStore, Origin, StoredCatalog
+from shared.catalog.outbox import flush_outbox
+from shared.catalog.ports import CatalogStore, ItemOrigin, StoredCatalog
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import AuditLog
 from shared.timestamps import now
@@ -24,7 +24,7 @@ _LOG = logs.logger("catalog")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommittedPlan:
     """What became of a change.
 
     Attributes:
@@ -32,7 +32,7 @@ class Outcome:
         catalog: all items as the change left them; what is stored by now may be another's.
     """
 
-    plan: Plan
+    plan: CatalogPlan
     catalog: StoredCatalog
 
 
@@ -60,15 +60,15 @@ class CatalogService:
         self._clock = clock
         self._warned = False
 
-    async def plan(self, document: WorkspaceDocument) -> Plan:
+    async def plan(self, document: WorkspaceDocument) -> CatalogPlan:
         """Return what :meth:`apply` would do now.
 
         Raises:
             WorkspaceError: as :meth:`apply`.
         """
-        return plan(document, await self._store.load())
+        return plan_changes(document, await self._store.load())
 
-    async def apply(self, document: WorkspaceDocument, actor: str) -> Plan:
+    async def apply(self, document: WorkspaceDocument, actor: str) -> CatalogPlan:
         """Make the catalog as a document declares it, and return what that took.
 
         Args:
@@ -80,12 +80,12 @@ class CatalogService:
                 without pause; UNAVAILABLE when the store does not answer.
         """
 
-        def decide(stored: StoredCatalog) -> Plan:
-            return plan(document, stored)
+        def decide(stored: StoredCatalog) -> CatalogPlan:
+            return plan_changes(document, stored)
 
-        return (await self._commit(decide, actor, Origin.DECLARED)).plan
+        return (await self._commit(decide, actor, ItemOrigin.DECLARED)).plan
 
-    async def change(self, decide: Callable[[StoredCatalog], Sequence[Change]], actor: str) -> Outcome:
+    async def change(self, decide: Callable[[StoredCatalog], Sequence[ItemChange]], actor: str) -> CommittedPlan:
         """Make changes that come through the API, and return what became of them.
 
         Args:
@@ -98,10 +98,10 @@ class CatalogService:
                 the store does not answer.
         """
 
-        def decided(stored: StoredCatalog) -> Plan:
-            return Plan(tuple(decide(stored)))
+        def decided(stored: StoredCatalog) -> CatalogPlan:
+            return CatalogPlan(tuple(decide(stored)))
 
-        return await self._commit(decided, actor, Origin.API)
+        return await self._commit(decided, actor, ItemOrigin.API)
 
     async def stored(self) -> StoredCatalog:
         """Return the catalog as it is stored now, whatever copies in memory say.
@@ -117,9 +117,11 @@ class CatalogService:
         Raises:
             WorkspaceError: the audit log's; what was not entered stays pending.
         """
-        return await flush(self._store, self._audit_log)
+        return await flush_outbox(self._store, self._audit_log)
 
-    async def _commit(self, decide: Callable[[StoredCatalog], Plan], actor: str, origin: Origin) -> Outcome:
+    async def _commit(
+        self, decide: Callable[[StoredCatalog], CatalogPlan], actor: str, origin: ItemOrigin
+    ) -> CommittedPlan:
         outcome = await self._save(decide, actor, origin)
         if not outcome.plan.empty:
             self._changed()
@@ -129,30 +131,32 @@ class CatalogService:
             _LOG.exception("audit events of the catalog stay pending")
         return outcome
 
-    async def _save(self, decide: Callable[[StoredCatalog], Plan], actor: str, origin: Origin) -> Outcome:
+    async def _save(
+        self, decide: Callable[[StoredCatalog], CatalogPlan], actor: str, origin: ItemOrigin
+    ) -> CommittedPlan:
         for attempt in range(ATTEMPTS):
             stored = await self._store.load()
             planned = decide(stored)
             after = stored if planned.empty else await self._saved(planned.changes, stored, actor, origin)
             if after is not None:
-                return Outcome(planned, after)
+                return CommittedPlan(planned, after)
             await asyncio.sleep(random.uniform(0, FIRST_WAIT_SECONDS * 2**attempt))  # noqa: S311  spreads retries, no secret
         raise WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", "the catalog is being changed by others; try again")
 
     async def _saved(
-        self, changes: Sequence[Change], stored: StoredCatalog, actor: str, origin: Origin
+        self, changes: Sequence[ItemChange], stored: StoredCatalog, actor: str, origin: ItemOrigin
     ) -> StoredCatalog | None:
         """Save changes with their events and return the catalog after them; None when it was another by then."""
         held = {(item.kind, item.key): item for item in stored.items}
         at = self._clock()
         puts = [
-            changed_item(change, held.get((change.kind, change.key)), actor, origin, at)
+            build_item(change, held.get((change.kind, change.key)), actor, origin, at)
             for change in changes
             if change.after is not None
         ]
         deletes = [(change.kind, change.key) for change in changes if change.after is None]
-        head = Head.of(stored, puts)
-        events = [change_event(change, actor, head.workspace) for change in changes] if head.audited else []
+        head = AuditContext.of(stored, puts)
+        events = [build_event(change, actor, head.workspace) for change in changes] if head.audited else []
         try:
             version = await self._store.save(puts, deletes, events, stored.version)
         except WorkspaceError as error:

@@ -6,16 +6,18 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import uuid4
 
-from shared.catalog.diff import Change
+from shared.catalog.diff import ItemChange
 from shared.catalog.items import ItemKind
-from shared.catalog.ports import Item, Origin, PendingEvent, StoredCatalog
+from shared.catalog.ports import CatalogItem, ItemOrigin, PendingEvent, StoredCatalog
 from shared.provenance.ports import Target
 
 SINGLE: Final = frozenset({ItemKind.WORKSPACE, ItemKind.SETTINGS})
 """Kinds of which a workspace has one item."""
 
 
-def changed_item(change: Change, held: Item | None, actor: str, origin: Origin, at: datetime) -> Item:
+def build_item(
+    change: ItemChange, held: CatalogItem | None, actor: str, origin: ItemOrigin, at: datetime
+) -> CatalogItem:
     """Return an item as a change leaves it.
 
     Args:
@@ -27,13 +29,13 @@ def changed_item(change: Change, held: Item | None, actor: str, origin: Origin, 
     """
     definition = change.after or {}
     if held is None:
-        return Item(change.kind, change.key, definition, origin, at, at, actor)
+        return CatalogItem(change.kind, change.key, definition, origin, at, at, actor)
     updated_at, edited_by = (at, actor) if change.is_edit else (held.updated_at, held.edited_by)
-    return Item(change.kind, change.key, definition, held.origin, held.created_at, updated_at, edited_by)
+    return CatalogItem(change.kind, change.key, definition, held.origin, held.created_at, updated_at, edited_by)
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class AuditContext:
     """What the events of a change need to know of the workspace, as of after the change.
 
     Attributes:
@@ -45,7 +47,7 @@ class Head:
     audited: bool
 
     @classmethod
-    def of(cls, stored: StoredCatalog, puts: Iterable[Item]) -> "Head":
+    def of(cls, stored: StoredCatalog, puts: Iterable[CatalogItem]) -> "AuditContext":
         """Return the head of a catalog with changed items in it."""
         held = {item.kind: item.definition for item in (*stored.items, *puts) if item.kind in SINGLE}
         settings = held.get(ItemKind.SETTINGS)
@@ -53,7 +55,7 @@ class Head:
         return cls(held.get(ItemKind.WORKSPACE, {}).get("id", ""), audited)
 
 
-def change_event(change: Change, actor: str, workspace: str) -> PendingEvent:
+def build_event(change: ItemChange, actor: str, workspace: str) -> PendingEvent:
     """Return the audit event of a change.
 
     Members go to the AccessControl chain, everything else to PlatformConfig. What there is once in a workspace is

@@ -6,22 +6,22 @@ from typing import Final
 
 from shared.auth.rights import AccessRight
 from shared.catalog.models import ConnectionType, Member, Tier, WorkspaceDocument
-from shared.catalog.problems import Path, field_path
-from shared.catalog.query_checks import kql_findings, name_findings, parameter_findings, path_findings
+from shared.catalog.problems import Path, format_path
+from shared.catalog.query_checks import check_api_paths, check_kql, check_names, check_parameters
 from shared.catalog.quotas import MAXIMA
 from shared.catalog.sections import Sections
-from shared.catalog.simulator_checks import simulator_findings
+from shared.catalog.simulator_checks import check_simulator
 from shared.names import identity_key, scripts_of
 
 type Finding = tuple[Path, str]
 
 
-def findings(sections: Sections) -> Iterator[Finding]:
+def check_sections(sections: Sections) -> Iterator[Finding]:
     """Return every broken rule with the path of the field that breaks it."""
     return chain.from_iterable(rule(sections) for rule in RULES)
 
 
-def warnings(document: WorkspaceDocument) -> Iterator[Finding]:
+def find_warnings(document: WorkspaceDocument) -> Iterator[Finding]:
     """Yield what a reader should look at, in a document that breaks no rule."""
     for index, member in enumerate(document.team):
         if len(scripts := scripts_of(member.id)) > 1:
@@ -34,7 +34,7 @@ def _unique(places: Iterable[tuple[Path, str]], what: str) -> Iterator[Finding]:
     first: dict[str, Path] = {}
     for path, value in places:
         if value in first:
-            yield path, f"is already the {what} of {field_path(first[value][:-1]) or field_path(first[value])}"
+            yield path, f"is already the {what} of {format_path(first[value][:-1]) or format_path(first[value])}"
         else:
             first[value] = path
 
@@ -99,7 +99,7 @@ def _connections(sections: Sections) -> Iterator[Finding]:
         if connection.simulator is None and connection.type is ConnectionType.SIMULATOR:
             yield (*at, "simulator"), "is required with type SIMULATOR"
         if connection.simulator is not None:
-            yield from simulator_findings((*at, "simulator"), connection.simulator)
+            yield from check_simulator((*at, "simulator"), connection.simulator)
 
 
 def _surfaces(sections: Sections) -> Iterator[Finding]:
@@ -117,14 +117,14 @@ def _surfaces(sections: Sections) -> Iterator[Finding]:
 def _queries(sections: Sections) -> Iterator[Finding]:
     members = {member.id: member for _, member in sections.team}
     yield from _unique(((("warmQueries", index, "name"), query.name) for index, query in sections.queries), "name")
-    yield from name_findings(sections.queries)
-    yield from path_findings(sections.queries)
+    yield from check_names(sections.queries)
+    yield from check_api_paths(sections.queries)
     for index, query in sections.queries:
         at = ("warmQueries", index)
         if query.surface not in sections.written["surfaces"]:
             yield (*at, "surface"), f"names no surface: {query.surface}"
-        yield from kql_findings(at, query)
-        yield from parameter_findings((*at, "parameters"), query.parameters)
+        yield from check_kql(at, query)
+        yield from check_parameters((*at, "parameters"), query.parameters)
         approver = query.approval.approved_by if query.approval else None
         if approver is not None and (approver in members or approver not in sections.written["team"]):
             rule = _approver_rule(members.get(approver))

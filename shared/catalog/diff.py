@@ -6,17 +6,17 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from shared.catalog.api_made import ApiMade
-from shared.catalog.items import MODELS, ONLY, ItemId, ItemKind, declared_items, definition_of
+from shared.catalog.api_made import ApiItemConstraints
+from shared.catalog.items import MODELS, SINGLETON_KEY, ItemId, ItemKind, items_from_document, to_definition
 from shared.catalog.models import WorkspaceDocument
-from shared.catalog.ports import Item, Origin, StoredCatalog
+from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.errors import Kind, WorkspaceError
 
 ORDER: Final[Mapping[str, int]] = {kind: place for place, kind in enumerate(ItemKind)}
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ItemChange:
     """One item added, changed or removed.
 
     Attributes:
@@ -46,7 +46,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RetainedItem:
     """An item that apply leaves as it is stored.
 
     Attributes:
@@ -63,11 +63,11 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CatalogPlan:
     """What apply would do: changes in the order in which they are made, and what it leaves alone."""
 
-    changes: tuple[Change, ...]
-    kept: tuple[Kept, ...] = ()
+    changes: tuple[ItemChange, ...]
+    kept: tuple[RetainedItem, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -75,7 +75,7 @@ class Plan:
         return not self.changes
 
 
-def plan(document: WorkspaceDocument, stored: StoredCatalog) -> Plan:
+def plan_changes(document: WorkspaceDocument, stored: StoredCatalog) -> CatalogPlan:
     """Return what it takes to make the stored catalog as a document declares it.
 
     Items made through the API stay as they are; where the document contradicts one, the stored item wins. A query whose
@@ -86,53 +86,57 @@ def plan(document: WorkspaceDocument, stored: StoredCatalog) -> Plan:
     """
     held = {(item.kind, item.key): item for item in stored.items}
     _same_workspace(document, held)
-    declared = declared_items(document)
+    declared = items_from_document(document)
     found = [*_declared(declared, held), *_undeclared(declared, held)]
-    changes = [entry for entry in found if isinstance(entry, Change)]
-    kept = [entry for entry in found if isinstance(entry, Kept)]
-    return Plan(
+    changes = [entry for entry in found if isinstance(entry, ItemChange)]
+    kept = [entry for entry in found if isinstance(entry, RetainedItem)]
+    return CatalogPlan(
         tuple(sorted(changes, key=_order)), tuple(sorted(kept, key=lambda entry: (ORDER[entry.kind], entry.key)))
     )
 
 
-def _order(change: Change) -> tuple[bool, int, str]:
+def _order(change: ItemChange) -> tuple[bool, int, str]:
     """Removals come last, what depends on others first among them."""
     place = ORDER[change.kind]
     return change.after is None, -place if change.after is None else place, change.key
 
 
-def _same_workspace(document: WorkspaceDocument, held: Mapping[ItemId, Item]) -> None:
-    workspace = held.get((ItemKind.WORKSPACE, ONLY))
+def _same_workspace(document: WorkspaceDocument, held: Mapping[ItemId, CatalogItem]) -> None:
+    workspace = held.get((ItemKind.WORKSPACE, SINGLETON_KEY))
     if workspace is not None and workspace.definition["id"] != document.workspace.id:
         stored_id = workspace.definition["id"]
         detail = f"this deployment serves workspace {stored_id}, the document declares {document.workspace.id}"
         raise WorkspaceError(Kind.CONFLICT, "WORKSPACE_ID_FIXED", detail)
 
 
-def _declared(declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, Item]) -> Iterator[Change | Kept]:
+def _declared(
+    declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, CatalogItem]
+) -> Iterator[ItemChange | RetainedItem]:
     api_made = _api_made(declared, held)
     for (kind, key), definition in declared.items():
         item = held.get((kind, key))
         before, after = _before_and_after(kind, definition, item)
-        if item is not None and item.origin is Origin.API:
+        if item is not None and item.origin is ItemOrigin.API:
             same = before == definition
-            yield Kept(kind, key, "made through the API" if same else "made otherwise through the API", not same)
+            yield RetainedItem(
+                kind, key, "made through the API" if same else "made otherwise through the API", not same
+            )
         elif before != after and (reason := api_made.objection(kind, key, after)):
-            yield Kept(kind, key, reason, conflict=True)
+            yield RetainedItem(kind, key, reason, conflict=True)
         elif before != after:
-            yield Change(kind, key, before, after)
+            yield ItemChange(kind, key, before, after)
 
 
-def _api_made(declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, Item]) -> ApiMade:
+def _api_made(declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, CatalogItem]) -> ApiItemConstraints:
     """Return the checks against what stays; a query that has to stay may keep the next one from changing."""
     declared_queries = {
         key: item
         for (kind, key), item in held.items()
-        if kind == ItemKind.WARM_QUERY and item.origin is Origin.DECLARED and (kind, key) in declared
+        if kind == ItemKind.WARM_QUERY and item.origin is ItemOrigin.DECLARED and (kind, key) in declared
     }
-    kept: dict[str, Item] = {}
+    kept: dict[str, CatalogItem] = {}
     while True:
-        api_made = ApiMade(held.values(), kept.values())
+        api_made = ApiItemConstraints(held.values(), kept.values())
         more = {
             key: item
             for key, item in declared_queries.items()
@@ -143,35 +147,37 @@ def _api_made(declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, I
         kept |= more
 
 
-def _has_to_stay(api_made: ApiMade, definition: dict[str, Any], item: Item) -> bool:
+def _has_to_stay(api_made: ApiItemConstraints, definition: dict[str, Any], item: CatalogItem) -> bool:
     before, after = _before_and_after(item.kind, definition, item)
     return before != after and api_made.objection(item.kind, item.key, after) is not None
 
 
 def _before_and_after(
-    kind: str, definition: dict[str, Any], item: Item | None
+    kind: str, definition: dict[str, Any], item: CatalogItem | None
 ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     before = None if item is None else _normal(item)
     return before, _keep_approval(kind, definition, before)
 
 
-def _undeclared(declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, Item]) -> Iterator[Change | Kept]:
-    api_made = ApiMade(held.values())
+def _undeclared(
+    declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, CatalogItem]
+) -> Iterator[ItemChange | RetainedItem]:
+    api_made = ApiItemConstraints(held.values())
     for (kind, key), item in held.items():
         if (kind, key) in declared:
             continue
-        if item.origin is Origin.API:
-            yield Kept(kind, key, "made through the API", conflict=False)
+        if item.origin is ItemOrigin.API:
+            yield RetainedItem(kind, key, "made through the API", conflict=False)
         elif reason := api_made.need(kind, key, item.definition):
-            yield Kept(kind, key, reason, conflict=True)
+            yield RetainedItem(kind, key, reason, conflict=True)
         else:
-            yield Change(kind, key, _normal(item), None)
+            yield ItemChange(kind, key, _normal(item), None)
 
 
-def _normal(item: Item) -> dict[str, Any]:
+def _normal(item: CatalogItem) -> dict[str, Any]:
     """Return a stored definition as this version writes it, so that a new default is no change."""
     try:
-        return definition_of(MODELS[ItemKind(item.kind)].model_validate(item.definition))
+        return to_definition(MODELS[ItemKind(item.kind)].model_validate(item.definition))
     except ValidationError:
         return item.definition
 

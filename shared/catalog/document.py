@@ -7,18 +7,18 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from shared.catalog.checks import findings
-from shared.catalog.field_hints import nearest_field
-from shared.catalog.fields import WRITTEN
+from shared.catalog.checks import check_sections
+from shared.catalog.field_hints import suggest_field
+from shared.catalog.fields import DECLARED
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.problems import DocumentError, Path, Problem
 from shared.catalog.sections import Sections
-from shared.catalog.yaml_tree import compose
+from shared.catalog.yaml_tree import parse_yaml
 from shared.catalog.yaml_values import LocatedValues
 from shared.rules_told import rule_told
 
 
-def load(text: str, source: str) -> WorkspaceDocument:
+def load_document(text: str, source: str) -> WorkspaceDocument:
     """Return the workspace that a YAML text declares.
 
     Args:
@@ -29,26 +29,26 @@ def load(text: str, source: str) -> WorkspaceDocument:
         DocumentError: with every problem: form, fields, values and references between items. Text that is not YAML, or
             is beyond a limit, is one problem alone.
     """
-    located = LocatedValues(compose(text, source), source)
+    located = LocatedValues(parse_yaml(text, source), source)
     data = located.read()
     problems = dict.fromkeys(located.problems)
     unread = {problem.field for problem in problems}
     try:
         document = WorkspaceDocument.model_validate_json(
-            json.dumps(data), strict=True, context=WRITTEN, by_alias=True, by_name=False
+            json.dumps(data), strict=True, context=DECLARED, by_alias=True, by_name=False
         )
         sections = Sections.of(document)
     except ValidationError as error:
         refused = error.errors(include_url=False, include_input=False)
         problems |= dict.fromkeys(problem for problem in _shape(refused, located) if problem.field not in unread)
         document, sections = None, Sections.sound_part(data, [detail["loc"] for detail in refused])
-    problems |= dict.fromkeys(located.problem(path, message) for path, message in findings(sections))
+    problems |= dict.fromkeys(located.problem(path, message) for path, message in check_sections(sections))
     if document is None or problems:
         raise DocumentError(problems)
     return document
 
 
-def located(text: str, source: str, findings: Iterable[tuple[Path, str]]) -> DocumentError:
+def locate_findings(text: str, source: str, findings: Iterable[tuple[Path, str]]) -> DocumentError:
     """Return the error of a document that was loaded, for rules that are known to others.
 
     Args:
@@ -56,7 +56,7 @@ def located(text: str, source: str, findings: Iterable[tuple[Path, str]]) -> Doc
         source: name of the file.
         findings: paths and the rules that are broken there, at least one.
     """
-    values = LocatedValues(compose(text, source), source)
+    values = LocatedValues(parse_yaml(text, source), source)
     return DocumentError([values.problem(path, rule) for path, rule in findings])
 
 
@@ -85,7 +85,7 @@ def _message(detail: ErrorDetails) -> str:
         case "union_tag_not_found":
             return "is required"
         case "extra_forbidden":
-            meant = nearest_field(detail["loc"])
+            meant = suggest_field(detail["loc"])
             return f"is not a known field; did you mean {meant}?" if meant else "is not a known field"
         case "model_type" | "dict_type":
             return "must be a mapping of fields"

@@ -8,7 +8,7 @@ from shared.catalog.problems import Path
 from shared.nearest_names import nearest_name
 
 
-def nearest_field(location: Path) -> str | None:
+def suggest_field(location: Path) -> str | None:
     """Return the known field that an unknown one most resembles, None when none does.
 
     Args:

@@ -22,7 +22,7 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 JsonPointer = Annotated[str, StringConstraints(pattern=r"^(/([^/~]|~[01])*)*$", max_length=512)]
 
 
-WRITTEN: Final = {"written": True}
+DECLARED: Final = {"written": True}
 """Validation context of a document that is being declared.
 
 What is stored was declared under earlier rules and is read without it: a member or a query must not vanish because its
@@ -31,10 +31,10 @@ name breaks a newer rule.
 
 
 def _written_name(text: str, info: ValidationInfo) -> str:
-    return checked_name(text) if info.context == WRITTEN else text
+    return checked_name(text) if info.context == DECLARED else text
 
 
-Clean = Annotated[str, AfterValidator(_written_name)]
+PrintableText = Annotated[str, AfterValidator(_written_name)]
 """A name that another service gives, of any length."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_written_name)]

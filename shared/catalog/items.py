@@ -19,7 +19,7 @@ from shared.catalog.models import (
     WorkspaceInfo,
 )
 
-ONLY: Final = "-"
+SINGLETON_KEY: Final = "-"
 """Key of the kinds that have one item."""
 
 type ItemId = tuple[str, str]
@@ -59,7 +59,7 @@ MODELS: Final[Mapping[ItemKind, type[Model]]] = {
 }
 
 
-def definition_of(model: Model) -> dict[str, Any]:
+def to_definition(model: Model) -> dict[str, Any]:
     """Return the JSON form of an item's model: equal models give equal forms, defaults written out."""
     return model.model_dump(mode="json", by_alias=True)
 
@@ -69,18 +69,18 @@ def container_key(database: str, name: str) -> str:
     return f"{database}/{name}"
 
 
-def declared_items(document: WorkspaceDocument) -> dict[ItemId, dict[str, Any]]:
+def items_from_document(document: WorkspaceDocument) -> dict[ItemId, dict[str, Any]]:
     """Return the definitions that a document declares, by kind and key.
 
     Containers are items of their own, so that one made through the API can stand in a declared database.
     """
-    return {(kind, key): definition_of(model) for kind, key, model in _models(document)}
+    return {(kind, key): to_definition(model) for kind, key, model in _models(document)}
 
 
 def _models(document: WorkspaceDocument) -> Iterator[tuple[ItemKind, str, Model]]:
-    yield ItemKind.WORKSPACE, ONLY, document.workspace
+    yield ItemKind.WORKSPACE, SINGLETON_KEY, document.workspace
     settings = WorkspaceSettings(tier=document.tier, limits=document.limits, policies=document.policies)
-    yield ItemKind.SETTINGS, ONLY, settings
+    yield ItemKind.SETTINGS, SINGLETON_KEY, settings
     yield from ((ItemKind.MEMBER, member.id, member) for member in document.team)
     yield from ((ItemKind.CONNECTION, connection.lookup, connection) for connection in document.connections)
     yield from ((ItemKind.SURFACE, surface.lookup, surface) for surface in document.surfaces)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from shared.catalog.kql_text import check_read_only
-from shared.catalog.kql_tokens import blank
+from shared.catalog.kql_tokens import mask_literals
 from shared.errors import WorkspaceError, invalid
 
 PLUGINS: Final = frozenset(
@@ -115,7 +115,7 @@ def check_query(kql: str) -> None:
     check_read_only(kql)
     if odd := _LINE_END.search(kql):
         raise _refused(kql, odd.start(), "has a line separator other than LF or CRLF")
-    text = blank(kql)
+    text = mask_literals(kql)
     _check_literals(kql, text)
     _check_quoted_calls(kql, text)
     _check_tokens(kql, text.encode("ascii", "replace").lower().decode("ascii"))

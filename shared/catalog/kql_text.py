@@ -6,7 +6,7 @@ This is no parser; the engine is. It finds the place for our own statements, and
 import re
 from dataclasses import dataclass
 
-from shared.catalog.kql_tokens import blank
+from shared.catalog.kql_tokens import mask_literals
 from shared.errors import WorkspaceError, invalid
 
 MAX_LENGTH = 65_536
@@ -29,7 +29,7 @@ _ESCAPES_TIME_RANGE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
+class ComposedQuery:
     """A query with our statements put in.
 
     Attributes:
@@ -49,7 +49,7 @@ def check_read_only(kql: str) -> None:
     """
     if len(kql) > MAX_LENGTH:
         raise invalid("query", f"is longer than {MAX_LENGTH} characters")
-    text = blank(kql)
+    text = mask_literals(kql)
     if not text.strip("; \t\r\n\f\v"):
         raise invalid("query", "is empty", code="QUERY_INVALID")
     if command := _COMMAND.search(text):
@@ -57,13 +57,13 @@ def check_read_only(kql: str) -> None:
         raise _located(invalid("query", rule, code="QUERY_NOT_READ_ONLY"), text, command.end() - 1)
 
 
-def check_time_range_holds(kql: str) -> None:
+def check_time_range(kql: str) -> None:
     """Refuse what would reach telemetry past the filter that a timeRange puts before it.
 
     Raises:
         WorkspaceError: INVALID naming ``timeRange``.
     """
-    text = blank(kql)
+    text = mask_literals(kql)
     for pattern, what in _ESCAPES_TIME_RANGE:
         if pattern.search(text):
             raise _not_applicable(what)
@@ -71,12 +71,12 @@ def check_time_range_holds(kql: str) -> None:
         raise _not_applicable("a union with a wildcard")
 
 
-def takes_window(kql: str) -> bool:
+def accepts_time_filter(kql: str) -> bool:
     """Return whether a statement of ours may stand in for the table; a query with its own one keeps that."""
-    return _OWN_TABLE.search(blank(kql)) is None
+    return _OWN_TABLE.search(mask_literals(kql)) is None
 
 
-def compose(kql: str, declarations: str, statements: str) -> Composed:
+def compose_query(kql: str, declarations: str, statements: str) -> ComposedQuery:
     """Put parameter declarations and statements before a query.
 
     Args:
@@ -84,15 +84,15 @@ def compose(kql: str, declarations: str, statements: str) -> Composed:
         declarations: ``name:type, ...``, empty for none.
         statements: whole statements, each ended with ``;``, on one line; empty for none.
     """
-    text = blank(kql)
+    text = mask_literals(kql)
     own = _DECLARE.search(text)
     if own is None:
         declare = f"declare query_parameters({declarations});" if declarations else ""
         before = declare + statements
-        return Composed(f"{before}\n{kql}", 1) if before else Composed(kql, 0)
+        return ComposedQuery(f"{before}\n{kql}", 1) if before else ComposedQuery(kql, 0)
     end = _end_of_statement(text, own.end())
     taken = f"{declarations}, " if declarations and text[own.end() : end].strip(" )\n\r\t;") else declarations
-    return Composed(kql[: own.end()] + taken + kql[own.end() : end] + statements + kql[end:], 0)
+    return ComposedQuery(kql[: own.end()] + taken + kql[own.end() : end] + statements + kql[end:], 0)
 
 
 def _not_applicable(what: str) -> WorkspaceError:

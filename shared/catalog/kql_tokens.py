@@ -42,7 +42,7 @@ class TokenKind(StrEnum):
     PUNCTUATION = "punctuation"
 
 
-class Token(NamedTuple):
+class KqlToken(NamedTuple):
     """One token of a KQL text.
 
     Attributes:
@@ -58,15 +58,15 @@ class Token(NamedTuple):
     start: int
 
 
-def tokens(kql: str) -> Iterator[Token]:
+def tokenize(kql: str) -> Iterator[KqlToken]:
     """Yield the tokens of a text in order, without white space and comments."""
     for found in _TOKEN.finditer(kql):
         kind = found.lastgroup
         if kind not in ("comment", "space"):
-            yield Token(TokenKind(kind or ""), found[0], found.start())
+            yield KqlToken(TokenKind(kind or ""), found[0], found.start())
 
 
-def blank(kql: str) -> str:
+def mask_literals(kql: str) -> str:
     """Return the text with strings and comments replaced by spaces, at the same length.
 
     A string becomes a pair of quotes with spaces between them. An unclosed string stays as it is: no engine accepts

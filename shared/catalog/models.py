@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, PlainSerializer, SerializerFunctionWrapHandler, StringConstraints, model_serializer
 
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
-from shared.catalog.fields import LOOKUP_PATTERN, Clean, Instant, JsonPointer, Lookup, Model, Name, Text
+from shared.catalog.fields import LOOKUP_PATTERN, Instant, JsonPointer, Lookup, Model, Name, PrintableText, Text
 from shared.catalog.simulated import (
     ChoiceVariable,
     ConstantVariable,
@@ -141,7 +141,7 @@ class Member(Model):
     rights: tuple[AccessRight, ...] = ()
     enabled: bool = True
     service: bool = False
-    oid: Clean | None = Field(None, description="Object id of the principal in Entra ID.")
+    oid: PrintableText | None = Field(None, description="Object id of the principal in Entra ID.")
 
     @property
     def access_rights(self) -> frozenset[AccessRight]:
@@ -173,8 +173,8 @@ class Source(Model):
     device_id_pointer: JsonPointer = Field("/deviceId", alias="deviceIdPointer")
     message_id_pointer: JsonPointer = Field("/messageId", alias="messageIdPointer")
     timestamp_format: TimestampFormat = Field(TimestampFormat.RFC3339, alias="timestampFormat")
-    event_hub: Clean | None = Field(None, alias="eventHub")
-    consumer_group: Clean = Field("$Default", alias="consumerGroup")
+    event_hub: PrintableText | None = Field(None, alias="eventHub")
+    consumer_group: PrintableText = Field("$Default", alias="consumerGroup")
 
 
 class Connection(Model):

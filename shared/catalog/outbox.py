@@ -11,7 +11,7 @@ from shared.provenance.ports import AuditLog, Target
 SETTLE_EVERY: Final = 100
 
 
-async def flush(store: CatalogStore, audit_log: AuditLog) -> int:
+async def flush_outbox(store: CatalogStore, audit_log: AuditLog) -> int:
     """Enter the pending events in their chains, oldest first, and return how many.
 
     An event is settled after it stands in its chain, so that a crash in between enters it again: the append id makes

@@ -45,7 +45,7 @@ _UNIT_MICROSECONDS: dict[str, Decimal | int] = {
 }
 
 
-def literal(kind: ParameterType, value: Any) -> str:
+def to_literal(kind: ParameterType, value: Any) -> str:
     """Return a value as the literal of its Kusto type; strings stand bare. Null fits every type but string.
 
     Args:

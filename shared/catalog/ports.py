@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 
-class Origin(StrEnum):
+class ItemOrigin(StrEnum):
     """What made an item; apply changes and removes only what an apply declared."""
 
     DECLARED = "declared"
@@ -15,7 +15,7 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class CatalogItem:
     """One stored thing of the catalog.
 
     Attributes:
@@ -29,7 +29,7 @@ class Item:
     kind: str
     key: str
     definition: dict[str, Any]
-    origin: Origin
+    origin: ItemOrigin
     created_at: datetime
     updated_at: datetime
     edited_by: str
@@ -57,7 +57,7 @@ class StoredCatalog:
     """All items as of one version."""
 
     version: int
-    items: tuple[Item, ...]
+    items: tuple[CatalogItem, ...]
 
 
 class CatalogStore(Protocol):
@@ -73,7 +73,7 @@ class CatalogStore(Protocol):
 
     async def save(
         self,
-        puts: Sequence[Item],
+        puts: Sequence[CatalogItem],
         deletes: Sequence[tuple[str, str]],
         events: Sequence[PendingEvent],
         expected_version: int,

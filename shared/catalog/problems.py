@@ -47,6 +47,6 @@ class DocumentError(ValueError):
         super().__init__("\n".join([*listed, f"... and {left} more"] if left else listed))
 
 
-def field_path(path: Path) -> str:
+def format_path(path: Path) -> str:
     """Return a path as text, for instance ``surfaces[2].connections[0]``."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")

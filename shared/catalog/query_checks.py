@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from shared.catalog.kql_restrictions import check_query
 from shared.catalog.models import QueryParameter, WarmQuery
-from shared.catalog.parameters import literal
+from shared.catalog.parameters import to_literal
 from shared.catalog.problems import Path
 from shared.errors import WorkspaceError
 
 
-def api_path_rule(api_path: str) -> str | None:
+def check_api_path(api_path: str) -> str | None:
     """Return the rule that an API path breaks by itself, None when it is sound.
 
     Clients and proxies remove empty and dot segments; ``/approve`` at the end belongs to the approval route.
@@ -19,7 +19,7 @@ def api_path_rule(api_path: str) -> str | None:
     return "must not end in /approve" if api_path.endswith("/approve") else None
 
 
-def path_findings(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path, str]]:
+def check_api_paths(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path, str]]:
     """Yield the broken rules of API paths: each leads to one query, and to no other's lookup."""
     placed = list(queries)
     lookups = {query.lookup: index for index, query in reversed(placed)}
@@ -28,7 +28,7 @@ def path_findings(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Pa
         if query.api_path is None:
             continue
         at = ("warmQueries", index, "apiPath")
-        if rule := api_path_rule(query.api_path):
+        if rule := check_api_path(query.api_path):
             yield at, rule
         if query.api_path != query.lookup and query.api_path in lookups:
             yield at, f"is the lookup of warmQueries[{lookups[query.api_path]}]"
@@ -36,7 +36,7 @@ def path_findings(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Pa
             yield at, f"is already the apiPath of warmQueries[{owners[query.api_path]}]"
 
 
-def name_findings(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path, str]]:
+def check_names(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path, str]]:
     """Yield the names that lead to another query as its lookup or API path."""
     placed = list(queries)
     lookups = {query.lookup: index for index, query in reversed(placed)}
@@ -48,7 +48,7 @@ def name_findings(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Pa
                 yield ("warmQueries", index, "name"), f"is the {what} of warmQueries[{owner}]"
 
 
-def kql_findings(at: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
+def check_kql(at: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
     """Yield what is wrong with a query's text as far as that is known without an engine.
 
     Args:
@@ -58,10 +58,10 @@ def kql_findings(at: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
     try:
         check_query(query.kql)
     except WorkspaceError as error:
-        yield (*at, "kql"), kql_rule(error)
+        yield (*at, "kql"), format_kql_error(error)
 
 
-def kql_rule(error: WorkspaceError) -> str:
+def format_kql_error(error: WorkspaceError) -> str:
     """Return the rule that a query's text breaks, with its place in that text where it has one."""
     listed = error.members.get("errors")
     rule = str(listed[0]["message"]) if isinstance(listed, list) else error.detail
@@ -69,7 +69,7 @@ def kql_rule(error: WorkspaceError) -> str:
     return rule if line is None else f"{rule} (line {line}, column {column} of the query)"
 
 
-def parameter_findings(at: Path, parameters: Sequence[QueryParameter]) -> Iterator[tuple[Path, str]]:
+def check_parameters(at: Path, parameters: Sequence[QueryParameter]) -> Iterator[tuple[Path, str]]:
     """Yield the broken rules of declared parameters: names unique, defaults of the declared type.
 
     Args:
@@ -87,7 +87,7 @@ def parameter_findings(at: Path, parameters: Sequence[QueryParameter]) -> Iterat
 
 def _default_rule(parameter: QueryParameter) -> str | None:
     try:
-        literal(parameter.type, parameter.default)
+        to_literal(parameter.type, parameter.default)
     except (ValueError, OverflowError) as error:
         return str(error)
     return None

@@ -10,7 +10,7 @@ GIB: Final = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
-class FairUse:
+class QuotaLimits:
     """The quotas that apply to each principal.
 
     Attributes:
@@ -24,22 +24,22 @@ class FairUse:
     download_bytes: int
 
 
-DEFAULTS: Final[Mapping[Tier, FairUse]] = {
-    Tier.FREE: FairUse(5, 10, 50 * GIB),
-    Tier.PRO: FairUse(20, 10, 50 * GIB),
-    Tier.ENTERPRISE: FairUse(20, 10, 50 * GIB),
+DEFAULTS: Final[Mapping[Tier, QuotaLimits]] = {
+    Tier.FREE: QuotaLimits(5, 10, 50 * GIB),
+    Tier.PRO: QuotaLimits(20, 10, 50 * GIB),
+    Tier.ENTERPRISE: QuotaLimits(20, 10, 50 * GIB),
 }
-MAXIMA: Final[Mapping[Tier, FairUse]] = {
-    Tier.FREE: FairUse(5, 10, 50 * GIB),
-    Tier.PRO: FairUse(100, 50, 500 * GIB),
-    Tier.ENTERPRISE: FairUse(500, 200, 10_240 * GIB),
+MAXIMA: Final[Mapping[Tier, QuotaLimits]] = {
+    Tier.FREE: QuotaLimits(5, 10, 50 * GIB),
+    Tier.PRO: QuotaLimits(100, 50, 500 * GIB),
+    Tier.ENTERPRISE: QuotaLimits(500, 200, 10_240 * GIB),
 }
 
 
-def fair_use_of(tier: Tier, quotas: Quotas) -> FairUse:
+def resolve_quotas(tier: Tier, quotas: Quotas) -> QuotaLimits:
     """Return the quotas of a workspace: what its document sets, else the tier's defaults, never above the maxima."""
     default, most = DEFAULTS[tier], MAXIMA[tier]
-    return FairUse(
+    return QuotaLimits(
         _chosen(quotas.streams_per_principal, default.streams, most.streams),
         _chosen(quotas.jobs_per_principal, default.jobs, most.jobs),
         _chosen(quotas.download_bytes, default.download_bytes, most.download_bytes),

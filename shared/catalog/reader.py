@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from shared import logs
-from shared.catalog.items import ONLY, ItemKind, WorkspaceSettings
+from shared.catalog.items import SINGLETON_KEY, ItemKind, WorkspaceSettings
 from shared.catalog.models import (
     Connection,
     Container,
@@ -19,8 +19,8 @@ from shared.catalog.models import (
     WarmQuery,
     WorkspaceInfo,
 )
-from shared.catalog.ports import CatalogStore, Item, StoredCatalog
-from shared.catalog.snapshot import Catalog, Stored
+from shared.catalog.ports import CatalogItem, CatalogStore, StoredCatalog
+from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import Kind, WorkspaceError
 from shared.snapshots import Snapshot
 
@@ -63,10 +63,10 @@ class CatalogReader:
 
     async def _load(self) -> tuple[int, Catalog]:
         stored = await self._store.load()
-        return stored.version, await asyncio.to_thread(build, stored)
+        return stored.version, await asyncio.to_thread(build_catalog, stored)
 
 
-def build(stored: StoredCatalog) -> Catalog:
+def build_catalog(stored: StoredCatalog) -> Catalog:
     """Return the snapshot of a stored catalog.
 
     An item that this version cannot read is left out and logged: a newer version may have written it.
@@ -74,10 +74,10 @@ def build(stored: StoredCatalog) -> Catalog:
     Raises:
         pydantic.ValidationError: workspace or settings cannot be read.
     """
-    by_kind: dict[str, list[Item]] = {}
+    by_kind: dict[str, list[CatalogItem]] = {}
     for item in stored.items:
         by_kind.setdefault(item.kind, []).append(item)
-    only = {item.kind: item.definition for item in stored.items if item.key == ONLY}
+    only = {item.kind: item.definition for item in stored.items if item.key == SINGLETON_KEY}
     settings = WorkspaceSettings.model_validate(only.get(ItemKind.SETTINGS, {}))
     workspace = only.get(ItemKind.WORKSPACE)
     return Catalog(
@@ -96,21 +96,23 @@ def build(stored: StoredCatalog) -> Catalog:
     )
 
 
-def _read[M: Model](model: type[M], by_kind: Mapping[str, list[Item]], kind: ItemKind) -> dict[str, Stored[M]]:
-    read: dict[str, Stored[M]] = {}
+def _read[M: Model](
+    model: type[M], by_kind: Mapping[str, list[CatalogItem]], kind: ItemKind
+) -> dict[str, CatalogEntry[M]]:
+    read: dict[str, CatalogEntry[M]] = {}
     for item in by_kind.get(kind, ()):
         try:
             value = model.model_validate(item.definition)
         except ValidationError:
             _LOG.exception("a catalog item cannot be read", extra=logs.fields(kind=item.kind, key=item.key))
             continue
-        read[item.key] = Stored(value, item.created_at, item.updated_at, item.edited_by)
+        read[item.key] = CatalogEntry(value, item.created_at, item.updated_at, item.edited_by)
     return read
 
 
 def _with_containers(
-    stores: Mapping[str, Stored[DataStore]], containers: Mapping[str, Stored[Container]]
-) -> dict[str, Stored[DataStore]]:
+    stores: Mapping[str, CatalogEntry[DataStore]], containers: Mapping[str, CatalogEntry[Container]]
+) -> dict[str, CatalogEntry[DataStore]]:
     by_database: dict[str, list[Container]] = {}
     for key, container in containers.items():
         by_database.setdefault(key.partition("/")[0], []).append(container.value)
@@ -119,7 +121,7 @@ def _with_containers(
         return database.model_copy(update={"containers": tuple(by_database.get(database.lookup, ()))})
 
     return {
-        lookup: Stored(
+        lookup: CatalogEntry(
             store.value.model_copy(update={"databases": tuple(map(filled, store.value.databases))}),
             store.created_at,
             store.updated_at,

@@ -19,7 +19,7 @@ from shared.catalog.models import (
 from shared.catalog.problems import Path
 
 
-def simulator_findings(at: Path, simulator: Simulator) -> Iterator[tuple[Path, str]]:
+def check_simulator(at: Path, simulator: Simulator) -> Iterator[tuple[Path, str]]:
     """Yield the broken rules of a simulator.
 
     Args:

@@ -21,7 +21,7 @@ from shared.catalog.models import (
 
 
 @dataclass(frozen=True, slots=True)
-class Stored[T]:
+class CatalogEntry[T]:
     """A catalog item with what the store knows of it.
 
     Attributes:
@@ -67,16 +67,16 @@ class Catalog:
     limits: TierLimits | None = None
     policies: Policies = field(default_factory=Policies)
     members: Mapping[str, Member] = field(default_factory=dict)
-    connections: Mapping[str, Stored[Connection]] = field(default_factory=dict)
-    surfaces: Mapping[str, Stored[Surface]] = field(default_factory=dict)
-    queries: Mapping[str, Stored[WarmQuery]] = field(default_factory=dict)
-    data_stores: Mapping[str, Stored[DataStore]] = field(default_factory=dict)
+    connections: Mapping[str, CatalogEntry[Connection]] = field(default_factory=dict)
+    surfaces: Mapping[str, CatalogEntry[Surface]] = field(default_factory=dict)
+    queries: Mapping[str, CatalogEntry[WarmQuery]] = field(default_factory=dict)
+    data_stores: Mapping[str, CatalogEntry[DataStore]] = field(default_factory=dict)
 
     def surfaces_of(self, connection: str) -> tuple[str, ...]:
         """Return the lookups of the surfaces that own a connection, sorted."""
         return self._surfaces_by_connection.get(connection, ())
 
-    def find_query(self, lookup_or_path: str) -> Stored[WarmQuery] | None:
+    def find_query(self, lookup_or_path: str) -> CatalogEntry[WarmQuery] | None:
         """Return the query with this lookup key, else the one with this API path, else None."""
         return self.queries.get(lookup_or_path) or self._queries_by_path.get(lookup_or_path)
 
@@ -95,7 +95,7 @@ class Catalog:
         }
 
     @cached_property
-    def _queries_by_path(self) -> Mapping[str, Stored[WarmQuery]]:
+    def _queries_by_path(self) -> Mapping[str, CatalogEntry[WarmQuery]]:
         return {query.value.api_path: query for query in self.queries.values() if query.value.api_path}
 
     @cached_property

@@ -30,7 +30,7 @@ for _kind, _pattern, _first in (
     _Loader.add_implicit_resolver(TAG + _kind, re.compile(rf"^(?:{_pattern})$"), list(_first))
 
 
-def compose(text: str, source: str) -> yaml.Node:
+def parse_yaml(text: str, source: str) -> yaml.Node:
     """Return the root node of the one YAML document in a text.
 
     Args:

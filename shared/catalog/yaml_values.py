@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from shared.catalog.problems import DocumentError, Path, Problem, field_path
+from shared.catalog.problems import DocumentError, Path, Problem, format_path
 from shared.catalog.yaml_tree import MAX_DEPTH, MAX_NODES, TAG
 
 SAFE_INTEGER: Final = 2**53 - 1
@@ -17,7 +17,7 @@ class LocatedValues:
     """Reads the values of a tree and finds the place of each path again.
 
     Args:
-        root: from :func:`shared.catalog.yaml_tree.compose`.
+        root: from :func:`shared.catalog.yaml_tree.parse_yaml`.
         source: name of the file, for the problems.
 
     Attributes:
@@ -107,7 +107,7 @@ class LocatedValues:
 
     def _at(self, node: yaml.Node, path: Path, message: str) -> Problem:
         mark = node.start_mark
-        return Problem(self._source, mark.line + 1, mark.column + 1, field_path(path), message)
+        return Problem(self._source, mark.line + 1, mark.column + 1, format_path(path), message)
 
 
 def _entry(node: yaml.Node, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:

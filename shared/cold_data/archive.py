@@ -97,7 +97,7 @@ def _impulse(event: HubEvent) -> Impulse:
             "an event that is no impulse is set aside",
             extra=fields(partition=event.partition, sequence=event.sequence_number, reason=str(error)[:300]),
         )
-        return unrouted.whole(IMPULSES_HUB, event, f"no impulse: {error}"[:500], "")
+        return unrouted.build_impulse(IMPULSES_HUB, event, f"no impulse: {error}"[:500], "")
 
 
 def _is_same(one: Summary, other: Summary) -> bool:

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from typing import Any, Final
 
-from shared.catalog.diff import Change, Plan
+from shared.catalog.diff import CatalogPlan, ItemChange
 
 ABSENT: Final = object()
 
 
-def plan_lines(plan: Plan) -> Iterator[str]:
+def plan_lines(plan: CatalogPlan) -> Iterator[str]:
     """Yield the lines of a plan, the summary last."""
     for change in plan.changes:
         yield from _change_lines(change)
@@ -20,13 +20,13 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     yield f"{counts['+']} added, {counts['~']} changed, {counts['-']} removed, {len(plan.kept)} kept"
 
 
-def _sign(change: Change) -> str:
+def _sign(change: ItemChange) -> str:
     if change.before is None:
         return "+"
     return "-" if change.after is None else "~"
 
 
-def _change_lines(change: Change) -> Iterator[str]:
+def _change_lines(change: ItemChange) -> Iterator[str]:
     yield f"{_sign(change)} {change.kind} {change.key}"
     if change.before is not None and change.after is not None:
         for field, before, after in _differences("", change.before, change.after):

@@ -58,12 +58,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 async def _run(options: argparse.Namespace, services: Callable[[], Any]) -> int:
-    from shared.catalog.document import load  # noqa: PLC0415  keeps --help and imports of this module cheap
+    from shared.catalog.document import load_document  # noqa: PLC0415  keeps --help and imports of this module cheap
     from shared.catalog.problems import DocumentError  # noqa: PLC0415  as above
 
     try:
         text = _text(options.file)
-        document = load(text, str(options.file))
+        document = load_document(text, str(options.file))
     except DocumentError as error:
         return _refused(error)
     _warn(document, text, options.file)
@@ -88,11 +88,11 @@ async def _run(options: argparse.Namespace, services: Callable[[], Any]) -> int:
 
 
 def _warn(document: Any, text: str, file: Path) -> None:
-    from shared.catalog.checks import warnings  # noqa: PLC0415  keeps --help and imports of this module cheap
-    from shared.catalog.document import located  # noqa: PLC0415  as above
+    from shared.catalog.checks import find_warnings  # noqa: PLC0415  keeps --help and imports of this module cheap
+    from shared.catalog.document import locate_findings  # noqa: PLC0415  as above
 
-    if found := list(warnings(document)):
-        for problem in located(text, str(file), found).problems:
+    if found := list(find_warnings(document)):
+        for problem in locate_findings(text, str(file), found).problems:
             print(f"warning: {problem}", file=sys.stderr)
 
 
@@ -103,9 +103,9 @@ def _refused(error: Any) -> int:
 
 
 async def _check_queries(document: Any, text: str, file: Path, services: Any) -> None:
-    from shared.warm_queries.declared import check_declared  # noqa: PLC0415  keeps imports of this module cheap
+    from shared.warm_queries.declared import check_document_queries  # noqa: PLC0415  keeps imports of this module cheap
 
-    silent = await check_declared(document, text, str(file), services.query_columns)
+    silent = await check_document_queries(document, text, str(file), services.query_columns)
     if silent is not None:
         warning = "warning: the queries are applied without having been tried"
         print(f"{warning}: {silent.detail} ({silent.code})", file=sys.stderr)

@@ -8,8 +8,8 @@ from typing import Final
 from shared import logs
 from shared.auth.principals import Principal
 from shared.catalog.apply import CatalogService
-from shared.catalog.diff import Change
-from shared.catalog.items import ItemKind, container_key, definition_of
+from shared.catalog.diff import ItemChange
+from shared.catalog.items import ItemKind, container_key, to_definition
 from shared.catalog.models import PARTITION_KEY_PATH, Container, DataClass, DataStore
 from shared.catalog.ports import StoredCatalog
 from shared.catalog.snapshot import Catalog, OwnedDatabase
@@ -28,7 +28,7 @@ _LOG = logs.logger("data_stores")
 
 
 @dataclass(frozen=True, slots=True)
-class ListedContainer:
+class ContainerSummary:
     """A container, a record, or both.
 
     Attributes:
@@ -62,7 +62,7 @@ class Containers:
         self._changes = changes
         self._account = account
 
-    async def list(self, database: str) -> Sequence[ListedContainer]:
+    async def list(self, database: str) -> Sequence[ContainerSummary]:
         """Return the containers of a database and the records without one, by name.
 
         Raises:
@@ -73,7 +73,7 @@ class Containers:
         names = sorted({*found, *owned.containers})
         return [_listed(name, found.get(name), owned.containers.get(name)) for name in names]
 
-    async def create(self, caller: Principal, database: str, container: Container) -> ListedContainer:
+    async def create(self, caller: Principal, database: str, container: Container) -> ContainerSummary:
         """Create a container with its record.
 
         The record comes first and goes again when the account refuses: whatever ends this in the middle leaves a
@@ -90,12 +90,12 @@ class Containers:
         place = _place(owned)
         if container.name in owned.containers or await self._account.find(place, container.name) is not None:
             raise container_exists()
-        key, definition = container_key(database, container.name), definition_of(container)
+        key, definition = container_key(database, container.name), to_definition(container)
 
-        def decide(stored: StoredCatalog) -> Sequence[Change]:
+        def decide(stored: StoredCatalog) -> Sequence[ItemChange]:
             if any(item.kind == ItemKind.CONTAINER and item.key == key for item in stored.items):
                 raise container_exists()
-            return [Change(ItemKind.CONTAINER, key, None, definition)]
+            return [ItemChange(ItemKind.CONTAINER, key, None, definition)]
 
         await self._changes.change(decide, caller.member_id)
         made = AccountContainer(container.name, container.partition_key_path)
@@ -126,12 +126,12 @@ class Containers:
             _LOG.exception("the record of a container that was not created stays", extra=logs.fields(container=key))
 
     async def _remove(self, caller: Principal, key: str) -> None:
-        def decide(stored: StoredCatalog) -> Sequence[Change]:
+        def decide(stored: StoredCatalog) -> Sequence[ItemChange]:
             held = [item for item in stored.items if item.kind == ItemKind.CONTAINER and item.key == key]
             if not held:
                 detail = "The database has neither a container nor a record of this name."
                 raise WorkspaceError(Kind.NOT_FOUND, "CONTAINER_NOT_FOUND", detail)
-            return [Change(ItemKind.CONTAINER, key, held[0].definition, None)]
+            return [ItemChange(ItemKind.CONTAINER, key, held[0].definition, None)]
 
         await self._changes.change(decide, caller.member_id)
 
@@ -156,10 +156,10 @@ def _place(owned: OwnedDatabase) -> DatabasePlace:
     return DatabasePlace(owned.store, owned.database.lookup)
 
 
-def _listed(name: str, found: AccountContainer | None, record: Container | None) -> ListedContainer:
+def _listed(name: str, found: AccountContainer | None, record: Container | None) -> ContainerSummary:
     known = found.partition_key_path if found else record.partition_key_path if record else ""
     data_class = None if record is None else record.data_class
-    return ListedContainer(name, known, data_class, declared=record is not None, provisioned=found is not None)
+    return ContainerSummary(name, known, data_class, declared=record is not None, provisioned=found is not None)
 
 
 def check_container(faults: Faults, name: str, partition_key_path: str, data_class: DataClass) -> None:

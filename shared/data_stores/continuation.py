@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from shared.data_stores.models import PartitionValue, Table
-from shared.data_stores.partition_keys import key_text
+from shared.data_stores.partition_keys import format_partition_key
 from shared.errors import Kind, WorkspaceError, invalid
 
 FIELD: Final = "continuationToken"
@@ -23,7 +23,7 @@ _KEY_BYTES: Final = 32
 type Secret = Callable[[], Awaitable[bytes]]
 
 
-def shared_secret(text: str) -> Secret:
+def derive_secret(text: str) -> Secret:
     """Return what gives a key made from a secret of at least 32 characters (HKDF, RFC 5869).
 
     Without one, whoever asks for the key is told UNAVAILABLE ``STORE_NOT_AVAILABLE``.
@@ -38,7 +38,7 @@ def shared_secret(text: str) -> Secret:
     return secret
 
 
-class Continuations:
+class ContinuationTokens:
     """Makes and reads tokens.
 
     Args:
@@ -71,7 +71,7 @@ class Continuations:
 
     async def _signature(self, table: Table, partition: PartitionValue, position: str, *, whole: bool) -> bytes:
         place = table.place
-        listed = "" if whole else f"={key_text(partition)}"
+        listed = "" if whole else f"={format_partition_key(partition)}"
         parts = (place.store, place.database, table.container.name, listed, position)
         # Each part with its length: no two lists share a text.
         text = "".join(f"{len(part)}:{part}" for part in parts)

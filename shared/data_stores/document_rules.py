@@ -24,7 +24,7 @@ _RELATIVE: Final = frozenset({".", ".."})
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class DocumentDraft:
     """A document on its way into a store.
 
     Attributes:
@@ -60,7 +60,7 @@ def _broken_id(document_id: Any) -> str | None:
     return None
 
 
-def with_id(body: dict[str, Any]) -> dict[str, Any]:
+def prepare_document(body: dict[str, Any]) -> dict[str, Any]:
     """Return a new document with a sound id, made where it has none, and without members of the account's own.
 
     Raises:
@@ -77,7 +77,7 @@ def with_id(body: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def draft(document: dict[str, Any], partition: PartitionValue) -> Draft:
+def build_draft(document: dict[str, Any], partition: PartitionValue) -> DocumentDraft:
     """Return a checked document as it is to be stored.
 
     Raises:
@@ -85,11 +85,11 @@ def draft(document: dict[str, Any], partition: PartitionValue) -> Draft:
     """
     text = orjson.dumps(document)
     if len(text) > MAX_DOCUMENT_BYTES:
-        raise too_large()
-    return Draft(DocumentKey(document["id"], partition), text)
+        raise document_too_large()
+    return DocumentDraft(DocumentKey(document["id"], partition), text)
 
 
-def too_large() -> WorkspaceError:
+def document_too_large() -> WorkspaceError:
     """Return the error for a document over the limit."""
     detail = f"The document is larger than {MAX_DOCUMENT_BYTES} bytes."
     return WorkspaceError(Kind.TOO_LARGE, "DOCUMENT_TOO_LARGE", detail, maxBytes=MAX_DOCUMENT_BYTES)

@@ -6,19 +6,19 @@ from typing import Any
 
 from shared.catalog.models import Verb
 from shared.conditions import Condition
-from shared.data_stores.continuation import Continuations
-from shared.data_stores.document_rules import Draft, check_id, draft, with_id
+from shared.data_stores.continuation import ContinuationTokens
+from shared.data_stores.document_rules import DocumentDraft, build_draft, check_id, prepare_document
 from shared.data_stores.failures import document_not_found
-from shared.data_stores.models import MISSING, DocumentKey, Missing, PartitionValue, Stored, Table
-from shared.data_stores.partition_keys import ID_PATH, key_text, value_at
+from shared.data_stores.models import MISSING, DocumentKey, Missing, PartitionValue, StoredDocument, Table
+from shared.data_stores.partition_keys import ID_PATH, format_partition_key, read_partition_key
 from shared.data_stores.ports import DocumentStore
-from shared.data_stores.tables import Address, Exposed, Tables
+from shared.data_stores.tables import ExposedTable, TableAddress, TableFinder
 from shared.errors import invalid
 from shared.off_loop import off_loop
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class DocumentListing:
     """A page of a table.
 
     Attributes:
@@ -31,7 +31,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenDocument:
     """A document as it was written.
 
     Attributes:
@@ -41,14 +41,14 @@ class Written:
     """
 
     key: DocumentKey
-    stored: Stored
+    stored: StoredDocument
     partition_path: str
 
 
 class Documents:
     """Reads and writes documents under the rules of their tables.
 
-    Every method raises the refusals of :meth:`shared.data_stores.tables.Tables.exposed`, then INVALID
+    Every method raises the refusals of :meth:`shared.data_stores.tables.TableFinder.exposed`, then INVALID
     ``PARTITION_KEY_REQUIRED``, then FORBIDDEN ``DATA_PLANE_FORBIDDEN``, then what the store raises. A partition key is
     ``MISSING`` where the caller names none.
 
@@ -58,12 +58,14 @@ class Documents:
         continuations: makes the tokens of lists.
     """
 
-    def __init__(self, tables: Tables, store: DocumentStore, continuations: Continuations) -> None:
+    def __init__(self, tables: TableFinder, store: DocumentStore, continuations: ContinuationTokens) -> None:
         self._tables = tables
         self._store = store
         self._continuations = continuations
 
-    async def list(self, address: Address, partition: PartitionValue, limit: int, token: str | None) -> Listed:
+    async def list(
+        self, address: TableAddress, partition: PartitionValue, limit: int, token: str | None
+    ) -> DocumentListing:
         """Return a page of a table, or of one partition of it.
 
         Raises:
@@ -76,12 +78,12 @@ class Documents:
         found.check_granted()
         page = await self._store.list(found.table, partition, limit, after, whole=whole)
         if page.position is None:
-            return Listed(page.texts, None)
-        return Listed(page.texts, await tokens.make(found.table, partition, page.position, whole=whole))
+            return DocumentListing(page.texts, None)
+        return DocumentListing(page.texts, await tokens.make(found.table, partition, page.position, whole=whole))
 
     async def read(
-        self, address: Address, document_id: str, partition: PartitionValue, condition: Condition
-    ) -> tuple[Stored, bool]:
+        self, address: TableAddress, document_id: str, partition: PartitionValue, condition: Condition
+    ) -> tuple[StoredDocument, bool]:
         """Return a document, and whether the caller has it already as If-None-Match says.
 
         Raises:
@@ -93,7 +95,7 @@ class Documents:
         condition.check_match(stored.etag)
         return stored, condition.known(stored.etag)
 
-    async def create(self, address: Address, body: dict[str, Any], *, size: int = 0) -> Written:
+    async def create(self, address: TableAddress, body: dict[str, Any], *, size: int = 0) -> WrittenDocument:
         """Store a new document; an id is made where it has none.
 
         Args:
@@ -107,24 +109,24 @@ class Documents:
         """
         document, made = await off_loop(size, _drafted, body)
         found = await self._tables.exposed(address, Verb.CREATE)
-        partition = value_at(document, found.path)
+        partition = read_partition_key(document, found.path)
         if isinstance(partition, Missing):
             raise _required(found.path)
         found.check_granted()
         key = DocumentKey(made.key.id, partition)
         etag = await self._store.create(found.table, key, made.text)
-        return Written(key, Stored(made.text, etag), found.path)
+        return WrittenDocument(key, StoredDocument(made.text, etag), found.path)
 
     async def replace(
         self,
-        address: Address,
+        address: TableAddress,
         document_id: str,
         partition: PartitionValue,
         body: Mapping[str, Any],
         condition: Condition,
         *,
         size: int = 0,
-    ) -> Stored:
+    ) -> StoredDocument:
         """Store a document in place of one.
 
         The partition key is the caller's, else the body's own; where both name one they agree. ``size`` is as on
@@ -137,12 +139,14 @@ class Documents:
         check_id(document_id, "documentId")
         document, made = await off_loop(size, _drafted, {"id": document_id, **body}, document_id)
         found = await self._tables.exposed(address, Verb.REPLACE)
-        written = _replacement(found, made, value_at(document, found.path), partition)
+        written = _replacement(found, made, read_partition_key(document, found.path), partition)
         found.check_granted()
         etag = await self._expected(found.table, written.key, condition)
-        return Stored(written.text, await self._store.replace(found.table, written.key, written.text, etag))
+        return StoredDocument(written.text, await self._store.replace(found.table, written.key, written.text, etag))
 
-    async def delete(self, address: Address, document_id: str, partition: PartitionValue, condition: Condition) -> None:
+    async def delete(
+        self, address: TableAddress, document_id: str, partition: PartitionValue, condition: Condition
+    ) -> None:
         """Remove a document.
 
         Raises:
@@ -162,21 +166,21 @@ class Documents:
         condition.check_write(stored.etag)
         return stored.etag
 
-    async def _stored(self, table: Table, key: DocumentKey) -> Stored:
+    async def _stored(self, table: Table, key: DocumentKey) -> StoredDocument:
         stored = await self._store.read(table, key)
         if stored is None:
             raise document_not_found()
         return stored
 
 
-def _drafted(body: dict[str, Any], document_id: str | None = None) -> tuple[dict[str, Any], Draft]:
-    document = with_id(body)
+def _drafted(body: dict[str, Any], document_id: str | None = None) -> tuple[dict[str, Any], DocumentDraft]:
+    document = prepare_document(body)
     if document_id is not None and document["id"] != document_id:
         raise invalid("id", "differs from the document's id in the address")
-    return document, draft(document, MISSING)
+    return document, build_draft(document, MISSING)
 
 
-def _key(found: Exposed, document_id: str, partition: PartitionValue) -> DocumentKey:
+def _key(found: ExposedTable, document_id: str, partition: PartitionValue) -> DocumentKey:
     if isinstance(partition, Missing):
         if found.path != ID_PATH:
             raise _required(found.path)
@@ -185,15 +189,15 @@ def _key(found: Exposed, document_id: str, partition: PartitionValue) -> Documen
     return DocumentKey(document_id, partition)
 
 
-def _replacement(found: Exposed, made: Draft, own: PartitionValue, given: PartitionValue) -> Draft:
+def _replacement(found: ExposedTable, made: DocumentDraft, own: PartitionValue, given: PartitionValue) -> DocumentDraft:
     field = found.path[1:].replace("/", ".")
     if isinstance(own, Missing):
         if isinstance(given, Missing):
             raise _required(found.path)
         raise invalid(field, "is missing; the partition key of a document cannot change")
-    if not isinstance(given, Missing) and key_text(given) != key_text(own):
+    if not isinstance(given, Missing) and format_partition_key(given) != format_partition_key(own):
         raise invalid(field, "differs from partitionKey; the partition key of a document cannot change")
-    return Draft(DocumentKey(made.key.id, own), made.text)
+    return DocumentDraft(DocumentKey(made.key.id, own), made.text)
 
 
 def _required(path: str) -> Exception:

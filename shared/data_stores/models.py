@@ -55,7 +55,7 @@ class DocumentKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredDocument:
     """A document as stored.
 
     Attributes:

@@ -15,7 +15,7 @@ MAX_VALUE_BYTES: Final = 2048
 ID_PATH: Final = "/id"
 
 
-def value_at(document: Mapping[str, Any], path: str) -> PartitionValue:
+def read_partition_key(document: Mapping[str, Any], path: str) -> PartitionValue:
     """Return a document's partition key value.
 
     Args:
@@ -30,10 +30,10 @@ def value_at(document: Mapping[str, Any], path: str) -> PartitionValue:
         if not isinstance(value, dict) or name not in value:
             return MISSING
         value = value[name]
-    return checked(value, path[1:].replace("/", "."))
+    return validate_partition_key(value, path[1:].replace("/", "."))
 
 
-def checked(value: Any, field: str) -> PartitionValue:
+def validate_partition_key(value: Any, field: str) -> PartitionValue:
     """Return a JSON value as a partition key value.
 
     Raises:
@@ -49,7 +49,7 @@ def checked(value: Any, field: str) -> PartitionValue:
     return result
 
 
-def key_text(value: PartitionValue) -> str:
+def format_partition_key(value: PartitionValue) -> str:
     """Return a text that is the same for equal values and another one for others; empty for the missing one."""
     if isinstance(value, Missing):
         return ""

@@ -9,7 +9,7 @@ from shared.data_stores.models import (
     DocumentKey,
     DocumentPage,
     PartitionValue,
-    Stored,
+    StoredDocument,
     Table,
 )
 
@@ -47,7 +47,7 @@ class DocumentStore(Protocol):
     NOT_FOUND ``TABLE_NOT_FOUND``, the account has no such container.
     """
 
-    async def read(self, table: Table, key: DocumentKey) -> Stored | None:
+    async def read(self, table: Table, key: DocumentKey) -> StoredDocument | None:
         """Return a document, None when there is none."""
         ...
 

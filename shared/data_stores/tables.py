@@ -12,7 +12,7 @@ from shared.errors import Kind, WorkspaceError
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class TableAddress:
     """What the path of a table's route names."""
 
     store: str
@@ -21,7 +21,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Exposed:
+class ExposedTable:
     """A table that publishes the verb asked for.
 
     Attributes:
@@ -52,7 +52,7 @@ def database_not_found() -> WorkspaceError:
     return WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_FOUND", "There is no database with this lookup.")
 
 
-class Tables:
+class TableFinder:
     """Finds tables.
 
     Args:
@@ -64,7 +64,7 @@ class Tables:
         self._catalog = catalog
         self._containers = containers
 
-    async def exposed(self, address: Address, verb: Verb) -> Exposed:
+    async def exposed(self, address: TableAddress, verb: Verb) -> ExposedTable:
         """Return the table at an address, for one verb.
 
         Raises:
@@ -85,7 +85,7 @@ class Tables:
             raise WorkspaceError(Kind.FORBIDDEN, "OPERATION_NOT_EXPOSED", detail, exposed=sorted(record.expose))
         container = AccountContainer(record.name, record.partition_key_path)
         table = Table(DatabasePlace(owned.store, owned.database.lookup), container)
-        return Exposed(table, owned.database.access is DatabaseAccess.GRANTED)
+        return ExposedTable(table, owned.database.access is DatabaseAccess.GRANTED)
 
     async def _record(self, owned: OwnedDatabase, name: str) -> Container:
         """Return a container's record; where there is none, or it says so itself, the account tells of the container.

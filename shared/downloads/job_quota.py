@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.catalog.quotas import FairUse, fair_use_of
+from shared.catalog.quotas import QuotaLimits, resolve_quotas
 from shared.catalog.snapshot import Catalog
 from shared.downloads.models import Job, Status
 from shared.downloads.ports import JobStore
@@ -90,9 +90,9 @@ class JobQuota:
         """Free the place and the bytes of a job whose files are removed."""
         await self._places.free(owner, Purpose.JOBS, [job_id])
 
-    async def _quota(self) -> FairUse:
+    async def _quota(self) -> QuotaLimits:
         catalog = await self._catalog()
-        return fair_use_of(catalog.tier, catalog.policies.quotas)
+        return resolve_quotas(catalog.tier, catalog.policies.quotas)
 
     async def _take(self, owner: str, job_id: str, limit: int) -> bool:
         at = self._clock().timestamp()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from shared.catalog.snapshot import Stored
+from shared.catalog.snapshot import CatalogEntry
 from shared.errors import WorkspaceError, invalid
 
 DEFAULT_SIZE: Final = 50
@@ -23,7 +23,7 @@ class Page:
         has_next: whether more follow.
     """
 
-    nodes: Sequence[Stored[Any]]
+    nodes: Sequence[CatalogEntry[Any]]
     total: int
     has_next: bool
 
@@ -55,7 +55,7 @@ class PageRequest:
             raise invalid(name, f"a number from 0 to {MAX_SIZE} is expected")
         return value
 
-    def page(self, ordered: Sequence[Stored[Any]]) -> Page:
+    def page(self, ordered: Sequence[CatalogEntry[Any]]) -> Page:
         """Return the page of a list in order of lookup keys.
 
         Raises:
@@ -67,7 +67,7 @@ class PageRequest:
         nodes = ordered[start : start + size]
         return Page(nodes, len(ordered), start + len(nodes) < len(ordered))
 
-    def _start(self, ordered: Sequence[Stored[Any]]) -> int:
+    def _start(self, ordered: Sequence[CatalogEntry[Any]]) -> int:
         if self.after is not None:
             last = _lookup_of(self.after)
             # By key and not by position, so that what is inserted before it moves nothing.
@@ -78,7 +78,7 @@ class PageRequest:
         return offset
 
 
-def cursor_of(stored: Stored[Any]) -> str:
+def cursor_of(stored: CatalogEntry[Any]) -> str:
     """Return the cursor that stands behind an item."""
     return base64.urlsafe_b64encode(f"after:{stored.value.lookup}".encode()).decode().rstrip("=")
 

@@ -10,8 +10,8 @@ from graphql import GraphQLError
 
 from shared.auth.principals import Principal
 from shared.catalog.models import Connection, Surface, WarmQuery
-from shared.catalog.snapshot import Catalog, Stored
-from shared.telemetry.ports import ConnectionState, status_of
+from shared.catalog.snapshot import Catalog, CatalogEntry
+from shared.telemetry.ports import ConnectionState, derive_status
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.service import WarmQueries
 
@@ -37,23 +37,23 @@ class GraphQLRequest:
     failures: list[GraphQLError] = field(default_factory=list)
 
     @cached_property
-    def queries_by_surface(self) -> Mapping[str, list[Stored[WarmQuery]]]:
+    def queries_by_surface(self) -> Mapping[str, list[CatalogEntry[WarmQuery]]]:
         """The queries of each surface, in order of their lookup keys."""
-        grouped: dict[str, list[Stored[WarmQuery]]] = {}
+        grouped: dict[str, list[CatalogEntry[WarmQuery]]] = {}
         for stored in in_order(self.catalog.queries):
             grouped.setdefault(stored.value.surface, []).append(stored)
         return grouped
 
-    def surfaces_of(self, connection: Connection) -> list[Stored[Surface]]:
+    def surfaces_of(self, connection: Connection) -> list[CatalogEntry[Surface]]:
         """Return the surfaces that own a connection."""
         return [self.catalog.surfaces[lookup] for lookup in self.catalog.surfaces_of(connection.lookup)]
 
-    def connections_of(self, surface: Surface) -> list[Stored[Connection]]:
+    def connections_of(self, surface: Surface) -> list[CatalogEntry[Connection]]:
         """Return the connections that a surface owns."""
         known = self.catalog.connections
         return [known[lookup] for lookup in surface.connections if lookup in known]
 
-    def find_query(self, name: str) -> Stored[WarmQuery] | None:
+    def find_query(self, name: str) -> CatalogEntry[WarmQuery] | None:
         """Return the query of this name or this lookup key, else None.
 
         No name is another query's lookup. In a catalog that is older than this rule the lookup decides, because an
@@ -63,14 +63,14 @@ class GraphQLRequest:
 
     def status_of(self, connection: Connection) -> str:
         """Return a connection's status."""
-        return status_of(connection.enabled, self.states.get(connection.lookup))
+        return derive_status(connection.enabled, self.states.get(connection.lookup))
 
     @cached_property
-    def _queries_by_name(self) -> Mapping[str, Stored[WarmQuery]]:
+    def _queries_by_name(self) -> Mapping[str, CatalogEntry[WarmQuery]]:
         return {stored.value.name: stored for stored in self.catalog.queries.values()}
 
 
-def in_order[T](items: Mapping[str, Stored[T]]) -> list[Stored[T]]:
+def in_order[T](items: Mapping[str, CatalogEntry[T]]) -> list[CatalogEntry[T]]:
     """Return catalog items in order of their lookup keys."""
     return [items[lookup] for lookup in sorted(items)]
 

@@ -7,12 +7,12 @@ from graphql import GraphQLError, GraphQLResolveInfo
 
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, Surface, WarmQuery
-from shared.catalog.snapshot import Stored
+from shared.catalog.snapshot import CatalogEntry
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.graphql_api.paging import Page, PageRequest, cursor_of
 from shared.graphql_api.request import GraphQLRequest, in_order
 from shared.warm_queries.ports import Column
-from shared.warm_queries.run import QueryRun
+from shared.warm_queries.run import QueryResult
 from shared.warm_queries.service import DEFAULT_LIMIT
 
 MAX_INT: Final = 2**31 - 1
@@ -42,7 +42,7 @@ def queries(_: Any, info: Info, surface: str | None = None, **paging: Any) -> Pa
 
 
 @QUERY.field("query")
-def query(_: Any, info: Info, name: str) -> Stored[WarmQuery] | None:
+def query(_: Any, info: Info, name: str) -> CatalogEntry[WarmQuery] | None:
     """Return a warm query by name, else by lookup key."""
     return _reader(info).find_query(name)
 
@@ -58,7 +58,7 @@ def connections(_: Any, info: Info, status: str | None = None, **paging: Any) ->
 
 
 @QUERY.field("connection")
-def connection(_: Any, info: Info, *, id: str) -> Stored[Connection] | None:  # noqa: A002  the interface's name
+def connection(_: Any, info: Info, *, id: str) -> CatalogEntry[Connection] | None:  # noqa: A002  the interface's name
     """Return a connection by id."""
     return _reader(info).catalog.connections.get(id)
 
@@ -70,7 +70,7 @@ def surfaces(_: Any, info: Info, **paging: Any) -> Page:
 
 
 @QUERY.field("surface")
-def surface(_: Any, info: Info, *, id: str) -> Stored[Surface] | None:  # noqa: A002  the interface's name
+def surface(_: Any, info: Info, *, id: str) -> CatalogEntry[Surface] | None:  # noqa: A002  the interface's name
     """Return a surface by id."""
     return _reader(info).catalog.surfaces.get(id)
 
@@ -103,7 +103,7 @@ async def execute_query(_: Any, info: Info, name: str, parameters: Any = None) -
     return _result(run)
 
 
-def _result(run: QueryRun) -> dict[str, Any]:
+def _result(run: QueryResult) -> dict[str, Any]:
     approval = run.approval
     return {
         "columns": run.columns,
@@ -116,7 +116,7 @@ def _result(run: QueryRun) -> dict[str, Any]:
     }
 
 
-async def _columns_of(stored: Stored[WarmQuery], info: Info) -> dict[str, Any]:
+async def _columns_of(stored: CatalogEntry[WarmQuery], info: Info) -> dict[str, Any]:
     """Return a query's columns; where they are not known, none and an error: null would take whole lists away."""
     try:
         known: tuple[Column, ...] = await info.context.columns.load(stored.value.lookup)
@@ -127,7 +127,7 @@ async def _columns_of(stored: Stored[WarmQuery], info: Info) -> dict[str, Any]:
     return {"columns": known}
 
 
-def _stats(stored: Stored[Connection], info: Info) -> dict[str, Any]:
+def _stats(stored: CatalogEntry[Connection], info: Info) -> dict[str, Any]:
     state = info.context.states.get(stored.value.lookup)
     return {
         "messagesReceived": 0 if state is None else min(state.messages_received, MAX_INT),

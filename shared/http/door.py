@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Protocol
 
 from shared import logs
-from shared.auth.principals import ANONYMOUS, Principal, Via, unauthenticated
+from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, unauthenticated
 from shared.errors import Kind, WorkspaceError
 from shared.http import sizes
 from shared.http.cors import Cors
@@ -35,7 +35,7 @@ _UNEXPECTED = WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", "The service faile
 class Authenticate(Protocol):
     """Finds out who calls."""
 
-    async def __call__(self, authorization: str, accepted: frozenset[Via]) -> Principal:
+    async def __call__(self, authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
         """Return the caller that an Authorization header names, empty text where there is none.
 
         Raises:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self
 
 from pydantic import BaseModel
 
-from shared.auth.principals import Principal, Via
+from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.errors import Faults, WorkspaceError
 from shared.http.answers import UNDOCUMENTED, Docs
@@ -22,10 +22,10 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 class Access(Enum):
     """Which credentials open an operation."""
 
-    PUBLIC = frozenset[Via]()
-    TOKEN = frozenset({Via.JWT})
-    KEYS = frozenset({Via.API_KEY, Via.JWT, Via.ENTRA})
-    KEY_OR_TOKEN = frozenset({Via.API_KEY, Via.JWT})
+    PUBLIC = frozenset[CredentialKind]()
+    TOKEN = frozenset({CredentialKind.JWT})
+    KEYS = frozenset({CredentialKind.API_KEY, CredentialKind.JWT, CredentialKind.ENTRA})
+    KEY_OR_TOKEN = frozenset({CredentialKind.API_KEY, CredentialKind.JWT})
 
 
 class NoQuery(BaseModel):

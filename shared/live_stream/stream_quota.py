@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from shared.catalog.quotas import fair_use_of
+from shared.catalog.quotas import resolve_quotas
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import PlaceStore, Purpose
 from shared.live_stream.ports import MessageService
@@ -65,7 +65,7 @@ class StreamQuota:
             WorkspaceError: THROTTLED ``TOO_MANY_STREAMS``.
         """
         catalog = await self._catalog()
-        limit = fair_use_of(catalog.tier, catalog.policies.quotas).streams
+        limit = resolve_quotas(catalog.tier, catalog.policies.quotas).streams
         if self._clock() < self._full_until.get(member_id, 0.0):
             raise _refusal(limit)
         try:

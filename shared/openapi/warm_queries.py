@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from shared.catalog.models import ParameterType, QueryParameter, WarmQuery
-from shared.catalog.snapshot import Stored
+from shared.catalog.snapshot import CatalogEntry
 from shared.http.operations import Operation
 from shared.openapi.paths import LONGEST_PARAMETER, operation_object
 from shared.openapi.schemas import Schema, Schemas, bounded
@@ -41,7 +41,7 @@ def query_path(query: WarmQuery) -> str:
 
 
 def query_operation(
-    execute: Operation, stored: Stored[WarmQuery], columns: Sequence[Column] | None, schemas: Schemas
+    execute: Operation, stored: CatalogEntry[WarmQuery], columns: Sequence[Column] | None, schemas: Schemas
 ) -> Schema:
     """Return the Operation Object of an approved query.
 

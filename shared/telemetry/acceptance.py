@@ -10,11 +10,11 @@ from shared.catalog.models import Connection
 from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.off_loop import off_loop
 from shared.telemetry.json_text import serialise
-from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, layout_of, read_id
+from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, layout_from_source, validate_id
 from shared.telemetry.models import TELEMETRY_HUB, HubMessage
 from shared.telemetry.pointers import Pointer, pointer_text, remove, resolve
 from shared.telemetry.ports import CurrentCatalog, EventSender
-from shared.telemetry.properties import HTTP, of_message
+from shared.telemetry.properties import HTTP, build_properties
 from shared.telemetry.timestamp_formats import parse_timestamp
 from shared.timestamps import now
 
@@ -25,7 +25,7 @@ _MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class AcceptedMessage:
     """A checked message: what was lifted (None where it was absent) and the rest as JSON text."""
 
     timestamp: datetime | None
@@ -53,26 +53,26 @@ class TelemetryService:
             How many messages were taken.
 
         Raises:
-            WorkspaceError: as ``read``; NOT_FOUND ``CONNECTION_NOT_FOUND``; CONFLICT ``CONNECTION_DISABLED``; whatever
-                the sender raises, after which sending the same message ids again is safe.
+            WorkspaceError: as ``parse_messages``; NOT_FOUND ``CONNECTION_NOT_FOUND``; CONFLICT ``CONNECTION_DISABLED``;
+                errors of the sender, after which sending the same message ids again is safe.
         """
         catalog = await self._catalog()
         stored = catalog.connections.get(lookup)
         # A body that breaks a rule is refused before an unknown connection is, with the default pointers then.
-        layout = DEFAULT_LAYOUT if stored is None else layout_of(stored.value.source)
-        messages = await off_loop(size, read, body, layout)
+        layout = DEFAULT_LAYOUT if stored is None else layout_from_source(stored.value.source)
+        messages = await off_loop(size, parse_messages, body, layout)
         if stored is None:
             raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", "The workspace has no such connection.")
-        await self._sender.send(TELEMETRY_HUB, hub_messages(stored.value, messages, now()))
+        await self._sender.send(TELEMETRY_HUB, build_hub_messages(stored.value, messages, now()))
         return len(messages)
 
 
-def accept(connection: Connection, body: object, received_at: datetime) -> list[HubMessage]:
-    """Return the hub messages of a request's JSON value; ``read`` and ``hub_messages`` in one."""
-    return hub_messages(connection, read(body, layout_of(connection.source)), received_at)
+def to_hub_messages(connection: Connection, body: object, received_at: datetime) -> list[HubMessage]:
+    """Return the hub messages of a request's JSON value; ``parse_messages`` and ``build_hub_messages`` in one."""
+    return build_hub_messages(connection, parse_messages(body, layout_from_source(connection.source)), received_at)
 
 
-def read(body: object, layout: MessageLayout) -> list[Message]:
+def parse_messages(body: object, layout: MessageLayout) -> list[AcceptedMessage]:
     """Check one message or an array of 1 to 500.
 
     Args:
@@ -95,12 +95,14 @@ def read(body: object, layout: MessageLayout) -> list[Message]:
     return [message for message in taken if message is not None]
 
 
-def hub_messages(connection: Connection, messages: Sequence[Message], received_at: datetime) -> list[HubMessage]:
+def build_hub_messages(
+    connection: Connection, messages: Sequence[AcceptedMessage], received_at: datetime
+) -> list[HubMessage]:
     """Return the hub messages for a connection; the lookup is the partition key, so that they keep their order.
 
     Args:
         connection: where the messages come from.
-        messages: what ``read`` gave.
+        messages: what ``parse_messages`` gave.
         received_at: the timestamp of messages that have none.
 
     Raises:
@@ -112,7 +114,7 @@ def hub_messages(connection: Connection, messages: Sequence[Message], received_a
         HubMessage(
             message.payload,
             connection.lookup,
-            of_message(
+            build_properties(
                 connection.lookup,
                 message.timestamp or received_at,
                 message.message_id or str(uuid4()),
@@ -142,7 +144,7 @@ def _refuse_wrapped_batch(body: object, layout: MessageLayout) -> None:
         )
 
 
-def _message(message: Any, layout: MessageLayout, place: str, errors: list[FieldError]) -> Message | None:
+def _message(message: Any, layout: MessageLayout, place: str, errors: list[FieldError]) -> AcceptedMessage | None:
     if not isinstance(message, dict):
         errors.append(FieldError(place or "body", "a message is a JSON object"))
         return None
@@ -151,7 +153,7 @@ def _message(message: Any, layout: MessageLayout, place: str, errors: list[Field
     message_id = _id(message, layout.message_id, place, errors)
     device_id = _id(message, layout.device_id, place, errors)
     payload = _payload(message, layout, place, errors)
-    return Message(timestamp, message_id, device_id, payload) if len(errors) == before else None
+    return AcceptedMessage(timestamp, message_id, device_id, payload) if len(errors) == before else None
 
 
 def _payload(message: dict[str, Any], layout: MessageLayout, place: str, errors: list[FieldError]) -> bytes:
@@ -182,7 +184,7 @@ def _id(message: dict[str, Any], pointer: Pointer, place: str, errors: list[Fiel
     if value is _MISSING:
         return None
     try:
-        return read_id(value)
+        return validate_id(value)
     except ValueError as error:
         errors.append(_field_error(place, pointer, error))
         return None

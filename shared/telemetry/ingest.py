@@ -11,9 +11,9 @@ from shared.telemetry import unrouted
 from shared.telemetry.impulses import encode
 from shared.telemetry.json_text import parse
 from shared.telemetry.models import IMPULSES_HUB, UNROUTED, HubEvent, HubMessage, Impulse
-from shared.telemetry.normalisation import impulse_of
-from shared.telemetry.ports import Arrivals, ConnectionStateStore, CurrentCatalog, EventSender
-from shared.telemetry.routing import Router
+from shared.telemetry.normalisation import to_impulse
+from shared.telemetry.ports import ArrivedMessages, ConnectionStateStore, CurrentCatalog, EventSender
+from shared.telemetry.routing import ConnectionRouter
 
 MAX_IMPULSE_BYTES = 1_000_000
 """An Event Hub takes 1 MiB, its own framing included."""
@@ -34,14 +34,14 @@ class _Taken:
     reason: str = ""
 
 
-class Ingest:
+class TelemetryIngestor:
     """Normalises what devices send; safe to run again over the same events."""
 
     def __init__(self, catalog: CurrentCatalog, sender: EventSender, states: ConnectionStateStore) -> None:
         self._catalog = catalog
         self._sender = sender
         self._states = states
-        self._router: Router | None = None
+        self._router: ConnectionRouter | None = None
         self._connected: dict[str, tuple[int, float]] = {}
 
     async def run(self, source: str, events: Sequence[HubEvent]) -> None:
@@ -67,13 +67,13 @@ class Ingest:
         await self._connect({each.connection for each in taken}, router)
         _report(source, taken)
 
-    async def _current_router(self) -> Router:
+    async def _current_router(self) -> ConnectionRouter:
         catalog = await self._catalog()
         if self._router is None or self._router.version != catalog.version:
-            self._router = Router(catalog)
+            self._router = ConnectionRouter(catalog)
         return self._router
 
-    async def _connect(self, connections: set[str], router: Router) -> None:
+    async def _connect(self, connections: set[str], router: ConnectionRouter) -> None:
         moment = time.monotonic()
         due = {each for each in connections if router.enabled(each) and self._is_due(each, router.version, moment)}
         if not due:
@@ -90,7 +90,7 @@ class Ingest:
         return known_version != version or moment >= until
 
 
-def _take(router: Router, source: str, event: HubEvent) -> _Taken:
+def _take(router: ConnectionRouter, source: str, event: HubEvent) -> _Taken:
     message, reason = None, "no connection claims it"
     try:
         message = parse(event.body)
@@ -102,7 +102,7 @@ def _take(router: Router, source: str, event: HubEvent) -> _Taken:
     route = router.find(source, event, message)
     if route is not None and isinstance(message, dict):
         try:
-            return _Taken(route.connection, (_encode(impulse_of(source, event, route, message)),))
+            return _Taken(route.connection, (_encode(to_impulse(source, event, route, message)),))
         except ValueError as error:
             reason = str(error)
     return _set_aside(source, event, reason, route.connection if route else "")
@@ -117,13 +117,13 @@ def _encode(impulse: Impulse) -> bytes:
 
 def _set_aside(source: str, event: HubEvent, reason: str, claimed_by: str) -> _Taken:
     try:
-        texts: tuple[bytes, ...] = (_encode(unrouted.whole(source, event, reason, claimed_by)),)
+        texts: tuple[bytes, ...] = (_encode(unrouted.build_impulse(source, event, reason, claimed_by)),)
     except ValueError:
-        texts = tuple(encode(part) for part in unrouted.parts(source, event, reason, claimed_by))
+        texts = tuple(encode(part) for part in unrouted.build_part_impulses(source, event, reason, claimed_by))
     return _Taken(UNROUTED, texts, reason)
 
 
-def _arrivals(source: str, events: Sequence[HubEvent], taken: Sequence[_Taken]) -> Iterator[Arrivals]:
+def _arrivals(source: str, events: Sequence[HubEvent], taken: Sequence[_Taken]) -> Iterator[ArrivedMessages]:
     grouped: dict[tuple[str, str], tuple[set[int], datetime]] = {}
     for event, each in zip(events, taken, strict=True):
         key = (each.connection, event.partition)
@@ -131,7 +131,7 @@ def _arrivals(source: str, events: Sequence[HubEvent], taken: Sequence[_Taken]) 
         sequence_numbers.add(event.sequence_number)
         grouped[key] = (sequence_numbers, max(last, event.enqueued_at))
     for (connection, partition), (sequence_numbers, last) in grouped.items():
-        yield Arrivals(connection, f"{source}/{partition}", tuple(sorted(sequence_numbers)), last)
+        yield ArrivedMessages(connection, f"{source}/{partition}", tuple(sorted(sequence_numbers)), last)
 
 
 def _report(source: str, taken: Sequence[_Taken]) -> None:

@@ -27,7 +27,7 @@ class MessageLayout:
     timestamp_format: TimestampFormat
 
 
-def layout_of(source: Source) -> MessageLayout:
+def layout_from_source(source: Source) -> MessageLayout:
     """Return the layout of a connection's messages."""
     return _layout(
         source.timestamp_pointer, source.message_id_pointer, source.device_id_pointer, source.timestamp_format
@@ -42,10 +42,10 @@ def _layout(timestamp: str, message_id: str, device_id: str, timestamp_format: T
     )
 
 
-DEFAULT_LAYOUT: Final = layout_of(Source())
+DEFAULT_LAYOUT: Final = layout_from_source(Source())
 
 
-def read_id(value: object) -> str:
+def validate_id(value: object) -> str:
     """Return a message id or device id.
 
     Raises:

@@ -6,17 +6,17 @@ from hashlib import blake2b
 _MASK_32 = 2**32 - 1
 
 
-def stream(*parts: object) -> bytes:
+def derive_stream_key(*parts: object) -> bytes:
     """Return the key of the stream that the parts name; other parts give an unrelated stream."""
     return blake2b("\x1f".join(map(str, parts)).encode(), digest_size=16).digest()
 
 
-def uniform(key: bytes, index: int) -> float:
+def uniform_at(key: bytes, index: int) -> float:
     """Return the stream's ``index``-th number, even in [0, 1)."""
     return (_bits(key, index) >> 11) * 2.0**-53
 
 
-def normal(key: bytes, index: int) -> float:
+def normal_at(key: bytes, index: int) -> float:
     """Return the stream's ``index``-th number, normal with mean 0 and deviation 1 (Box and Muller, 1958)."""
     bits = _bits(key, index)
     radius = math.sqrt(-2.0 * math.log(((bits >> 32) + 1) / 2**32))

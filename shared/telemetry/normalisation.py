@@ -3,16 +3,16 @@
 from datetime import datetime
 from typing import Any
 
-from shared.telemetry.layout import MessageLayout, read_id
+from shared.telemetry.layout import MessageLayout, validate_id
 from shared.telemetry.models import TELEMETRY_HUB, HubEvent, Impulse
 from shared.telemetry.pointers import Pointer, remove, resolve
-from shared.telemetry.properties import DEVICE_ID, MESSAGE_ID, TIMESTAMP, headers
+from shared.telemetry.properties import DEVICE_ID, MESSAGE_ID, TIMESTAMP, to_headers
 from shared.telemetry.routing import Route
 from shared.telemetry.timestamp_formats import parse_timestamp
 from shared.timestamps import parse_rfc3339
 
 
-def impulse_of(source: str, event: HubEvent, route: Route, message: dict[str, Any]) -> Impulse:
+def to_impulse(source: str, event: HubEvent, route: Route, message: dict[str, Any]) -> Impulse:
     """Return an event's impulse; the same for each delivery of the event.
 
     What stands in the event's properties counts before what a pointer finds; what a pointer found is taken out of
@@ -33,12 +33,12 @@ def impulse_of(source: str, event: HubEvent, route: Route, message: dict[str, An
     message_id = _id(event, MESSAGE_ID, message, layout.message_id, lifted)
     device_id = _id(event, DEVICE_ID, message, layout.device_id, lifted)
     impulse = Impulse(
-        message_id=event_id(source, event) if message_id is None else message_id,
+        message_id=build_event_id(source, event) if message_id is None else message_id,
         timestamp=event.enqueued_at if timestamp is None else timestamp,
         connection=route.connection,
         surfaces=route.surfaces,
         device_id=(event.device_id or route.connection) if device_id is None else device_id,
-        headers=headers(event.properties),
+        headers=to_headers(event.properties),
         payload=message,
     )
     for pointer in lifted:
@@ -46,7 +46,7 @@ def impulse_of(source: str, event: HubEvent, route: Route, message: dict[str, An
     return impulse
 
 
-def event_id(source: str, event: HubEvent) -> str:
+def build_event_id(source: str, event: HubEvent) -> str:
     """Return the id of a message that brought none: where the event stands in which hub."""
     place = f"{event.partition}-{event.sequence_number}"
     return place if source == TELEMETRY_HUB else f"{source.partition('/')[0]}-{place}"
@@ -69,7 +69,7 @@ def _timestamp(
 def _id(event: HubEvent, name: str, message: dict[str, Any], pointer: Pointer, lifted: list[Pointer]) -> str | None:
     value = event.properties.get(name) or _lift(message, pointer, lifted)
     try:
-        return None if value is None else read_id(value)
+        return None if value is None else validate_id(value)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 

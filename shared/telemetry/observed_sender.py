@@ -8,7 +8,7 @@ from shared.telemetry.ports import EventSender
 from shared.tracing import call_span
 
 
-class OpenSender(EventSender, Protocol):
+class ClosableSender(EventSender, Protocol):
     """A sender that holds connections."""
 
     async def close(self) -> None:
@@ -16,7 +16,7 @@ class OpenSender(EventSender, Protocol):
         ...
 
 
-class ObservedSender:
+class InstrumentedSender:
     """The EventSender port over another sender; each send is a span with the number of its messages.
 
     Args:
@@ -24,7 +24,7 @@ class ObservedSender:
         system: what it sends to, as the OpenTelemetry conventions for messaging name it.
     """
 
-    def __init__(self, sender: OpenSender, system: str) -> None:
+    def __init__(self, sender: ClosableSender, system: str) -> None:
         self._sender = sender
         self._system = system
 

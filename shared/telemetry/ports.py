@@ -28,7 +28,7 @@ class EventSender(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
+class ArrivedMessages:
     """What one trigger batch brought for one connection from one partition.
 
     Attributes:
@@ -60,7 +60,7 @@ class ConnectionState:
     last_message: datetime | None
 
 
-def status_of(enabled: bool, state: ConnectionState | None) -> str:  # noqa: FBT001  said of one connection
+def derive_status(enabled: bool, state: ConnectionState | None) -> str:  # noqa: FBT001  said of one connection
     """Return a connection's status; a disabled one is disconnected, whatever was seen of it last."""
     if not enabled:
         return "DISCONNECTED"
@@ -70,7 +70,7 @@ def status_of(enabled: bool, state: ConnectionState | None) -> str:  # noqa: FBT
 class ConnectionStateStore(Protocol):
     """Keeps status and statistics of connections."""
 
-    async def record(self, arrivals: Sequence[Arrivals]) -> None:
+    async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
         """Count arrivals whose sequence number is above the highest one counted for that connection and source."""
         ...
 

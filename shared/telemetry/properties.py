@@ -17,7 +17,7 @@ _ACCEPTORS = frozenset({HTTP, SIMULATOR})
 _LIFTED = frozenset({CONNECTION_LOOKUP, TIMESTAMP, MESSAGE_ID, DEVICE_ID, ACCEPTED_BY})
 
 
-def of_message(
+def build_properties(
     connection: str, timestamp: datetime, message_id: str, device_id: str, accepted_by: str
 ) -> dict[str, str]:
     """Return the properties of a message whose body is the payload and nothing else."""
@@ -30,12 +30,12 @@ def of_message(
     }
 
 
-def accepted(properties: Mapping[str, str]) -> bool:
+def is_accepted_by_service(properties: Mapping[str, str]) -> bool:
     """Return whether the service itself took the message in while its connection was enabled."""
     return properties.get(ACCEPTED_BY) in _ACCEPTORS
 
 
-def headers(properties: Mapping[str, str]) -> Mapping[str, str]:
+def to_headers(properties: Mapping[str, str]) -> Mapping[str, str]:
     """Return the properties that become an impulse's headers: those that no other member of it holds."""
     if properties.keys().isdisjoint(_LIFTED):
         return properties

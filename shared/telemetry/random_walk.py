@@ -7,14 +7,14 @@ position costs at most 20 draws after a restart and two on average from one tick
 
 from dataclasses import dataclass, field
 
-from shared.telemetry.noise import normal
+from shared.telemetry.noise import normal_at
 
 SPAN = 2**20
 """Ticks that a walk covers; a day of the shortest interval (100 ms) has 864,000."""
 
 
 @dataclass(slots=True)
-class Walk:
+class RandomWalk:
     """The walk of one key, with the neighbours that the last position was found between.
 
     Attributes:
@@ -32,7 +32,7 @@ class Walk:
             tick: 0 up to and with 2**20, in any order; ascending is cheapest.
         """
         if tick < self._left[0] or not self._right:
-            self._left, self._right = (0, 0.0), [(SPAN, normal(self.key, SPAN) * SPAN**0.5)]
+            self._left, self._right = (0, 0.0), [(SPAN, normal_at(self.key, SPAN) * SPAN**0.5)]
         while self._right and self._right[-1][0] <= tick:
             self._left = self._right.pop()
         while self._left[0] < tick:
@@ -47,7 +47,7 @@ class Walk:
         (left, low), (right, high) = self._left, self._right[-1]
         place = (left + right) // 2
         deviation = (right - left) ** 0.5 / 2
-        return place, (low + high) / 2 + normal(self.key, place) * deviation
+        return place, (low + high) / 2 + normal_at(self.key, place) * deviation
 
 
 def reflect(value: float, low: float, high: float) -> float:

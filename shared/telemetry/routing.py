@@ -8,10 +8,10 @@ from typing import Any
 
 from shared.catalog.models import Connection
 from shared.catalog.snapshot import Catalog
-from shared.telemetry.layout import MessageLayout, layout_of
+from shared.telemetry.layout import MessageLayout, layout_from_source
 from shared.telemetry.models import HubEvent
 from shared.telemetry.pointers import Pointer, resolve
-from shared.telemetry.properties import CONNECTION_LOOKUP, DEVICE_ID, accepted
+from shared.telemetry.properties import CONNECTION_LOOKUP, DEVICE_ID, is_accepted_by_service
 
 MAX_REMEMBERED = 10_000
 MAX_DEVICE_ID = 256
@@ -34,7 +34,7 @@ class Route:
     layout: MessageLayout
 
 
-class Router:
+class ConnectionRouter:
     """Finds the connection of events, deterministically: the first in the order of lookups wins.
 
     Args:
@@ -76,7 +76,7 @@ class Router:
         if route is None or route.enabled:
             return route
         # A device sets its own properties, so behind an IoT Hub the marker proves nothing.
-        return route if accepted(event.properties) and not event.device_id else None
+        return route if is_accepted_by_service(event.properties) and not event.device_id else None
 
     def _claims(self, connections: Sequence[Connection]) -> "_Claims":
         return _Claims([(each, self._routes[each.lookup]) for each in connections])
@@ -130,5 +130,5 @@ def _route(connection: Connection, surfaces: tuple[str, ...]) -> Route:
         connection=connection.lookup,
         surfaces=surfaces,
         enabled=connection.enabled,
-        layout=layout_of(connection.source),
+        layout=layout_from_source(connection.source),
     )

@@ -9,8 +9,8 @@ from shared.logs import fields, logger
 from shared.telemetry.json_text import serialise
 from shared.telemetry.models import TELEMETRY_HUB, HubMessage
 from shared.telemetry.ports import CurrentCatalog, EventSender
-from shared.telemetry.properties import SIMULATOR, of_message
-from shared.telemetry.variables import Generator, Tick, generator
+from shared.telemetry.properties import SIMULATOR, build_properties
+from shared.telemetry.variables import Generator, Tick, build_generator
 
 FILL_MS = 10_000
 """After a start or a gap no more than this much of the past is sent."""
@@ -38,7 +38,10 @@ class SimulatedConnection:
         self._devices: list[tuple[str, list[tuple[str, Generator]]]] = [
             (
                 f"{connection.lookup}-{device:02d}",
-                [(variable.name, generator(variable, simulator.seed, device)) for variable in simulator.variables],
+                [
+                    (variable.name, build_generator(variable, simulator.seed, device))
+                    for variable in simulator.variables
+                ],
             )
             for device in range(1, simulator.devices + 1)
         ]
@@ -55,7 +58,7 @@ class SimulatedConnection:
             yield HubMessage(
                 serialise({name: value(tick) for name, value in variables}),
                 self._lookup,
-                of_message(self._lookup, timestamp, message_id, device_id, SIMULATOR),
+                build_properties(self._lookup, timestamp, message_id, device_id, SIMULATOR),
             )
 
 

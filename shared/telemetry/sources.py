@@ -27,7 +27,7 @@ class EventHubSource:
         return "ingest_" + re.sub(r"[^A-Za-z0-9]", "_", self.name)
 
 
-def event_hub_sources(setting: str) -> tuple[EventHubSource, ...]:
+def parse_event_hub_sources(setting: str) -> tuple[EventHubSource, ...]:
     """Return the sources that ``hub/consumerGroup,...`` names, each once.
 
     An entry that is malformed, or whose function name another one has, is logged and left out: this is read while

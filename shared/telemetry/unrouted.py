@@ -6,7 +6,7 @@ from typing import Any
 
 from shared.telemetry.json_text import parse
 from shared.telemetry.models import UNROUTED, HubEvent, Impulse
-from shared.telemetry.normalisation import event_id
+from shared.telemetry.normalisation import build_event_id
 from shared.telemetry.properties import DEVICE_ID
 
 REASON = "x-unrouted-reason"
@@ -18,7 +18,7 @@ PART_BYTES = 256 * 1024
 """An event too large for one impulse is kept in parts of this many bytes, so that each fits whatever its encoding."""
 
 
-def whole(source: str, event: HubEvent, reason: str, claimed_by: str) -> Impulse:
+def build_impulse(source: str, event: HubEvent, reason: str, claimed_by: str) -> Impulse:
     """Return the impulse that keeps an event: its JSON object as payload, else its text or base64 under ``raw``.
 
     Args:
@@ -34,7 +34,7 @@ def whole(source: str, event: HubEvent, reason: str, claimed_by: str) -> Impulse
     return _impulse(source, event, {**_why(reason, claimed_by), ENCODING: encoding}, {"raw": raw})
 
 
-def parts(source: str, event: HubEvent, reason: str, claimed_by: str) -> Iterator[Impulse]:
+def build_part_impulses(source: str, event: HubEvent, reason: str, claimed_by: str) -> Iterator[Impulse]:
     """Yield the impulses that keep a large event's body in base64, numbered ``1/3``, ``2/3``, ``3/3``."""
     starts = range(0, len(event.body), PART_BYTES)
     for number, start in enumerate(starts, 1):
@@ -47,7 +47,7 @@ def _impulse(
     source: str, event: HubEvent, headers: dict[str, str], payload: dict[str, Any], suffix: str = ""
 ) -> Impulse:
     return Impulse(
-        message_id=event_id(source, event) + suffix,
+        message_id=build_event_id(source, event) + suffix,
         timestamp=event.enqueued_at,
         connection=UNROUTED,
         surfaces=(),

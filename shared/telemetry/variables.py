@@ -19,8 +19,8 @@ from shared.catalog.models import (
     UniformVariable,
     Variable,
 )
-from shared.telemetry.noise import normal, stream, uniform
-from shared.telemetry.random_walk import Walk, reflect
+from shared.telemetry.noise import derive_stream_key, normal_at, uniform_at
+from shared.telemetry.random_walk import RandomWalk, reflect
 
 type Value = float | str | bool
 type Generator = Callable[["Tick"], Value]
@@ -57,7 +57,7 @@ class Tick:
         return self.number + (-self.day * DAY_MS // self.interval_ms)
 
 
-def generator(variable: Variable, seed: int, device: int) -> Generator:
+def build_generator(variable: Variable, seed: int, device: int) -> Generator:
     """Return the function that gives a variable's value at a tick.
 
     Args:
@@ -68,7 +68,7 @@ def generator(variable: Variable, seed: int, device: int) -> Generator:
     Raises:
         ValueError: the weights of a choice do not fit its values.
     """
-    key = stream(seed, device, variable.name)
+    key = derive_stream_key(seed, device, variable.name)
     made: Generator
     match variable:
         case ConstantVariable():
@@ -93,11 +93,11 @@ def _constant(variable: ConstantVariable, _: Tick) -> Value:
 
 
 def _uniform(variable: UniformVariable, key: bytes, tick: Tick) -> float:
-    return variable.min + (variable.max - variable.min) * uniform(key, tick.number)
+    return variable.min + (variable.max - variable.min) * uniform_at(key, tick.number)
 
 
 def _normal(variable: NormalVariable, key: bytes, tick: Tick) -> float:
-    return variable.mean + variable.stdev * normal(key, tick.number)
+    return variable.mean + variable.stdev * normal_at(key, tick.number)
 
 
 def _counted(variable: CounterVariable, tick: Tick) -> int:
@@ -121,7 +121,7 @@ def _periodic(variable: SineVariable | RampVariable | SquareVariable, key: bytes
     def value(tick: Tick) -> float:
         # The remainder first: divided as it is, the time since 1970 leaves a phase of eight digits.
         share = _share(variable, (math.fmod(tick.milliseconds, period_ms) / period_ms + shift) % 1.0)
-        noise = variable.noise * normal(key, tick.number) if variable.noise else 0.0
+        noise = variable.noise * normal_at(key, tick.number) if variable.noise else 0.0
         return low + (high - low) * share + noise
 
     return value
@@ -137,13 +137,13 @@ def _share(variable: SineVariable | RampVariable | SquareVariable, phase: float)
 
 def _walk(variable: RandomWalkVariable, seed: int, device: int) -> Generator:
     start = (variable.min + variable.max) / 2 if variable.start is None else variable.start
-    day, walk = -1, Walk(b"")
+    day, walk = -1, RandomWalk(b"")
 
     def value(tick: Tick) -> float:
         nonlocal day, walk
         if tick.day != day:
             day = tick.day
-            walk = Walk(stream(seed, device, variable.name, day))
+            walk = RandomWalk(derive_stream_key(seed, device, variable.name, day))
         return reflect(start + variable.step * walk.position(tick.of_day), variable.min, variable.max)
 
     return value
@@ -155,4 +155,4 @@ def _choice(variable: ChoiceVariable, key: bytes) -> Generator:
         raise ValueError(f"{variable.name}: a weight of 0 or more is expected for each value, not all of them 0")
     bounds = list(accumulate(weights))
     last = len(bounds) - 1
-    return lambda tick: variable.values[min(bisect_right(bounds, uniform(key, tick.number) * bounds[-1]), last)]
+    return lambda tick: variable.values[min(bisect_right(bounds, uniform_at(key, tick.number) * bounds[-1]), last)]

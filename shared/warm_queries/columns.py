@@ -98,7 +98,9 @@ class QueryColumns:
     def _composed(query: WarmQuery) -> EngineQuery:
         check_query(query.kql)
         declared = ", ".join(f"{parameter.name}:{parameter.type}" for parameter in query.parameters)
-        composed = kql_text.compose(query.kql, declared, _NO_ROWS if kql_text.takes_window(query.kql) else "")
+        composed = kql_text.compose_query(
+            query.kql, declared, _NO_ROWS if kql_text.accepts_time_filter(query.kql) else ""
+        )
         values = {parameter.name: _SOME_VALUE[parameter.type] for parameter in query.parameters}
         return EngineQuery(composed.text, values, 1, TIMEOUT_SECONDS, lines_before=composed.lines_before)
 

@@ -1,14 +1,14 @@
 """The queries of a workspace document, held against the engine that is to run them."""
 
-from shared.catalog.document import located
+from shared.catalog.document import locate_findings
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.problems import Path
-from shared.catalog.query_checks import kql_rule
+from shared.catalog.query_checks import format_kql_error
 from shared.errors import Kind, WorkspaceError
 from shared.warm_queries.columns import QueryColumns
 
 
-async def check_declared(
+async def check_document_queries(
     document: WorkspaceDocument, text: str, source: str, columns: QueryColumns
 ) -> WorkspaceError | None:
     """Have the engine bind a document's queries; return why it could not be asked, None where it was.
@@ -32,7 +32,7 @@ async def check_declared(
                 # Another query would wait as long for nothing.
                 silent = error
                 break
-            findings.append((("warmQueries", index, "kql"), kql_rule(error)))
+            findings.append((("warmQueries", index, "kql"), format_kql_error(error)))
     if findings:
-        raise located(text, source, findings)
+        raise locate_findings(text, source, findings)
     return silent

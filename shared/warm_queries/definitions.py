@@ -10,19 +10,19 @@ from pydantic import ValidationError
 
 from shared.auth.principals import Principal
 from shared.catalog.apply import CatalogService
-from shared.catalog.diff import Change
-from shared.catalog.items import ItemKind, definition_of
+from shared.catalog.diff import ItemChange
+from shared.catalog.items import ItemKind, to_definition
 from shared.catalog.kql_restrictions import check_query
 from shared.catalog.models import Approval, WarmQuery
-from shared.catalog.ports import Item, StoredCatalog
-from shared.catalog.query_checks import api_path_rule, parameter_findings
-from shared.catalog.snapshot import Stored
+from shared.catalog.ports import CatalogItem, StoredCatalog
+from shared.catalog.query_checks import check_api_path, check_parameters
+from shared.catalog.snapshot import CatalogEntry
 from shared.conditions import UNCONDITIONAL, Condition
 from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields
 from shared.off_loop import off_loop
 from shared.timestamps import now
 from shared.warm_queries.columns import QueryColumns
-from shared.warm_queries.etags import etag_of
+from shared.warm_queries.etags import compute_etag
 
 
 class QueryDefinitions:
@@ -33,7 +33,7 @@ class QueryDefinitions:
         self._columns = columns
         self._clock = clock
 
-    async def find(self, lookup: str) -> Stored[WarmQuery] | None:
+    async def find(self, lookup: str) -> CatalogEntry[WarmQuery] | None:
         """Return a query as it is stored now; None where there is none that this version can read."""
         held = _find(await self._catalog.stored(), lookup)
         try:
@@ -43,7 +43,7 @@ class QueryDefinitions:
 
     async def put(
         self, caller: Principal, query: WarmQuery, condition: Condition = UNCONDITIONAL
-    ) -> tuple[Stored[WarmQuery], bool]:
+    ) -> tuple[CatalogEntry[WarmQuery], bool]:
         """Store a query as a draft, whatever it was before; return it and whether it is new.
 
         The engine binds it first, so that what is stored runs.
@@ -57,12 +57,12 @@ class QueryDefinitions:
         await self.check(faults, draft)
         faults.raise_all()
 
-        def decide(stored: StoredCatalog) -> Sequence[Change]:
+        def decide(stored: StoredCatalog) -> Sequence[ItemChange]:
             _check_place(draft, stored)
             held = _find(stored, draft.lookup)
             _check_condition(condition, held)
             before = None if held is None else held.definition
-            return [Change(ItemKind.WARM_QUERY, draft.lookup, before, definition_of(draft))]
+            return [ItemChange(ItemKind.WARM_QUERY, draft.lookup, before, to_definition(draft))]
 
         outcome = await self._catalog.change(decide, caller.member_id)
         [change] = outcome.plan.changes
@@ -83,7 +83,7 @@ class QueryDefinitions:
 
     async def approve(
         self, approver: str, lookup: str, condition: Condition = UNCONDITIONAL, *, repeatable: bool = False
-    ) -> Stored[WarmQuery]:
+    ) -> CatalogEntry[WarmQuery]:
         """Release a draft for use; one already released stays as it is.
 
         Args:
@@ -99,7 +99,7 @@ class QueryDefinitions:
                 PRECONDITION_FAILED.
         """
 
-        def decide(stored: StoredCatalog) -> Sequence[Change]:
+        def decide(stored: StoredCatalog) -> Sequence[ItemChange]:
             held = _required(stored, lookup)
             query = _approvable(held, approver)
             if not (repeatable and _released(held, approver, condition)):
@@ -107,8 +107,8 @@ class QueryDefinitions:
             if query.approval is not None:
                 return []
             approval = Approval(approved_by=approver, approved_at=self._clock())
-            after = definition_of(query.model_copy(update={"approval": approval}))
-            return [Change(ItemKind.WARM_QUERY, lookup, held.definition, after, "Approved", is_edit=False)]
+            after = to_definition(query.model_copy(update={"approval": approval}))
+            return [ItemChange(ItemKind.WARM_QUERY, lookup, held.definition, after, "Approved", is_edit=False)]
 
         outcome = await self._catalog.change(decide, approver)
         return _read(_required(outcome.catalog, lookup))
@@ -120,10 +120,10 @@ class QueryDefinitions:
             WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; PRECONDITION_FAILED.
         """
 
-        def decide(stored: StoredCatalog) -> Sequence[Change]:
+        def decide(stored: StoredCatalog) -> Sequence[ItemChange]:
             held = _required(stored, lookup)
             _check_condition(condition, held)
-            return [Change(ItemKind.WARM_QUERY, lookup, held.definition, None)]
+            return [ItemChange(ItemKind.WARM_QUERY, lookup, held.definition, None)]
 
         await self._catalog.change(decide, caller.member_id)
 
@@ -142,10 +142,10 @@ def _named_kql() -> Iterator[None]:
 
 
 def _check_form(faults: Faults, query: WarmQuery) -> None:
-    findings = parameter_findings(("parameters",), query.parameters) if faults.readable("parameters") else ()
+    findings = check_parameters(("parameters",), query.parameters) if faults.readable("parameters") else ()
     if errors := [FieldError(_field(at), rule) for at, rule in findings]:
         faults.add(invalid_fields(errors))
-    if faults.readable("apiPath") and query.api_path is not None and (rule := api_path_rule(query.api_path)):
+    if faults.readable("apiPath") and query.api_path is not None and (rule := check_api_path(query.api_path)):
         faults.add(invalid("apiPath", rule))
 
 
@@ -178,15 +178,15 @@ def _others(query: WarmQuery, stored: StoredCatalog) -> Iterator[dict[str, Any]]
             yield item.definition
 
 
-def _check_condition(condition: Condition, held: Item | None) -> None:
+def _check_condition(condition: Condition, held: CatalogItem | None) -> None:
     if held is None:
         condition.check_write(None)
     elif not condition.empty:
         # Only then: a definition that this version cannot read can still be replaced and removed.
-        condition.check_write(etag_of(_read(held)))
+        condition.check_write(compute_etag(_read(held)))
 
 
-def _approvable(held: Item, approver: str) -> WarmQuery:
+def _approvable(held: CatalogItem, approver: str) -> WarmQuery:
     """Return a query that somebody may release, or find released."""
     if held.edited_by.casefold() == approver.casefold():
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", "Who edited a query last does not approve it.")
@@ -198,23 +198,23 @@ def _approvable(held: Item, approver: str) -> WarmQuery:
     return query
 
 
-def _released(held: Item, approver: str, condition: Condition) -> bool:
+def _released(held: CatalogItem, approver: str, condition: Condition) -> bool:
     """Return whether somebody's own approval released the very draft that a condition names."""
     stored = _read(held)
     approval = stored.value.approval
     draft = replace(stored, value=stored.value.model_copy(update={"approval": None}))
-    return approval is not None and approval.approved_by == approver and condition.allows(etag_of(draft))
+    return approval is not None and approval.approved_by == approver and condition.allows(compute_etag(draft))
 
 
-def _read(item: Item) -> Stored[WarmQuery]:
-    return Stored(WarmQuery.model_validate(item.definition), item.created_at, item.updated_at, item.edited_by)
+def _read(item: CatalogItem) -> CatalogEntry[WarmQuery]:
+    return CatalogEntry(WarmQuery.model_validate(item.definition), item.created_at, item.updated_at, item.edited_by)
 
 
-def _find(stored: StoredCatalog, lookup: str) -> Item | None:
+def _find(stored: StoredCatalog, lookup: str) -> CatalogItem | None:
     return next((item for item in stored.items if item.kind == ItemKind.WARM_QUERY and item.key == lookup), None)
 
 
-def _required(stored: StoredCatalog, lookup: str) -> Item:
+def _required(stored: StoredCatalog, lookup: str) -> CatalogItem:
     held = _find(stored, lookup)
     if held is None:
         raise WorkspaceError(Kind.NOT_FOUND, "WARM_QUERY_NOT_FOUND", "There is no warm query with this lookup.")

@@ -4,11 +4,11 @@ import hashlib
 import json
 
 from shared.catalog.models import WarmQuery
-from shared.catalog.snapshot import Stored
+from shared.catalog.snapshot import CatalogEntry
 from shared.timestamps import rfc3339
 
 
-def etag_of(stored: Stored[WarmQuery]) -> str:
+def compute_etag(stored: CatalogEntry[WarmQuery]) -> str:
     """Return the strong entity tag of a definition, with its quotes.
 
     Another one after each edit and each approval, and the same wherever the definition is read: it is worked out from

@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.csv_cells import escape_formula
 from shared.timestamps import parse_rfc3339
-from shared.warm_queries.run import QueryRun
+from shared.warm_queries.run import QueryResult
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
@@ -16,7 +16,7 @@ _TEXT_TYPES = frozenset({"string", "dynamic"})
 """Types whose values can be free text."""
 
 
-def csv_bytes(run: QueryRun) -> bytes:
+def to_csv(run: QueryResult) -> bytes:
     """Return the rows as UTF-8 CSV with a header line.
 
     Null is an empty cell, a dynamic object or array is JSON text. Column names and text cells that begin like a formula
@@ -30,7 +30,7 @@ def csv_bytes(run: QueryRun) -> bytes:
     return text.getvalue().encode("utf-8")
 
 
-def parquet_bytes(run: QueryRun) -> bytes:
+def to_parquet(run: QueryResult) -> bytes:
     """Return the rows as a Parquet file: numbers, booleans and instants typed, the rest text; dynamic is JSON text."""
     import pyarrow as pa  # noqa: PLC0415  costs a start that never needs it 0.1 s
     from pyarrow import parquet  # noqa: PLC0415  the same

@@ -4,20 +4,20 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from datetime import datetime, timedelta
 
-from shared.warm_queries.run import QueryRun
+from shared.warm_queries.run import QueryResult
 
 MAX_RUNS = 512
 MAX_ROWS = 200_000
 
 
-class KeptRuns:
+class ResultCache:
     """The runs used last, bounded in number and rows; each is given again until it is as old as its query allows."""
 
     def __init__(self) -> None:
-        self._runs: OrderedDict[Hashable, QueryRun] = OrderedDict()
+        self._runs: OrderedDict[Hashable, QueryResult] = OrderedDict()
         self._rows = 0
 
-    def find(self, key: Hashable, max_age: timedelta, at: datetime) -> QueryRun | None:
+    def find(self, key: Hashable, max_age: timedelta, at: datetime) -> QueryResult | None:
         """Return the run under a key if it is no older than allowed."""
         run = self._runs.get(key)
         if run is None:
@@ -28,7 +28,7 @@ class KeptRuns:
         self._runs.move_to_end(key)
         return run
 
-    def keep(self, key: Hashable, run: QueryRun) -> None:
+    def keep(self, key: Hashable, run: QueryResult) -> None:
         """Keep a run, and forget the ones that were not used for longest when there are too many."""
         self._drop(key)
         if len(run.rows) > MAX_ROWS:

@@ -9,7 +9,7 @@ from shared.tracing import call_span
 from shared.warm_queries.ports import EngineQuery, EngineResult, QueryEngine
 
 
-class OpenEngine(QueryEngine, Protocol):
+class ClosableEngine(QueryEngine, Protocol):
     """An engine that holds connections."""
 
     async def close(self) -> None:
@@ -17,7 +17,7 @@ class OpenEngine(QueryEngine, Protocol):
         ...
 
 
-class ObservedEngine:
+class InstrumentedEngine:
     """The QueryEngine port over another engine; each query is a span and a duration by outcome.
 
     Args:
@@ -25,7 +25,7 @@ class ObservedEngine:
         database: that it queries.
     """
 
-    def __init__(self, engine: OpenEngine, database: str) -> None:
+    def __init__(self, engine: ClosableEngine, database: str) -> None:
         self._engine = engine
         self._attributes = {"db.system.name": "azure.kusto", "db.operation.name": "query", "db.namespace": database}
 

@@ -11,7 +11,7 @@ AD_HOC = "ad-hoc"
 
 
 @dataclass(frozen=True, slots=True)
-class QueryRun:
+class QueryResult:
     """An answer with everything that is told of it.
 
     Attributes:

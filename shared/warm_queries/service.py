@@ -8,16 +8,16 @@ from typing import Any
 from shared.catalog import kql_text
 from shared.catalog.kql_restrictions import check_query
 from shared.catalog.models import QueryParameter, WarmQuery
-from shared.catalog.parameters import literal
+from shared.catalog.parameters import to_literal
 from shared.catalog.snapshot import Catalog
 from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
 from shared.nearest_names import nearest_name
 from shared.off_loop import off_loop
 from shared.timestamps import now, rfc3339
-from shared.warm_queries.kept_runs import KeptRuns
+from shared.warm_queries.kept_runs import ResultCache
 from shared.warm_queries.ports import EngineQuery, QueryEngine
 from shared.warm_queries.results import row_objects
-from shared.warm_queries.run import AD_HOC, QueryRun
+from shared.warm_queries.run import AD_HOC, QueryResult
 
 TABLE = "Telemetry"
 TIME_COLUMN = "Timestamp"
@@ -37,7 +37,7 @@ class WarmQueries:
         self._catalog = catalog
         self._engine = engine
         self._timeout_seconds = timeout_seconds
-        self._kept = KeptRuns()
+        self._kept = ResultCache()
 
     async def execute(
         self,
@@ -46,7 +46,7 @@ class WarmQueries:
         limit: int,
         arguments: Mapping[str, Any],
         named: Callable[[str], str] = "p.{}".format,
-    ) -> QueryRun:
+    ) -> QueryResult:
         """Run the approved query with this lookup key or API path.
 
         Args:
@@ -68,12 +68,12 @@ class WarmQueries:
             raise WorkspaceError(
                 Kind.FORBIDDEN, "QUERY_NOT_APPROVED", "The query is a draft; it runs once somebody else approved it."
             )
-        bound = bind(query.parameters, arguments, named)
+        bound = bind_parameters(query.parameters, arguments, named)
         if query.cache_seconds:
             return await self._kept_or_run(query, bound, time_range, limit)
         return await self._run(query, bound, time_range, limit, now())
 
-    async def execute_ad_hoc(self, kql: str, time_range: timedelta | None, limit: int) -> QueryRun:
+    async def execute_ad_hoc(self, kql: str, time_range: timedelta | None, limit: int) -> QueryResult:
         """Run the caller's own query.
 
         Raises:
@@ -83,7 +83,7 @@ class WarmQueries:
 
     async def _kept_or_run(
         self, query: WarmQuery, bound: dict[str, str], time_range: timedelta | None, limit: int
-    ) -> QueryRun:
+    ) -> QueryResult:
         at = now()
         key = (query.model_dump_json(), tuple(sorted(bound.items())), time_range, limit)
         max_age = timedelta(seconds=query.cache_seconds)
@@ -101,12 +101,12 @@ class WarmQueries:
         time_range: timedelta | None,
         limit: int,
         at: datetime,
-    ) -> QueryRun:
+    ) -> QueryResult:
         asked = await off_loop(len(query.kql), self._composed, query, bound, time_range, limit, at)
         result = await self._engine.execute(asked)
         cells = min(len(result.rows), limit) * len(result.columns)
         rows = await off_loop(cells * _CELL, row_objects, result.columns, result.rows[:limit])
-        return QueryRun(
+        return QueryResult(
             query=query.name,
             executed_at=result.computed_at or at,
             columns=result.columns,
@@ -129,11 +129,11 @@ class WarmQueries:
         declarations = [f"{parameter.name}:{parameter.type}" for parameter in query.parameters]
         statements = ""
         if time_range is not None:
-            kql_text.check_time_range_holds(query.kql)
+            kql_text.check_time_range(query.kql)
             declarations += [f"{_FROM}:datetime", f"{_TO}:datetime"]
             bound = {**bound, **_window(at, time_range)}
             statements = _WINDOW
-        composed = kql_text.compose(query.kql, ", ".join(declarations), statements)
+        composed = kql_text.compose_query(query.kql, ", ".join(declarations), statements)
         return EngineQuery(
             text=composed.text,
             parameters=bound,
@@ -156,7 +156,7 @@ class _AdHoc:
     approval: None = None
 
 
-def bind(
+def bind_parameters(
     parameters: Sequence[QueryParameter], arguments: Mapping[str, Any], named: Callable[[str], str] = "p.{}".format
 ) -> dict[str, str]:
     """Return a literal for every declared parameter, from the arguments or its default, which null asks for.
@@ -175,7 +175,7 @@ def bind(
             errors.append(FieldError(named(name), f"is required, of type {parameter.type}"))
             continue
         try:
-            bound[name] = literal(parameter.type, parameter.default if given is None else given)
+            bound[name] = to_literal(parameter.type, parameter.default if given is None else given)
         except ValueError as error:
             errors.append(FieldError(named(name), f"{error} ({parameter.type})"))
     if errors:

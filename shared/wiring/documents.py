@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from shared.backends.azure.cosmos_data_containers import CosmosContainerStore
     from shared.backends.embedded.documents import AccountFile
     from shared.data_stores.containers import Containers
-    from shared.data_stores.continuation import Continuations
+    from shared.data_stores.continuation import ContinuationTokens
     from shared.data_stores.documents import Documents
     from shared.data_stores.models import AccountContainer, DatabasePlace
     from shared.data_stores.ports import ContainerStore, DocumentStore
@@ -31,9 +31,9 @@ class DocumentServices(ProvenanceServices):
     def documents(self) -> "Documents":
         """Reads and writes documents."""
         from shared.data_stores.documents import Documents
-        from shared.data_stores.tables import Tables
+        from shared.data_stores.tables import TableFinder
 
-        tables = Tables(self.catalog.current, self.container_store)
+        tables = TableFinder(self.catalog.current, self.container_store)
         return Documents(tables, self.document_store, self._continuations)
 
     @cached_property
@@ -77,14 +77,14 @@ class DocumentServices(ProvenanceServices):
         return AccountFile(self.settings.data_dir)
 
     @cached_property
-    def _continuations(self) -> "Continuations":
-        from shared.data_stores.continuation import Continuations, shared_secret
+    def _continuations(self) -> "ContinuationTokens":
+        from shared.data_stores.continuation import ContinuationTokens, derive_secret
 
         if self.on_azure:
-            return Continuations(shared_secret(self.settings.continuation_secret))
+            return ContinuationTokens(derive_secret(self.settings.continuation_secret))
         from shared.backends.embedded.secret_key import FileSecret
 
-        return Continuations(FileSecret(self.settings.data_dir / "continuation-key"))
+        return ContinuationTokens(FileSecret(self.settings.data_dir / "continuation-key"))
 
     async def _declared_containers(self, place: "DatabasePlace") -> "Iterable[AccountContainer]":
         from shared.data_stores.models import AccountContainer

@@ -103,7 +103,7 @@ class LiveStreamServices(AccessServices, QueryServices, LimitServices):
     @cached_property
     def live_events(self) -> "EventSource":
         """Tells the message service's own calls from others."""
-        from shared.auth.entra import EntraTokens, ManagedIdentityTokens, audience_forms
+        from shared.auth.entra import EntraTokens, ManagedIdentityTokens, list_audiences
         from shared.live_stream.callers import IdentifiedEvents, SignedEvents
 
         configured = self.settings
@@ -112,7 +112,7 @@ class LiveStreamServices(AccessServices, QueryServices, LimitServices):
         from shared.backends.open_id import HttpOpenIdProvider
 
         tenant = configured.entra_tenant_id
-        audiences = audience_forms(configured.web_pubsub_audience) if configured.web_pubsub_audience else ()
+        audiences = list_audiences(configured.web_pubsub_audience) if configured.web_pubsub_audience else ()
 
         def verifier(path: str) -> EntraTokens:
             address = f"{configured.entra_authority.rstrip('/')}/{tenant}{path}/.well-known/openid-configuration"

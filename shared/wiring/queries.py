@@ -20,11 +20,11 @@ class QueryServices(ProvenanceServices):
     def engine(self) -> "QueryEngine":
         """Runs KQL."""
         from shared.backends.azure.kusto import KustoEngine
-        from shared.warm_queries.observed_engine import ObservedEngine
+        from shared.warm_queries.observed_engine import InstrumentedEngine
 
         configured = self.settings
         uri, database = self._engine_uri(), configured.kusto_database
-        return ObservedEngine(KustoEngine(uri, database, configured.managed_identity_client_id), database)
+        return InstrumentedEngine(KustoEngine(uri, database, configured.managed_identity_client_id), database)
 
     def _engine_uri(self) -> str:
         """Return the engine that is set, else the one that the data directory's host carries, else the default."""

@@ -7,7 +7,7 @@ from shared.wiring.catalog import CatalogServices
 
 if TYPE_CHECKING:
     from shared.telemetry.acceptance import TelemetryService
-    from shared.telemetry.ingest import Ingest
+    from shared.telemetry.ingest import TelemetryIngestor
     from shared.telemetry.ports import ConnectionStateStore, EventSender
     from shared.telemetry.simulators import Simulators
 
@@ -18,17 +18,17 @@ class TelemetryServices(CatalogServices):
     @cached_property
     def sender(self) -> "EventSender":
         """Sends to the hubs."""
-        from shared.telemetry.observed_sender import ObservedSender
+        from shared.telemetry.observed_sender import InstrumentedSender
 
         if self.on_azure:
             from shared.backends.azure.event_hubs import EventHubsSender
 
             configured = self.settings
             sender = EventHubsSender(configured.event_hubs_namespace, configured.managed_identity_client_id)
-            return ObservedSender(sender, "eventhubs")
+            return InstrumentedSender(sender, "eventhubs")
         from shared.backends.embedded.hub import HubLog
 
-        return ObservedSender(HubLog(self.settings.data_dir / "hub.sqlite"), "workspace.hub")
+        return InstrumentedSender(HubLog(self.settings.data_dir / "hub.sqlite"), "workspace.hub")
 
     @cached_property
     def telemetry(self) -> "TelemetryService":
@@ -49,11 +49,11 @@ class TelemetryServices(CatalogServices):
         return EmbeddedConnectionStates(self.settings.data_dir / "workspace.sqlite")
 
     @cached_property
-    def ingest(self) -> "Ingest":
+    def ingest(self) -> "TelemetryIngestor":
         """Turns hub events into impulses."""
-        from shared.telemetry.ingest import Ingest
+        from shared.telemetry.ingest import TelemetryIngestor
 
-        return Ingest(self.catalog.current, self.sender, self.connection_states)
+        return TelemetryIngestor(self.catalog.current, self.sender, self.connection_states)
 
     @cached_property
     def simulators(self) -> "Simulators":

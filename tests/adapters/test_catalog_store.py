@@ -12,15 +12,15 @@ import pytest
 from shared.backends.azure.cosmos_catalog import CosmosCatalogStore
 from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
 from shared.backends.embedded.sqlite import Database
-from shared.catalog.ports import CatalogStore, Item, Origin, PendingEvent
+from shared.catalog.ports import CatalogItem, CatalogStore, ItemOrigin, PendingEvent
 from shared.errors import Kind, WorkspaceError
 from tests.adapters.cosmos import KINDS, accounts
 
 AT = datetime(2026, 1, 5, 8, 0, 0, 123456, tzinfo=UTC)
-RIG = Item(
-    "connection", "rig", {"name": "Rig", "n": [1, 2.5, None, True, "é", 2**53 + 1]}, Origin.DECLARED, AT, AT, "a"
+RIG = CatalogItem(
+    "connection", "rig", {"name": "Rig", "n": [1, 2.5, None, True, "é", 2**53 + 1]}, ItemOrigin.DECLARED, AT, AT, "a"
 )
-MINE = Item("warmQuery", "mine", {"name": "Mine"}, Origin.API, AT, AT, "editor")
+MINE = CatalogItem("warmQuery", "mine", {"name": "Mine"}, ItemOrigin.API, AT, AT, "editor")
 EVENTS = [PendingEvent(f"id-{n}", "PlatformConfig", "admin", {"EntityID": str(n)}) for n in range(3)]
 type Opener = Callable[[], CatalogStore]
 """Opens the one catalog, each time as another process does."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from shared.backends.azure.cosmos_connection_states import CosmosConnectionStates
 from shared.backends.embedded.connection_states import EmbeddedConnectionStates
-from shared.telemetry.ports import Arrivals, ConnectionState, ConnectionStateStore
+from shared.telemetry.ports import ArrivedMessages, ConnectionState, ConnectionStateStore
 from tests.adapters.cosmos import KINDS, accounts
 
 MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -42,8 +42,8 @@ def states(opener: Opener) -> ConnectionStateStore:
     return opener()
 
 
-def _arrivals(*numbers: int, connection: str = "rig", source: str = "telemetry/0", after: int = 0) -> Arrivals:
-    return Arrivals(connection, source, numbers, MOMENT + timedelta(seconds=after))
+def _arrivals(*numbers: int, connection: str = "rig", source: str = "telemetry/0", after: int = 0) -> ArrivedMessages:
+    return ArrivedMessages(connection, source, numbers, MOMENT + timedelta(seconds=after))
 
 
 async def test_counts(states: ConnectionStateStore) -> None:

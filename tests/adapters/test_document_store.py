@@ -12,8 +12,8 @@ import pytest
 from emulators.cosmos import CosmosServer
 from emulators.cosmos.faults import read_chaos
 from shared.backends.embedded.documents import AccountFile, SqliteDocumentStore
-from shared.data_stores.models import MISSING, DocumentKey, PartitionValue, Stored
-from shared.data_stores.partition_keys import value_at
+from shared.data_stores.models import MISSING, DocumentKey, PartitionValue, StoredDocument
+from shared.data_stores.partition_keys import read_partition_key
 from shared.data_stores.ports import DocumentStore
 from shared.errors import WorkspaceError
 from tests.unit.shared.backends.azure.cosmos_accounts import TABLES, create_tables, documents
@@ -66,7 +66,7 @@ def refused(error: pytest.ExceptionInfo[WorkspaceError]) -> str:
     return error.value.code
 
 
-async def read(store: DocumentStore, key: DocumentKey, path: str = "/line") -> Stored:
+async def read(store: DocumentStore, key: DocumentKey, path: str = "/line") -> StoredDocument:
     """Return a document that is there."""
     stored = await store.read(TABLES[path], key)
     assert stored is not None
@@ -146,7 +146,7 @@ async def test_partition_keys_are_kept_apart(store: DocumentStore, path: str) ->
     """Texts, numbers, booleans, null and a missing value are partitions of their own, also for a nested member."""
     for place, value in enumerate(VALUES):
         member = {} if value is MISSING else {"line": value} if path == "/line" else {"a": {"b": value}}
-        assert value_at(member, path) == value
+        assert read_partition_key(member, path) == value
         await store.create(TABLES[path], DocumentKey("same", value), text(id="same", **member, n=place))
     for place, value in enumerate(VALUES):
         assert json.loads((await read(store, DocumentKey("same", value), path)).text)["n"] == place

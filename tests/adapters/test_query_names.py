@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from shared.auth.principals import Principal, Via
+from shared.auth.principals import CredentialKind, Principal
 from shared.backends.azure.cosmos_catalog import CosmosCatalogStore
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.catalog.apply import CatalogService
-from shared.catalog.document import load
+from shared.catalog.document import load_document
 from shared.catalog.models import WarmQuery
 from shared.errors import WorkspaceError
 from shared.provenance.chain_log import ChainLog
@@ -23,7 +23,7 @@ from tests.adapters.cosmos import KINDS, accounts
 from tests.unit.shared.catalog.stores import plant, workspace_id
 
 DOCUMENT = "workspace: {id: plant-a, name: Plant}\npolicies: {provenance: {}}\nsurfaces: [{lookup: hall, name: Hall}]\n"
-EDITOR = Principal("editor", "editor", "editor", frozenset(), Via.JWT, "", None)
+EDITOR = Principal("editor", "editor", "editor", frozenset(), CredentialKind.JWT, "", None)
 CONTRADICTIONS = [
     ({"lookup": "pressure", "name": "Pressure"}, {"lookup": "other", "name": "pressure"}),
     ({"lookup": "a", "apiPath": "hall/flow", "name": "Flow"}, {"lookup": "b", "name": "hall/flow"}),
@@ -57,7 +57,7 @@ async def instances(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
                 CatalogService(CosmosCatalogStore(client), EventLog(ChainLog(CosmosChainStore(client), workspace_id)))
                 for client in (account(), account())
             ]
-        await services[0].apply(load(DOCUMENT, "w.yaml"), "admin")
+        await services[0].apply(load_document(DOCUMENT, "w.yaml"), "admin")
         yield services
 
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from shared.auth.jwk import public_jwk
+from shared.auth.jwk import to_jwk
 from shared.auth.ports import SigningKey
 from shared.backends.azure.key_vault import Vault
 from shared.backends.azure.vault_note_signer import VaultNoteSigner
@@ -82,7 +82,7 @@ async def test_tokens_verify_with_the_published_key(keys: Opened) -> None:
     if isinstance(keys.notes, VaultNoteSigner):
         # Both stand over the same key of the vault here.
         public = loaded(await keys.notes.public_key())
-        assert public_jwk(public) == first
+        assert to_jwk(public) == first
         check(public, await keys.tokens.sign(b"message"), b"message")
 
 

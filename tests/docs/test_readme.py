@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shared.auth.rights import ROLE_RIGHTS, Role
-from shared.catalog.document import load
+from shared.catalog.document import load_document
 from tests.service.running import ROOT, Service, eventually
 
 README = ROOT / "README.md"
@@ -78,7 +78,7 @@ def test_the_tour_names_its_places_once() -> None:
 def test_the_shown_rights_are_the_roles_and_one_more() -> None:
     """The member of the tour has the rights of its role, and the one that the README says it was granted."""
     path = ROOT / "samples" / "workspace.yaml"
-    document = load(path.read_text(encoding="utf-8"), path.name)
+    document = load_document(path.read_text(encoding="utf-8"), path.name)
     [editor] = [member for member in document.team if member.id == "editor@plant-a.example"]
     assert editor.role is Role.EDITOR
     [extra] = editor.rights

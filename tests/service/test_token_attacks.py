@@ -85,7 +85,7 @@ def _twice(forger: Forger) -> str:
 
 def _encoded(encoding: str) -> Callable[[Forger], str]:
     def made(forger: Forger) -> str:
-        message = f"{part(forger.header)}.{jws.encode(json.dumps(forger.claims).encode(encoding))}"
+        message = f"{part(forger.header)}.{jws.encode_base64url(json.dumps(forger.claims).encode(encoding))}"
         return f"{message}.{part(forger.signed(message.encode()))}"
 
     return made

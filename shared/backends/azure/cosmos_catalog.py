@@ -18,7 +18,7 @@ from shared.backends.azure.cosmos_batches import Operation
 from shared.backends.azure.cosmos_containers import CATALOG
 from shared.backends.azure.cosmos_state import MAX_OPERATIONS, CosmosState, Item
 from shared.catalog import ports
-from shared.catalog.ports import Origin, PendingEvent, StoredCatalog
+from shared.catalog.ports import ItemOrigin, PendingEvent, StoredCatalog
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import parse_rfc3339, rfc3339
 
@@ -60,7 +60,7 @@ class CosmosCatalogStore:
 
     async def save(
         self,
-        puts: Sequence[ports.Item],
+        puts: Sequence[ports.CatalogItem],
         deletes: Sequence[tuple[str, str]],
         events: Sequence[PendingEvent],
         expected_version: int,
@@ -167,7 +167,7 @@ class CosmosCatalogStore:
 class _Made:
     """The items of a change, under ids of their own, and the head that names them."""
 
-    def __init__(self, puts: Sequence[ports.Item], events: Sequence[PendingEvent]) -> None:
+    def __init__(self, puts: Sequence[ports.CatalogItem], events: Sequence[PendingEvent]) -> None:
         change = uuid.uuid4().hex
         placed = [(f"{change}-{number}", put) for number, put in enumerate(puts)]
         pending = [(f"{change}-e{number}", event) for number, event in enumerate(events)]
@@ -197,7 +197,7 @@ def _bytes(item: Item) -> int:
     return len(json.dumps(item))
 
 
-def _stored_item(place: str, item: ports.Item) -> Item:
+def _stored_item(place: str, item: ports.CatalogItem) -> Item:
     """Return the item as it stands; the definition as text, since Cosmos holds numbers as doubles."""
     times = {"createdAt": rfc3339(item.created_at), "updatedAt": rfc3339(item.updated_at)}
     named = {"kind": item.kind, "key": item.key, "origin": item.origin.value, "editedBy": item.edited_by}
@@ -209,12 +209,12 @@ def _stored_event(place: str, event: PendingEvent) -> Item:
     return {"id": place, "scope": SCOPE, **members, "event": json.dumps(event.event)}
 
 
-def _item(item: Item) -> ports.Item:
-    return ports.Item(
+def _item(item: Item) -> ports.CatalogItem:
+    return ports.CatalogItem(
         kind=item["kind"],
         key=item["key"],
         definition=json.loads(item["definition"]),
-        origin=Origin(item["origin"]),
+        origin=ItemOrigin(item["origin"]),
         created_at=parse_rfc3339(item["createdAt"]),
         updated_at=parse_rfc3339(item["updatedAt"]),
         edited_by=item["editedBy"],

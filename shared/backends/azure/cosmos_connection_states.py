@@ -13,7 +13,7 @@ from typing import Any, Final
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CONNECTIONS
 from shared.backends.azure.cosmos_state import CosmosState, Item
-from shared.telemetry.ports import Arrivals, ConnectionState
+from shared.telemetry.ports import ArrivedMessages, ConnectionState
 from shared.timestamps import parse_rfc3339, rfc3339
 
 _STATUSES: Final = "statuses"
@@ -30,17 +30,17 @@ class CosmosConnectionStates:
     def __init__(self, account: CosmosAccount) -> None:
         what = "the store of connection states"
         self._state = CosmosState(account, CONNECTIONS, "CONNECTION_STATES_UNAVAILABLE", what)
-        self._rides: dict[str, tuple[list[Arrivals], asyncio.Task[None]]] = {}
+        self._rides: dict[str, tuple[list[ArrivedMessages], asyncio.Task[None]]] = {}
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._known: dict[str, Item] = {}
 
-    async def record(self, arrivals: Sequence[Arrivals]) -> None:
+    async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
         """Count what lies above the highest sequence number counted so far.
 
         What arrives from one source while its item is being written rides in the next write. After a failure part of it
         may be counted; the same arrivals again complete it.
         """
-        by_source: defaultdict[str, list[Arrivals]] = defaultdict(list)
+        by_source: defaultdict[str, list[ArrivedMessages]] = defaultdict(list)
         for each in arrivals:
             by_source[each.source].append(each)
         await asyncio.gather(*(self._ride(source, of_source) for source, of_source in by_source.items()))
@@ -73,16 +73,16 @@ class CosmosConnectionStates:
         """Wait for what is being written."""
         await asyncio.gather(*(written for _, written in self._rides.values()), return_exceptions=True)
 
-    async def _ride(self, source: str, arrivals: Sequence[Arrivals]) -> None:
+    async def _ride(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
         if source not in self._rides:
-            taken: list[Arrivals] = []
+            taken: list[ArrivedMessages] = []
             self._rides[source] = taken, asyncio.create_task(self._write(source, taken))
         riders, written = self._rides[source]
         riders.extend(arrivals)
         # One who gives up must not take it from the others.
         await asyncio.shield(written)
 
-    async def _write(self, source: str, arrivals: Sequence[Arrivals]) -> None:
+    async def _write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
         place = hashlib.sha256(source.encode()).hexdigest()[:40]
 
         def counted(before: Item | None) -> Item | None:
@@ -97,7 +97,7 @@ class CosmosConnectionStates:
                 self._known[source] = item
 
 
-def _count(counts: dict[str, dict[str, Any]], arrivals: Arrivals) -> bool:
+def _count(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool:
     """Add arrivals to a source's counts; return whether any was new."""
     before = counts.get(arrivals.connection, {"received": 0, "highest": None, "last": ""})
     highest = before["highest"]

@@ -13,7 +13,7 @@ from shared import logs
 from shared.backends.azure.cosmos_faults import never_sent, throttled_seconds, transient
 from shared.backends.azure.cosmos_usage import CosmosUsage
 from shared.conditions import precondition_failed
-from shared.data_stores.document_rules import too_large
+from shared.data_stores.document_rules import document_too_large
 from shared.data_stores.failures import (
     data_plane_forbidden,
     document_not_found,
@@ -46,7 +46,7 @@ _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
     HTTPStatus.TOO_MANY_REQUESTS: lambda error: throttled(throttled_seconds(error) or 0),
     HTTPStatus.FORBIDDEN: lambda error: unavailable() if _sub_status(error) in _OF_REGIONS else data_plane_forbidden(),
     HTTPStatus.UNAUTHORIZED: lambda _: data_plane_forbidden(),
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: lambda _: too_large(),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: lambda _: document_too_large(),
     HTTPStatus.NOT_FOUND: lambda error: (
         table_not_found() if _sub_status(error) == _NO_CONTAINER else document_not_found()
     ),

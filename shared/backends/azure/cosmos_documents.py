@@ -26,7 +26,7 @@ from shared.data_stores.failures import (
     document_not_found,
     outcome_unknown,
 )
-from shared.data_stores.models import DocumentKey, DocumentPage, Missing, PartitionValue, Stored, Table
+from shared.data_stores.models import DocumentKey, DocumentPage, Missing, PartitionValue, StoredDocument, Table
 from shared.errors import Kind, WorkspaceError, invalid
 
 PAGE_BYTES: Final = 8 * 1024 * 1024
@@ -54,11 +54,11 @@ class CosmosDocumentStore:
         """Close the connections."""
         await self._accounts.close()
 
-    async def read(self, table: Table, key: DocumentKey) -> Stored | None:
+    async def read(self, table: Table, key: DocumentKey) -> StoredDocument | None:
         """Return a document, None when there is none."""
         async with self._container(table) as container:
             found = await self._item(container, key)
-        return None if found is None else Stored(_text(found), str(found["_etag"]))
+        return None if found is None else StoredDocument(_text(found), str(found["_etag"]))
 
     async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
         """Store a new document; return its ETag."""

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared import logs
-from shared.auth.jwk import public_jwk, thumbprint
+from shared.auth.jwk import compute_thumbprint, to_jwk
 from shared.auth.ports import MAX_MINUTES
 from shared.backends.azure.key_vault import KeyVersion, Vault, answering
 from shared.errors import Kind, WorkspaceError
@@ -47,7 +47,7 @@ class VaultSigningKey:
     async def key_id(self) -> str:
         """Return the thumbprint of the version that signs now; :meth:`sign` goes on with the same one."""
         self._signs = signer(await self._current(), self._clock())
-        return thumbprint(self._signs.public)
+        return compute_thumbprint(self._signs.public)
 
     async def sign(self, message: bytes) -> bytes:
         """Return the ES256 signature, 64 bytes."""
@@ -61,7 +61,7 @@ class VaultSigningKey:
         versions, at = await self._current(), self._clock()
         signs = signer(versions, at)
         others = [version for version in published(versions, at) if version is not signs]
-        return [public_jwk(version.public) for version in (signs, *others)]
+        return [to_jwk(version.public) for version in (signs, *others)]
 
     async def _current(self) -> list[KeyVersion]:
         """Return the enabled versions, read anew when it is time; those known while the vault does not answer."""

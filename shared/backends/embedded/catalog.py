@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 from shared.backends.embedded.faults import answering
 from shared.backends.embedded.sqlite import Database
-from shared.catalog.ports import Item, Origin, PendingEvent, StoredCatalog
+from shared.catalog.ports import CatalogItem, ItemOrigin, PendingEvent, StoredCatalog
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import parse_rfc3339, rfc3339
 
@@ -47,7 +47,7 @@ class SqliteCatalogStore:
 
     async def save(
         self,
-        puts: Sequence[Item],
+        puts: Sequence[CatalogItem],
         deletes: Sequence[tuple[str, str]],
         events: Sequence[PendingEvent],
         expected_version: int,
@@ -96,7 +96,15 @@ def _version(connection: sqlite3.Connection) -> int:
 def _load(connection: sqlite3.Connection) -> StoredCatalog:
     rows = connection.execute("SELECT * FROM catalog_items ORDER BY kind, key")
     items = tuple(
-        Item(kind, key, json.loads(definition), Origin(origin), parse_rfc3339(created), parse_rfc3339(updated), editor)
+        CatalogItem(
+            kind,
+            key,
+            json.loads(definition),
+            ItemOrigin(origin),
+            parse_rfc3339(created),
+            parse_rfc3339(updated),
+            editor,
+        )
         for kind, key, definition, origin, created, updated, editor in rows
     )
     return StoredCatalog(_version(connection), items)
@@ -107,7 +115,7 @@ def _pending(connection: sqlite3.Connection) -> list[PendingEvent]:
     return [PendingEvent(append_id, target, user_id, json.loads(event)) for append_id, target, user_id, event in rows]
 
 
-def _item_row(item: Item) -> tuple[str, ...]:
+def _item_row(item: CatalogItem) -> tuple[str, ...]:
     times = rfc3339(item.created_at), rfc3339(item.updated_at)
     return item.kind, item.key, json.dumps(item.definition), item.origin, *times, item.edited_by
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from shared.backends.embedded.faults import answering
 from shared.backends.embedded.sqlite import Database
-from shared.telemetry.ports import Arrivals, ConnectionState
+from shared.telemetry.ports import ArrivedMessages, ConnectionState
 from shared.timestamps import parse_rfc3339, rfc3339
 
 _NAMES = ("CONNECTION_STATES_UNAVAILABLE", "the store of connection states")
@@ -36,7 +36,7 @@ class EmbeddedConnectionStates:
     def __init__(self, path: Path) -> None:
         self._database = Database(path, _SCHEMA)
 
-    async def record(self, arrivals: Sequence[Arrivals]) -> None:
+    async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
         """Count what lies above the highest sequence number counted so far, all of it or nothing.
 
         Raises:
@@ -75,7 +75,7 @@ class EmbeddedConnectionStates:
         await self._database.close()
 
 
-def _record(database: sqlite3.Connection, arrivals: Sequence[Arrivals]) -> None:
+def _record(database: sqlite3.Connection, arrivals: Sequence[ArrivedMessages]) -> None:
     for each in arrivals:
         row = database.execute(
             "SELECT highest FROM connection_sources WHERE connection = ? AND source = ?",
@@ -86,7 +86,7 @@ def _record(database: sqlite3.Connection, arrivals: Sequence[Arrivals]) -> None:
             _count(database, each, len(new), max(new))
 
 
-def _count(database: sqlite3.Connection, arrivals: Arrivals, count: int, highest: int) -> None:
+def _count(database: sqlite3.Connection, arrivals: ArrivedMessages, count: int, highest: int) -> None:
     database.execute(
         "INSERT INTO connection_sources (connection, source, highest) VALUES (?, ?, ?)"
         " ON CONFLICT (connection, source) DO UPDATE SET highest = excluded.highest",

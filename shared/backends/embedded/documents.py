@@ -25,10 +25,10 @@ from shared.data_stores.models import (
     DocumentKey,
     DocumentPage,
     PartitionValue,
-    Stored,
+    StoredDocument,
     Table,
 )
-from shared.data_stores.partition_keys import key_text
+from shared.data_stores.partition_keys import format_partition_key
 from shared.errors import invalid
 
 SCHEMA = """
@@ -118,12 +118,12 @@ class SqliteDocumentStore:
         self._point_reads = GroupedReads(file.reads)
         self._writes = file.writes
 
-    async def read(self, table: Table, key: DocumentKey) -> Stored | None:
+    async def read(self, table: Table, key: DocumentKey) -> StoredDocument | None:
         """Return a document, None when there is none."""
         sql, values = f"SELECT document, etag FROM documents WHERE {_ONE}", _row_key(table, key)  # noqa: S608  own text
         with _answering():
             row = await self._point_reads.read(lambda connection: connection.execute(sql, values).fetchone())
-        return None if row is None else Stored(*row)
+        return None if row is None else StoredDocument(*row)
 
     async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
         """Store a new document; return its ETag."""
@@ -166,7 +166,7 @@ class SqliteDocumentStore:
         if whole:
             where, values = "(partition_key, id) > (?, ?)", (*place, *low)
         else:
-            where, values = "partition_key = ? AND id > ?", (*place, key_text(partition), low[1])
+            where, values = "partition_key = ? AND id > ?", (*place, format_partition_key(partition), low[1])
         sql = (
             "SELECT partition_key, id, document FROM documents WHERE store = ? AND database = ? AND container = ? "  # noqa: S608  own text
             f"AND {where} ORDER BY partition_key, id LIMIT {limit + 1}"
@@ -188,7 +188,7 @@ def _place(table: Table) -> tuple[str, str, str]:
 
 
 def _row_key(table: Table, key: DocumentKey) -> tuple[str, str, str, str, str]:
-    return *_place(table), key_text(key.partition), key.id
+    return *_place(table), format_partition_key(key.partition), key.id
 
 
 def _check(connection: sqlite3.Connection, table: Table, key: DocumentKey, if_match: str | None) -> None:

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from shared.auth.jwk import public_jwk, thumbprint
+from shared.auth.jwk import compute_thumbprint, to_jwk
 from shared.backends.embedded import durable_files
 
 _COORDINATE = 32
@@ -24,7 +24,7 @@ class FileSigningKey:
 
     async def key_id(self) -> str:
         """Return the key's JWK thumbprint."""
-        return thumbprint((await self._private_key()).public_key())
+        return compute_thumbprint((await self._private_key()).public_key())
 
     async def sign(self, message: bytes) -> bytes:
         """Return the ES256 signature, 64 bytes."""
@@ -33,7 +33,7 @@ class FileSigningKey:
 
     async def public_keys(self) -> Sequence[Mapping[str, Any]]:
         """Return the one public key."""
-        return [public_jwk((await self._private_key()).public_key())]
+        return [to_jwk((await self._private_key()).public_key())]
 
     async def _private_key(self) -> ec.EllipticCurvePrivateKey:
         if self._key is None:

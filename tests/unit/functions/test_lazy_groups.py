@@ -14,7 +14,7 @@ import pytest
 import functions
 from functions import GROUPS
 from functions.lazy_groups import LazyGroup
-from shared.auth.principals import Principal, Via
+from shared.auth.principals import CredentialKind, Principal
 from shared.http.door import Door
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Group
@@ -109,7 +109,7 @@ async def _answer(_: Call) -> Reply:
     return Reply()
 
 
-async def _nobody(authorization: str, accepted: frozenset[Via]) -> Principal:
+async def _nobody(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
     raise AssertionError(f"{authorization} was asked for, one of {accepted}")
 
 

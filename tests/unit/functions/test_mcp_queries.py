@@ -7,18 +7,18 @@ import pytest
 from functions.mcp_queries import query_tools
 from functions.warm_queries import GROUP
 from shared.catalog.models import WarmQuery
-from shared.catalog.snapshot import Catalog, Stored
+from shared.catalog.snapshot import Catalog, CatalogEntry
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
 EXECUTE = next(operation for operation in GROUP.operations if operation.name == "execute_warm_query")
 
 
-def stored(lookup: str, age: int) -> Stored[WarmQuery]:
+def stored(lookup: str, age: int) -> CatalogEntry[WarmQuery]:
     """Return an approved query that was made some days ago."""
     approval = {"approvedBy": "admin@x", "approvedAt": AT}
     query = {"lookup": lookup, "name": f"Query {lookup}", "surface": "hall", "kql": "Telemetry", "approval": approval}
     made = AT - timedelta(days=age)
-    return Stored(WarmQuery.model_validate(query), made, made, "editor@x")
+    return CatalogEntry(WarmQuery.model_validate(query), made, made, "editor@x")
 
 
 @pytest.mark.parametrize(("older", "newer"), [("pump_rig", "pump-rig"), ("pump-rig", "pump_rig")])

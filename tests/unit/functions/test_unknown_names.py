@@ -10,7 +10,7 @@ import pytest
 
 from functions import GROUPS
 from functions.live_stream import _ADMISSION
-from shared.auth.principals import Principal, Via
+from shared.auth.principals import CredentialKind, Principal
 from shared.http.door import Door
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Operation
@@ -34,7 +34,7 @@ async def answered(operation: Operation) -> Reply:
     async def handler(_: Call[Any, Any]) -> Reply:
         return Reply(204)
 
-    async def authenticate(authorization: str, accepted: frozenset[Via]) -> Principal:
+    async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
         raise AssertionError(authorization, accepted)
 
     async def require_feature(feature: str) -> None:

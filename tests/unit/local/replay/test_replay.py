@@ -24,8 +24,8 @@ from local.replay.errors import ReplayError
 from local.replay.rows import CsvFile, FileError, RepeatFilter, Target
 from local.replay.service import LocalService, NamedService, NoHostError, checked_session
 from shared.catalog.models import Source
-from shared.telemetry.acceptance import read
-from shared.telemetry.layout import layout_of
+from shared.telemetry.acceptance import parse_messages
+from shared.telemetry.layout import layout_from_source
 
 KEY = "oik_abcdefgh_secret"
 RIG = Target("rig")
@@ -321,7 +321,7 @@ def test_own_ids(tmp_path: Path) -> None:
 
 
 def _target(**source: str) -> Target:
-    return Target("rig", layout_of(Source.model_validate(source)))
+    return Target("rig", layout_from_source(Source.model_validate(source)))
 
 
 @pytest.mark.parametrize("form", ["rfc3339", "epochSeconds", "epochMilliseconds"])
@@ -336,7 +336,7 @@ def test_rows_fit_the_connection(tmp_path_factory: pytest.TempPathFactory, form:
     )
     path = _file(tmp_path_factory.getbasetemp(), f"t,x,deviceId\n{moment.isoformat()},1,d\n")
     (row,) = CsvFile(path, target, time_column="t").rows()
-    (message,) = read(json.loads(row.message), target.layout)
+    (message,) = parse_messages(json.loads(row.message), target.layout)
     assert (message.timestamp, message.message_id, message.device_id) == (moment, row.content, "d")
     assert json.loads(message.payload) == {"head": {}, "x": 1}
 

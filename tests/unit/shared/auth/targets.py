@@ -34,8 +34,8 @@ OTHER_RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 def part(value: Any) -> str:
     """Return a segment: of JSON, of text as it is, or of bytes."""
     if isinstance(value, bytes):
-        return jws.encode(value)
-    return jws.encode((value if isinstance(value, str) else json.dumps(value)).encode())
+        return jws.encode_base64url(value)
+    return jws.encode_base64url((value if isinstance(value, str) else json.dumps(value)).encode())
 
 
 def ecdsa(message: bytes, key: ec.EllipticCurvePrivateKey = KEY) -> bytes:

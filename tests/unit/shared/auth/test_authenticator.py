@@ -18,13 +18,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shared.auth import jws
-from shared.auth.principals import Principal, Via
+from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
 from shared.errors import Kind, WorkspaceError
 from tests.unit.shared.auth.conftest import EDITOR, Workspace
 
-JWT_ONLY = frozenset({Via.JWT})
-KEYS = frozenset({Via.JWT, Via.API_KEY})
+JWT_ONLY = frozenset({CredentialKind.JWT})
+KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
 
 async def principal_by_key(workspace: Workspace, member: str) -> Principal:
@@ -38,7 +38,9 @@ async def token_of(workspace: Workspace, member: str) -> str:
     return (await workspace.issuer.mint(await principal_by_key(workspace, member), None, None)).token
 
 
-async def refusal(workspace: Workspace, authorization: str, accepted: frozenset[Via] = KEYS) -> WorkspaceError:
+async def refusal(
+    workspace: Workspace, authorization: str, accepted: frozenset[CredentialKind] = KEYS
+) -> WorkspaceError:
     """Return the error that a header leads to."""
     with pytest.raises(WorkspaceError) as refused:
         await workspace.authenticator(authorization, accepted)
@@ -53,13 +55,13 @@ def forged(token: str, header: dict[str, Any], payload: dict[str, Any]) -> str:
         {**json.loads(base64.urlsafe_b64decode(part + "==")), **change}
         for part, change in ((head, header), (body, payload))
     ]
-    return ".".join([*(jws.encode(json.dumps(part).encode()) for part in parts), signature])
+    return ".".join([*(jws.encode_base64url(json.dumps(part).encode()) for part in parts), signature])
 
 
 async def test_a_token_names_its_principal(workspace: Workspace) -> None:
     """A good token gives the member with exactly the rights that it carries."""
     principal = await workspace.authenticator(f"Bearer {await token_of(workspace, EDITOR.id)}", JWT_ONLY)
-    assert (principal.member_id, principal.identity, principal.via) == (EDITOR.id, EDITOR.id, Via.JWT)
+    assert (principal.member_id, principal.identity, principal.via) == (EDITOR.id, EDITOR.id, CredentialKind.JWT)
     assert principal.rights == ROLE_RIGHTS[Role.EDITOR]
 
 
@@ -113,7 +115,7 @@ async def test_a_token_signed_with_the_public_key_as_secret_is_refused(workspace
     pem = public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     for secret in (pem, pem.strip(), json.dumps(jwk).encode()):
         unsigned = forged(token, {"alg": "HS256"}, {}).rsplit(".", 1)[0]
-        signature = jws.encode(hmac.new(secret, unsigned.encode(), hashlib.sha256).digest())
+        signature = jws.encode_base64url(hmac.new(secret, unsigned.encode(), hashlib.sha256).digest())
         await refusal(workspace, f"Bearer {unsigned}.{signature}")
 
 
@@ -159,8 +161,8 @@ async def test_a_well_signed_token_with_wrong_claims_is_refused(workspace: Works
 async def signed(workspace: Workspace, payload: dict[str, Any]) -> str:
     """Return a payload signed with the workspace's key."""
     header = {"alg": "ES256", "kid": await workspace.key.key_id(), "typ": "JWT"}
-    message = ".".join(jws.encode(json.dumps(part).encode()) for part in (header, payload))
-    return f"{message}.{jws.encode(await workspace.key.sign(message.encode()))}"
+    message = ".".join(jws.encode_base64url(json.dumps(part).encode()) for part in (header, payload))
+    return f"{message}.{jws.encode_base64url(await workspace.key.sign(message.encode()))}"
 
 
 async def test_a_tampered_token_is_refused(workspace: Workspace) -> None:
@@ -185,8 +187,8 @@ async def test_a_token_with_a_claim_twice_is_refused(workspace: Workspace) -> No
     payload = jwt.decode(await token_of(workspace, EDITOR.id), options={"verify_signature": False})
     header = {"alg": "ES256", "kid": await workspace.key.key_id(), "typ": "JWT"}
     twice = json.dumps(payload)[:-1] + ',"sub":"editor@x"}'
-    message = f"{jws.encode(json.dumps(header).encode())}.{jws.encode(twice.encode())}"
-    await refusal(workspace, f"Bearer {message}.{jws.encode(await workspace.key.sign(message.encode()))}")
+    message = f"{jws.encode_base64url(json.dumps(header).encode())}.{jws.encode_base64url(twice.encode())}"
+    await refusal(workspace, f"Bearer {message}.{jws.encode_base64url(await workspace.key.sign(message.encode()))}")
 
 
 async def test_a_huge_token_is_refused_unread(workspace: Workspace) -> None:

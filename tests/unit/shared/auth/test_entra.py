@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.auth.entra import EntraTokens, ManagedIdentityTokens, audience_forms
+from shared.auth.entra import EntraTokens, ManagedIdentityTokens, list_audiences
 from tests.unit.shared.auth.targets import AUDIENCE, ISSUER, TENANT, Attacked, OneKey, entra, refused
 
 V1_ISSUER = f"https://sts.windows.net/{TENANT}/"
@@ -20,7 +20,7 @@ class Version1Provider(OneKey):
 @pytest.fixture
 def target() -> Attacked:
     """Return a signer of tokens and the verifier that the Web PubSub event handler uses."""
-    audiences = audience_forms(f"api://{CLIENT_ID}")
+    audiences = list_audiences(f"api://{CLIENT_ID}")
     versions = {
         "1.0": EntraTokens(Version1Provider(), TENANT, *audiences),
         "2.0": EntraTokens(OneKey(), TENANT, *audiences),

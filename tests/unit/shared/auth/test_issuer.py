@@ -5,16 +5,18 @@ from decimal import Decimal
 
 import pytest
 
-from shared.auth.principals import Principal, Via
+from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now
 from tests.unit.shared.auth.conftest import ADMIN, EDITOR, VIEWER, Workspace
 
-KEYS = frozenset({Via.JWT, Via.API_KEY})
+KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
 
-def caller(member: str, role: Role, via: Via = Via.API_KEY, minutes: int | None = None) -> Principal:
+def caller(
+    member: str, role: Role, via: CredentialKind = CredentialKind.API_KEY, minutes: int | None = None
+) -> Principal:
     """Return a caller with a role's rights."""
     expires_at = None if minutes is None else now() + timedelta(minutes=minutes)
     return Principal(member, member, member, ROLE_RIGHTS[role], via, "c", expires_at)
@@ -53,7 +55,7 @@ async def test_a_scope_not_held_is_named(workspace: Workspace, scope: str) -> No
 
 async def test_a_token_made_with_a_token_neither_outlives_nor_outranks_it(workspace: Workspace) -> None:
     """Lifetime is capped by the caller's token, and asking for more is an error."""
-    parent = caller(EDITOR.id, Role.EDITOR, Via.JWT, minutes=10)
+    parent = caller(EDITOR.id, Role.EDITOR, CredentialKind.JWT, minutes=10)
     capped = await workspace.issuer.mint(parent, None, None)
     assert capped.expires_at == parent.expires_at
     error = await refused(workspace.issuer.mint(parent, Decimal(11), None))
@@ -94,8 +96,8 @@ async def test_each_issue_is_audited(workspace: Workspace) -> None:
     assert minted.token not in str(event)
 
 
-@pytest.mark.parametrize("via", [Via.API_KEY, Via.JWT, Via.ENTRA])
-async def test_each_event_names_the_credential_behind_it(workspace: Workspace, via: Via) -> None:
+@pytest.mark.parametrize("via", [CredentialKind.API_KEY, CredentialKind.JWT, CredentialKind.ENTRA])
+async def test_each_event_names_the_credential_behind_it(workspace: Workspace, via: CredentialKind) -> None:
     """Issues and revocations of tokens and keys name the caller's credential, its kind and its id."""
     owner = caller(EDITOR.id, Role.EDITOR, via, minutes=60)
     minted = await workspace.issuer.mint(owner, None, None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.auth.last_uses import EVERY_SECONDS, MOST_WAITING, LastUses
+from shared.auth.last_uses import EVERY_SECONDS, MOST_WAITING, KeyUsageRecorder
 from shared.auth.ports import ApiKey
 from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
 from shared.backends.embedded.sqlite import Database
@@ -45,7 +45,7 @@ async def last_use(store: SqliteCredentialStore) -> datetime | None:
 
 async def test_a_use_is_noted_about_once_a_minute(store: SqliteCredentialStore) -> None:
     """The first use is written, the next one a minute later."""
-    uses = LastUses(store)
+    uses = KeyUsageRecorder(store)
     for seconds, written in ((0, 0), (EVERY_SECONDS - 1, 0), (EVERY_SECONDS, EVERY_SECONDS)):
         uses.note(key(), AT + timedelta(seconds=seconds))
         await uses.close()
@@ -56,7 +56,7 @@ async def test_a_locked_store_is_told_to_the_log_once(
     tmp_path: Path, store: SqliteCredentialStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     """While another process holds the file, uses are lost and the log has one warning; afterwards they are noted."""
-    uses = LastUses(store)
+    uses = KeyUsageRecorder(store)
     other = sqlite3.connect(tmp_path / "workspace.sqlite", autocommit=True)
     other.execute("BEGIN IMMEDIATE")
     for number in range(3):
@@ -89,7 +89,7 @@ class SilentStore(SqliteCredentialStore):
 async def test_what_waits_is_bounded(database: Database) -> None:
     """A store that is silent is asked for one key at a time, and no more than so many wait."""
     silent = SilentStore(database)
-    uses = LastUses(silent)
+    uses = KeyUsageRecorder(silent)
     for number in range(MOST_WAITING + 10):
         uses.note(key(number), AT)
     await asyncio.sleep(0)
@@ -102,7 +102,7 @@ async def test_what_waits_is_bounded(database: Database) -> None:
 async def test_silence_has_an_end(database: Database) -> None:
     """A store that does not answer is given up."""
     silent = SilentStore(database)
-    uses = LastUses(silent, write_seconds=WRITE_SECONDS)
+    uses = KeyUsageRecorder(silent, write_seconds=WRITE_SECONDS)
     uses.note(key(), AT)
     await uses.close()
     assert silent.asked == 1

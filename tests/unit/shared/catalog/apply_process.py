@@ -14,7 +14,7 @@ from typing import Any
 from shared.backends.embedded.catalog import SqliteCatalogStore
 from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.catalog.apply import CatalogService
-from shared.catalog.document import load
+from shared.catalog.document import load_document
 from shared.catalog.models import WorkspaceDocument
 from tests.unit.shared.catalog.stores import plant, workspace_id
 
@@ -42,4 +42,4 @@ async def main(folder: Path, document: WorkspaceDocument, actor: str, die: str) 
         await CatalogService(store, log).apply(document, actor)
 
 
-asyncio.run(main(Path(sys.argv[1]), load(Path(sys.argv[2]).read_text(), "w.yaml"), sys.argv[3], sys.argv[4]))
+asyncio.run(main(Path(sys.argv[1]), load_document(Path(sys.argv[2]).read_text(), "w.yaml"), sys.argv[3], sys.argv[4]))

@@ -12,24 +12,24 @@ from hypothesis import HealthCheck, given, settings
 
 from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.catalog.apply import CatalogService
-from shared.catalog.diff import Change
-from shared.catalog.document import load
+from shared.catalog.diff import ItemChange
+from shared.catalog.document import load_document
 from shared.catalog.models import WorkspaceDocument
-from shared.catalog.ports import Origin, StoredCatalog
+from shared.catalog.ports import ItemOrigin, StoredCatalog
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import Target
 from tests.unit.shared.catalog.documents import PLANT, sound_documents
 from tests.unit.shared.catalog.stores import plant, workspace_id
 
-DOCUMENT = load(PLANT, "w.yaml")
-UNAUDITED = load(PLANT.replace("policies: {provenance: {requireApproval: true}}\n", ""), "w.yaml")
+DOCUMENT = load_document(PLANT, "w.yaml")
+UNAUDITED = load_document(PLANT.replace("policies: {provenance: {requireApproval: true}}\n", ""), "w.yaml")
 EXTRA = {"lookup": "mine", "name": "Mine", "surface": "cooling", "kql": "T", "apiPath": None, "approval": None}
 ITEMS = 13
 
 
-def make_query(_: StoredCatalog) -> Sequence[Change]:
+def make_query(_: StoredCatalog) -> Sequence[ItemChange]:
     """Decide to make one query through the API."""
-    return [Change("warmQuery", "mine", None, EXTRA)]
+    return [ItemChange("warmQuery", "mine", None, EXTRA)]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -48,7 +48,7 @@ def test_apply_converges_from_any_document_to_any_other(first: WorkspaceDocument
             planned = await service.apply(second, "apply")
             applied += planned.changes if second.policies.provenance else ()
             assert (await service.plan(second)).empty
-            assert {item.key for item in (await opened.store.load()).items if item.origin is Origin.API} == {"mine"}
+            assert {item.key for item in (await opened.store.load()).items if item.origin is ItemOrigin.API} == {"mine"}
             assert len(await opened.chained()) == len(applied)
             assert not await opened.store.pending_events()
 
@@ -60,7 +60,9 @@ async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
     """Additions, changes and removals stand in the chains with both states, members in AccessControl."""
     async with plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
-        changed = load(PLANT.replace("name: Rig,", "name: New rig,").replace("role: Viewer", "role: Editor"), "w.yaml")
+        changed = load_document(
+            PLANT.replace("name: Rig,", "name: New rig,").replace("role: Viewer", "role: Editor"), "w.yaml"
+        )
         await opened.service.apply(changed, "admin@plant-a.example")
         await opened.service.apply(changed.model_copy(update={"warm_queries": ()}), "admin@plant-a.example")
         platform, access = await opened.chain(), await opened.chain(Target.ACCESS_CONTROL)
@@ -86,13 +88,13 @@ async def test_times_and_editors_are_kept(tmp_path: Path) -> None:
         service = CatalogService(opened.store, opened.log, clock=lambda: at)
         await service.apply(DOCUMENT, "apply")
         at += timedelta(days=1)
-        await service.apply(load(PLANT.replace("name: Second", "name: Other"), "w.yaml"), "editor")
+        await service.apply(load_document(PLANT.replace("name: Second", "name: Other"), "w.yaml"), "editor")
         at += timedelta(days=1)
 
-        def approve(stored: StoredCatalog) -> Sequence[Change]:
+        def approve(stored: StoredCatalog) -> Sequence[ItemChange]:
             (item,) = [item for item in stored.items if item.key == "q2"]
             approved = {**item.definition, "approval": {"approvedBy": "admin", "approvedAt": "2026-01-03T00:00:00Z"}}
-            return [Change("warmQuery", "q2", item.definition, approved, action="Approved", is_edit=False)]
+            return [ItemChange("warmQuery", "q2", item.definition, approved, action="Approved", is_edit=False)]
 
         await service.change(approve, "admin")
         (query,) = [item for item in (await opened.store.load()).items if item.key == "q2"]
@@ -101,7 +103,7 @@ async def test_times_and_editors_are_kept(tmp_path: Path) -> None:
             datetime(2026, 1, 2, tzinfo=UTC),
             "editor",
         )
-        assert query.origin is Origin.DECLARED
+        assert query.origin is ItemOrigin.DECLARED
         last = (await opened.chain())[-1]
         assert (last["ActionType"], last["UserID"]) == ("Catalog.WarmQuery.Approved", "admin")
 
@@ -136,13 +138,13 @@ async def test_events_that_cannot_be_entered_wait(tmp_path: Path) -> None:
 async def test_an_event_that_is_refused_for_good_holds_up_no_other(tmp_path: Path) -> None:
     """An event without canonical form stays pending and is told; those behind it are entered."""
 
-    def oversize(_: StoredCatalog) -> Sequence[Change]:
-        return [Change("warmQuery", "mine", None, {**EXTRA, "limit": 2**60})]
+    def oversize(_: StoredCatalog) -> Sequence[ItemChange]:
+        return [ItemChange("warmQuery", "mine", None, {**EXTRA, "limit": 2**60})]
 
     async with plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         await opened.service.change(oversize, "editor")
-        await opened.service.apply(load(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml"), "apply")
+        await opened.service.apply(load_document(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml"), "apply")
         with pytest.raises(WorkspaceError) as caught:
             await opened.service.flush_pending()
         assert caught.value.kind is Kind.INVALID
@@ -153,9 +155,11 @@ async def test_an_event_that_is_refused_for_good_holds_up_no_other(tmp_path: Pat
 async def test_simultaneous_changes_all_hold(tmp_path: Path) -> None:
     """Of many changes decided on the same catalog none is lost: each is decided anew on what the others left."""
 
-    def count_up(stored: StoredCatalog) -> Sequence[Change]:
+    def count_up(stored: StoredCatalog) -> Sequence[ItemChange]:
         (rig,) = [item for item in stored.items if item.key == "rig"]
-        return [Change("connection", "rig", rig.definition, {**rig.definition, "name": rig.definition["name"] + "+"})]
+        return [
+            ItemChange("connection", "rig", rig.definition, {**rig.definition, "name": rig.definition["name"] + "+"})
+        ]
 
     async with plant(tmp_path) as first, plant(tmp_path) as second:
         await first.service.apply(DOCUMENT, "apply")
@@ -168,7 +172,7 @@ async def test_simultaneous_changes_all_hold(tmp_path: Path) -> None:
 async def test_what_decides_may_refuse(tmp_path: Path) -> None:
     """An error raised by the decision reaches the caller, with nothing changed."""
 
-    def refuse(_: StoredCatalog) -> Sequence[Change]:
+    def refuse(_: StoredCatalog) -> Sequence[ItemChange]:
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", "no")
 
     async with plant(tmp_path) as opened:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.catalog.document import load
+from shared.catalog.document import load_document
 from tests.unit.shared.catalog.documents import PLANT
 from tests.unit.shared.catalog.test_document import edited, problems
 
@@ -198,9 +198,12 @@ def test_a_broken_rule_is_told_at_its_place(old: str, new: str, told: str) -> No
 )
 def test_what_only_looks_broken_is_taken(old: str, new: str) -> None:
     """A query may have its own lookup as path, who has left may have approved, and defaults may be of any type."""
-    assert load(edited(old, new), "w.yaml").workspace.id == "plant-a"
+    assert load_document(edited(old, new), "w.yaml").workspace.id == "plant-a"
 
 
 def test_without_provenance_there_are_no_reason_categories_to_check() -> None:
     """A workspace without the provenance policy is sound."""
-    assert load(PLANT.replace("policies: {provenance: {requireApproval: true}}\n", ""), "w").policies.provenance is None
+    assert (
+        load_document(PLANT.replace("policies: {provenance: {requireApproval: true}}\n", ""), "w").policies.provenance
+        is None
+    )

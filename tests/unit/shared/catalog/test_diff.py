@@ -7,31 +7,31 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from shared.catalog.diff import plan
-from shared.catalog.document import load
-from shared.catalog.items import declared_items
+from shared.catalog.diff import plan_changes
+from shared.catalog.document import load_document
+from shared.catalog.items import items_from_document
 from shared.catalog.models import Quotas, WorkspaceDocument
-from shared.catalog.ports import Item, Origin, StoredCatalog
+from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.errors import WorkspaceError
 from tests.unit.shared.catalog.documents import PLANT, sound_documents
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-DOCUMENT = load(PLANT, "w.yaml")
+DOCUMENT = load_document(PLANT, "w.yaml")
 
 
-def stored(document: WorkspaceDocument, *more: Item) -> StoredCatalog:
+def stored(document: WorkspaceDocument, *more: CatalogItem) -> StoredCatalog:
     """Return a catalog as applying a document leaves it, with more items."""
     items = [
-        Item(kind, key, found, Origin.DECLARED, AT, AT, "apply")
-        for (kind, key), found in declared_items(document).items()
+        CatalogItem(kind, key, found, ItemOrigin.DECLARED, AT, AT, "apply")
+        for (kind, key), found in items_from_document(document).items()
     ]
     return StoredCatalog(1, (*items, *more))
 
 
-def api_query(**fields: Any) -> Item:
+def api_query(**fields: Any) -> CatalogItem:
     """Return a query made through the API."""
-    definition = {**declared_items(DOCUMENT)["warmQuery", "q2"], "lookup": "mine", "name": "Mine", **fields}
-    return Item("warmQuery", definition["lookup"], definition, Origin.API, AT, AT, "editor")
+    definition = {**items_from_document(DOCUMENT)["warmQuery", "q2"], "lookup": "mine", "name": "Mine", **fields}
+    return CatalogItem("warmQuery", definition["lookup"], definition, ItemOrigin.API, AT, AT, "editor")
 
 
 def without(section: str) -> WorkspaceDocument:
@@ -41,16 +41,16 @@ def without(section: str) -> WorkspaceDocument:
 
 def test_everything_is_added_to_nothing() -> None:
     """Against an empty store each item is an addition, what others depend on first."""
-    changes = plan(DOCUMENT, StoredCatalog(0, ())).changes
+    changes = plan_changes(DOCUMENT, StoredCatalog(0, ())).changes
     assert all(change.before is None and change.verb == "Created" for change in changes)
     assert [change.kind for change in changes][:3] == ["workspace", "settings", "member"]
-    assert {(change.kind, change.key) for change in changes} == set(declared_items(DOCUMENT))
+    assert {(change.kind, change.key) for change in changes} == set(items_from_document(DOCUMENT))
 
 
 def test_quotas_are_part_of_the_settings() -> None:
     """A changed quota is an update of the settings, and a store from before quotas needs no change."""
     policies = DOCUMENT.policies.model_copy(update={"quotas": Quotas(streams_per_principal=3)})
-    [change] = plan(DOCUMENT.model_copy(update={"policies": policies}), stored(DOCUMENT)).changes
+    [change] = plan_changes(DOCUMENT.model_copy(update={"policies": policies}), stored(DOCUMENT)).changes
     assert (change.kind, change.verb, change.after and change.after["policies"]["quotas"]["streamsPerPrincipal"]) == (
         "settings",
         "Updated",
@@ -59,7 +59,7 @@ def test_quotas_are_part_of_the_settings() -> None:
     before = stored(DOCUMENT)
     for item in before.items:
         item.definition.get("policies", {}).pop("quotas", None)
-    assert plan(DOCUMENT, before).empty
+    assert plan_changes(DOCUMENT, before).empty
 
 
 @given(sound_documents())
@@ -72,13 +72,13 @@ def test_an_unchanged_document_is_an_empty_plan(document: WorkspaceDocument) -> 
             "warm_queries": document.warm_queries[::-1],
         }
     )
-    assert plan(shuffled, stored(document)).empty
+    assert plan_changes(shuffled, stored(document)).empty
 
 
 def test_a_change_names_both_forms() -> None:
     """A changed item carries its definition before and after."""
-    changed = load(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml")
-    (change,) = plan(changed, stored(DOCUMENT)).changes
+    changed = load_document(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml")
+    (change,) = plan_changes(changed, stored(DOCUMENT)).changes
     assert (change.kind, change.key, change.verb) == ("connection", "rig", "Updated")
     assert change.before is not None
     assert change.after == {**change.before, "name": "New rig"}
@@ -87,7 +87,7 @@ def test_a_change_names_both_forms() -> None:
 def test_what_is_no_longer_declared_is_removed_last() -> None:
     """Removals follow additions and changes, dependents first."""
     bare = WorkspaceDocument(workspace=DOCUMENT.workspace)
-    changes = plan(bare, stored(DOCUMENT)).changes
+    changes = plan_changes(bare, stored(DOCUMENT)).changes
     assert [change.kind for change in changes if change.after is None] == [
         *["container"] * 2, "dataStore", *["warmQuery"] * 2, "surface", *["connection"] * 2, *["member"] * 3,
     ]  # fmt: skip
@@ -96,8 +96,8 @@ def test_what_is_no_longer_declared_is_removed_last() -> None:
 
 def test_items_made_through_the_api_are_kept() -> None:
     """A query and a container that the API made stay, and are told."""
-    container = Item("container", "orders/extra", {}, Origin.API, AT, AT, "admin")
-    planned = plan(DOCUMENT, stored(DOCUMENT, api_query(), container))
+    container = CatalogItem("container", "orders/extra", {}, ItemOrigin.API, AT, AT, "admin")
+    planned = plan_changes(DOCUMENT, stored(DOCUMENT, api_query(), container))
     assert planned.empty
     assert [(kept.key, kept.conflict) for kept in planned.kept] == [("mine", False), ("orders/extra", False)]
 
@@ -107,7 +107,7 @@ def test_a_declared_item_gives_way_to_one_made_through_the_api() -> None:
     mine = api_query(lookup="q2")
     held = stored(DOCUMENT)
     items = tuple(item for item in held.items if item.key != "q2")
-    planned = plan(DOCUMENT, replace(held, items=(*items, mine)))
+    planned = plan_changes(DOCUMENT, replace(held, items=(*items, mine)))
     assert planned.empty
     assert [(kept.key, kept.conflict) for kept in planned.kept] == [("q2", True)]
 
@@ -129,7 +129,9 @@ def test_a_declared_query_does_not_take_what_an_api_query_has(fields: dict[str, 
     """Name, lookup and API path stay unique: the declared query is held back and told."""
     path = "fresh-path" if fields.get("lookup") == "fresh-path" else "cooling/fresh"
     line = f"  - {{lookup: fresh, name: Fresh, apiPath: {path}, surface: cooling, kql: T}}\ndataStores:"
-    planned = plan(load(PLANT.replace("dataStores:", line), "w.yaml"), stored(DOCUMENT, api_query(**fields)))
+    planned = plan_changes(
+        load_document(PLANT.replace("dataStores:", line), "w.yaml"), stored(DOCUMENT, api_query(**fields))
+    )
     assert planned.empty
     assert [kept.reason for kept in planned.kept if kept.conflict and told in kept.reason]
 
@@ -137,7 +139,7 @@ def test_a_declared_query_does_not_take_what_an_api_query_has(fields: dict[str, 
 def test_a_query_that_has_to_stay_keeps_its_name_from_others() -> None:
     """A declared query that apply leaves as stored still has its old name, so no other query takes that name."""
     swapped = PLANT.replace("name: Second", "name: First", 1).replace("name: First", "name: Mine", 1)
-    planned = plan(load(swapped, "w.yaml"), stored(DOCUMENT, api_query()))
+    planned = plan_changes(load_document(swapped, "w.yaml"), stored(DOCUMENT, api_query()))
     assert planned.empty
     reasons = {kept.key: kept.reason for kept in planned.kept if kept.conflict}
     assert reasons == {
@@ -149,18 +151,22 @@ def test_a_query_that_has_to_stay_keeps_its_name_from_others() -> None:
 @pytest.mark.parametrize(
     ("document", "item", "kind"),
     [
-        (load(PLANT.split("surfaces:")[0], "w.yaml"), api_query(), "surface"),
-        (without("data_stores"), Item("container", "orders/extra", {}, Origin.API, AT, AT, "admin"), "dataStore"),
+        (load_document(PLANT.split("surfaces:")[0], "w.yaml"), api_query(), "surface"),
         (
-            load(PLANT.replace("lookup: orders", "lookup: other"), "w.yaml"),
-            Item("container", "orders/extra", {}, Origin.API, AT, AT, "admin"),
+            without("data_stores"),
+            CatalogItem("container", "orders/extra", {}, ItemOrigin.API, AT, AT, "admin"),
+            "dataStore",
+        ),
+        (
+            load_document(PLANT.replace("lookup: orders", "lookup: other"), "w.yaml"),
+            CatalogItem("container", "orders/extra", {}, ItemOrigin.API, AT, AT, "admin"),
             "dataStore",
         ),
     ],
 )
-def test_what_the_apis_items_need_stays(document: WorkspaceDocument, item: Item, kind: str) -> None:
+def test_what_the_apis_items_need_stays(document: WorkspaceDocument, item: CatalogItem, kind: str) -> None:
     """A surface with an API query on it, and a database with an API container in it, are not removed."""
-    planned = plan(document, stored(DOCUMENT, item))
+    planned = plan_changes(document, stored(DOCUMENT, item))
     assert kind not in [change.kind for change in planned.changes]
     assert [kept.conflict for kept in planned.kept if kept.kind == kind] == [True]
 
@@ -174,15 +180,17 @@ def test_an_approval_given_since_stays_with_the_same_text() -> None:
         for item in held.items
     )
     approved = replace(held, items=items)
-    assert plan(DOCUMENT, approved).empty
-    (change,) = plan(load(PLANT.replace("take 1", "take 2"), "w.yaml"), approved).changes
+    assert plan_changes(DOCUMENT, approved).empty
+    (change,) = plan_changes(load_document(PLANT.replace("take 1", "take 2"), "w.yaml"), approved).changes
     assert change.after is not None
     assert change.after["approval"] is None
 
 
 def test_a_changed_text_takes_the_documents_approval() -> None:
     """A query whose text changes carries the approval that stands in the document."""
-    (change,) = plan(load(PLANT.replace("Telemetry | count", "Telemetry"), "w.yaml"), stored(DOCUMENT)).changes
+    (change,) = plan_changes(
+        load_document(PLANT.replace("Telemetry | count", "Telemetry"), "w.yaml"), stored(DOCUMENT)
+    ).changes
     assert change.after is not None
     assert change.after["approval"]["approvedBy"] == "admin@plant-a.example"
 
@@ -194,12 +202,12 @@ def test_a_default_that_the_store_does_not_know_yet_is_no_change() -> None:
         replace(item, definition={name: value for name, value in item.definition.items() if name != "enabled"})
         for item in held.items
     )
-    assert plan(DOCUMENT, replace(held, items=items)).empty
+    assert plan_changes(DOCUMENT, replace(held, items=items)).empty
 
 
 def test_timestamp_format_of_stored_connections() -> None:
     """A connection stored before the field existed has the default format; another one is a change."""
-    document = load(PLANT.replace('["rig-*"]', '["rig-*"], timestampFormat: epochSeconds'), "w")
+    document = load_document(PLANT.replace('["rig-*"]', '["rig-*"], timestampFormat: epochSeconds'), "w")
     assert document != DOCUMENT
     held = stored(DOCUMENT)
     items = tuple(
@@ -208,8 +216,8 @@ def test_timestamp_format_of_stored_connections() -> None:
         else item
         for item in held.items
     )
-    assert plan(DOCUMENT, replace(held, items=items)).empty
-    [change] = plan(document, replace(held, items=items)).changes
+    assert plan_changes(DOCUMENT, replace(held, items=items)).empty
+    [change] = plan_changes(document, replace(held, items=items)).changes
     assert change.after is not None
     assert change.after["source"]["timestampFormat"] == "epochSeconds"
 
@@ -221,7 +229,7 @@ def _without(members: dict[str, Any], name: str) -> dict[str, Any]:
 
 def test_another_workspaces_document_is_refused() -> None:
     """The workspace's id is fixed once applied: its chains begin from it."""
-    other = load(PLANT.replace("id: plant-a,", "id: plant-b,"), "w.yaml")
+    other = load_document(PLANT.replace("id: plant-a,", "id: plant-b,"), "w.yaml")
     with pytest.raises(WorkspaceError) as caught:
-        plan(other, stored(DOCUMENT))
+        plan_changes(other, stored(DOCUMENT))
     assert caught.value.code == "WORKSPACE_ID_FIXED"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.catalog.document import load
+from shared.catalog.document import load_document
 from shared.catalog.problems import MAX_LISTED, DocumentError
 from shared.catalog.yaml_tree import MAX_ALIASES, MAX_CHARACTERS, MAX_DEPTH
 from tests.unit.shared.catalog.documents import PLANT
@@ -13,7 +13,7 @@ from tests.unit.shared.catalog.documents import PLANT
 def problems(text: str) -> list[str]:
     """Return the problems of a document as lines."""
     with pytest.raises(DocumentError) as caught:
-        load(text, "w.yaml")
+        load_document(text, "w.yaml")
     return [str(problem) for problem in caught.value.problems]
 
 
@@ -25,7 +25,7 @@ def edited(old: str, new: str) -> str:
 
 def test_a_sound_document_loads() -> None:
     """A document without faults becomes the model, aliases of fields read and defaults filled in."""
-    document = load(PLANT, "w.yaml")
+    document = load_document(PLANT, "w.yaml")
     assert [connection.lookup for connection in document.connections] == ["rig", "sim"]
     assert document.warm_queries[0].api_path == "cooling/q1"
     assert [parameter.required for parameter in document.warm_queries[0].parameters] == [False, True]
@@ -129,7 +129,7 @@ def test_aliases_may_share_values() -> None:
     text = text.replace(
         "kql: Telemetry | take 1", "kql: T, approval: {approvedBy: *who, approvedAt: 2026-01-01T00:00:00+01:00}"
     )
-    approval = load(text, "w.yaml").warm_queries[1].approval
+    approval = load_document(text, "w.yaml").warm_queries[1].approval
     assert approval is not None
     assert (approval.approved_by, approval.approved_at.isoformat()) == (
         "admin@plant-a.example",
@@ -164,7 +164,7 @@ def test_a_long_list_of_problems_is_cut_in_the_message_alone() -> None:
     """The error's text names the first problems and how many are left; the list holds every one."""
     text = edited("surfaces:\n", "surfaces:\n" + "  - {lookup: a/b, name: A}\n" * 50)
     with pytest.raises(DocumentError) as caught:
-        load(text, "w.yaml")
+        load_document(text, "w.yaml")
     assert len(caught.value.problems) == 50
     assert str(caught.value).splitlines()[-1] == f"... and {50 - MAX_LISTED} more"
 
@@ -173,7 +173,7 @@ def test_a_long_list_of_problems_is_cut_in_the_message_alone() -> None:
 def test_any_text_is_a_document_or_a_document_error(text: str) -> None:
     """No text makes loading fail in another way than with located problems."""
     with pytest.raises(DocumentError) as caught:
-        load(text, "w.yaml")
+        load_document(text, "w.yaml")
     assert all(problem.line >= 1 and problem.column >= 1 and problem.message for problem in caught.value.problems)
 
 
@@ -181,7 +181,7 @@ def test_any_text_is_a_document_or_a_document_error(text: str) -> None:
 def test_a_damaged_document_is_refused_or_still_sound(start: int, length: int, put_in: str) -> None:
     """Whatever is cut out of a sound document or put into it, loading ends with a document or located problems."""
     try:
-        document = load(PLANT[:start] + put_in + PLANT[start + length :], "w.yaml")
+        document = load_document(PLANT[:start] + put_in + PLANT[start + length :], "w.yaml")
     except DocumentError as error:
         assert error.problems  # noqa: PT017  either outcome is right
     else:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.catalog.document import load
+from shared.catalog.document import load_document
 from shared.catalog.models import WorkspaceDocument
 
 PAGE = (Path(__file__).parents[4] / "docs" / "workspace-document.md").read_text(encoding="utf-8")
@@ -29,4 +29,4 @@ def test_each_kind_of_variable_is_documented(kind: str) -> None:
 def test_the_example_loads() -> None:
     """The page's example is a sound document."""
     (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    assert load(example, "workspace-document.md").workspace.id == "plant-a"
+    assert load_document(example, "workspace-document.md").workspace.id == "plant-a"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.catalog.kql_text import check_read_only, check_time_range_holds, compose
+from shared.catalog.kql_text import check_read_only, check_time_range, compose_query
 from shared.errors import WorkspaceError
 
 WINDOW = "let Telemetry = Telemetry | where Timestamp between (_oi_from .. _oi_to);"
@@ -47,10 +47,10 @@ def test_an_empty_query_is_invalid(kql: str) -> None:
 
 def test_our_statements_go_before_the_callers_text() -> None:
     """Declarations and the window stand on a line of their own, so that positions shift by one line."""
-    composed = compose("Telemetry | count", "device:string, _oi_from:datetime", WINDOW)
+    composed = compose_query("Telemetry | count", "device:string, _oi_from:datetime", WINDOW)
     assert composed.text == (f"declare query_parameters(device:string, _oi_from:datetime);{WINDOW}\nTelemetry | count")
     assert composed.lines_before == 1
-    assert compose("print 1", "", "").text == "print 1"
+    assert compose_query("print 1", "", "").text == "print 1"
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_our_statements_go_before_the_callers_text() -> None:
 )
 def test_a_declare_statement_of_the_query_takes_ours_in(kql: str, expected: str) -> None:
     """A query has one declare statement at most; ours merges into it."""
-    assert compose(kql, "_f:datetime", WINDOW).text == expected
+    assert compose_query(kql, "_f:datetime", WINDOW).text == expected
 
 
 def test_a_declare_statement_without_end_is_invalid() -> None:
     """An unfinished declare statement is refused before it reaches the engine."""
-    assert code(lambda kql: compose(kql, "a:int", ""), "declare query_parameters(b:int") == "QUERY_INVALID"
+    assert code(lambda kql: compose_query(kql, "a:int", ""), "declare query_parameters(b:int") == "QUERY_INVALID"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_declare_statement_without_end_is_invalid() -> None:
 )
 def test_what_would_slip_past_a_time_range_is_refused(kql: str) -> None:
     """With a timeRange, every way round the filtered table is an error, not an unfiltered answer."""
-    assert code(check_time_range_holds, kql) == "TIME_RANGE_NOT_APPLICABLE"
+    assert code(check_time_range, kql) == "TIME_RANGE_NOT_APPLICABLE"
 
 
 @pytest.mark.parametrize(
@@ -115,4 +115,4 @@ def test_what_would_slip_past_a_time_range_is_refused(kql: str) -> None:
 )
 def test_ordinary_queries_take_a_time_range(kql: str) -> None:
     """Names and arithmetic that only resemble a way round are fine."""
-    assert code(check_time_range_holds, kql) == ""
+    assert code(check_time_range, kql) == ""

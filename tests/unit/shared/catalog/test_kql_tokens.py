@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.catalog.kql_tokens import TokenKind, blank, tokens
+from shared.catalog.kql_tokens import TokenKind, mask_literals, tokenize
 
 KQL = st.text(alphabet="ab1'\"\\@/`~\n |;()*", max_size=60)
 
@@ -12,25 +12,25 @@ KQL = st.text(alphabet="ab1'\"\\@/`~\n |;()*", max_size=60)
 @given(KQL)
 def test_blanking_keeps_every_position(kql: str) -> None:
     """The blanked text has the length of the original, so that positions in it are positions there."""
-    assert len(blank(kql)) == len(kql)
+    assert len(mask_literals(kql)) == len(kql)
 
 
 @given(KQL)
 def test_tokens_are_in_order_and_leave_out_only_space_and_comments(kql: str) -> None:
     """Each token is the text at its offset, and only white space and comments lie between two tokens."""
     end = 0
-    for token in tokens(kql):
+    for token in tokenize(kql):
         assert kql[token.start :].startswith(token.text)
-        assert not blank(kql)[end : token.start].strip()
+        assert not mask_literals(kql)[end : token.start].strip()
         end = token.start + len(token.text)
-    assert not blank(kql)[end:].strip()
+    assert not mask_literals(kql)[end:].strip()
 
 
 @given(KQL)
 def test_blanking_and_tokens_agree_on_strings(kql: str) -> None:
     """A closed string is the only token that changes when the text is blanked."""
-    blanked = blank(kql)
-    for token in tokens(kql):
+    blanked = mask_literals(kql)
+    for token in tokenize(kql):
         if token.kind != TokenKind.STRING:
             assert blanked[token.start :].startswith(token.text)
 
@@ -50,7 +50,7 @@ def test_blanking_and_tokens_agree_on_strings(kql: str) -> None:
 )
 def test_strings_and_comments_are_blanked(kql: str, blanked: str) -> None:
     """Each form of string and comment turns into spaces."""
-    assert blank(kql) == blanked
+    assert mask_literals(kql) == blanked
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_strings_and_comments_are_blanked(kql: str, blanked: str) -> None:
 )
 def test_an_unclosed_string_stays_visible(kql: str, unclosed: str) -> None:
     """An unclosed string ends with its line, or with the text where its form spans lines, and is not blanked."""
-    assert [token.text for token in tokens(kql) if token.kind == TokenKind.UNCLOSED] == [unclosed]
-    assert blank(kql) == kql
+    assert [token.text for token in tokenize(kql) if token.kind == TokenKind.UNCLOSED] == [unclosed]
+    assert mask_literals(kql) == kql
 
 
 def test_each_token_has_a_kind() -> None:
     """Names, numbers, strings and punctuation are told apart."""
-    kinds = [(token.kind, token.text) for token in tokens("T | take 1d; // x\n['a b']")]
+    kinds = [(token.kind, token.text) for token in tokenize("T | take 1d; // x\n['a b']")]
     assert kinds == [
         (TokenKind.NAME, "T"),
         (TokenKind.PUNCTUATION, "|"),

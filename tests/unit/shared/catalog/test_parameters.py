@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.catalog.models import ParameterType
-from shared.catalog.parameters import DURATION_PATTERN, literal, parse_duration, parse_timespan
+from shared.catalog.parameters import DURATION_PATTERN, parse_duration, parse_timespan, to_literal
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from shared.catalog.parameters import DURATION_PATTERN, literal, parse_duration,
 )
 def test_a_value_becomes_a_literal_of_its_type(kind: str, value: Any, expected: str) -> None:
     """Text as in a query string and JSON values both are taken."""
-    assert literal(ParameterType(kind), value) == expected
+    assert to_literal(ParameterType(kind), value) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,14 @@ def test_a_value_becomes_a_literal_of_its_type(kind: str, value: Any, expected: 
 def test_what_is_not_of_the_type_is_refused(kind: str, value: Any) -> None:
     """An ill-typed value raises a ValueError with the rule, nothing else."""
     with pytest.raises(ValueError, match=r"expected|no fixed length|zone"):
-        literal(ParameterType(kind), value)
+        to_literal(ParameterType(kind), value)
 
 
 @given(st.sampled_from(list(ParameterType)), st.text(max_size=40))
 def test_no_text_leaves_its_literal(kind: ParameterType, text: str) -> None:
     """Whatever text is given, what comes out is one literal: a string's bare text, or type(...) without a quote."""
     try:
-        written = literal(kind, text)
+        written = to_literal(kind, text)
     except ValueError:
         return
     if kind is ParameterType.STRING:
@@ -107,7 +107,7 @@ def test_a_timespan_survives_its_literal(span: timedelta) -> None:
     text = f"{sign}{size.days}.{size.seconds // 3600:02d}:{size.seconds // 60 % 60:02d}:{size.seconds % 60:02d}"
     text += f".{size.microseconds:06d}"
     assert parse_timespan(text) == span
-    assert parse_timespan(literal(ParameterType.TIMESPAN, text)[5:-1]) == span
+    assert parse_timespan(to_literal(ParameterType.TIMESPAN, text)[5:-1]) == span
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,17 @@ import pytest
 
 from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
 from shared.backends.embedded.sqlite import Database
-from shared.catalog.document import load
-from shared.catalog.items import declared_items
-from shared.catalog.ports import Item, Origin, StoredCatalog
-from shared.catalog.reader import CatalogReader, build
+from shared.catalog.document import load_document
+from shared.catalog.items import items_from_document
+from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
+from shared.catalog.reader import CatalogReader, build_catalog
 from shared.errors import Kind, WorkspaceError
 from tests.unit.shared.catalog.documents import PLANT
 from tests.unit.shared.catalog.stores import plant
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-DOCUMENT = load(PLANT, "w.yaml")
-RENAMED = load(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml")
+DOCUMENT = load_document(PLANT, "w.yaml")
+RENAMED = load_document(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml")
 NEVER = 3600.0
 ALWAYS = 0.0
 
@@ -167,22 +167,25 @@ async def test_without_any_copy_a_store_that_fails_is_an_error(tmp_path: Path) -
 def test_an_item_that_cannot_be_read_is_left_out() -> None:
     """An item of a newer form costs itself, not the workspace."""
     items = [
-        Item(kind, key, found, Origin.DECLARED, AT, AT, "x") for (kind, key), found in declared_items(DOCUMENT).items()
+        CatalogItem(kind, key, found, ItemOrigin.DECLARED, AT, AT, "x")
+        for (kind, key), found in items_from_document(DOCUMENT).items()
     ]
     damaged = [replace(item, definition={"newer": True}) if item.key == "rig" else item for item in items]
-    catalog = build(StoredCatalog(1, (*damaged, Item("novelty", "n", {}, Origin.API, AT, AT, "x"))))
+    catalog = build_catalog(StoredCatalog(1, (*damaged, CatalogItem("novelty", "n", {}, ItemOrigin.API, AT, AT, "x"))))
     assert set(catalog.connections) == {"sim"}
     assert set(catalog.queries) == {"q1", "q2"}
 
 
 def test_ten_thousand_items_are_built_and_searched() -> None:
     """A large catalog finds queries by path through an index, not by a walk for each."""
-    query = declared_items(DOCUMENT)["warmQuery", "q1"]
+    query = items_from_document(DOCUMENT)["warmQuery", "q1"]
     items = tuple(
-        Item("warmQuery", f"q{n}", {**query, "lookup": f"q{n}", "apiPath": f"path/{n}"}, Origin.API, AT, AT, "x")
+        CatalogItem(
+            "warmQuery", f"q{n}", {**query, "lookup": f"q{n}", "apiPath": f"path/{n}"}, ItemOrigin.API, AT, AT, "x"
+        )
         for n in range(10_000)
     )
-    catalog = build(StoredCatalog(1, items))
+    catalog = build_catalog(StoredCatalog(1, items))
     found = [catalog.find_query(f"path/{n}") for n in range(10_000)]
     assert [query.value.lookup for query in found if query] == [f"q{n}" for n in range(10_000)]
 
@@ -190,5 +193,5 @@ def test_ten_thousand_items_are_built_and_searched() -> None:
 def test_what_was_stored_under_earlier_rules_is_read() -> None:
     """A stored member whose id breaks a newer rule does not vanish from the team."""
     definition = {"id": "ann ", "name": "Ann\u200b", "role": "Viewer"}
-    item = Item("member", "ann ", definition, Origin.DECLARED, AT, AT, "apply")
-    assert build(StoredCatalog(1, (item,))).members["ann "].name == "Ann\u200b"
+    item = CatalogItem("member", "ann ", definition, ItemOrigin.DECLARED, AT, AT, "apply")
+    assert build_catalog(StoredCatalog(1, (item,))).members["ann "].name == "Ann\u200b"

@@ -6,11 +6,11 @@ from pathlib import Path
 import duckdb_kql
 import pytest
 
-from shared.catalog.document import load
+from shared.catalog.document import load_document
 from shared.catalog.models import ConnectionType, Tier, WarmQuery
 
 SAMPLE = Path(__file__).parents[4] / "samples" / "workspace.yaml"
-DOCUMENT = load(SAMPLE.read_text(encoding="utf-8"), SAMPLE.name)
+DOCUMENT = load_document(SAMPLE.read_text(encoding="utf-8"), SAMPLE.name)
 
 
 def test_the_sample_shows_every_part_of_a_workspace() -> None:

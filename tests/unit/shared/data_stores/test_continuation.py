@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.data_stores.continuation import Continuations, shared_secret
+from shared.data_stores.continuation import ContinuationTokens, derive_secret
 from shared.data_stores.models import MISSING, AccountContainer, DatabasePlace, PartitionValue, Table
 from shared.errors import WorkspaceError
 
@@ -20,9 +20,9 @@ def table(listed: Listed) -> Table:
     return Table(DatabasePlace(listed[0], listed[1]), AccountContainer(listed[2], "/line"))
 
 
-def made_with(secret: str) -> Continuations:
+def made_with(secret: str) -> ContinuationTokens:
     """Return what makes tokens under a secret."""
-    return Continuations(shared_secret(secret))
+    return ContinuationTokens(derive_secret(secret))
 
 
 OURS = made_with("0123456789abcdef0123456789abcdef")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from shared.catalog.models import Container, Database, DatabaseAccess, DataClass, DataStore, Verb
-from shared.catalog.snapshot import Catalog, Stored
+from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.conditions import Condition
-from shared.data_stores.continuation import Continuations
+from shared.data_stores.continuation import ContinuationTokens
 from shared.data_stores.documents import Documents
 from shared.data_stores.models import (
     MISSING,
@@ -21,10 +21,10 @@ from shared.data_stores.models import (
     DocumentKey,
     DocumentPage,
     PartitionValue,
+    StoredDocument,
     Table,
 )
-from shared.data_stores.models import Stored as StoredDocument
-from shared.data_stores.tables import Address, Tables
+from shared.data_stores.tables import TableAddress, TableFinder
 from shared.errors import WorkspaceError
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
@@ -141,7 +141,7 @@ def catalog(case: Case) -> Catalog:
     )
     mine = DataStore(lookup="mes", databases=(Database(lookup="orders", access=case.access, containers=records),))
     other = DataStore(lookup="lab", databases=(Database(lookup="samples"),))
-    return Catalog(data_stores={one.lookup: Stored(one, AT, AT, "admin") for one in (mine, other)})
+    return Catalog(data_stores={one.lookup: CatalogEntry(one, AT, AT, "admin") for one in (mine, other)})
 
 
 async def answer(case: Case) -> str:
@@ -154,8 +154,8 @@ async def answer(case: Case) -> str:
     async def secret() -> bytes:
         return b"secret"
 
-    documents = Documents(Tables(current, Account()), Reached(), Continuations(secret))
-    address = Address(case.store, case.database, case.table)
+    documents = Documents(TableFinder(current, Account()), Reached(), ContinuationTokens(secret))
+    address = TableAddress(case.store, case.database, case.table)
     key: PartitionValue = "x" if case.key else MISSING
     body = {"line": "x"} if case.key else {}
     calls: dict[Verb, Callable[[], Awaitable[object]]] = {

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from shared.auth.principals import Principal, Via
+from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, ConnectionType, Surface
-from shared.catalog.snapshot import Catalog, Stored
+from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.downloads.jobs import Downloads, file_names
 from shared.downloads.models import Format, Job, Part, Status, StoredFile
 from shared.errors import Kind, WorkspaceError
@@ -16,17 +16,17 @@ from tests.unit.shared.downloads.plant import HOUR, START, Plant, Plants
 
 def caller(member: str, *rights: AccessRight) -> Principal:
     """Return a member as the caller, with a token of some rights."""
-    return Principal(member, member, member, frozenset(rights), Via.JWT, "t", None)
+    return Principal(member, member, member, frozenset(rights), CredentialKind.JWT, "t", None)
 
 
 async def catalog() -> Catalog:
     """Return a catalog of two connections and a surface with one of them."""
     connections = {
-        lookup: Stored(Connection(lookup=lookup, name=lookup, type=ConnectionType.SIMULATOR), START, START, "x")
+        lookup: CatalogEntry(Connection(lookup=lookup, name=lookup, type=ConnectionType.SIMULATOR), START, START, "x")
         for lookup in ("pump", "press")
     }
     surface = Surface(lookup="hall", name="Hall", connections=("pump",))
-    return Catalog(connections=connections, surfaces={"hall": Stored(surface, START, START, "x")})
+    return Catalog(connections=connections, surfaces={"hall": CatalogEntry(surface, START, START, "x")})
 
 
 class Runner:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.catalog.models import Surface
-from shared.catalog.snapshot import Stored
+from shared.catalog.snapshot import CatalogEntry
 from shared.errors import WorkspaceError
 from shared.graphql_api.paging import PageRequest, cursor_of
 
@@ -15,9 +15,9 @@ _AT = datetime(2026, 1, 5, tzinfo=UTC)
 LOOKUPS = st.sets(st.from_regex(r"[a-z]{1,6}", fullmatch=True), max_size=30)
 
 
-def surfaces(lookups: set[str]) -> list[Stored[Surface]]:
+def surfaces(lookups: set[str]) -> list[CatalogEntry[Surface]]:
     """Return surfaces in order of their lookup keys."""
-    return [Stored(Surface(lookup=lookup, name=lookup), _AT, _AT, "") for lookup in sorted(lookups)]
+    return [CatalogEntry(Surface(lookup=lookup, name=lookup), _AT, _AT, "") for lookup in sorted(lookups)]
 
 
 @given(LOOKUPS, LOOKUPS, st.integers(min_value=1, max_value=7))

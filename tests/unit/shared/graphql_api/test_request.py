@@ -3,15 +3,15 @@
 from typing import Any
 
 from shared.catalog.models import WarmQuery
-from shared.catalog.snapshot import Catalog, Stored
+from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.graphql_api.request import GraphQLRequest
 from shared.timestamps import now
 
 
-def stored(lookup: str, name: str) -> Stored[WarmQuery]:
+def stored(lookup: str, name: str) -> CatalogEntry[WarmQuery]:
     """Return a stored query."""
     query = WarmQuery(lookup=lookup, name=name, surface="hall", kql="Telemetry")
-    return Stored(query, now(), now(), "editor@x")
+    return CatalogEntry(query, now(), now(), "editor@x")
 
 
 def test_a_lookup_is_not_shadowed_by_a_name() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from bench.graphql_list import CALLER, Reads
 from shared.catalog.models import Surface, WarmQuery
-from shared.catalog.snapshot import Catalog, Stored
+from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import invalid
 from shared.graphql_api.service import GraphQLService
 from shared.warm_queries.columns import QueryColumns
@@ -42,8 +42,8 @@ def plant() -> Catalog:
     return Catalog(
         version=1,
         workspace=None,
-        surfaces={"s": Stored(Surface(lookup="s", name="S"), AT, AT, "")},
-        queries={key: Stored(query, AT, AT, "") for key, query in stored.items()},
+        surfaces={"s": CatalogEntry(Surface(lookup="s", name="S"), AT, AT, "")},
+        queries={key: CatalogEntry(query, AT, AT, "") for key, query in stored.items()},
     )
 
 

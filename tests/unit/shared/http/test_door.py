@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from shared.auth.principals import ANONYMOUS, Principal, Via, unauthenticated
+from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, unauthenticated
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
 from shared.http.door import Door
@@ -17,7 +17,7 @@ from shared.http.sizes import MAX_HEADER_BYTES, MAX_TARGET
 from shared.http.unknown_names import UnknownNames
 
 GROUP = Group("test")
-CALLER = Principal("ann", "ann", "Ann", frozenset({AccessRight.CATALOG_READ}), Via.JWT, "t", None)
+CALLER = Principal("ann", "ann", "Ann", frozenset({AccessRight.CATALOG_READ}), CredentialKind.JWT, "t", None)
 
 
 class Window(BaseModel):
@@ -76,11 +76,11 @@ async def busy(_: Call) -> Reply:
     raise WorkspaceError(Kind.UNAVAILABLE, "ENGINE_DOWN", "Not now.", retryAfter=7)
 
 
-async def authenticate(authorization: str, accepted: frozenset[Via]) -> Principal:
+async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
     """Take one token."""
     if authorization == "Bearer service":
         return dataclasses.replace(CALLER, identity=None)
-    if authorization != "Bearer good" or Via.JWT not in accepted:
+    if authorization != "Bearer good" or CredentialKind.JWT not in accepted:
         raise unauthenticated("No.")
     return CALLER
 

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from shared import observability, tracing
-from shared.auth.principals import Principal, Via
+from shared.auth.principals import CredentialKind, Principal
 from shared.errors import Kind, WorkspaceError
 from shared.http import request_span
 from shared.http.door import Door
@@ -53,7 +53,7 @@ async def outer(_: Call) -> Reply:
     return await ask("/things/b")
 
 
-async def authenticate(authorization: str, accepted: frozenset[Via]) -> Principal:
+async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
     """Know nobody."""
     raise AssertionError(authorization, accepted)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from shared.auth.principals import Principal, Via
+from shared.auth.principals import CredentialKind, Principal
 from shared.http.door import Door
 from shared.http.messages import Reply, Request, json_reply
 from shared.http.operations import Access, Call, Group, OwnBody, OwnedMembers
@@ -91,7 +91,7 @@ async def put(_: Call[Any, Thing]) -> Reply:
     return Reply(204)
 
 
-async def authenticate(authorization: str, accepted: frozenset[Via]) -> Principal:
+async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
     """Know nobody."""
     raise AssertionError(authorization, accepted)
 

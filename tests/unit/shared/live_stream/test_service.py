@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.auth.principals import Principal, Via
+from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.backends.embedded.places import SCHEMA, SqlitePlaceStore
 from shared.backends.embedded.sqlite import Database
@@ -91,7 +91,7 @@ async def test_one_that_stays_open_keeps_no_other(stuck: set[str]) -> None:
 
 async def test_a_link_carries_the_right_to_listen_alone() -> None:
     """Whoever opens a link gets none of its member's other rights."""
-    member = Principal("a", "a", "A", frozenset(AccessRight), Via.JWT, "token", FOREVER)
+    member = Principal("a", "a", "A", frozenset(AccessRight), CredentialKind.JWT, "token", FOREVER)
 
     async def resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:
         assert (member_id, token_id, expires_at) == ("a", "token", FOREVER)

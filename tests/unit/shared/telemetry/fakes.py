@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shared.catalog.models import Connection, Surface
-from shared.catalog.snapshot import Catalog, Stored
+from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.models import HubEvent, HubMessage
-from shared.telemetry.ports import Arrivals, ConnectionState, CurrentCatalog
+from shared.telemetry.ports import ArrivedMessages, ConnectionState, CurrentCatalog
 
 MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
@@ -22,9 +22,9 @@ def catalog(*connections: Connection, surfaces: Mapping[str, Sequence[str]] | No
     """Return a catalog of connections, and of surfaces with the connections that they own."""
     return Catalog(
         version=version,
-        connections={each.lookup: Stored(each, MOMENT, MOMENT, "admin") for each in connections},
+        connections={each.lookup: CatalogEntry(each, MOMENT, MOMENT, "admin") for each in connections},
         surfaces={
-            lookup: Stored(Surface(lookup=lookup, name=lookup, connections=tuple(owned)), MOMENT, MOMENT, "admin")
+            lookup: CatalogEntry(Surface(lookup=lookup, name=lookup, connections=tuple(owned)), MOMENT, MOMENT, "admin")
             for lookup, owned in (surfaces or {}).items()
         },
     )
@@ -72,7 +72,7 @@ class States:
         self.counts: dict[str, int] = {}
         self.statuses: list[tuple[str, str]] = []
 
-    async def record(self, arrivals: Sequence[Arrivals]) -> None:
+    async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
         """Count what is above the highest number counted."""
         for each in arrivals:
             assert list(each.sequence_numbers) == sorted(set(each.sequence_numbers))

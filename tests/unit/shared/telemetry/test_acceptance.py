@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shared.catalog.models import Connection
 from shared.errors import Kind, WorkspaceError
-from shared.telemetry.acceptance import TelemetryService, accept
+from shared.telemetry.acceptance import TelemetryService, to_hub_messages
 from shared.telemetry.json_text import parse
 from shared.telemetry.models import HubMessage
 from tests.unit.shared.telemetry.fakes import Hub, catalog, connection, current
@@ -34,7 +34,7 @@ CURRENT = current(catalog(RIG, OFF))
 
 def _fields(body: object, source: Connection = RIG) -> list[str]:
     with pytest.raises(WorkspaceError) as caught:
-        accept(source, body, RECEIVED)
+        to_hub_messages(source, body, RECEIVED)
     assert caught.value.kind is Kind.INVALID
     errors = caught.value.members["errors"]
     assert isinstance(errors, list)
@@ -43,7 +43,7 @@ def _fields(body: object, source: Connection = RIG) -> list[str]:
 
 def test_lifted_members() -> None:
     """Timestamp, message id and device id leave the payload and travel as properties."""
-    (message,) = accept(
+    (message,) = to_hub_messages(
         RIG,
         {"timestamp": "2026-01-05T09:00:00+02:00", "messageId": "m", "deviceId": "d", "Pressure": 1},
         RECEIVED,
@@ -63,7 +63,7 @@ def test_lifted_members() -> None:
 
 def test_defaults() -> None:
     """What is absent becomes the time of receipt, a new id and the connection's lookup."""
-    first, second = accept(RIG, [{}, {}], RECEIVED)
+    first, second = to_hub_messages(RIG, [{}, {}], RECEIVED)
     assert first.properties["timestamp"] == "2026-01-05T08:00:00.000000Z"
     assert first.properties["deviceId"] == "pump-rig"
     assert len({first.properties["messageId"], second.properties["messageId"], ""}) == 3
@@ -86,7 +86,7 @@ def test_payload(
     }
     rest = {name: value for name, value in message.items() if name not in written}
     given_members = {name: value for name, value in written.items() if value is not None}
-    (sent,) = accept(RIG, rest | given_members, RECEIVED)
+    (sent,) = to_hub_messages(RIG, rest | given_members, RECEIVED)
     assert parse(sent.body) == rest
     assert repr(parse(sent.body)) == repr(rest)
     assert datetime.fromisoformat(sent.properties["timestamp"]) == (timestamp or RECEIVED)
@@ -133,7 +133,7 @@ def test_pointers_of_the_connection() -> None:
         "deviceId": 5,
         "messageId": None,
     }
-    (message,) = accept(GATEWAY, body, RECEIVED)
+    (message,) = to_hub_messages(GATEWAY, body, RECEIVED)
     assert message.properties == {
         "connectionLookup": "gateway",
         "timestamp": "2026-01-05T08:00:00.250000Z",
@@ -149,7 +149,7 @@ def test_pointers_that_name_nothing() -> None:
     empty = connection("empty", source=dict.fromkeys(["timestampPointer", "deviceIdPointer", "messageIdPointer"], ""))
     body = {"timestamp": "2020-01-01T00:00:00Z", "deviceId": "d", "messageId": "m", "meta": [1]}
     for source in (empty, GATEWAY):
-        (message,) = accept(source, dict(body), RECEIVED)
+        (message,) = to_hub_messages(source, dict(body), RECEIVED)
         assert message.properties["timestamp"] == "2026-01-05T08:00:00.000000Z"
         assert message.properties["deviceId"] == source.lookup
         assert message.properties["messageId"] != "m"
@@ -161,14 +161,14 @@ def test_failing_pointers_are_named() -> None:
     body = [{}, {"ts": "2026-01-05T08:00:00Z", "meta": {"device": None}, "a/b": ""}]
     assert _fields(body, GATEWAY) == ["[1].ts", "[1].a/b", "[1].meta.device"]
     with pytest.raises(WorkspaceError, match=r"^ts: a number .* \(pointer /ts\); a/b: .* \(pointer /a~1b\)$"):
-        accept(GATEWAY, {"ts": True, "a/b": 5}, RECEIVED)
+        to_hub_messages(GATEWAY, {"ts": True, "a/b": 5}, RECEIVED)
 
 
 @pytest.mark.parametrize("name", ["metrics", "", "x" * 100])
 def test_a_batch_within_an_object_is_rejected(name: str) -> None:
     """An object whose only member is an array of objects is no message; the error shows the expected form."""
     with pytest.raises(WorkspaceError, match="send the array itself") as caught:
-        accept(RIG, {name: [{"a": 1}, {"a": 2}]}, RECEIVED)
+        to_hub_messages(RIG, {name: [{"a": 1}, {"a": 2}]}, RECEIVED)
     assert caught.value.members["errors"][0]["field"] == (name[:64] or "body")  # type: ignore[index]
 
 
@@ -184,21 +184,21 @@ def test_a_batch_within_an_object_is_rejected(name: str) -> None:
 )
 def test_objects_that_hold_more_than_a_batch_are_messages(body: object) -> None:
     """Other members, other elements, and an array around the object make it a message."""
-    (message,) = accept(RIG, body, RECEIVED)
+    (message,) = to_hub_messages(RIG, body, RECEIVED)
     assert parse(message.body) == (body[0] if isinstance(body, list) else body)
 
 
 def test_pointer_into_a_batch() -> None:
     """A pointer of the connection into the array makes the object a message."""
     source = connection("readings", source={"deviceIdPointer": "/readings/0/id"})
-    (message,) = accept(source, {"readings": [{"id": "d"}, {"id": "e"}]}, RECEIVED)
+    (message,) = to_hub_messages(source, {"readings": [{"id": "d"}, {"id": "e"}]}, RECEIVED)
     assert message.properties["deviceId"] == "d"
     assert parse(message.body) == {"readings": [{}, {"id": "e"}]}
 
 
 def test_largest_array() -> None:
     """500 messages are taken, in order."""
-    messages = accept(RIG, [{"n": number} for number in range(500)], RECEIVED)
+    messages = to_hub_messages(RIG, [{"n": number} for number in range(500)], RECEIVED)
     assert [parse(message.body)["n"] for message in messages] == list(range(500))
 
 
@@ -206,16 +206,16 @@ def test_message_size() -> None:
     """A message of 256 KiB is taken; one byte more is refused by its index."""
     empty = len(b'{"a":""}')
     fits = {"a": "x" * (256 * 1024 - empty)}
-    assert len(accept(RIG, [fits, fits], RECEIVED)) == 2
+    assert len(to_hub_messages(RIG, [fits, fits], RECEIVED)) == 2
     with pytest.raises(WorkspaceError, match=r"\[1\]") as caught:
-        accept(RIG, [fits, {"a": fits["a"] + "x"}], RECEIVED)
+        to_hub_messages(RIG, [fits, {"a": fits["a"] + "x"}], RECEIVED)
     assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "MESSAGE_TOO_LARGE")
 
 
 def test_disabled_connection() -> None:
     """A disabled connection takes nothing."""
     with pytest.raises(WorkspaceError) as caught:
-        accept(OFF, {}, RECEIVED)
+        to_hub_messages(OFF, {}, RECEIVED)
     assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "CONNECTION_DISABLED")
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from shared.errors import WorkspaceError
 from shared.telemetry import ingest as module
-from shared.telemetry.acceptance import accept
+from shared.telemetry.acceptance import to_hub_messages
 from shared.telemetry.impulses import decode
-from shared.telemetry.ingest import Ingest
+from shared.telemetry.ingest import TelemetryIngestor
 from shared.telemetry.json_text import serialise
 from shared.telemetry.models import HubEvent, Impulse
 from tests.unit.shared.telemetry.fakes import Hub, States, catalog, connection, current, event
@@ -35,7 +35,7 @@ class Plant:
     def __init__(self) -> None:
         self.hub = Hub()
         self.states = States()
-        self.ingest = Ingest(current(CATALOG), self.hub, self.states)
+        self.ingest = TelemetryIngestor(current(CATALOG), self.hub, self.states)
 
     async def take(self, *events: HubEvent, source: str = "telemetry") -> list[Impulse]:
         """Run a batch and return the impulses that came of it."""
@@ -100,7 +100,7 @@ async def test_http_and_hub_lift_the_same(message: dict[str, Any], meta: dict[st
     message = message if meta is None else message | {"meta": meta}
     source = CATALOG.connections["rig"].value
     body = serialise(message)
-    (sent,) = accept(source, orjson.loads(body), event(b"").enqueued_at)
+    (sent,) = to_hub_messages(source, orjson.loads(body), event(b"").enqueued_at)
     (over_http,) = await Plant().take(event(sent.body, 1, device="", **sent.properties))
     (as_event,) = await Plant().take(event(body, connectionLookup="rig"))
     assert over_http._replace(message_id=as_event.message_id) == as_event

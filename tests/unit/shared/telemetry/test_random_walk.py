@@ -7,22 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.telemetry.noise import stream
-from shared.telemetry.random_walk import SPAN, Walk, reflect
+from shared.telemetry.noise import derive_stream_key
+from shared.telemetry.random_walk import SPAN, RandomWalk, reflect
 
-KEY = stream("walk")
+KEY = derive_stream_key("walk")
 
 
 @given(st.lists(st.integers(0, SPAN), min_size=1, max_size=20))
 def test_positions_do_not_depend_on_the_way(ticks: list[int]) -> None:
     """A position is the same however one gets there: after a restart, a gap, or a step back."""
-    walk = Walk(KEY)
-    assert [walk.position(tick) for tick in ticks] == [Walk(KEY).position(tick) for tick in ticks]
+    walk = RandomWalk(KEY)
+    assert [walk.position(tick) for tick in ticks] == [RandomWalk(KEY).position(tick) for tick in ticks]
 
 
 def test_steps_are_standard_normal() -> None:
     """Steps have mean 0 and deviation 1, and one says nothing of the next."""
-    walk = Walk(KEY)
+    walk = RandomWalk(KEY)
     positions = [walk.position(tick) for tick in range(50_001)]
     steps = [after - before for before, after in pairwise(positions)]
     assert positions[0] == 0.0

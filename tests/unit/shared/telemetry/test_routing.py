@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from shared.telemetry import routing
 from shared.telemetry.models import HubEvent
-from shared.telemetry.routing import Router
+from shared.telemetry.routing import ConnectionRouter
 from tests.unit.shared.telemetry.fakes import catalog, connection, event
 
-ROUTER = Router(
+ROUTER = ConnectionRouter(
     catalog(
         connection("a-rig", source={"devices": ["rig-*"]}),
         connection("b-rig", source={"devices": ["rig-1", "other"], "deviceIdPointer": "/meta/id"}),
@@ -97,7 +97,7 @@ def test_memory_changes_nothing(devices: list[str]) -> None:
     """What was found before does not change what is found, however little may be remembered."""
     remembered, routing.MAX_REMEMBERED = routing.MAX_REMEMBERED, 2
     try:
-        router = Router(
+        router = ConnectionRouter(
             catalog(connection("one", source={"devices": ["rig-*"]}), connection("two", source={"devices": ["other"]}))
         )
         expected = {"rig-1": "one", "other": "two"}

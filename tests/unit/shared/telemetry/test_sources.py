@@ -4,21 +4,21 @@ import logging
 
 import pytest
 
-from shared.telemetry.sources import event_hub_sources
+from shared.telemetry.sources import parse_event_hub_sources
 
 
 def test_entries() -> None:
     """Each entry is a hub and a consumer group; one that stands there twice counts once."""
-    sources = event_hub_sources(" press/$Default, oven-2/oi ,,press/$Default")
+    sources = parse_event_hub_sources(" press/$Default, oven-2/oi ,,press/$Default")
     assert [source.name for source in sources] == ["press/$Default", "oven-2/oi"]
     assert [source.function_name for source in sources] == ["ingest_press__Default", "ingest_oven_2_oi"]
-    assert event_hub_sources("") == ()
+    assert parse_event_hub_sources("") == ()
 
 
 @pytest.mark.parametrize("entry", ["press", "press/", "/oi", "a/b/c", "pr ess/oi", "press/$Other", "oven.2/oi"])
 def test_unusable_entries(entry: str, caplog: pytest.LogCaptureFixture) -> None:
     """A malformed entry, and one whose function name is taken, is logged and left out; the others stay."""
     with caplog.at_level(logging.ERROR, "workspace"):
-        sources = event_hub_sources(f"oven-2/oi,{entry}")
+        sources = parse_event_hub_sources(f"oven-2/oi,{entry}")
     assert [source.name for source in sources] == ["oven-2/oi"]
     assert len(caplog.records) == 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from shared.catalog.models import Variable
-from shared.telemetry.variables import DAY_MS, Tick, generator
+from shared.telemetry.variables import DAY_MS, Tick, build_generator
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(Variable)
 DAY = 20_457 * DAY_MS
@@ -29,7 +29,7 @@ EVERY_KIND: list[dict[str, Any]] = [
 def _values(
     declared: dict[str, Any], ticks: range, *, seed: int = 0, device: int = 1, interval: int = 1000
 ) -> list[Any]:
-    made = generator(ADAPTER.validate_python({"name": "v", **declared}), seed, device)
+    made = build_generator(ADAPTER.validate_python({"name": "v", **declared}), seed, device)
     return [made(Tick(DAY // interval + number, interval)) for number in ticks]
 
 
@@ -50,7 +50,7 @@ def test_ranges(number: int, interval: int, device: int) -> None:
     for kind in ("sine", "ramp", "square", "random-walk", "uniform"):
         declared = {"name": "v", "kind": kind, "min": -3, "max": 5}
         declared |= {"random-walk": {"step": 2}, "uniform": {}}.get(kind, {"periodSec": 10})
-        value = generator(ADAPTER.validate_python(declared), 7, device)(Tick(number, interval))
+        value = build_generator(ADAPTER.validate_python(declared), 7, device)(Tick(number, interval))
         assert isinstance(value, float)
         assert -3 <= value <= 5
 
@@ -121,7 +121,7 @@ def test_weights_that_make_no_sense(weights: list[float]) -> None:
 )
 def test_counter(declared: dict[str, int], values: list[int]) -> None:
     """A counter grows by its step each tick and starts anew before it reaches its wrap."""
-    made = generator(ADAPTER.validate_python({"name": "v", "kind": "counter", **declared}), 0, 1)
+    made = build_generator(ADAPTER.validate_python({"name": "v", "kind": "counter", **declared}), 0, 1)
     assert [made(Tick(30 + number, 1000)) for number in range(6)] == values
 
 
@@ -130,7 +130,7 @@ def test_counter_stays_before_its_wrap(start: int, step: int, away: int, number:
     """Whatever the tick, a counter lies between its start and its wrap, and a step leads on or back to the start."""
     wrap = start + (away if step > 0 else -away)
     declared = {"name": "v", "kind": "counter", "start": start, "step": step, "wrap": wrap}
-    made = generator(ADAPTER.validate_python(declared), 0, 1)
+    made = build_generator(ADAPTER.validate_python(declared), 0, 1)
     value, following = made(Tick(number, 1000)), made(Tick(number + 1, 1000))
     assert isinstance(value, int)
     assert min(start, wrap) <= value <= max(start, wrap)

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from shared.auth.principals import Principal, Via
-from shared.catalog.diff import Change
-from shared.catalog.document import load
-from shared.catalog.items import ItemKind, definition_of
+from shared.auth.principals import CredentialKind, Principal
+from shared.catalog.diff import ItemChange
+from shared.catalog.document import load_document
+from shared.catalog.items import ItemKind, to_definition
 from shared.catalog.models import WarmQuery
-from shared.catalog.snapshot import Stored
+from shared.catalog.snapshot import CatalogEntry
 from shared.conditions import Condition, condition
 from shared.errors import WorkspaceError
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.definitions import QueryDefinitions
-from shared.warm_queries.etags import etag_of
+from shared.warm_queries.etags import compute_etag
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 from tests.unit.shared.catalog.documents import PLANT
 from tests.unit.shared.catalog.stores import Plant, plant
@@ -56,7 +56,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     """Return the services, with the plant applied."""
     async with AsyncExitStack() as stack:
         plants = [await stack.enter_async_context(plant(tmp_path)) for _ in range(2)]
-        await plants[0].service.apply(load(PLANT, "w.yaml"), "apply")
+        await plants[0].service.apply(load_document(PLANT, "w.yaml"), "apply")
         yield Desk(plants, [QueryDefinitions(each.service, QueryColumns(Engine())) for each in plants])
 
 
@@ -68,7 +68,7 @@ def queries(desk: Desk) -> QueryDefinitions:
 
 def member(name: str) -> Principal:
     """Return a caller."""
-    return Principal(name, name, name, frozenset(), Via.JWT, "", None)
+    return Principal(name, name, name, frozenset(), CredentialKind.JWT, "", None)
 
 
 def text(kql: str = "Telemetry | count", lookup: str = "mine", **more: Any) -> WarmQuery:
@@ -77,9 +77,9 @@ def text(kql: str = "Telemetry | count", lookup: str = "mine", **more: Any) -> W
     return WarmQuery.model_validate(given)
 
 
-def if_match(*stored: Stored[WarmQuery] | str) -> Condition:
+def if_match(*stored: CatalogEntry[WarmQuery] | str) -> Condition:
     """Return the condition of who has seen these."""
-    return condition(", ".join(each if isinstance(each, str) else etag_of(each) for each in stored), None)
+    return condition(", ".join(each if isinstance(each, str) else compute_etag(each) for each in stored), None)
 
 
 NEW = condition(None, "*")
@@ -97,7 +97,7 @@ async def test_an_edit_of_another_state_than_named_is_refused(desk: Desk, querie
     first, _ = await queries.put(member("a"), text())
     second, _ = await queries.put(member("b"), text("Telemetry | take 2"), if_match(first))
     version = await desk.plants[0].store.version()
-    for refused in (if_match(first), if_match(f"W/{etag_of(second)}"), if_match('"x"'), NEW):
+    for refused in (if_match(first), if_match(f"W/{compute_etag(second)}"), if_match('"x"'), NEW):
         assert await code_of(queries.put(member("a"), text("T"), refused)) == "PRECONDITION_FAILED"
         assert await code_of(queries.approve(ADMIN, "mine", refused)) == "PRECONDITION_FAILED"
         assert await code_of(queries.delete(member("a"), "mine", refused)) == "PRECONDITION_FAILED"
@@ -119,7 +119,7 @@ async def test_a_star_wants_what_exists_or_what_does_not(queries: QueryDefinitio
     made, created = await queries.put(member("a"), text(), NEW)
     assert created
     assert await code_of(queries.put(member("a"), text(), NEW)) == "PRECONDITION_FAILED"
-    known = condition(None, f"W/{etag_of(made)}")
+    known = condition(None, f"W/{compute_etag(made)}")
     assert await code_of(queries.put(member("a"), text(), known)) == "PRECONDITION_FAILED"
     again, created = await queries.put(member("a"), text(), if_match("*"))
     assert not created
@@ -131,7 +131,7 @@ async def test_the_same_text_put_again_is_a_new_state(queries: QueryDefinitions)
     first, _ = await queries.put(member("a"), text())
     second, _ = await queries.put(member("a"), text())
     assert second.value == first.value
-    assert etag_of(second) != etag_of(first)
+    assert compute_etag(second) != compute_etag(first)
     assert await code_of(queries.approve(ADMIN, "mine", if_match(first))) == "PRECONDITION_FAILED"
 
 
@@ -139,7 +139,7 @@ async def test_an_approval_is_a_new_state_and_a_second_one_is_none(desk: Desk, q
     """Approving changes the tag; approving what is approved changes nothing, for who names the state that there is."""
     draft, _ = await queries.put(member("a"), text())
     approved = await queries.approve(ADMIN, "mine", if_match(draft))
-    assert etag_of(approved) != etag_of(draft)
+    assert compute_etag(approved) != compute_etag(draft)
     assert await queries.approve(ADMIN, "mine", if_match(approved)) == approved
     assert await queries.approve("other@x", "mine") == approved
     assert await code_of(queries.approve(ADMIN, "mine", if_match(draft))) == "PRECONDITION_FAILED"
@@ -171,8 +171,8 @@ async def test_other_refusals_come_first(queries: QueryDefinitions) -> None:
 async def test_a_query_stored_before_a_rule_is_not_released(desk: Desk) -> None:
     """A stored draft that reaches outside the workspace cannot be approved, and its place in the text is named."""
     [queries, _] = desk.services
-    definition = definition_of(text('Telemetry\n| union cluster("x").database("y").T'))
-    change = Change(ItemKind.WARM_QUERY, "mine", None, definition)
+    definition = to_definition(text('Telemetry\n| union cluster("x").database("y").T'))
+    change = ItemChange(ItemKind.WARM_QUERY, "mine", None, definition)
     await desk.plants[0].service.change(lambda _: [change], "a")
     with pytest.raises(WorkspaceError) as refused:
         await queries.approve(ADMIN, "mine")
@@ -216,17 +216,17 @@ async def test_a_writer_is_answered_with_their_own_state(desk: Desk) -> None:
     assert [(stored.value.kql, stored.edited_by) for stored, _ in answered] == [
         (f"Telemetry | take {number}", f"e{number}") for number in range(8)
     ]
-    tags = {etag_of(stored) for stored, _ in answered}
+    tags = {compute_etag(stored) for stored, _ in answered}
     [held] = [item for item in (await desk.plants[0].store.load()).items if item.key == "mine"]
-    read = Stored(WarmQuery.model_validate(held.definition), held.created_at, held.updated_at, held.edited_by)
+    read = CatalogEntry(WarmQuery.model_validate(held.definition), held.created_at, held.updated_at, held.edited_by)
     assert len(tags) == 8
-    assert etag_of(read) in tags
+    assert compute_etag(read) in tags
 
 
 async def test_a_declared_query_has_a_tag_too(desk: Desk, queries: QueryDefinitions) -> None:
     """Applying a document that changes a query is an edit, and one that does not is none."""
     draft = await queries.approve(ADMIN, "q2")
-    await desk.plants[1].service.apply(load(PLANT, "w.yaml"), "apply")
+    await desk.plants[1].service.apply(load_document(PLANT, "w.yaml"), "apply")
     assert await queries.approve("other@x", "q2", if_match(draft)) == draft
-    await desk.plants[1].service.apply(load(PLANT.replace("take 1", "take 2"), "w.yaml"), "apply")
+    await desk.plants[1].service.apply(load_document(PLANT.replace("take 1", "take 2"), "w.yaml"), "apply")
     assert await code_of(queries.delete(member("a"), "q2", if_match(draft))) == "PRECONDITION_FAILED"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from shared.catalog.items import definition_of
+from shared.catalog.items import to_definition
 from shared.catalog.models import WarmQuery
-from shared.catalog.snapshot import Stored
-from shared.warm_queries.etags import etag_of
+from shared.catalog.snapshot import CatalogEntry
+from shared.warm_queries.etags import compute_etag
 
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 APPROVAL = {"approvedBy": "admin@x", "approvedAt": "2026-01-05T09:00:00Z"}
@@ -27,9 +27,9 @@ DEFINITION: dict[str, Any] = {
 }
 
 
-def stored(**changes: Any) -> Stored[WarmQuery]:
+def stored(**changes: Any) -> CatalogEntry[WarmQuery]:
     """Return the query as it is read from a store, with changes."""
-    return Stored(WarmQuery.model_validate({**DEFINITION, **changes}), AT, AT, "editor@x")
+    return CatalogEntry(WarmQuery.model_validate({**DEFINITION, **changes}), AT, AT, "editor@x")
 
 
 @pytest.mark.parametrize(
@@ -46,18 +46,20 @@ def stored(**changes: Any) -> Stored[WarmQuery]:
         replace(stored(), edited_by="other@x"),
     ],
 )
-def test_every_change_makes_another_tag(other: Stored[WarmQuery]) -> None:
+def test_every_change_makes_another_tag(other: CatalogEntry[WarmQuery]) -> None:
     """Text, approval, time and author of the last edit each change it."""
-    assert etag_of(other) != etag_of(stored())
+    assert compute_etag(other) != compute_etag(stored())
 
 
 def test_the_tag_is_of_what_is_stored() -> None:
     """The order of members, the zone of times, and what was written with it do not change it."""
     turned = dict(reversed(DEFINITION.items()))
     elsewhere = AT.astimezone(timezone(timedelta(hours=2)))
-    assert etag_of(Stored(WarmQuery.model_validate(turned), AT, elsewhere, "editor@x")) == etag_of(stored())
-    written = json.loads(json.dumps(definition_of(stored().value)))
-    assert etag_of(Stored(WarmQuery.model_validate(written), AT, AT, "editor@x")) == etag_of(stored())
+    assert compute_etag(CatalogEntry(WarmQuery.model_validate(turned), AT, elsewhere, "editor@x")) == compute_etag(
+        stored()
+    )
+    written = json.loads(json.dumps(to_definition(stored().value)))
+    assert compute_etag(CatalogEntry(WarmQuery.model_validate(written), AT, AT, "editor@x")) == compute_etag(stored())
 
 
 class NewerQuery(WarmQuery):
@@ -69,10 +71,12 @@ class NewerQuery(WarmQuery):
 def test_a_release_that_knows_more_members_makes_the_same_tag() -> None:
     """What the stored definition does not have counts for nothing, so that two releases at work agree."""
     newer = NewerQuery.model_validate(DEFINITION)
-    assert etag_of(Stored(newer, AT, AT, "editor@x")) == etag_of(stored())
-    assert etag_of(Stored(newer.model_copy(update={"added": "else"}), AT, AT, "editor@x")) != etag_of(stored())
+    assert compute_etag(CatalogEntry(newer, AT, AT, "editor@x")) == compute_etag(stored())
+    assert compute_etag(CatalogEntry(newer.model_copy(update={"added": "else"}), AT, AT, "editor@x")) != compute_etag(
+        stored()
+    )
 
 
 def test_every_process_makes_the_same_tag() -> None:
     """Nothing of the process goes into it: what is stored has this very tag."""
-    assert etag_of(stored()) == '"497262fc5f61bd525ea9e9273ab0247038e1b3c9c9a03cbda44050460c88c309"'
+    assert compute_etag(stored()) == '"497262fc5f61bd525ea9e9273ab0247038e1b3c9c9a03cbda44050460c88c309"'

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from shared.warm_queries.forms import csv_bytes, parquet_bytes
+from shared.warm_queries.forms import to_csv, to_parquet
 from shared.warm_queries.ports import Column
-from shared.warm_queries.run import QueryRun
+from shared.warm_queries.run import QueryResult
 
 KINDS = ("string", "long", "real", "bool", "datetime", "timespan", "dynamic", "decimal", "guid", "int")
 ROW: list[Any] = [
@@ -27,17 +27,17 @@ ROW: list[Any] = [
 ]
 
 
-def run(*rows: list[Any]) -> QueryRun:
+def run(*rows: list[Any]) -> QueryResult:
     """Return a run with a column of each type."""
     columns = tuple(Column(kind, kind) for kind in KINDS)
-    return QueryRun(
+    return QueryResult(
         "q", datetime.now(UTC), columns, [dict(zip(KINDS, row, strict=True)) for row in rows], False, 1.0, None
     )
 
 
 def test_csv_reads_back() -> None:
     """A CSV reader gets every cell; null is empty, and lines end as RFC 4180 says."""
-    written = csv_bytes(run(ROW, [None] * len(KINDS)))
+    written = to_csv(run(ROW, [None] * len(KINDS)))
     header, first, second = csv.reader(io.StringIO(written.decode(), newline=""))
     assert tuple(header) == KINDS
     assert first == [ROW[0], str(2**53 + 1), "0.1", "true", ROW[4], ROW[5], '{"a":[1,null]}', *ROW[7:9], "-5"]
@@ -52,10 +52,10 @@ def test_text_that_begins_like_a_formula_is_escaped() -> None:
     rows: list[list[Any]] = [[text, text, text] for text in texts]
     rows += [[None, -5, "x"], [None, -0.5, "x"], [None, [-1], "x"]]
     names = [column.name for column in columns]
-    escaped = QueryRun(
+    escaped = QueryResult(
         "q", datetime.now(UTC), columns, [dict(zip(names, row, strict=True)) for row in rows], False, 1.0, None
     )
-    header, *cells = csv.reader(io.StringIO(csv_bytes(escaped).decode(), newline=""))
+    header, *cells = csv.reader(io.StringIO(to_csv(escaped).decode(), newline=""))
     assert header == ["string", "dynamic", "'=1+1"]
     for (first, second, third), text in zip(cells, texts, strict=False):
         assert {first, second, third} == {f"'{text}" if text[:1] in {*"=+-@\t\r"} else text}
@@ -75,13 +75,13 @@ def test_text_that_begins_like_a_formula_is_escaped() -> None:
 def test_negative_values_stay_numbers(kind: str, value: Any, cell: str) -> None:
     """Negative numbers and durations are not escaped, also those that are carried as text."""
     columns = (Column("value", kind),)
-    answer = QueryRun("q", datetime.now(UTC), columns, [{"value": value}], False, 1.0, None)
-    assert csv_bytes(answer).decode() == f"value\r\n{cell}\r\n"
+    answer = QueryResult("q", datetime.now(UTC), columns, [{"value": value}], False, 1.0, None)
+    assert to_csv(answer).decode() == f"value\r\n{cell}\r\n"
 
 
 def test_parquet_is_typed() -> None:
     """Numbers, booleans and instants keep their types, nulls are nulls."""
-    table = pq.read_table(io.BytesIO(parquet_bytes(run(ROW, [None] * len(KINDS)))))
+    table = pq.read_table(io.BytesIO(to_parquet(run(ROW, [None] * len(KINDS)))))
     assert {field.name: str(field.type) for field in table.schema} == {
         "string": "string",
         "long": "int64",
@@ -103,5 +103,5 @@ def test_parquet_is_typed() -> None:
 
 def test_an_empty_answer_has_its_columns() -> None:
     """No rows still name the columns."""
-    assert csv_bytes(run()).decode() == ",".join(KINDS) + "\r\n"
-    assert pq.read_table(io.BytesIO(parquet_bytes(run()))).column_names == list(KINDS)
+    assert to_csv(run()).decode() == ",".join(KINDS) + "\r\n"
+    assert pq.read_table(io.BytesIO(to_parquet(run()))).column_names == list(KINDS)

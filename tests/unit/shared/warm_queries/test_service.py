@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.catalog.models import WarmQuery
-from shared.catalog.snapshot import Catalog, Stored
+from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now, parse_rfc3339
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
@@ -32,10 +32,10 @@ class Engine:
         """Be there."""
 
 
-def query(lookup: str, **more: Any) -> Stored[WarmQuery]:
+def query(lookup: str, **more: Any) -> CatalogEntry[WarmQuery]:
     """Return a stored query."""
     given = {"lookup": lookup, "name": lookup.title(), "surface": "s", "kql": "Telemetry | count", **more}
-    return Stored(WarmQuery.model_validate(given), now(), now(), "editor@x")
+    return CatalogEntry(WarmQuery.model_validate(given), now(), now(), "editor@x")
 
 
 def service(engine: Engine) -> WarmQueries:

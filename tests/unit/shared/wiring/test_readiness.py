@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from shared.catalog.document import load
+from shared.catalog.document import load_document
 from shared.wiring import Services
 from tests.azurite.running import missing
 from tests.unit.shared.wiring.azure import Deployment, deployment
@@ -47,7 +47,7 @@ async def test_ready_while_every_store_answers(services: Services) -> None:
     """A deployment is ready before a workspace is applied, and with one, audited or not."""
     assert await services.readiness.failing() == []
     for text in (PLAIN, AUDITED):
-        await services.catalog_service.apply(load(text, "test"), "apply")
+        await services.catalog_service.apply(load_document(text, "test"), "apply")
         assert await services.readiness.failing() == []
 
 
@@ -55,7 +55,7 @@ async def test_the_store_that_fails_is_named_in_the_log(
     deployed: Deployment, services: Services, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without the vault, and then without Cosmos DB, the service is not ready, and says which of them it is."""
-    await services.catalog_service.apply(load(AUDITED, "test"), "apply")
+    await services.catalog_service.apply(load_document(AUDITED, "test"), "apply")
     caplog.set_level(logging.WARNING)
     deployed.vault.down = True
     assert set(await services.readiness.failing()) == failing(caplog) == {"token key", "checkpoints"}

@@ -11,8 +11,8 @@ from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_containers import CATALOG
 from shared.backends.azure.cosmos_state import CosmosState
 from shared.catalog.apply import CatalogService
-from shared.catalog.diff import Change
-from shared.catalog.document import load
+from shared.catalog.diff import ItemChange
+from shared.catalog.document import load_document
 from shared.catalog.items import ItemKind
 from shared.catalog.ports import PendingEvent, StoredCatalog
 from shared.errors import WorkspaceError
@@ -39,7 +39,7 @@ def service(account: Accounts) -> tuple[CatalogService, CosmosChainStore]:
     return CatalogService(CosmosCatalogStore(client), EventLog(ChainLog(chains, workspace))), chains
 
 
-async def changed(changes: CatalogService, decide: Callable[[StoredCatalog], Sequence[Change]]) -> bool:
+async def changed(changes: CatalogService, decide: Callable[[StoredCatalog], Sequence[ItemChange]]) -> bool:
     """Make a change; False when others changed the catalog without pause."""
     try:
         await changes.change(decide, "editor")
@@ -54,15 +54,15 @@ async def test_every_change_is_made_and_entered_once() -> None:
     """Instances that change the catalog at once lose no change and no event, and double none."""
     async with accounts(FAILING) as account:
         instances = [service(account) for _ in range(INSTANCES)]
-        await instances[0][0].apply(load(DOCUMENT, "test"), "admin")
+        await instances[0][0].apply(load_document(DOCUMENT, "test"), "admin")
         names = [f"q-{number}" for number in range(INSTANCES * CHANGES)]
 
         async def make(number: int) -> None:
             for name in names[number::INSTANCES]:
 
-                def decide(_: StoredCatalog, name: str = name) -> Sequence[Change]:
+                def decide(_: StoredCatalog, name: str = name) -> Sequence[ItemChange]:
                     made = {"lookup": name, "name": name, "surface": "hall", "kql": "Telemetry | count"}
-                    return [Change(ItemKind.WARM_QUERY, name, None, made)]
+                    return [ItemChange(ItemKind.WARM_QUERY, name, None, made)]
 
                 while not await changed(instances[number][0], decide):
                     pass

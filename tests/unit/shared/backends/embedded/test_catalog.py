@@ -8,7 +8,7 @@ import pytest
 
 from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
 from shared.backends.embedded.sqlite import Database
-from shared.catalog.ports import Item, Origin
+from shared.catalog.ports import CatalogItem, ItemOrigin
 from shared.errors import Kind, WorkspaceError
 
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -18,7 +18,7 @@ async def test_what_was_saved_survives_a_reopening(tmp_path: Path) -> None:
     """Another process, or the next start, sees the same catalog."""
     for expected in (0, 1):
         database = Database(tmp_path / "workspace.sqlite", SCHEMA)
-        item = Item("connection", f"rig-{expected}", {}, Origin.DECLARED, AT, AT, "admin")
+        item = CatalogItem("connection", f"rig-{expected}", {}, ItemOrigin.DECLARED, AT, AT, "admin")
         await SqliteCatalogStore(database).save([item], [], [], expected)
         await database.close()
     with sqlite3.connect(tmp_path / "workspace.sqlite") as file:

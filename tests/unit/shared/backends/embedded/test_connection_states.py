@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from shared.backends.embedded.connection_states import EmbeddedConnectionStates
-from shared.telemetry.ports import Arrivals
+from shared.telemetry.ports import ArrivedMessages
 
 MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
@@ -22,8 +22,8 @@ async def states(tmp_path: Path) -> AsyncIterator[EmbeddedConnectionStates]:
     await store.close()
 
 
-def _arrivals(*numbers: int, connection: str = "rig", source: str = "telemetry/0", after: int = 0) -> Arrivals:
-    return Arrivals(connection, source, numbers, MOMENT + timedelta(seconds=after))
+def _arrivals(*numbers: int, connection: str = "rig", source: str = "telemetry/0", after: int = 0) -> ArrivedMessages:
+    return ArrivedMessages(connection, source, numbers, MOMENT + timedelta(seconds=after))
 
 
 async def test_survives_a_restart(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from functions.batch_span import batch_span
 from functions.hub_events import hub_events
 from shared.observability import count, measure
 from shared.settings import settings
+from shared.telemetry.event_hub_sources import EventHubSource, parse_event_hub_sources
 from shared.telemetry.models import TELEMETRY_HUB, HubEvent
-from shared.telemetry.sources import EventHubSource, parse_event_hub_sources
 from shared.timestamps import now
 from shared.wiring import services
 

@@ -19,7 +19,7 @@ from shared.mcp_server.offers import Outcome, Run, Schema, Tool
 from shared.openapi.schemas import inlined
 from shared.openapi.warm_queries import parameter_schema
 from shared.timestamps import rfc3339
-from shared.warm_queries.run import QueryResult
+from shared.warm_queries.results import QueryResult
 from shared.warm_queries.service import DEFAULT_LIMIT
 from shared.wiring import services
 

@@ -8,8 +8,8 @@ from urllib.parse import quote
 from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.negotiation import preferred
 from shared.timestamps import rfc3339
-from shared.warm_queries.forms import CSV, PARQUET, to_csv, to_parquet
-from shared.warm_queries.run import QueryResult
+from shared.warm_queries.file_formats import CSV, PARQUET, to_csv, to_parquet
+from shared.warm_queries.results import QueryResult
 
 _SLICE = 250
 """Rows that are written as JSON in one call."""

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
 
 import jwt
 
-from shared.auth.jws import parse_header
+from shared.auth.jose import parse_header
 from shared.errors import Kind, WorkspaceError
 
 type Claims = Mapping[str, Any]

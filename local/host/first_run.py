@@ -10,7 +10,7 @@ from shared.catalog.models import WorkspaceDocument
 from shared.catalog.problems import DocumentError
 from shared.logs import fields, logger
 from shared.settings import Settings
-from shared.warm_queries.declared import check_document_queries
+from shared.warm_queries.document_checks import check_document_queries
 from shared.wiring import Services
 
 ACTOR = "local-host"

@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 from local.replay.errors import ReplayError
 from shared.catalog.models import TimestampFormat
 from shared.telemetry.acceptance import MAX_MESSAGE_BYTES
-from shared.telemetry.derived_ids import derive_message_id
 from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, validate_id
+from shared.telemetry.normalisation import derive_message_id
 from shared.telemetry.pointers import Pointer, pointer_text
 from shared.timestamps import parse_rfc3339, rfc3339
 

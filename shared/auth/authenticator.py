@@ -5,9 +5,9 @@ import time
 from collections import OrderedDict
 from datetime import datetime
 
-from shared.auth import api_keys, entra, jws
+from shared.auth import api_keys, entra, jose
 from shared.auth.entra import EntraTokens
-from shared.auth.last_uses import KeyUsageRecorder
+from shared.auth.key_usage import KeyUsageRecorder
 from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, Team, TeamMember
 from shared.auth.principals import CredentialKind, Principal, unauthenticated
 from shared.auth.tokens import Claims, TokenCodec
@@ -187,7 +187,7 @@ def _matching(credentials: Credentials, key_id: str, secret: str) -> ApiKey | No
 
 def _is_entra(token: str) -> bool:
     try:
-        return jws.parse_header(token).get("alg") == entra.ALGORITHM
+        return jose.parse_header(token).get("alg") == entra.ALGORITHM
     except ValueError:
         return False
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import jwt
 
-from shared.auth import jws
+from shared.auth import jose
 from shared.auth.ports import OpenIdProvider, TeamMember
 from shared.auth.principals import unauthenticated
 
@@ -36,7 +36,7 @@ class EntraTokens:
             WorkspaceError: UNAUTHENTICATED, or UNAVAILABLE when the provider's keys cannot be fetched.
         """
         try:
-            key = await self._public_key(jws.parse_header(token))
+            key = await self._public_key(jose.parse_header(token))
             claims: Mapping[str, Any] = jwt.decode(
                 token,
                 key,
@@ -84,7 +84,7 @@ class ManagedIdentityTokens:
             WorkspaceError: as ``EntraTokens.verify``.
         """
         try:
-            jws.parse_header(token)
+            jose.parse_header(token)
             # Unverified: it only selects the verifier, which checks issuer and signature.
             version = str(jwt.decode(token, options={"verify_signature": False}).get("ver"))
         except (jwt.PyJWTError, ValueError, RecursionError):

@@ -10,7 +10,7 @@ from typing import Any
 
 import jwt
 
-from shared.auth import jws
+from shared.auth import jose
 from shared.auth.ports import SigningKey
 from shared.auth.principals import unauthenticated
 from shared.auth.rights import AccessRight
@@ -62,7 +62,7 @@ class TokenCodec:
         header = {"alg": ALGORITHM, "kid": await self._key.key_id(), "typ": "JWT"}
         signing_input = f"{_segment(header)}.{_segment(self._payload(claims, issued_at))}"
         signature = await self._key.sign(signing_input.encode("ascii"))
-        return f"{signing_input}.{jws.encode_base64url(signature)}"
+        return f"{signing_input}.{jose.encode_base64url(signature)}"
 
     async def verify(self, token: str) -> Claims:
         """Return the claims of a token.
@@ -72,7 +72,7 @@ class TokenCodec:
                 ``SIGNING_KEY_UNAVAILABLE`` while the public keys are not known.
         """
         try:
-            key = await self._public_key(jws.parse_header(token))
+            key = await self._public_key(jose.parse_header(token))
             payload = jwt.decode(
                 token,
                 key,
@@ -133,7 +133,7 @@ class TokenCodec:
 
 
 def _segment(value: Mapping[str, Any]) -> str:
-    return jws.encode_base64url(json.dumps(value, separators=(",", ":")).encode())
+    return jose.encode_base64url(json.dumps(value, separators=(",", ":")).encode())
 
 
 def _claims(payload: Mapping[str, Any]) -> Claims:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Final
+from typing import Final, assert_never
 
 from shared.auth.rights import AccessRight
 from shared.catalog.models import ConnectionType, Member, Tier, WorkspaceDocument
@@ -10,7 +10,19 @@ from shared.catalog.problems import Path, format_path
 from shared.catalog.query_checks import check_api_paths, check_kql, check_names, check_parameters
 from shared.catalog.quotas import MAXIMA
 from shared.catalog.sections import Sections
-from shared.catalog.simulator_checks import check_simulator
+from shared.catalog.simulator_models import (
+    ChoiceVariable,
+    ConstantVariable,
+    CounterVariable,
+    NormalVariable,
+    RampVariable,
+    RandomWalkVariable,
+    Simulator,
+    SineVariable,
+    SquareVariable,
+    UniformVariable,
+    Variable,
+)
 from shared.names import identity_key, scripts_of
 
 type Finding = tuple[Path, str]
@@ -151,6 +163,60 @@ def _data_stores(sections: Sections) -> Iterator[Finding]:
     for at, database in databases:
         names = (((*at, "containers", place, "name"), item.name) for place, item in enumerate(database.containers))
         yield from _unique(names, "name")
+
+
+def check_simulator(at: Path, simulator: Simulator) -> Iterator[tuple[Path, str]]:
+    """Yield the broken rules of a simulator.
+
+    Args:
+        at: the simulator's path.
+        simulator: a simulator whose fields are sound one by one.
+    """
+    seen: set[str] = set()
+    for index, variable in enumerate(simulator.variables):
+        place = (*at, "variables", index)
+        if variable.name in seen:
+            yield (*place, "name"), "is already the name of another variable of this simulator"
+        seen.add(variable.name)
+        yield from (((*place, field), message) for field, message in _check_variable(variable))
+
+
+def _check_variable(variable: Variable) -> Iterator[tuple[str, str]]:
+    match variable:
+        case SineVariable() | RampVariable() | SquareVariable() | UniformVariable():
+            yield from _check_range(variable.min, variable.max)
+        case RandomWalkVariable():
+            yield from _check_range(variable.min, variable.max)
+            if variable.start is not None and not variable.min <= variable.start <= variable.max:
+                yield "start", "must lie between min and max"
+        case ChoiceVariable():
+            yield from _check_weights(variable)
+        case CounterVariable():
+            yield from _check_wrap(variable)
+        case ConstantVariable() | NormalVariable():
+            return
+        case _:
+            assert_never(variable)
+
+
+def _check_range(low: float, high: float) -> Iterator[tuple[str, str]]:
+    if low > high:
+        yield "min", "must not be above max"
+
+
+def _check_wrap(variable: CounterVariable) -> Iterator[tuple[str, str]]:
+    if variable.wrap is not None and variable.step and (variable.wrap - variable.start) * variable.step <= 0:
+        yield "wrap", f"must be {'above' if variable.step > 0 else 'below'} start, where the steps lead"
+
+
+def _check_weights(variable: ChoiceVariable) -> Iterator[tuple[str, str]]:
+    weights = variable.weights
+    if weights is None:
+        return
+    if len(weights) != len(variable.values):
+        yield "weights", f"must hold one weight for each of the {len(variable.values)} values"
+    if min(weights, default=0) < 0 or sum(weights) <= 0:
+        yield "weights", "must not be negative, and one at least must be above 0"
 
 
 RULES: Final[tuple[Callable[[Sections], Iterator[Finding]], ...]] = (

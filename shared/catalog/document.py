@@ -2,19 +2,19 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from shared.catalog.checks import check_sections
-from shared.catalog.field_hints import suggest_field
 from shared.catalog.fields import DECLARED
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.problems import DocumentError, Path, Problem
 from shared.catalog.sections import Sections
-from shared.catalog.yaml_tree import parse_yaml
-from shared.catalog.yaml_values import LocatedValues
+from shared.catalog.yaml_document import LocatedValues, parse_yaml
+from shared.nearest_names import nearest_name
 from shared.rules_told import rule_told
 
 
@@ -98,3 +98,43 @@ def _message(detail: ErrorDetails) -> str:
 
 def _context(detail: ErrorDetails) -> Mapping[str, Any]:
     return detail.get("ctx", {})
+
+
+def suggest_field(location: Path) -> str | None:
+    """Return the known field that an unknown one most resembles, None when none does.
+
+    Args:
+        location: pydantic's location of the unknown field, union tags included.
+    """
+    return nearest_name(str(location[-1]), _fields(location[:-1]))
+
+
+def _fields(location: Path) -> list[str]:
+    schema: dict[str, Any] = _schema()
+    for step in location:
+        schema = _down(_deref(schema), step)
+    return list(_deref(schema).get("properties", {}))
+
+
+def _down(schema: dict[str, Any], step: str | int) -> dict[str, Any]:
+    """Return the schema one step of a location further down; empty where the location leaves the schema."""
+    found: dict[str, Any] = {}
+    if isinstance(step, int):
+        found = schema.get("items", {})
+    elif "discriminator" in schema:
+        found = {"$ref": schema["discriminator"]["mapping"].get(step, "")}
+    else:
+        found = schema.get("properties", {}).get(step, {})
+    return found
+
+
+def _deref(schema: dict[str, Any]) -> dict[str, Any]:
+    optional = [branch for branch in schema.get("anyOf", ()) if "$ref" in branch]
+    reference = str((optional[0] if optional else schema).get("$ref", ""))
+    found: dict[str, Any] = _schema()["$defs"].get(reference.rpartition("/")[2], schema)
+    return found
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return WorkspaceDocument.model_json_schema()

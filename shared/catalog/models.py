@@ -7,7 +7,7 @@ from pydantic import Field, PlainSerializer, SerializerFunctionWrapHandler, Stri
 
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
 from shared.catalog.fields import LOOKUP_PATTERN, Instant, JsonPointer, Lookup, Model, Name, PrintableText, Text
-from shared.catalog.simulated import (
+from shared.catalog.simulator_models import (
     ChoiceVariable,
     ConstantVariable,
     CounterVariable,

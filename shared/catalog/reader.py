@@ -7,6 +7,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from shared import logs
+from shared.auth.ports import Team
 from shared.catalog.items import SINGLETON_KEY, ItemKind, WorkspaceSettings
 from shared.catalog.models import (
     Connection,
@@ -64,6 +65,23 @@ class CatalogReader:
     async def _load(self) -> tuple[int, Catalog]:
         stored = await self._store.load()
         return stored.version, await asyncio.to_thread(build_catalog, stored)
+
+
+class CatalogDirectory:
+    """The Directory port over the catalog."""
+
+    def __init__(self, catalog: CatalogReader) -> None:
+        self._catalog = catalog
+        self._held: tuple[int, Team] | None = None
+
+    async def team(self) -> Team:
+        """Return the team as of the catalog's current version."""
+        catalog = await self._catalog.current()
+        if self._held is None or self._held[0] != catalog.version:
+            workspace = "" if catalog.workspace is None else catalog.workspace.id
+            audited = catalog.policies.provenance is not None
+            self._held = (catalog.version, Team(workspace, catalog.members, audited))
+        return self._held[1]
 
 
 def build_catalog(stored: StoredCatalog) -> Catalog:

@@ -103,7 +103,7 @@ def _refused(error: Any) -> int:
 
 
 async def _check_queries(document: Any, text: str, file: Path, services: Any) -> None:
-    from shared.warm_queries.declared import check_document_queries  # noqa: PLC0415  keeps imports of this module cheap
+    from shared.warm_queries.document_checks import check_document_queries  # noqa: PLC0415  keeps imports of this module cheap
 
     silent = await check_document_queries(document, text, str(file), services.query_columns)
     if silent is not None:

@@ -7,13 +7,13 @@ from typing import Final
 
 from shared import logs
 from shared.auth.principals import Principal
-from shared.catalog.apply import CatalogService
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import ItemKind, container_key, to_definition
 from shared.catalog.models import PARTITION_KEY_PATH, Container, DataClass, DataStore
 from shared.catalog.ports import StoredCatalog
+from shared.catalog.service import CatalogService
 from shared.catalog.snapshot import Catalog, OwnedDatabase
-from shared.data_stores.failures import container_exists
+from shared.data_stores.errors import container_exists
 from shared.data_stores.models import AccountContainer, DatabasePlace
 from shared.data_stores.ports import ContainerStore
 from shared.data_stores.tables import database_not_found

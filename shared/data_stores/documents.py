@@ -8,7 +8,7 @@ from shared.catalog.models import Verb
 from shared.conditions import Condition
 from shared.data_stores.continuation import ContinuationTokens
 from shared.data_stores.document_rules import DocumentDraft, build_draft, check_id, prepare_document
-from shared.data_stores.failures import document_not_found
+from shared.data_stores.errors import document_not_found
 from shared.data_stores.models import MISSING, DocumentKey, Missing, PartitionValue, StoredDocument, Table
 from shared.data_stores.partition_keys import ID_PATH, format_partition_key, read_partition_key
 from shared.data_stores.ports import DocumentStore

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from shared.catalog.models import Container, DatabaseAccess, Verb
 from shared.catalog.snapshot import Catalog, OwnedDatabase
-from shared.data_stores.failures import data_plane_forbidden, table_not_found
+from shared.data_stores.errors import data_plane_forbidden, table_not_found
 from shared.data_stores.models import AccountContainer, DatabasePlace, Table
 from shared.data_stores.ports import ContainerStore
 from shared.errors import Kind, WorkspaceError

@@ -12,7 +12,7 @@ from shared.errors import Kind, WorkspaceError, invalid
 from shared.graphql_api.paging import Page, PageRequest, cursor_of
 from shared.graphql_api.request import GraphQLRequest, in_order
 from shared.warm_queries.ports import Column
-from shared.warm_queries.run import QueryResult
+from shared.warm_queries.results import QueryResult
 from shared.warm_queries.service import DEFAULT_LIMIT
 
 MAX_INT: Final = 2**31 - 1

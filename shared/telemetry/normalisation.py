@@ -1,5 +1,8 @@
 """From an event of a known connection to its impulse."""
 
+import hashlib
+import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +12,10 @@ from shared.telemetry.pointers import Pointer, remove, resolve
 from shared.telemetry.properties import DEVICE_ID, MESSAGE_ID, TIMESTAMP, to_headers
 from shared.telemetry.routing import Route
 from shared.telemetry.timestamp_formats import parse_timestamp
-from shared.timestamps import parse_rfc3339
+from shared.timestamps import parse_rfc3339, rfc3339
+
+_DERIVED_ID_CHARACTERS = 32
+"""128 bits, which do not collide by chance."""
 
 
 def to_impulse(source: str, event: HubEvent, route: Route, message: dict[str, Any]) -> Impulse:
@@ -50,6 +56,21 @@ def build_event_id(source: str, event: HubEvent) -> str:
     """Return the id of a message that brought none: where the event stands in which hub."""
     place = f"{event.partition}-{event.sequence_number}"
     return place if source == TELEMETRY_HUB else f"{source.partition('/')[0]}-{place}"
+
+
+def derive_message_id(connection: str, device: str, timestamp: datetime, payload: Mapping[str, Any]) -> str:
+    """Return an id that is the same for the same content, and another one otherwise.
+
+    Args:
+        connection: the lookup of the connection.
+        device: the device id.
+        timestamp: when the source measured.
+        payload: a JSON object; the order of its members does not matter.
+    """
+    text = json.dumps(
+        [connection, device, rfc3339(timestamp), payload], sort_keys=True, ensure_ascii=False, separators=(",", ":")
+    )
+    return hashlib.sha256(text.encode()).hexdigest()[:_DERIVED_ID_CHARACTERS]
 
 
 def _timestamp(

@@ -19,8 +19,7 @@ from shared.catalog.models import (
     UniformVariable,
     Variable,
 )
-from shared.telemetry.noise import derive_stream_key, normal_at, uniform_at
-from shared.telemetry.random_walk import RandomWalk, reflect
+from shared.telemetry.noise import RandomWalk, derive_stream_key, normal_at, reflect, uniform_at
 
 type Value = float | str | bool
 type Generator = Callable[["Tick"], Value]

@@ -9,13 +9,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from shared.auth.principals import Principal
-from shared.catalog.apply import CatalogService
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import ItemKind, to_definition
 from shared.catalog.kql_restrictions import check_query
 from shared.catalog.models import Approval, WarmQuery
 from shared.catalog.ports import CatalogItem, StoredCatalog
 from shared.catalog.query_checks import check_api_path, check_parameters
+from shared.catalog.service import CatalogService
 from shared.catalog.snapshot import CatalogEntry
 from shared.conditions import UNCONDITIONAL, Condition
 from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields

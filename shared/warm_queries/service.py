@@ -14,10 +14,9 @@ from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
 from shared.nearest_names import nearest_name
 from shared.off_loop import off_loop
 from shared.timestamps import now, rfc3339
-from shared.warm_queries.kept_runs import ResultCache
 from shared.warm_queries.ports import EngineQuery, QueryEngine
-from shared.warm_queries.results import row_objects
-from shared.warm_queries.run import AD_HOC, QueryResult
+from shared.warm_queries.result_cache import ResultCache
+from shared.warm_queries.results import AD_HOC, QueryResult, row_objects
 
 TABLE = "Telemetry"
 TIME_COLUMN = "Timestamp"

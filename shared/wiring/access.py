@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from shared.auth.key_service import ApiKeys
     from shared.auth.ports import Credentials, CredentialStore, SigningKey
     from shared.auth.tokens import TokenCodec
-    from shared.catalog.team import CatalogDirectory
+    from shared.catalog.reader import CatalogDirectory
 
 
 class AccessServices(ProvenanceServices):
@@ -59,7 +59,7 @@ class AccessServices(ProvenanceServices):
 
     @cached_property
     def _directory(self) -> "CatalogDirectory":
-        from shared.catalog.team import CatalogDirectory
+        from shared.catalog.reader import CatalogDirectory
 
         return CatalogDirectory(self.catalog)
 

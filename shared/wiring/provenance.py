@@ -7,7 +7,7 @@ from shared.wiring.catalog import CatalogServices
 
 if TYPE_CHECKING:
     from shared.answers import Answers
-    from shared.catalog.apply import CatalogService
+    from shared.catalog.service import CatalogService
     from shared.idempotency import IdempotencyKeys
     from shared.provenance.amendments import Amendments
     from shared.provenance.chain_log import ChainLog
@@ -49,7 +49,7 @@ class ProvenanceServices(CatalogServices):
     @cached_property
     def catalog_service(self) -> "CatalogService":
         """Applies workspace documents."""
-        from shared.catalog.apply import CatalogService
+        from shared.catalog.service import CatalogService
 
         return CatalogService(self.catalog_store, self.audit_log, changed=self.catalog.invalidate)
 

@@ -20,7 +20,7 @@ class QueryServices(ProvenanceServices):
     def engine(self) -> "QueryEngine":
         """Runs KQL."""
         from shared.backends.azure.kusto import KustoEngine
-        from shared.warm_queries.observed_engine import InstrumentedEngine
+        from shared.warm_queries.instrumented_engine import InstrumentedEngine
 
         configured = self.settings
         uri, database = self._engine_uri(), configured.kusto_database

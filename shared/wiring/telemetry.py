@@ -18,7 +18,7 @@ class TelemetryServices(CatalogServices):
     @cached_property
     def sender(self) -> "EventSender":
         """Sends to the hubs."""
-        from shared.telemetry.observed_sender import InstrumentedSender
+        from shared.telemetry.instrumented_sender import InstrumentedSender
 
         if self.on_azure:
             from shared.backends.azure.event_hubs import EventHubsSender

@@ -10,9 +10,9 @@ import pytest
 from shared.auth.principals import CredentialKind, Principal
 from shared.backends.azure.cosmos_catalog import CosmosCatalogStore
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.catalog.apply import CatalogService
 from shared.catalog.document import load_document
 from shared.catalog.models import WarmQuery
+from shared.catalog.service import CatalogService
 from shared.errors import WorkspaceError
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.event_log import EventLog

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from shared.auth.jwk import to_jwk
+from shared.auth.jose import to_jwk
 from shared.auth.ports import SigningKey
 from shared.backends.azure.key_vault import Vault
 from shared.backends.azure.vault_note_signer import VaultNoteSigner

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from shared.auth import jws
+from shared.auth import jose
 from tests.service.listening import refusal, stream_url
 from tests.service.running import Service, problem
 from tests.unit.shared.auth.targets import ORDER, part, pkcs1
@@ -85,7 +85,7 @@ def _twice(forger: Forger) -> str:
 
 def _encoded(encoding: str) -> Callable[[Forger], str]:
     def made(forger: Forger) -> str:
-        message = f"{part(forger.header)}.{jws.encode_base64url(json.dumps(forger.claims).encode(encoding))}"
+        message = f"{part(forger.header)}.{jose.encode_base64url(json.dumps(forger.claims).encode(encoding))}"
         return f"{message}.{part(forger.signed(message.encode()))}"
 
     return made

@@ -16,7 +16,7 @@ from shared.backends.azure.cosmos_data_faults import reading
 from shared.backends.azure.cosmos_transport import sent_once_transport
 from shared.backends.azure.cosmos_usage import CosmosUsage
 from shared.backends.azure.identity import app_identity
-from shared.data_stores.failures import document_not_found, table_not_found, unavailable
+from shared.data_stores.errors import document_not_found, table_not_found, unavailable
 from shared.data_stores.models import Table
 from shared.errors import WorkspaceError
 

@@ -22,7 +22,7 @@ from azure.mgmt.cosmosdb.models import (
 from shared import logs
 from shared.backends.azure.cosmos_account import CONNECT_SECONDS
 from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts
-from shared.data_stores.failures import container_exists, throttled, unavailable
+from shared.data_stores.errors import container_exists, throttled, unavailable
 from shared.data_stores.models import AccountContainer, DatabasePlace
 from shared.errors import WorkspaceError
 

@@ -14,7 +14,7 @@ from shared.backends.azure.cosmos_faults import never_sent, throttled_seconds, t
 from shared.backends.azure.cosmos_usage import CosmosUsage
 from shared.conditions import precondition_failed
 from shared.data_stores.document_rules import document_too_large
-from shared.data_stores.failures import (
+from shared.data_stores.errors import (
     data_plane_forbidden,
     document_not_found,
     outcome_unknown,

@@ -21,7 +21,7 @@ from shared.backends.azure.cosmos_feed import query_page
 from shared.conditions import precondition_failed
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.document_rules import SYSTEM_MEMBERS, WRITE_MARK
-from shared.data_stores.failures import (
+from shared.data_stores.errors import (
     document_exists,
     document_not_found,
     outcome_unknown,

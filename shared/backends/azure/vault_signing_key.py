@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared import logs
-from shared.auth.jwk import compute_thumbprint, to_jwk
+from shared.auth.jose import compute_thumbprint, to_jwk
 from shared.auth.ports import MAX_MINUTES
 from shared.backends.azure.key_vault import KeyVersion, Vault, answering
 from shared.errors import Kind, WorkspaceError

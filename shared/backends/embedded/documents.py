@@ -14,7 +14,7 @@ from shared.backends.embedded.grouped_writes import GroupedWrites
 from shared.backends.embedded.sqlite import Database
 from shared.conditions import precondition_failed
 from shared.data_stores.continuation import FIELD
-from shared.data_stores.failures import (
+from shared.data_stores.errors import (
     container_exists,
     document_exists,
     document_not_found,

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from shared.auth.jwk import compute_thumbprint, to_jwk
+from shared.auth.jose import compute_thumbprint, to_jwk
 from shared.backends.embedded import durable_files
 
 _COORDINATE = 32

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
-from shared.auth import jws
+from shared.auth import jose
 from shared.auth.entra import EntraTokens
 from shared.auth.tokens import TokenCodec
 from shared.errors import Kind, WorkspaceError
@@ -34,8 +34,8 @@ OTHER_RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 def part(value: Any) -> str:
     """Return a segment: of JSON, of text as it is, or of bytes."""
     if isinstance(value, bytes):
-        return jws.encode_base64url(value)
-    return jws.encode_base64url((value if isinstance(value, str) else json.dumps(value)).encode())
+        return jose.encode_base64url(value)
+    return jose.encode_base64url((value if isinstance(value, str) else json.dumps(value)).encode())
 
 
 def ecdsa(message: bytes, key: ec.EllipticCurvePrivateKey = KEY) -> bytes:

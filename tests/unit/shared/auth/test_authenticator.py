@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shared.auth import jws
+from shared.auth import jose
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
 from shared.errors import Kind, WorkspaceError
@@ -55,7 +55,7 @@ def forged(token: str, header: dict[str, Any], payload: dict[str, Any]) -> str:
         {**json.loads(base64.urlsafe_b64decode(part + "==")), **change}
         for part, change in ((head, header), (body, payload))
     ]
-    return ".".join([*(jws.encode_base64url(json.dumps(part).encode()) for part in parts), signature])
+    return ".".join([*(jose.encode_base64url(json.dumps(part).encode()) for part in parts), signature])
 
 
 async def test_a_token_names_its_principal(workspace: Workspace) -> None:
@@ -115,7 +115,7 @@ async def test_a_token_signed_with_the_public_key_as_secret_is_refused(workspace
     pem = public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     for secret in (pem, pem.strip(), json.dumps(jwk).encode()):
         unsigned = forged(token, {"alg": "HS256"}, {}).rsplit(".", 1)[0]
-        signature = jws.encode_base64url(hmac.new(secret, unsigned.encode(), hashlib.sha256).digest())
+        signature = jose.encode_base64url(hmac.new(secret, unsigned.encode(), hashlib.sha256).digest())
         await refusal(workspace, f"Bearer {unsigned}.{signature}")
 
 
@@ -161,8 +161,8 @@ async def test_a_well_signed_token_with_wrong_claims_is_refused(workspace: Works
 async def signed(workspace: Workspace, payload: dict[str, Any]) -> str:
     """Return a payload signed with the workspace's key."""
     header = {"alg": "ES256", "kid": await workspace.key.key_id(), "typ": "JWT"}
-    message = ".".join(jws.encode_base64url(json.dumps(part).encode()) for part in (header, payload))
-    return f"{message}.{jws.encode_base64url(await workspace.key.sign(message.encode()))}"
+    message = ".".join(jose.encode_base64url(json.dumps(part).encode()) for part in (header, payload))
+    return f"{message}.{jose.encode_base64url(await workspace.key.sign(message.encode()))}"
 
 
 async def test_a_tampered_token_is_refused(workspace: Workspace) -> None:
@@ -176,8 +176,8 @@ async def test_a_tampered_token_is_refused(workspace: Workspace) -> None:
 async def test_padding_and_stray_bits_are_refused(workspace: Workspace) -> None:
     """A token has one spelling: padded, or with other unused bits in its last character, it is refused."""
     token = await token_of(workspace, EDITOR.id)
-    last = jws._ALPHABET.index(token[-1])
-    for spelling in (f"{token}=", f"{token}==", token[:-1] + jws._ALPHABET[last ^ 1], f" {token} ".replace(" ", "\t")):
+    last = jose._ALPHABET.index(token[-1])
+    for spelling in (f"{token}=", f"{token}==", token[:-1] + jose._ALPHABET[last ^ 1], f" {token} ".replace(" ", "\t")):
         if spelling.strip() != token:
             await refusal(workspace, f"Bearer {spelling}")
 
@@ -187,8 +187,8 @@ async def test_a_token_with_a_claim_twice_is_refused(workspace: Workspace) -> No
     payload = jwt.decode(await token_of(workspace, EDITOR.id), options={"verify_signature": False})
     header = {"alg": "ES256", "kid": await workspace.key.key_id(), "typ": "JWT"}
     twice = json.dumps(payload)[:-1] + ',"sub":"editor@x"}'
-    message = f"{jws.encode_base64url(json.dumps(header).encode())}.{jws.encode_base64url(twice.encode())}"
-    await refusal(workspace, f"Bearer {message}.{jws.encode_base64url(await workspace.key.sign(message.encode()))}")
+    message = f"{jose.encode_base64url(json.dumps(header).encode())}.{jose.encode_base64url(twice.encode())}"
+    await refusal(workspace, f"Bearer {message}.{jose.encode_base64url(await workspace.key.sign(message.encode()))}")
 
 
 async def test_a_huge_token_is_refused_unread(workspace: Workspace) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 from shared.backends.embedded.catalog import SqliteCatalogStore
 from shared.backends.embedded.provenance import SqliteAuditLog
-from shared.catalog.apply import CatalogService
 from shared.catalog.document import load_document
 from shared.catalog.models import WorkspaceDocument
+from shared.catalog.service import CatalogService
 from tests.unit.shared.catalog.stores import plant, workspace_id
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
 from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.backends.embedded.sqlite import Database
-from shared.catalog.apply import CatalogService
+from shared.catalog.service import CatalogService
 from shared.provenance.ports import Target
 from shared.provenance.records import first_fault, genesis_hash
 

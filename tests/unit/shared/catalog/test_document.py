@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from shared.catalog.document import load_document
 from shared.catalog.problems import MAX_LISTED, DocumentError
-from shared.catalog.yaml_tree import MAX_ALIASES, MAX_CHARACTERS, MAX_DEPTH
+from shared.catalog.yaml_document import MAX_ALIASES, MAX_CHARACTERS, MAX_DEPTH
 from tests.unit.shared.catalog.documents import PLANT
 
 

@@ -10,11 +10,11 @@ from shared.backends.azure.cosmos_catalog import SCOPE, CosmosCatalogStore
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_containers import CATALOG
 from shared.backends.azure.cosmos_state import CosmosState
-from shared.catalog.apply import CatalogService
 from shared.catalog.diff import ItemChange
 from shared.catalog.document import load_document
 from shared.catalog.items import ItemKind
 from shared.catalog.ports import PendingEvent, StoredCatalog
+from shared.catalog.service import CatalogService
 from shared.errors import WorkspaceError
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.event_log import EventLog

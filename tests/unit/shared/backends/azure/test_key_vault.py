@@ -8,7 +8,7 @@ from azure.core.exceptions import ResourceNotFoundError
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from shared.auth import tokens as tokens_module
-from shared.auth.jwk import compute_thumbprint
+from shared.auth.jose import compute_thumbprint
 from shared.auth.ports import MAX_MINUTES
 from shared.auth.tokens import Claims, TokenCodec
 from shared.backends.azure import vault_signing_key

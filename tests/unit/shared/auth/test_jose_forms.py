@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from shared.auth import jws
+from shared.auth import jose
 from tests.unit.shared.auth.targets import Attacked, part, refused
 
 
@@ -13,7 +13,7 @@ async def test_spellings_of_base64url(target: Attacked) -> None:
     token = target.token()
     segments = token.split(".")
     for index, segment in enumerate(segments):
-        last = jws._ALPHABET.index(segment[-1])
+        last = jose._ALPHABET.index(segment[-1])
         others = [
             segment + "=",
             segment + "==",
@@ -36,7 +36,7 @@ async def test_spellings_of_base64url(target: Attacked) -> None:
             "",
         ]
         if len(segment) % 4:
-            others.append(segment[:-1] + jws._ALPHABET[last ^ 1])
+            others.append(segment[:-1] + jose._ALPHABET[last ^ 1])
         if "-" in segment or "_" in segment:
             others.append(segment.replace("-", "+").replace("_", "/"))
         for other in others:
@@ -82,7 +82,7 @@ async def test_segments_that_are_no_objects(target: Attacked, text: str) -> None
 
 async def test_size(target: Attacked) -> None:
     """What is longer than any token is refused unread."""
-    await refused(target, target.changed(padding="a" * jws.MAX_LENGTH))
+    await refused(target, target.changed(padding="a" * jose.MAX_LENGTH))
     await refused(target, "a" * 5_000_000)
     await refused(target, "." * 5_000_000)
     await refused(target, f"{part({'alg': target.alg, 'kid': 'k' * 4_000_000})}.e30.AA")

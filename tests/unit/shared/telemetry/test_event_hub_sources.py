@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from shared.telemetry.sources import parse_event_hub_sources
+from shared.telemetry.event_hub_sources import parse_event_hub_sources
 
 
 def test_entries() -> None:

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.telemetry.noise import derive_stream_key
-from shared.telemetry.random_walk import SPAN, RandomWalk, reflect
+from shared.telemetry.noise import SPAN, RandomWalk, derive_stream_key, reflect
 
 KEY = derive_stream_key("walk")
 

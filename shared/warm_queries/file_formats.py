@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.csv_cells import escape_formula
 from shared.timestamps import parse_rfc3339
-from shared.warm_queries.run import QueryResult
+from shared.warm_queries.results import QueryResult
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"

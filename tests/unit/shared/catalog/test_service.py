@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from shared.backends.embedded.provenance import SqliteAuditLog
-from shared.catalog.apply import CatalogService
 from shared.catalog.diff import ItemChange
 from shared.catalog.document import load_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import ItemOrigin, StoredCatalog
+from shared.catalog.service import CatalogService
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import Target
 from tests.unit.shared.catalog.documents import PLANT, sound_documents

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.auth.last_uses import EVERY_SECONDS, MOST_WAITING, KeyUsageRecorder
+from shared.auth.key_usage import EVERY_SECONDS, MOST_WAITING, KeyUsageRecorder
 from shared.auth.ports import ApiKey
 from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
 from shared.backends.embedded.sqlite import Database

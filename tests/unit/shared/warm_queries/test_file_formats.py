@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from shared.warm_queries.forms import to_csv, to_parquet
+from shared.warm_queries.file_formats import to_csv, to_parquet
 from shared.warm_queries.ports import Column
-from shared.warm_queries.run import QueryResult
+from shared.warm_queries.results import QueryResult
 
 KINDS = ("string", "long", "real", "bool", "datetime", "timespan", "dynamic", "decimal", "guid", "int")
 ROW: list[Any] = [

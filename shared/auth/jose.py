@@ -1,10 +1,13 @@
 """Compact JWS (RFC 7515) read strictly, before any library is asked to be lenient."""
 
 import base64
+import hashlib
 import json
 import re
 from collections.abc import Mapping
 from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric import ec
 
 MAX_LENGTH = 16_384
 _TIMES = frozenset({"exp", "nbf", "iat"})
@@ -13,6 +16,7 @@ _SEGMENT = re.compile(r"[A-Za-z0-9_-]+")
 # By length modulo 4: how many bits of the last character are unused and must be zero (RFC 4648 section 3.5).
 _FREE_BITS = {0: 0, 2: 4, 3: 2}
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_COORDINATE_BYTES = 32
 
 
 def parse_header(token: str) -> Mapping[str, Any]:
@@ -37,6 +41,17 @@ def parse_header(token: str) -> Mapping[str, Any]:
 def encode_base64url(data: bytes) -> str:
     """Return base64url without padding."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def to_jwk(key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
+    """Return a P-256 public key as a JWK (RFC 7517), its thumbprint (RFC 7638) as ``kid``."""
+    return {**_required_members(key), "kid": compute_thumbprint(key), "use": "sig", "alg": "ES256"}
+
+
+def compute_thumbprint(key: ec.EllipticCurvePublicKey) -> str:
+    """Return the JWK thumbprint of a P-256 public key (RFC 7638), base64url."""
+    canonical = json.dumps(_required_members(key), separators=(",", ":"), sort_keys=True)
+    return encode_base64url(hashlib.sha256(canonical.encode()).digest())
 
 
 def _decode(segment: str) -> bytes:
@@ -72,3 +87,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         raise ValueError("the token names a member twice")
     return members
+
+
+def _required_members(key: ec.EllipticCurvePublicKey) -> dict[str, str]:
+    numbers = key.public_numbers()
+    return {"crv": "P-256", "kty": "EC", "x": _coordinate(numbers.x), "y": _coordinate(numbers.y)}
+
+
+def _coordinate(number: int) -> str:
+    return encode_base64url(number.to_bytes(_COORDINATE_BYTES))

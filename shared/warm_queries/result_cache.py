@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from datetime import datetime, timedelta
 
-from shared.warm_queries.run import QueryResult
+from shared.warm_queries.results import QueryResult
 
 MAX_RUNS = 512
 MAX_ROWS = 200_000

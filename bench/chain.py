@@ -20,12 +20,11 @@ from bench.figures import Figure
 from shared.backends.embedded.provenance import SqliteAuditLog, SqliteChainStore
 from shared.backends.embedded.provenance_schema import COLUMNS, ROW_COLUMNS
 from shared.backends.embedded.sqlite import connect
-from shared.provenance.chain_log import ChainLog
-from shared.provenance.event_log import EventLog
+from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.ports import PROJECTED, ChainKey, ChainRecord, Filters, Target, Tip
 from shared.provenance.queries import query
-from shared.provenance.records import event_draft, genesis_hash, sealed
-from shared.provenance.verification import Verifier
+from shared.provenance.records import draft_event, genesis_hash, seal_record
+from shared.provenance.verifier import ChainVerifier
 from shared.timestamps import now, rfc3339
 
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, "bench")
@@ -104,8 +103,8 @@ async def _alone_rate(file: Path) -> float:
     for number in range(ALONE):
         tip = await store.tip(CHAIN)
         previous = tip.hash or genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
-        made = event_draft("editor@plant", event(number))
-        await store.append(CHAIN, [sealed(made, tip.sequence + 1, rfc3339(now()), previous, str(number))], tip)
+        made = draft_event("editor@plant", event(number))
+        await store.append(CHAIN, [seal_record(made, tip.sequence + 1, rfc3339(now()), previous, str(number))], tip)
     seconds = time.perf_counter() - started
     await store.close()
     return ALONE / seconds
@@ -176,8 +175,8 @@ async def _fill(file: Path, length: int) -> None:
     for numbers in batched(range(length), 5_000, strict=False):
         records = []
         for number in numbers:
-            made = event_draft("editor@plant", event(number))
-            records.append(sealed(made, number + 1, instant, previous, f"{number:x}"))
+            made = draft_event("editor@plant", event(number))
+            records.append(seal_record(made, number + 1, instant, previous, f"{number:x}"))
             previous = records[-1].hash
         tip = await store.append(CHAIN, records, tip)
     await store.close()
@@ -199,7 +198,7 @@ def _megabytes(which: str) -> float:
 
 async def _verify(file: Path) -> None:
     log = SqliteAuditLog(file, _workspace)
-    verdict = await Verifier(log.store, _workspace).verify(CHAIN)
+    verdict = await ChainVerifier(log.store, _workspace).verify(CHAIN)
     await log.close()
     if not verdict.chain_valid or verdict.empty:
         raise RuntimeError(verdict.reason)

@@ -10,10 +10,9 @@ from bench.figures import Figure
 from emulators.cosmos import CosmosServer
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.provenance.chain_log import ChainLog
-from shared.provenance.event_log import EventLog
+from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.ports import Tip, TipMovedError
-from shared.provenance.records import event_draft, genesis_hash, sealed
+from shared.provenance.records import draft_event, genesis_hash, seal_record
 from shared.timestamps import now, rfc3339
 from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, provisioned
 
@@ -77,7 +76,7 @@ async def _swap_rate(store: CosmosChainStore, callers: int) -> float:
 
 async def _swapped(store: CosmosChainStore, tip: Tip, name: str) -> Tip | None:
     previous = tip.hash or genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
-    record = sealed(event_draft("editor@plant", event(1)), tip.sequence + 1, rfc3339(now()), previous, name)
+    record = seal_record(draft_event("editor@plant", event(1)), tip.sequence + 1, rfc3339(now()), previous, name)
     try:
         return await store.append(CHAIN, [record], tip)
     except TipMovedError:

@@ -17,12 +17,11 @@ from shared.http.messages import JSON, Reply, json_reply
 from shared.http.negotiation import preferred
 from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
-from shared.provenance.amendment_queries import AmendmentFilters, entity_chain, query_amendments
-from shared.provenance.amendments import AmendmentPolicy, Status, check_reason
-from shared.provenance.decisions import decided
+from shared.provenance.amendments import AmendmentPolicy, AmendmentState, check_reason
+from shared.provenance.decisions import find_decisions
 from shared.provenance.models import AmendmentBody, RejectionBody, RequiredScopeKey
-from shared.provenance.queries import DEFAULT_LIMIT
-from shared.provenance.selection import IN_BODY, amendments_chain, check_scope
+from shared.provenance.queries import DEFAULT_LIMIT, AmendmentFilters, query_amendments, query_entity_amendments
+from shared.provenance.selection import BODY_SCOPE_FIELD, check_scope, resolve_amendments_chain
 from shared.wiring import PROVENANCE, services
 
 GROUP = Group("amendments")
@@ -33,7 +32,7 @@ class RejectQuery(BaseModel):
 
     scope_key: RequiredScopeKey = Field(
         None,
-        validation_alias=AliasChoices("scopeKey", IN_BODY),
+        validation_alias=AliasChoices("scopeKey", BODY_SCOPE_FIELD),
         description="Scope, here or as ScopeKey in the body.",
     )
 
@@ -66,7 +65,7 @@ class AmendmentsQuery(SequenceQuery):
     entity_type: str | None = Field(None, alias="entityType", description="Only records about entities of this type.")
     reason_category: str | None = Field(None, alias="reasonCategory", description="Only corrections for this reason.")
     amended_by: str | None = Field(None, alias="amendedBy", description="Only corrections by this principal.")
-    status: Status | None = Field(None, description="pending, approved or rejected.")
+    status: AmendmentState | None = Field(None, description="pending, approved or rejected.")
 
 
 async def _sound_scope(call: Call[ScopeQuery | AmendmentsQuery], faults: Faults) -> None:
@@ -80,7 +79,7 @@ async def _sound_entity(call: Call[ChainQuery], faults: Faults) -> None:
 
 
 async def _sound_correction(call: Call[Any, AmendmentBody], faults: Faults) -> None:
-    check_scope(faults, call.body.scope_key, IN_BODY)
+    check_scope(faults, call.body.scope_key, BODY_SCOPE_FIELD)
     if faults:
         # One that is sound so far may be a repeat, which is answered as before even if the policy has changed.
         check_reason(faults, call.body, await _policy())
@@ -89,10 +88,10 @@ async def _sound_correction(call: Call[Any, AmendmentBody], faults: Faults) -> N
 async def _sound_rejection(call: Call[RejectQuery, RejectionBody], faults: Faults) -> None:
     in_body, in_query = call.body.scope_key, call.query.scope_key
     if in_body and in_query and in_body != in_query:
-        faults.add(invalid(IN_BODY, "is not the scopeKey of the query string"))
+        faults.add(invalid(BODY_SCOPE_FIELD, "is not the scopeKey of the query string"))
     elif in_body is not None:
-        check_scope(faults, in_body, IN_BODY)
-    elif faults.readable(IN_BODY):
+        check_scope(faults, in_body, BODY_SCOPE_FIELD)
+    elif faults.readable(BODY_SCOPE_FIELD):
         check_scope(faults, in_query)
 
 
@@ -109,7 +108,7 @@ async def _sound_rejection(call: Call[RejectQuery, RejectionBody], faults: Fault
 )
 async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     """Append a correction; it is pending where the workspace asks for approval."""
-    chain = amendments_chain(call.body.scope_key)
+    chain = resolve_amendments_chain(call.body.scope_key)
     policy = await _policy()
     async with appended_once(call) as append_id:
         made = await services().amendments.create(
@@ -131,7 +130,7 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
 async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
     """Return corrections and decisions that match, newest first."""
     wanted, lenient = call.query, Lenient()
-    chain = amendments_chain(wanted.scope_key)
+    chain = resolve_amendments_chain(wanted.scope_key)
     filters = AmendmentFilters(
         entity_id=wanted.entity_id or "",
         entity_type=wanted.entity_type or "",
@@ -162,14 +161,17 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
 )
 async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     """Return everything that was corrected about an entity, oldest first; as a printable page for who prefers HTML."""
-    chain, entity_id = amendments_chain(call.query.scope_key), call.query.entity_id or ""
+    chain, entity_id = resolve_amendments_chain(call.query.scope_key), call.query.entity_id or ""
     store = services().chain_store
-    answer = await entity_chain(store, chain, entity_id)
+    answer = await query_entity_amendments(store, chain, entity_id)
     if preferred(call.request.headers.get("accept", ""), (JSON, HTML)) != HTML:
         return await listed(chain, answer, Lenient())
     reply = await listed(chain, replace(answer, records=()), Lenient())
     report = Report(
-        chain, entity_id, answer, await decided(store, chain, await asyncio.to_thread(corrections, answer.records))
+        chain,
+        entity_id,
+        answer,
+        await find_decisions(store, chain, await asyncio.to_thread(corrections, answer.records)),
     )
     return await report_reply(report, reply.headers)
 
@@ -200,7 +202,7 @@ async def reason_categories(_: Call) -> Reply:
 )
 async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
     """Approve somebody else's correction."""
-    chain = amendments_chain(call.query.scope_key)
+    chain = resolve_amendments_chain(call.query.scope_key)
     async with appended_once(call) as append_id:
         made = await services().amendments.approve(
             chain, call.path["id"], call.principal.member_id, append_id=append_id
@@ -223,7 +225,7 @@ async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
 async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
     """Reject somebody else's correction."""
     in_body, in_query = call.body.scope_key, call.query.scope_key
-    chain = amendments_chain(in_query if in_body is None else in_body)
+    chain = resolve_amendments_chain(in_query if in_body is None else in_body)
     async with appended_once(call) as append_id:
         made = await services().amendments.reject(
             chain, call.path["id"], call.principal.member_id, call.body.rejection_reason, append_id=append_id

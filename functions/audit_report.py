@@ -9,12 +9,12 @@ from typing import Any
 
 from shared.http.messages import Reply
 from shared.off_loop import collection_paused
-from shared.provenance.amendments import Status
-from shared.provenance.decisions import Decided, about, fits
+from shared.provenance.amendments import AmendmentState
+from shared.provenance.decisions import FoundDecisions, decided_amendment_id, has_matching_filter_fields
 from shared.provenance.hash_rule import record_id
 from shared.provenance.ports import ChainKey, ChainRecord
-from shared.provenance.queries import Answer
-from shared.provenance.records import opened
+from shared.provenance.queries import AuditQueryResult
+from shared.provenance.records import parse_record
 
 HTML = "text/html"
 _STYLE = """
@@ -59,13 +59,13 @@ class Report:
 
     chain: ChainKey
     entity_id: str
-    answer: Answer
-    decided: Decided
+    answer: AuditQueryResult
+    decided: FoundDecisions
 
 
 def corrections(records: Iterable[ChainRecord]) -> list[str]:
     """Return the RecordIDs of those records that are corrections by what they say."""
-    return [record_id(record.sequence) for record in records if not about(record)]
+    return [record_id(record.sequence) for record in records if not decided_amendment_id(record)]
 
 
 async def report_reply(report: Report, headers: Mapping[str, str]) -> Reply:
@@ -81,7 +81,7 @@ def _rendered(report: Report) -> bytes:
 
 
 def _parts(report: Report) -> Iterator[str]:
-    originals = [record for record in report.answer.records if not about(record)]
+    originals = [record for record in report.answer.records if not decided_amendment_id(record)]
     title = f"Corrections of {report.entity_id}"
     yield (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -94,17 +94,19 @@ def _parts(report: Report) -> Iterator[str]:
     yield "</body></html>" if originals else "<p>Nothing was corrected.</p></body></html>"
 
 
-def _article(stored: ChainRecord, decided: Decided) -> str:
+def _article(stored: ChainRecord, decided: FoundDecisions) -> str:
     here = record_id(stored.sequence)
     about_it = decided.by_amendment.get(here)
-    if about_it is not None and about(about_it) != here:
+    if about_it is not None and decided_amendment_id(about_it) != here:
         return _damaged(here)
-    differs = not fits(stored) or (about_it is not None and not fits(about_it))
+    differs = not has_matching_filter_fields(stored) or (
+        about_it is not None and not has_matching_filter_fields(about_it)
+    )
     try:
-        record = opened(stored.canonical, stored.hash)
-        decision = None if about_it is None else opened(about_it.canonical, about_it.hash)
+        record = parse_record(stored.canonical, stored.hash)
+        decision = None if about_it is None else parse_record(about_it.canonical, about_it.hash)
         notice = _DIFFERS if differs else ""
-        if about_it is None and not decided.whole and record["Status"] == Status.PENDING:
+        if about_it is None and not decided.whole and record["Status"] == AmendmentState.PENDING:
             notice += _UNREAD.format(record_id(decided.seen_to))
         return _correction(record, decision, notice)
     except (ValueError, LookupError, TypeError, AttributeError):

@@ -29,9 +29,15 @@ from shared.off_loop import collection_paused, off_loop
 from shared.provenance.models import EventBody, ScopeKey
 from shared.provenance.notes import NoteError
 from shared.provenance.ports import ChainKey, ChainRecord, Target
-from shared.provenance.queries import DEFAULT_EXPORT_LIMIT, DEFAULT_LIMIT, Answer, export, query
-from shared.provenance.records import event_draft, opened, record_json
-from shared.provenance.selection import IN_BODY, chain_to_read, chain_to_write, check_chain, named_record
+from shared.provenance.queries import DEFAULT_EXPORT_LIMIT, DEFAULT_LIMIT, AuditQueryResult, export, query
+from shared.provenance.records import draft_event, parse_record, to_json
+from shared.provenance.selection import (
+    BODY_SCOPE_FIELD,
+    check_chain,
+    parse_record_id,
+    resolve_chain_to_read,
+    resolve_chain_to_write,
+)
 from shared.wiring import PROVENANCE, services
 
 GROUP = Group("provenance")
@@ -119,7 +125,7 @@ class ProofQuery(CheckpointQuery):
 
 
 async def _sound_event(call: Call[WriteQuery, EventBody], faults: Faults) -> None:
-    check_chain(faults, call.query.target, call.body.scope_key, IN_BODY)
+    check_chain(faults, call.query.target, call.body.scope_key, BODY_SCOPE_FIELD)
 
 
 async def _sound_chain(call: Call[EventsQuery | ExportQuery | CheckpointQuery], faults: Faults) -> None:
@@ -129,7 +135,7 @@ async def _sound_chain(call: Call[EventsQuery | ExportQuery | CheckpointQuery], 
 async def _sound_verification(call: Call[TargetQuery, VerifyBody], faults: Faults) -> None:
     with faults.gathered():
         _named(call.body)
-    check_chain(faults, call.query.target, call.body.scope_key, IN_BODY)
+    check_chain(faults, call.query.target, call.body.scope_key, BODY_SCOPE_FIELD)
 
 
 async def _sound_proof(call: Call[ProofQuery], faults: Faults) -> None:
@@ -142,7 +148,7 @@ async def _sound_proof(call: Call[ProofQuery], faults: Faults) -> None:
 
 
 def _named(body: VerifyBody) -> int | None:
-    return named_record(body.model_dump(by_alias=True, exclude_unset=True))
+    return parse_record_id(body.model_dump(by_alias=True, exclude_unset=True))
 
 
 @GROUP.endpoint(
@@ -159,8 +165,8 @@ def _named(body: VerifyBody) -> int | None:
 )
 async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
     """Append an audit event."""
-    chain = chain_to_write(call.query.target, call.body.scope_key)
-    draft = await off_loop(len(call.request.body), lambda: event_draft(call.principal.member_id, call.body.event()))
+    chain = resolve_chain_to_write(call.query.target, call.body.scope_key)
+    draft = await off_loop(len(call.request.body), lambda: draft_event(call.principal.member_id, call.body.to_event()))
     async with appended_once(call) as append_id:
         written = await services().chain_log.append(chain, draft, append_id=append_id)
     return created(chain, written.record)
@@ -179,7 +185,7 @@ async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
 async def query_audit_events(call: Call[EventsQuery]) -> Reply:
     """Return audit events that match, newest first."""
     wanted, lenient = call.query, Lenient()
-    chain = chain_to_read(wanted.target, wanted.scope_key)
+    chain = resolve_chain_to_read(wanted.target, wanted.scope_key)
     filters = replace(lenient.window(wanted), equal=_equal(wanted))
     answer = await query(
         services().chain_store,
@@ -205,11 +211,11 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
 async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
     """Verify a chain from its first record to its last, and one record's digest when it is named."""
     named = _named(call.body)
-    chain = chain_to_read(call.query.target, call.body.scope_key)
+    chain = resolve_chain_to_read(call.query.target, call.body.scope_key)
     started = time.perf_counter()
     verdict = await services().verifier.verify(chain, named)
     measure("workspace.chain.verify.duration", time.perf_counter() - started, sound=verdict.chain_valid)
-    return json_reply(verdict.reply(chain))
+    return json_reply(verdict.to_reply(chain))
 
 
 @GROUP.endpoint(
@@ -225,7 +231,7 @@ async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
 async def export_audit_events(call: Call[ExportQuery]) -> Reply:
     """Download audit events that match, oldest first."""
     wanted, lenient = call.query, Lenient()
-    chain = chain_to_read(wanted.target, wanted.scope_key)
+    chain = resolve_chain_to_read(wanted.target, wanted.scope_key)
     filters = replace(lenient.window(wanted), equal=_equal(wanted))
     limit = lenient.number("limit", wanted.limit, least=1, default=DEFAULT_EXPORT_LIMIT)
     as_csv = wanted.format is ExportFormat.CSV
@@ -252,7 +258,7 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
 )
 async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
     """Return the newest signed checkpoint of a chain."""
-    chain = chain_to_read(call.query.target, call.query.scope_key)
+    chain = resolve_chain_to_read(call.query.target, call.query.scope_key)
     try:
         current = await services().checkpoints.current(chain)
     except NoteError as error:
@@ -283,12 +289,12 @@ async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
 async def prove(call: Call[ProofQuery]) -> Reply:
     """Prove that a record is in a checkpoint, or that a checkpoint grew from an earlier one."""
     wanted = call.query
-    chain = chain_to_read(wanted.target, wanted.scope_key)
+    chain = resolve_chain_to_read(wanted.target, wanted.scope_key)
     size = wanted.size or 0
     if wanted.sequence is not None:
-        proof = await services().proofs.inclusion(chain, wanted.sequence, size)
+        proof = await services().proofs.prove_inclusion(chain, wanted.sequence, size)
         return json_reply({"leafIndex": proof.leaf_index, "size": proof.size, "hashes": _base64(proof.hashes)})
-    growth = await services().proofs.consistency(chain, wanted.from_size or 0, size)
+    growth = await services().proofs.prove_consistency(chain, wanted.from_size or 0, size)
     return json_reply({"from": growth.old, "size": growth.size, "hashes": _base64(growth.hashes)})
 
 
@@ -307,10 +313,10 @@ def created(chain: ChainKey, record: ChainRecord) -> Reply:
     link = f'</oi-api/provenance/checkpoint?{urlencode(where)}>; rel="checkpoint"'
     # Proxies stop at header lines of a few kilobytes.
     receipt = {"Link": link} if len(link) <= MAX_LINK else {}
-    return Reply(201, record_json(record), {"Content-Type": JSON, **receipt})
+    return Reply(201, to_json(record), {"Content-Type": JSON, **receipt})
 
 
-async def listed(chain: ChainKey, answer: Answer, lenient: Lenient) -> Reply:
+async def listed(chain: ChainKey, answer: AuditQueryResult, lenient: Lenient) -> Reply:
     """Return records as a JSON array with the headers that every list of records has."""
     headers = {
         "Content-Type": JSON,
@@ -344,7 +350,7 @@ def _csv_text(records: Sequence[ChainRecord]) -> str:
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(CSV_COLUMNS)
     for record in records:
-        whole = {**opened(record.canonical, record.hash), **record.projection}
+        whole = {**parse_record(record.canonical, record.hash), **record.projection}
         writer.writerow([escape_formula(str(whole.get(name, ""))) for name in CSV_COLUMNS])
     return text.getvalue()
 

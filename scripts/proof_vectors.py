@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from shared.provenance.hash_rule import genesis_hash
 from shared.provenance.merkle import CompactRange, consistency_ranges, inclusion_ranges
-from shared.provenance.notes import Checkpoint, VerifierKey, key_name, origin_of, signed_note
-from shared.provenance.records import event_draft, opened, sealed
+from shared.provenance.notes import Checkpoint, VerifierKey, format_note, key_name, origin_of
+from shared.provenance.records import draft_event, parse_record, seal_record
 
 TARGET = Path(__file__).parents[1] / "tests" / "vectors" / "proofs.json"
 WORKSPACE, CHAIN, SCOPE = "plant-a", "DomainEvents", "batch (7) +ü/*"
@@ -52,8 +52,8 @@ def _records() -> list[dict[str, Any]]:
     for sequence in range(1, RECORDS + 1):
         event = {"ActionType": "Update", "EntityType": "Batch", "EntityID": "B-7", "AfterState": STATES[sequence % 3]}
         time = f"2026-01-05T08:00:{sequence:02d}.000000Z"
-        record = sealed(event_draft("editor@plant-a", event), sequence, time, previous, "")
-        records.append(opened(record.canonical, record.hash))
+        record = seal_record(draft_event("editor@plant-a", event), sequence, time, previous, "")
+        records.append(parse_record(record.canonical, record.hash))
         previous = record.hash
     return records
 
@@ -67,7 +67,7 @@ def _root(leaves: list[bytes]) -> bytes:
 def _checkpoint(leaves: list[bytes], key: ec.EllipticCurvePrivateKey, verifier: VerifierKey) -> dict[str, Any]:
     checkpoint = Checkpoint(origin_of(WORKSPACE, CHAIN, SCOPE), len(leaves), _root(leaves))
     signature = key.sign(checkpoint.text.encode(), ec.ECDSA(hashes.SHA256(), deterministic_signing=True))
-    note = signed_note(checkpoint.text, verifier, signature).decode()
+    note = format_note(checkpoint.text, verifier, signature).decode()
     return {
         "origin": checkpoint.origin,
         "size": checkpoint.size,

@@ -7,16 +7,16 @@ from typing import Any, Final
 
 from shared.errors import Faults, Kind, WorkspaceError, invalid
 from shared.off_loop import off_loop
-from shared.provenance.appender import Appended
+from shared.provenance.appender import AppendResult
 from shared.provenance.chain_log import ChainLog
-from shared.provenance.decisions import Decided, content_of, decided, fits
+from shared.provenance.decisions import FoundDecisions, find_decisions, has_matching_filter_fields, parse_content
 from shared.provenance.hash_rule import record_id, sequence_of
 from shared.provenance.models import AmendmentBody
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore
-from shared.provenance.records import Draft, damaged, draft
+from shared.provenance.records import RecordDraft, damaged_record_error, draft_record
 
 
-class Status(StrEnum):
+class AmendmentState(StrEnum):
     """Where a correction stands."""
 
     PENDING = "pending"
@@ -40,8 +40,8 @@ class AmendmentPolicy:
 
 
 _DECISIONS: Final = {
-    Status.APPROVED: ("ApprovedBy", "ApprovedAt", "approval"),
-    Status.REJECTED: ("RejectedBy", "RejectedAt", "rejection"),
+    AmendmentState.APPROVED: ("ApprovedBy", "ApprovedAt", "approval"),
+    AmendmentState.REJECTED: ("RejectedBy", "RejectedAt", "rejection"),
 }
 
 
@@ -70,7 +70,7 @@ class Amendments:
         *,
         append_id: str = "",
         size: int = 0,
-    ) -> Appended:
+    ) -> AppendResult:
         """Append a correction.
 
         Args:
@@ -88,15 +88,15 @@ class Amendments:
         faults = Faults()
         check_reason(faults, body, policy)
         faults.raise_all()
-        status = Status.PENDING if policy.approval_required else Status.APPROVED
+        status = AmendmentState.PENDING if policy.approval_required else AmendmentState.APPROVED
         own = {"ScopeKey": chain.scope_key, "AmendedBy": author, "Status": str(status)}
 
-        def made() -> Draft:
-            return draft({**body.model_dump(by_alias=True), **own}, "AmendedAt")
+        def made() -> RecordDraft:
+            return draft_record({**body.model_dump(by_alias=True), **own}, "AmendedAt")
 
         return await self._log.append(chain, await off_loop(size, made), append_id=append_id)
 
-    async def approve(self, chain: ChainKey, amendment: str, approver: str, *, append_id: str = "") -> Appended:
+    async def approve(self, chain: ChainKey, amendment: str, approver: str, *, append_id: str = "") -> AppendResult:
         """Append the approval of a pending correction.
 
         Args:
@@ -110,21 +110,27 @@ class Amendments:
                 ``currentStatus``, ``RECORD_DAMAGED``; FORBIDDEN ``MAKER_CHECKER_VIOLATION``; what the engine
                 raises.
         """
-        return await self._decide(chain, amendment, approver, Status.APPROVED, {}, append_id)
+        return await self._decide(chain, amendment, approver, AmendmentState.APPROVED, {}, append_id)
 
     async def reject(
         self, chain: ChainKey, amendment: str, rejector: str, reason: str | None, *, append_id: str = ""
-    ) -> Appended:
+    ) -> AppendResult:
         """Append the rejection of a pending correction, as :meth:`approve`; the reason is kept when given."""
         members = {} if reason is None else {"RejectionReason": reason}
-        return await self._decide(chain, amendment, rejector, Status.REJECTED, members, append_id)
+        return await self._decide(chain, amendment, rejector, AmendmentState.REJECTED, members, append_id)
 
     async def _decide(
-        self, chain: ChainKey, amendment: str, actor: str, status: Status, members: dict[str, Any], append_id: str
-    ) -> Appended:
+        self,
+        chain: ChainKey,
+        amendment: str,
+        actor: str,
+        status: AmendmentState,
+        members: dict[str, Any],
+        append_id: str,
+    ) -> AppendResult:
         original = await self._original(chain, amendment)
         # What takes long is read before the chain's other appends have to wait for it.
-        known = await decided(self._store, chain, [amendment])
+        known = await find_decisions(self._store, chain, [amendment])
         by, at, meaning = _DECISIONS[status]
         transition = {
             "ScopeKey": chain.scope_key,
@@ -144,7 +150,7 @@ class Amendments:
                 raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
 
         return await self._log.append(
-            chain, draft(transition, at), append_id=append_id, check=check, exclusive=f"decision {amendment}"
+            chain, draft_record(transition, at), append_id=append_id, check=check, exclusive=f"decision {amendment}"
         )
 
     async def _original(self, chain: ChainKey, amendment: str) -> dict[str, Any]:
@@ -153,26 +159,26 @@ class Amendments:
         if record is None or is_decision(record):
             detail = f"This scope has no amendment {amendment!r}."
             raise WorkspaceError(Kind.NOT_FOUND, "AMENDMENT_NOT_FOUND", detail)
-        return _correction(record)
+        return _parse_original(record)
 
     async def _record(self, chain: ChainKey, sequence: int) -> ChainRecord | None:
         page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
         return next((record for record in page.records if record.sequence == sequence), None)
 
-    async def _refuse_unless_pending(self, chain: ChainKey, original: dict[str, Any], known: Decided) -> None:
+    async def _refuse_unless_pending(self, chain: ChainKey, original: dict[str, Any], known: FoundDecisions) -> None:
         """Refuse a second decision: by what records say, and by their filter fields, whichever tells of a first one."""
         amendment = original["RecordID"]
-        found = known if known.by_amendment else await decided(self._store, chain, [amendment], known.seen_to)
+        found = known if known.by_amendment else await find_decisions(self._store, chain, [amendment], known.seen_to)
         record = found.by_amendment.get(amendment)
-        current = original["Status"] if record is None else _status(record, amendment)
-        if current != Status.PENDING:
+        current = original["Status"] if record is None else _decided_state(record, amendment)
+        if current != AmendmentState.PENDING:
             detail = f"Amendment {amendment} is {current}."
             raise WorkspaceError(Kind.CONFLICT, "AMENDMENT_NOT_PENDING", detail, currentStatus=str(current))
 
 
 def is_decision(record: ChainRecord) -> bool:
     """Tell whether a sound record of a chain of corrections decides about one."""
-    content = content_of(record)
+    content = parse_content(record)
     return content is not None and "AmendmentID" in content
 
 
@@ -186,27 +192,27 @@ def amendment_id(record: ChainRecord) -> str:
     return record_id(record.sequence)
 
 
-def _correction(record: ChainRecord) -> dict[str, Any]:
+def _parse_original(record: ChainRecord) -> dict[str, Any]:
     """Return a stored correction.
 
     Raises:
         WorkspaceError: CONFLICT ``RECORD_DAMAGED``; somebody left none in its place, or changed its filter fields.
     """
-    original = content_of(record)
-    if original is None or not fits(record) or not original.keys() >= _OF_CORRECTIONS:
-        raise damaged(record.sequence)
+    original = parse_content(record)
+    if original is None or not has_matching_filter_fields(record) or not original.keys() >= _OF_CORRECTIONS:
+        raise damaged_record_error(record.sequence)
     return original
 
 
-def _status(record: ChainRecord, amendment: str) -> str:
+def _decided_state(record: ChainRecord, amendment: str) -> str:
     """Return what a record decided about a correction.
 
     Raises:
         WorkspaceError: CONFLICT ``RECORD_DAMAGED``; it is not what was stored as its decision.
     """
-    content = content_of(record)
+    content = parse_content(record)
     if content is None or content.get("AmendmentID") != amendment or content.get("Status") not in _DECISIONS:
-        raise damaged(record.sequence)
+        raise damaged_record_error(record.sequence)
     return str(content["Status"])
 
 

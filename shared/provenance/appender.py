@@ -12,7 +12,7 @@ from shared import logs
 from shared.errors import Kind, WorkspaceError
 from shared.observability import count, measure
 from shared.provenance.hash_rule import genesis_hash
-from shared.provenance.heads import refuse_ahead, refuse_forged
+from shared.provenance.head_checks import reject_forged_head, reject_future_tip
 from shared.provenance.ports import (
     ChainKey,
     ChainRecord,
@@ -22,7 +22,7 @@ from shared.provenance.ports import (
     Tip,
     TipMovedError,
 )
-from shared.provenance.records import Draft, sealed
+from shared.provenance.records import RecordDraft, seal_record
 from shared.timestamps import rfc3339
 from shared.tracing import batch_span
 
@@ -39,7 +39,7 @@ type Check = Callable[[], Awaitable[None]]
 type Tips = OrderedDict[ChainKey, Tip]
 
 
-class Appended(NamedTuple):
+class AppendResult(NamedTuple):
     """What came of an append.
 
     Attributes:
@@ -52,7 +52,7 @@ class Appended(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class PendingAppend:
     """An append that waits or is under way.
 
     Attributes:
@@ -66,16 +66,16 @@ class Entry:
         sent: whether the store may have it from an earlier attempt of this process.
     """
 
-    draft: Draft
+    draft: RecordDraft
     append_id: str
-    future: asyncio.Future[Appended]
+    future: asyncio.Future[AppendResult]
     look_up: bool
     check: Check | None
     exclusive: str
     caller: "SpanContext | None" = None
     sent: bool = False
 
-    def gone(self) -> bool:
+    def is_abandoned(self) -> bool:
         """Tell whether nobody waits for it and nothing of it was sent."""
         return self.future.done() and not self.sent
 
@@ -88,7 +88,7 @@ class Entry:
     def succeed(self, record: ChainRecord, *, repeated: bool) -> None:
         """Hand the record to the caller, if it still waits."""
         if not self.future.done():
-            self.future.set_result(Appended(record, repeated))
+            self.future.set_result(AppendResult(record, repeated))
 
     def fail(self, error: BaseException) -> None:
         """Hand the error to the caller, if it still waits."""
@@ -110,7 +110,7 @@ class Appender:
         give_up_seconds: float,
     ) -> None:
         self.chain = chain
-        self.waiting: deque[Entry] = deque()
+        self.waiting: deque[PendingAppend] = deque()
         self._store = store
         self._genesis = genesis_hash(workspace, chain.target, chain.scope_key)
         self._tips = tips
@@ -120,7 +120,7 @@ class Appender:
 
     async def run(self) -> None:
         """Work until nothing waits."""
-        batch: list[Entry] = []
+        batch: list[PendingAppend] = []
         try:
             while self.waiting:
                 await self._ready()
@@ -134,7 +134,7 @@ class Appender:
                 entry.future.cancel()
             raise
         except Exception as error:
-            _fail([*batch, *self.waiting], error)
+            _fail_all([*batch, *self.waiting], error)
             raise
 
     async def _ready(self) -> None:
@@ -146,13 +146,13 @@ class Appender:
         except Exception as error:  # noqa: BLE001  whatever it is, those who wait must hear of it
             waiting = list(self.waiting)
             self.waiting.clear()
-            _fail(waiting, error)
+            _fail_all(waiting, error)
 
     async def _tip(self) -> Tip:
         tip = self._tips.get(self.chain)
         if tip is None:
             tip = await self._store.tip(self.chain)
-            await refuse_forged(self._store, self.chain, tip, rfc3339(self._clock()))
+            await reject_forged_head(self._store, self.chain, tip, rfc3339(self._clock()))
             self._keep(tip)
         return tip
 
@@ -160,10 +160,10 @@ class Appender:
         self._tips[self.chain] = tip
         self._tips.move_to_end(self.chain)
 
-    def _take(self) -> list[Entry]:
+    def _take(self) -> list[PendingAppend]:
         """Take what fits in one batch from the queue, in order; drop those whose callers are gone."""
-        batch: list[Entry] = []
-        later: list[Entry] = []
+        batch: list[PendingAppend] = []
+        later: list[PendingAppend] = []
         claimed: set[tuple[str, str]] = set()
         waiting, weight = self.waiting, 0
         most, heaviest = self._store.max_batch_records, self._store.max_batch_weight
@@ -173,7 +173,7 @@ class Appender:
             if batch and weight > heaviest:
                 break
             waiting.popleft()
-            if entry.gone():
+            if entry.is_abandoned():
                 continue
             if not (entry.look_up or entry.exclusive):
                 batch.append(entry)
@@ -185,25 +185,27 @@ class Appender:
         self.waiting.extendleft(reversed(later))
         return batch
 
-    async def _store_all(self, batch: list[Entry]) -> None:
+    async def _store_all(self, batch: list[PendingAppend]) -> None:
         """Store a batch; every entry has its result or its error when this returns."""
         deadline = time.monotonic() + self._give_up_seconds
         attempt = 0
         try:
             while batch and not await self._attempt_or_wait(batch):
                 if time.monotonic() > deadline:
-                    _fail(batch, WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "The audit log is busy."))
+                    _fail_all(
+                        batch, WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "The audit log is busy.")
+                    )
                     return
                 attempt += 1
                 await asyncio.sleep(self._jitter() * self._backoff(attempt))
         except Exception as error:  # noqa: BLE001  whatever it is, the callers must hear of it
             self._tips.pop(self.chain, None)
-            _fail(batch, error)
+            _fail_all(batch, error)
 
     def _backoff(self, attempt: int) -> float:
         return min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(attempt, 20))
 
-    async def _attempt_or_wait(self, batch: list[Entry]) -> bool:
+    async def _attempt_or_wait(self, batch: list[PendingAppend]) -> bool:
         """Try once; a store that does not answer is waited for while the outcome of an earlier attempt is unknown."""
         try:
             return await self._attempt(batch)
@@ -213,13 +215,13 @@ class Appender:
             self._tips.pop(self.chain, None)
             return False
 
-    async def _attempt(self, batch: list[Entry]) -> bool:
+    async def _attempt(self, batch: list[PendingAppend]) -> bool:
         """Try once; False when it must be tried again. Entries that are done leave the batch."""
         tip = await self._tip()
         # Looking up after the tip is known makes the answer certain: what is appended in between moves the tip.
         await self._settle(batch)
         await self._ask(batch)
-        batch[:] = [entry for entry in batch if not entry.gone()]
+        batch[:] = [entry for entry in batch if not entry.is_abandoned()]
         if not batch:
             return True
         records = self._sealed(batch, tip)
@@ -242,9 +244,9 @@ class Appender:
             entry.succeed(record, repeated=False)
         return True
 
-    async def _settle(self, batch: list[Entry]) -> None:
+    async def _settle(self, batch: list[PendingAppend]) -> None:
         """Answer the entries whose append id is in the chain."""
-        wanted = {entry.append_id: entry for entry in batch if entry.look_up and not entry.gone()}
+        wanted = {entry.append_id: entry for entry in batch if entry.look_up and not entry.is_abandoned()}
         ids = list(wanted)
         for start in range(0, len(ids), FIND_AT_ONCE):
             found = await self._store.find(self.chain, Lookup.APPEND_ID, ids[start : start + FIND_AT_ONCE])
@@ -253,10 +255,10 @@ class Appender:
                 entry.succeed(record, repeated=not entry.sent)
                 batch.remove(entry)
 
-    async def _ask(self, batch: list[Entry]) -> None:
+    async def _ask(self, batch: list[PendingAppend]) -> None:
         """Let the checks of the entries refuse."""
         for entry in list(batch):
-            if entry.check is None or entry.gone():
+            if entry.check is None or entry.is_abandoned():
                 continue
             try:
                 await entry.check()
@@ -266,19 +268,19 @@ class Appender:
                 entry.fail(error)
                 batch.remove(entry)
 
-    def _sealed(self, batch: Sequence[Entry], tip: Tip) -> list[ChainRecord]:
+    def _sealed(self, batch: Sequence[PendingAppend], tip: Tip) -> list[ChainRecord]:
         """Return the records of as many entries as fit in one append."""
         instant = self._clock()
         timestamp = rfc3339(instant)
         if tip.timestamp > timestamp:
             # Of another host's clock, or of this one's before it was set back.
-            refuse_ahead(tip, instant)
+            reject_future_tip(tip, instant)
             timestamp = tip.timestamp
         previous = tip.hash or self._genesis
         records: list[ChainRecord] = []
         weight = 0
         for sequence, entry in enumerate(batch, start=tip.sequence + 1):
-            record = sealed(entry.draft, sequence, timestamp, previous, entry.append_id)
+            record = seal_record(entry.draft, sequence, timestamp, previous, entry.append_id)
             weight += self._store.weight(record.canonical)
             if records and weight > self._store.max_batch_weight:
                 break
@@ -286,13 +288,13 @@ class Appender:
             previous = record.hash
         return records
 
-    def _put_back(self, batch: list[Entry], count: int) -> None:
+    def _put_back(self, batch: list[PendingAppend], count: int) -> None:
         """Return the entries behind the first so many to the head of the queue."""
         self.waiting.extendleft(reversed(batch[count:]))
         del batch[count:]
 
 
-def _fail(batch: Sequence[Entry], error: Exception) -> None:
+def _fail_all(batch: Sequence[PendingAppend], error: Exception) -> None:
     unknown = WorkspaceError(
         Kind.UNAVAILABLE,
         "PROVENANCE_OUTCOME_UNKNOWN",

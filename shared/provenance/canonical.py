@@ -9,7 +9,7 @@ import orjson
 import rfc8785
 
 from shared.errors import WorkspaceError, invalid
-from shared.provenance.hash_rule import MAX_DEPTH, SAFE_INTEGER, json_integer, too_deep
+from shared.provenance.hash_rule import MAX_DEPTH, SAFE_INTEGER, is_too_deep, parse_json_integer
 
 STRICT: Final = (
     orjson.OPT_SORT_KEYS
@@ -33,15 +33,15 @@ def fast_jcs(value: Any) -> bytes:
     try:
         text = orjson.dumps(value, None, STRICT)
     except TypeError:
-        return _by_the_reference(value)
+        return _dump_by_rfc8785(value)
     # Spelled out here, since every append comes this way: see _writes_alike.
-    if plain((value,), MAX_DEPTH) and (text.isascii() or _ascii_keys((value,))):
+    if is_plain((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,))):
         return text
-    return _by_the_reference(value)
+    return _dump_by_rfc8785(value)
 
 
-def _by_the_reference(value: Any) -> bytes:
-    if too_deep(value):
+def _dump_by_rfc8785(value: Any) -> bytes:
+    if is_too_deep(value):
         raise ValueError(f"is nested deeper than {MAX_DEPTH} levels")
     return rfc8785.dumps(value)
 
@@ -64,63 +64,63 @@ def canonical_value(value: Any, field: str) -> bytes:
     try:
         return orjson.dumps(value) if type(value) is str else fast_jcs(value)
     except (TypeError, ValueError) as error:
-        raise _refusal(value, field) or invalid(field or "body", str(error)) from None
+        raise _find_error(value, field) or invalid(field or "body", str(error)) from None
 
 
-def reparsed(canonical: bytes) -> Any:
+def parse_canonical(canonical: bytes) -> Any:
     """Return the value that canonical text stands for; floats beyond 2^53 come back as floats.
 
     Raises:
         ValueError: it is not JSON.
     """
     value = orjson.loads(canonical)
-    if _sorted_json(value) and plain((value,), MAX_DEPTH):
+    if _dump_sorted(value) and is_plain((value,), MAX_DEPTH):
         return value
-    return json.loads(canonical, parse_int=json_integer)
+    return json.loads(canonical, parse_int=parse_json_integer)
 
 
-def parsed_if_canonical(canonical: bytes) -> Any:
+def parse_if_canonical(canonical: bytes) -> Any:
     """Return the value that bytes are the RFC 8785 form of; None when they are of none (or of ``null``)."""
     try:
         value = orjson.loads(canonical)
-        if orjson.dumps(value, None, STRICT) == canonical and _writes_alike(value, canonical):
+        if orjson.dumps(value, None, STRICT) == canonical and _is_written_alike(value, canonical):
             return value
     except TypeError:
         pass  # an integer beyond ±(2^53-1) stands for a double
     except ValueError:
         return None
-    return _parsed_by_the_rule(canonical)
+    return _parse_by_rfc8785(canonical)
 
 
-def record_form(text: bytes) -> bytes | None:
+def canonicalize_record(text: bytes) -> bytes | None:
     """Return the RFC 8785 bytes of the record that text is, in whatever form: what its ``Hash`` is taken over.
 
     None for what is no record without its Hash, or has no such form: no JSON object in UTF-8, an empty one, a name that
     stands twice, a Hash inside, a number that is not to be held exactly, a lone surrogate, or too many levels.
     """
     try:
-        value = json.loads(text.decode(), parse_int=json_integer, object_pairs_hook=_unique)
-        return _by_the_reference(value) if type(value) is dict and value and "Hash" not in value else None
+        value = json.loads(text.decode(), parse_int=parse_json_integer, object_pairs_hook=_reject_duplicate_names)
+        return _dump_by_rfc8785(value) if type(value) is dict and value and "Hash" not in value else None
     except (ValueError, RecursionError):
         return None
 
 
-def _parsed_by_the_rule(canonical: bytes) -> Any:
+def _parse_by_rfc8785(canonical: bytes) -> Any:
     try:
-        value = json.loads(canonical, parse_int=json_integer)
-        return value if _by_the_reference(value) == canonical else None
+        value = json.loads(canonical, parse_int=parse_json_integer)
+        return value if _dump_by_rfc8785(value) == canonical else None
     except (TypeError, ValueError, RecursionError):
         return None
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("a name stands twice in one object")
     return members
 
 
-def _sorted_json(value: Any) -> bytes:
+def _dump_sorted(value: Any) -> bytes:
     """Return what orjson writes with sorted keys; nothing for what is not to be stored or no JSON."""
     try:
         return orjson.dumps(value, option=STRICT)
@@ -130,19 +130,19 @@ def _sorted_json(value: Any) -> bytes:
 
 def is_canonical(canonical: bytes) -> bool:
     """Tell whether bytes are the RFC 8785 form of the value that they stand for."""
-    return parsed_if_canonical(canonical) is not None
+    return parse_if_canonical(canonical) is not None
 
 
-def _writes_alike(value: Any, text: bytes) -> bool:
+def _is_written_alike(value: Any, text: bytes) -> bool:
     """Tell whether what orjson wrote with sorted keys, ``text``, is what RFC 8785 asks for.
 
     orjson sorts by code points, RFC 8785 by UTF-16 units: the same where all is ASCII, or the keys are. It refused
     integers beyond ±(2^53-1).
     """
-    return plain((value,), MAX_DEPTH) and (text.isascii() or _ascii_keys((value,)))
+    return is_plain((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,)))
 
 
-def plain(values: Iterable[Any], depth: int) -> bool:
+def is_plain(values: Iterable[Any], depth: int) -> bool:
     """Tell whether values are JSON without the floats that orjson writes differently from ECMAScript.
 
     These are whole numbers, and what is below 1e-5 or above 1e15. Walks of millions of records run through here.
@@ -157,25 +157,25 @@ def plain(values: Iterable[Any], depth: int) -> bool:
             ):
                 return False
         elif kind is dict or kind is list:
-            if not depth or not plain(value.values() if kind is dict else value, depth - 1):
+            if not depth or not is_plain(value.values() if kind is dict else value, depth - 1):
                 return False
         elif kind not in _CONSTANTS:
             return False
     return True
 
 
-def _ascii_keys(values: Iterable[Any]) -> bool:
+def _has_ascii_keys(values: Iterable[Any]) -> bool:
     """Tell whether all keys are ASCII; the depth was bounded before."""
     for value in values:
         if type(value) is dict:
-            if not all(map(str.isascii, value)) or not _ascii_keys(value.values()):
+            if not all(map(str.isascii, value)) or not _has_ascii_keys(value.values()):
                 return False
-        elif type(value) is list and not _ascii_keys(value):
+        elif type(value) is list and not _has_ascii_keys(value):
             return False
     return True
 
 
-def _refusal(value: Any, field: str) -> WorkspaceError | None:
+def _find_error(value: Any, field: str) -> WorkspaceError | None:
     """Return the error for the first member that has no canonical form, without recursion."""
     pending: list[tuple[str, Any, int]] = [(field, value, MAX_DEPTH)]
     while pending:

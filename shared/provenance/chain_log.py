@@ -6,14 +6,14 @@ import itertools
 import random
 import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.appender import Appended, Appender, Check, Entry, Tips
-from shared.provenance.ports import ChainKey, ChainStore
-from shared.provenance.records import Draft
+from shared.provenance.appender import Appender, AppendResult, Check, PendingAppend, Tips
+from shared.provenance.ports import ChainKey, ChainStore, Target
+from shared.provenance.records import RecordDraft, draft_event, parse_record
 from shared.timestamps import now
 from shared.tracing import call_span, caller
 
@@ -63,8 +63,14 @@ class ChainLog:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def append(
-        self, chain: ChainKey, draft: Draft, *, append_id: str = "", check: Check | None = None, exclusive: str = ""
-    ) -> Appended:
+        self,
+        chain: ChainKey,
+        draft: RecordDraft,
+        *,
+        append_id: str = "",
+        check: Check | None = None,
+        exclusive: str = "",
+    ) -> AppendResult:
         """Append one record; when this returns, it is stored durably, once.
 
         Args:
@@ -85,8 +91,8 @@ class ChainLog:
         if self._queued_bytes + draft.size > self._max_queued_bytes:
             detail = "More appends wait than the audit log takes; try again."
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_BUSY", detail, retryAfter=1)
-        future: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
-        entry = Entry(draft, append_id or self._new_id(), future, bool(append_id), check, exclusive)
+        future: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
+        entry = PendingAppend(draft, append_id or self._new_id(), future, bool(append_id), check, exclusive)
         self._queued_bytes += draft.size
         try:
             with call_span("append to an audit chain", {"workspace.chain.target": chain.target.value}, kind="INTERNAL"):
@@ -128,3 +134,41 @@ class ChainLog:
             del self._appenders[appender.chain]
             while len(self._tips) > KNOWN_TIPS:
                 self._tips.popitem(last=False)
+
+
+class EventLog:
+    """Appends events to chains; what other domains see of the audit log.
+
+    Args:
+        log: the engine.
+    """
+
+    def __init__(self, log: ChainLog) -> None:
+        self.log = log
+
+    async def append(
+        self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
+    ) -> Mapping[str, Any]:
+        """Append one event, or return the record that this append id already made."""
+        appended = await self.write(ChainKey(target, scope_key), user_id, event, append_id=append_id)
+        return parse_record(appended.record.canonical, appended.record.hash)
+
+    async def write(
+        self, chain: ChainKey, user_id: str, event: Mapping[str, Any], *, append_id: str = ""
+    ) -> AppendResult:
+        """Append one event.
+
+        Args:
+            chain: which chain.
+            user_id: the acting principal.
+            event: see :meth:`AuditLog.append`; other members are dropped.
+            append_id: the same id again returns the record already stored; empty for an event known to be new.
+
+        Raises:
+            WorkspaceError: of the body (INVALID, TOO_LARGE), and what :meth:`ChainLog.append` raises.
+        """
+        return await self.log.append(chain, draft_event(user_id, event), append_id=append_id)
+
+    async def close(self) -> None:
+        """Finish the appends that were taken, and close the store."""
+        await self.log.close()

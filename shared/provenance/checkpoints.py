@@ -10,19 +10,18 @@ from typing import Final
 from shared import logs
 from shared.errors import Kind, WorkspaceError
 from shared.observability import count
-from shared.provenance.growth import Covered, Trees, grown
+from shared.provenance.chain_trees import ChainTrees, SignedTree, Tiles, extend_signed_tree
 from shared.provenance.hash_rule import RECORD_ID_DIGITS
-from shared.provenance.heads import latest
+from shared.provenance.head_checks import latest_allowed_time
 from shared.provenance.note_keys import NoteKeys
 from shared.provenance.notes import (
     Checkpoint,
     NoteError,
     VerifierKey,
-    opened_checkpoint,
+    open_checkpoint,
     origin_of,
 )
 from shared.provenance.ports import ChainKey, ChainStore, CheckpointStore, NoteSigner, StoredCheckpoint, Tip
-from shared.provenance.tiles import Tiles
 from shared.timestamps import now, rfc3339
 
 KNOWN_SIZES: Final = 100_000
@@ -46,18 +45,18 @@ class CurrentCheckpoint:
     last_hash: str
 
 
-def prefix_of(chain: ChainKey) -> str:
+def name_prefix(chain: ChainKey) -> str:
     """Return what the names of a chain's checkpoints start with; scopes are hashed, since they are any text."""
     scope = hashlib.sha256(chain.scope_key.encode()).hexdigest()[:40] if chain.scope_key else "workspace"
     return f"{chain.target}/{scope}/"
 
 
-def name_of(chain: ChainKey, size: int) -> str:
+def checkpoint_name(chain: ChainKey, size: int) -> str:
     """Return the name of a chain's checkpoint of a size."""
-    return f"{prefix_of(chain)}{size:0{RECORD_ID_DIGITS}d}"
+    return f"{name_prefix(chain)}{size:0{RECORD_ID_DIGITS}d}"
 
 
-class Failures:
+class RetrySchedule:
     """Chains that could not be signed, and when to try them again: at the next sweep, then after 2, 4, 8, ... more."""
 
     def __init__(self) -> None:
@@ -67,17 +66,17 @@ class Failures:
     def __contains__(self, chain: ChainKey) -> bool:
         return chain in self._known
 
-    def due(self) -> list[ChainKey]:
+    def start_sweep(self) -> list[ChainKey]:
         """Count a sweep, and return what to try in it."""
         self._sweeps += 1
         return [chain for chain, (_, at) in self._known.items() if at <= self._sweeps]
 
-    def note(self, chain: ChainKey) -> None:
+    def add(self, chain: ChainKey) -> None:
         """Note that a chain failed."""
         wait = min(2 * self._known[chain][0], LONGEST_WAIT_SWEEPS) if chain in self._known else 1
         self._known[chain] = (wait, self._sweeps + wait)
 
-    def forget(self, chain: ChainKey) -> None:
+    def remove(self, chain: ChainKey) -> None:
         """Note that a chain is well."""
         self._known.pop(chain, None)
 
@@ -110,20 +109,20 @@ class Checkpoints:
         self._keys = NoteKeys(signer, workspace)
         self._workspace = workspace
         self._clock = clock
-        self.trees = Trees(store, Tiles(notes, prefix_of))
+        self.trees = ChainTrees(store, Tiles(notes, name_prefix))
         self._sizes: OrderedDict[ChainKey, int] = OrderedDict()
         self._swept_from = ""
-        self._failures = Failures()
+        self._failures = RetrySchedule()
 
     async def verifier_key(self) -> VerifierKey:
         """Return the key that new checkpoints are verified with; its text is the line to publish."""
         return await self._keys.current()
 
-    async def newest_stored(self, chain: ChainKey) -> StoredCheckpoint | None:
+    async def find_newest(self, chain: ChainKey) -> StoredCheckpoint | None:
         """Return a chain's newest checkpoint, unopened."""
-        return await self._notes.newest(prefix_of(chain))
+        return await self._notes.newest(name_prefix(chain))
 
-    async def opened(self, chain: ChainKey, stored: StoredCheckpoint) -> Checkpoint:
+    async def open(self, chain: ChainKey, stored: StoredCheckpoint) -> Checkpoint:
         """Return what a stored checkpoint says.
 
         Raises:
@@ -132,8 +131,8 @@ class Checkpoints:
             WorkspaceError: UNAVAILABLE, or CONFLICT ``CHECKPOINT_REFUSED``: there is no key to judge it by.
         """
         origin = origin_of(await self._workspace(), chain.target, chain.scope_key)
-        checkpoint = opened_checkpoint(stored.note, await self._keys.of(stored.note), origin)
-        if stored.name != name_of(chain, checkpoint.size):
+        checkpoint = open_checkpoint(stored.note, await self._keys.find_key(stored.note), origin)
+        if stored.name != checkpoint_name(chain, checkpoint.size):
             raise NoteError(f"it counts {checkpoint.size} records and stands under another size's name")
         return checkpoint
 
@@ -144,15 +143,15 @@ class Checkpoints:
             WorkspaceError: NOT_FOUND ``CHECKPOINT_NOT_FOUND``; INTERNAL when the chain lost what it covers.
             NoteError: the stored note is not to be trusted.
         """
-        stored = await self.newest_stored(chain)
+        stored = await self.find_newest(chain)
         if stored is None:
             raise WorkspaceError(Kind.NOT_FOUND, "CHECKPOINT_NOT_FOUND", "This chain has no checkpoint yet.")
-        checkpoint = await self.opened(chain, stored)
+        checkpoint = await self.open(chain, stored)
         last = await self._store.hashes(chain, checkpoint.size - 1, limit=1)
-        note = await self._keys.cosigned(stored.note)
+        note = await self._keys.cosign(stored.note)
         return CurrentCheckpoint(replace(stored, note=note), checkpoint, last[0] if last else "")
 
-    async def make(self, chain: ChainKey) -> StoredCheckpoint | None:
+    async def create(self, chain: ChainKey) -> StoredCheckpoint | None:
         """Sign and store a checkpoint of a chain, None when it did not grow since the last one.
 
         The new records are verified first, and the tree of the older ones is compared with the last checkpoint: what is
@@ -164,23 +163,25 @@ class Checkpoints:
             NoteError: the last checkpoint is not to be trusted.
         """
         tip = await self._store.tip(chain)
-        stored = await self.newest_stored(chain)
-        last = await self.opened(chain, stored) if stored else None
+        stored = await self.find_newest(chain)
+        last = await self.open(chain, stored) if stored else None
         if tip.sequence <= (last.size if last else 0):
             self._know(chain, tip.sequence)
             return None
         workspace = await self._workspace()
-        before = await self._covered(chain, last)
-        covered = await grown(self._store, chain, workspace, before, tip, latest(self._clock()))
+        before = await self._load_signed_tree(chain, last)
+        covered = await extend_signed_tree(
+            self._store, chain, workspace, before, tip, latest_allowed_time(self._clock())
+        )
         tree = covered.tree()
         checkpoint = Checkpoint(origin_of(workspace, chain.target, chain.scope_key), tree.size, tree.root())
         made = await self._sign_and_store(chain, checkpoint)
-        await self._notes.save_state(f"{prefix_of(chain)}tree", covered.state())
-        await self.trees.keep(chain, tree.size)
+        await self._notes.save_state(f"{name_prefix(chain)}tree", covered.to_state())
+        await self.trees.save_roots(chain, tree.size)
         self._know(chain, tree.size)
         return made
 
-    async def make_all(self) -> int:
+    async def create_all(self) -> int:
         """Make the checkpoints of all chains that grew, and return how many; one that fails does not stop others.
 
         Only what changed since the last sweep is listed. A chain that failed is remembered and tried again, less and
@@ -188,36 +189,36 @@ class Checkpoints:
         """
         started = self._clock()
         grew = [chain async for chain, tip in self._store.tips(self._swept_from) if self._unknown(chain, tip)]
-        due = [*self._failures.due(), *(chain for chain in grew if chain not in self._failures)]
+        due = [*self._failures.start_sweep(), *(chain for chain in grew if chain not in self._failures)]
         made = 0
         for chain in due:
             try:
-                made += await self.make(chain) is not None
+                made += await self.create(chain) is not None
             except Exception:  # noqa: BLE001  each chain is on its own, whatever ails another
-                self._failures.note(chain)
+                self._failures.add(chain)
                 count("workspace.checkpoint.failures", target=chain.target.value)
                 _LOG.exception("no checkpoint could be made", extra=logs.fields(target=chain.target))
             else:
-                self._failures.forget(chain)
+                self._failures.remove(chain)
         self._swept_from = rfc3339(started - CLOCK_SKEW)
         return made
 
-    async def _covered(self, chain: ChainKey, last: Checkpoint | None) -> Covered:
+    async def _load_signed_tree(self, chain: ChainKey, last: Checkpoint | None) -> SignedTree:
         """Return what the last checkpoint covers: from the working state when that has its root, else made anew."""
         if last is None:
-            return Covered()
-        state = await self._notes.state(f"{prefix_of(chain)}tree")
-        covered = Covered.of_state(state) if state else None
-        if covered is None or not _is_of(covered, last):
-            covered = await Trees(self._store).covered(chain, last.size)
-        if not _is_of(covered, last):
+            return SignedTree()
+        state = await self._notes.state(f"{name_prefix(chain)}tree")
+        covered = SignedTree.from_state(state) if state else None
+        if covered is None or not _matches(covered, last):
+            covered = await ChainTrees(self._store).build_signed_tree(chain, last.size)
+        if not _matches(covered, last):
             detail = "The chain is not the one that its last checkpoint was signed for."
             raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)
         return covered
 
     async def _sign_and_store(self, chain: ChainKey, checkpoint: Checkpoint) -> StoredCheckpoint | None:
         note = await self._keys.sign(checkpoint.text)
-        name = name_of(chain, checkpoint.size)
+        name = checkpoint_name(chain, checkpoint.size)
         # Another instance may have been quicker: its checkpoint of this size stays.
         await self._notes.create(name, note)
         return await self._notes.get(name)
@@ -232,6 +233,6 @@ class Checkpoints:
             self._sizes.popitem(last=False)
 
 
-def _is_of(covered: Covered, checkpoint: Checkpoint) -> bool:
+def _matches(covered: SignedTree, checkpoint: Checkpoint) -> bool:
     tree = covered.tree()
     return (tree.size, tree.root()) == (checkpoint.size, checkpoint.root)

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from shared.provenance.canonical import parsed_if_canonical
+from shared.provenance.canonical import parse_if_canonical
 from shared.provenance.hash_rule import digest, record_id, sequence_of
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, DecisionLookup, Lookup
-from shared.provenance.records import projection
+from shared.provenance.records import project_record
 
 READ_AT_MOST: Final = 5_000
 """Records read for their content alone, where a store finds decisions by nothing but their filter fields."""
@@ -20,7 +20,7 @@ _BEGINS: Final = b'{"AmendmentID":"'
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class FoundDecisions:
     """What was found about some corrections.
 
     Attributes:
@@ -34,41 +34,43 @@ class Decided:
     whole: bool = True
 
 
-def content_of(record: ChainRecord) -> dict[str, Any] | None:
+def parse_content(record: ChainRecord) -> dict[str, Any] | None:
     """Return what a record says, None where its digest does not fit, or another place is named in it."""
-    value = parsed_if_canonical(record.canonical)
+    value = parse_if_canonical(record.canonical)
     sound = type(value) is dict and digest(record.canonical) == record.hash
     return value if sound and value.get("RecordID") == record_id(record.sequence) else None
 
 
-def fits(record: ChainRecord) -> bool:
+def has_matching_filter_fields(record: ChainRecord) -> bool:
     """Tell whether a record is sound in itself, and its filter fields are those of its content."""
-    content = content_of(record)
-    return content is not None and projection(content) == dict(record.projection)
+    content = parse_content(record)
+    return content is not None and project_record(content) == dict(record.projection)
 
 
-def about(record: ChainRecord) -> str:
+def decided_amendment_id(record: ChainRecord) -> str:
     """Return which correction a record decides, empty for none; only where it says nothing its filter field counts."""
-    value = parsed_if_canonical(record.canonical)
+    value = parse_if_canonical(record.canonical)
     if type(value) is not dict:
         return record.projection.get("AmendmentID", "")
     said = value.get("AmendmentID", "")
     return said if isinstance(said, str) else ""
 
 
-async def named(store: ChainStore, chain: ChainKey, amendments: Sequence[str]) -> dict[str, ChainRecord]:
+async def look_up_decisions(store: ChainStore, chain: ChainKey, amendments: Sequence[str]) -> dict[str, ChainRecord]:
     """Return the decisions about some corrections: by content where the store finds them so, else by filter field."""
     found: list[ChainRecord] = []
     for start in range(0, len(amendments), _FIND_AT_ONCE):
         some = amendments[start : start + _FIND_AT_ONCE]
         if isinstance(store, DecisionLookup):
-            found += await store.decisions(chain, some)
+            found += await store.find_decisions(chain, some)
         else:
             found += await store.find(chain, Lookup.AMENDMENT_ID, some)
-    return await asyncio.to_thread(_firsts, found, amendments)
+    return await asyncio.to_thread(_select_first, found, amendments)
 
 
-async def decided(store: ChainStore, chain: ChainKey, amendments: Sequence[str], after: int = 0) -> Decided:
+async def find_decisions(
+    store: ChainStore, chain: ChainKey, amendments: Sequence[str], after: int = 0
+) -> FoundDecisions:
     """Return the decisions about some corrections.
 
     Args:
@@ -81,16 +83,16 @@ async def decided(store: ChainStore, chain: ChainKey, amendments: Sequence[str],
     Raises:
         WorkspaceError: the store's UNAVAILABLE.
     """
-    by_amendment = await named(store, chain, amendments)
+    by_amendment = await look_up_decisions(store, chain, amendments)
     open_ones = [sequence_of(one) or 0 for one in amendments if one not in by_amendment]
     if isinstance(store, DecisionLookup) or not open_ones:
-        return Decided(by_amendment)
+        return FoundDecisions(by_amendment)
     start = max(after, min(open_ones))
-    read, seen_to, whole = await _read(store, chain, frozenset(map(record_id, open_ones)), start)
-    return Decided({**await asyncio.to_thread(_firsts, read, amendments), **by_amendment}, seen_to, whole)
+    read, seen_to, whole = await _read_decisions(store, chain, frozenset(map(record_id, open_ones)), start)
+    return FoundDecisions({**await asyncio.to_thread(_select_first, read, amendments), **by_amendment}, seen_to, whole)
 
 
-async def _read(
+async def _read_decisions(
     store: ChainStore, chain: ChainKey, amendments: frozenset[str], start: int
 ) -> tuple[list[ChainRecord], int, bool]:
     """Return the records about corrections that say so, up to where was read, and whether nothing follows."""
@@ -99,22 +101,22 @@ async def _read(
     while after < start + READ_AT_MOST:
         most = min(_PAGE_RECORDS, start + READ_AT_MOST - after)
         page = await store.read(chain, after, limit=most, max_bytes=_PAGE_BYTES)
-        found += await asyncio.to_thread(_saying, page.records, amendments)
+        found += await asyncio.to_thread(_filter_decisions, page.records, amendments)
         after = page.records[-1].sequence if page.records else after
         if not page.more:
             return found, after, True
     return found, after, False
 
 
-def _saying(records: Sequence[ChainRecord], amendments: frozenset[str]) -> list[ChainRecord]:
+def _filter_decisions(records: Sequence[ChainRecord], amendments: frozenset[str]) -> list[ChainRecord]:
     # No member of a decision sorts before this one.
-    return [one for one in records if one.canonical.startswith(_BEGINS) and about(one) in amendments]
+    return [one for one in records if one.canonical.startswith(_BEGINS) and decided_amendment_id(one) in amendments]
 
 
-def _firsts(records: Sequence[ChainRecord], amendments: Sequence[str]) -> dict[str, ChainRecord]:
+def _select_first(records: Sequence[ChainRecord], amendments: Sequence[str]) -> dict[str, ChainRecord]:
     """Return the first record about each correction; one that says so goes before one of which a field says so."""
     in_order = sorted(records, key=lambda one: one.sequence)
-    said = [(about(one), one) for one in in_order]
+    said = [(decided_amendment_id(one), one) for one in in_order]
     said += [(one.projection.get("AmendmentID", ""), one) for one in in_order]
     wanted = set(amendments)
     return {amendment: one for amendment, one in reversed(said) if amendment in wanted}

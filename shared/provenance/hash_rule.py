@@ -47,13 +47,13 @@ def sequence_of(text: object) -> int | None:
     return int(str(text)) if well_formed else None
 
 
-def own_time(record: Mapping[str, Any]) -> str:
+def record_time(record: Mapping[str, Any]) -> str:
     """Return the own time of any kind of record, empty where there is none; it never decreases along a chain."""
     time = next((record[name] for name in TIMES if name in record), "")
     return time if isinstance(time, str) else ""
 
 
-def projection(record: Mapping[str, Any]) -> dict[str, Any]:
+def project_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return what filters look at: actor and own time as ``UserID`` and ``Timestamp``, the rest by its own name."""
     fields = {name: record[name] for name in _ALIKE if name in record}
     for actor in ACTORS:
@@ -67,7 +67,7 @@ def projection(record: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def no_text(here: str, fields: Mapping[str, Any]) -> str:
+def describe_non_text_fields(here: str, fields: Mapping[str, Any]) -> str:
     """Return the reason of a record, by its RecordID, that has no text in a filter field; empty when all are text."""
     names = sorted(name for name, value in fields.items() if not isinstance(value, str))
     return f"{here} has no text in its filter fields: {', '.join(names)}" if names else ""
@@ -85,12 +85,12 @@ def is_time(text: str) -> bool:
         return False
 
 
-def untimed(here: str) -> str:
+def describe_invalid_time(here: str) -> str:
     """Return the reason of a record, by its RecordID, whose time is none that the service writes."""
     return f"{here} does not have a time of the form 2026-01-05T08:00:00.000000Z"
 
 
-def too_deep(value: Any) -> bool:
+def is_too_deep(value: Any) -> bool:
     """Tell whether a JSON value is nested deeper than any record is; without recursion."""
     level = [value]
     for _ in range(MAX_DEPTH):
@@ -106,7 +106,7 @@ def too_deep(value: Any) -> bool:
     return any(isinstance(item, dict | list | tuple) for item in level)
 
 
-def earlier(here: str, before: int) -> str:
+def describe_earlier_time(here: str, before: int) -> str:
     """Return the reason of a record, by its RecordID, whose time goes back behind that of a sequence."""
     return f"{here} does not have a time as late as that of {record_id(before)}"
 
@@ -116,7 +116,7 @@ def digest(canonical: bytes) -> str:
     return hashlib.sha256(canonical).hexdigest()
 
 
-def json_integer(text: str) -> Any:
+def parse_json_integer(text: str) -> Any:
     """Return the number that integer digits in a record stand for: beyond ±(2^53-1) the float that is written so.
 
     RFC 8785 writes doubles up to 1e21 without an exponent, so 1e20 stands there as an integer. Only floats can:

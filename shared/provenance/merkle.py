@@ -62,7 +62,7 @@ class CompactRange:
             root = node_hash(node, root)
         return root
 
-    def sound(self) -> bool:
+    def is_valid(self) -> bool:
         """Tell whether there are as many nodes as a tree of this size has, each of 32 bytes."""
         return len(self.nodes) == self.size.bit_count() and all(len(node) == 32 for node in self.nodes)  # noqa: PLR2004  SHA-256
 
@@ -109,7 +109,7 @@ def consistency_ranges(old: int, size: int) -> list[tuple[int, int]]:
     return ranges[::-1]
 
 
-def included(data: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
+def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
     """Tell whether an audit path proves that a tree has a leaf (RFC 9162 section 2.1.3.2)."""
     if not 0 <= index < size:
         return False
@@ -127,7 +127,7 @@ def included(data: bytes, index: int, size: int, path: Sequence[bytes], root: by
     return last == 0 and node == root
 
 
-def consistent(old: int, size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
+def is_consistent(old: int, size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
     """Tell whether a proof shows that a tree begins with the leaves of an earlier one (RFC 9162 section 2.1.4.2)."""
     if not 0 < old <= size:
         return False

@@ -49,7 +49,7 @@ class EventBody(Body):
     description: str | None = Field(None, alias="Description")
     scope_key: ScopeKey = Field(None, alias="ScopeKey")
 
-    def event(self) -> dict[str, Any]:
+    def to_event(self) -> dict[str, Any]:
         """Return the event's own members, absent ones left out."""
         return self.model_dump(by_alias=True, exclude={"scope_key"}, exclude_none=True)
 

@@ -6,7 +6,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from shared.errors import WorkspaceError
-from shared.provenance.notes import NoteError, VerifierKey, key_name, signature_line, signer_of, verified
+from shared.provenance.notes import NoteError, VerifierKey, find_signer, key_name, signature_line, verify_note
 from shared.provenance.ports import NoteSigner
 
 _COORDINATE: Final = 32
@@ -32,7 +32,7 @@ class NoteKeys:
         """
         return VerifierKey(key_name(await self._workspace()), await self._signer.public_key())
 
-    async def of(self, note: bytes) -> VerifierKey:
+    async def find_key(self, note: bytes) -> VerifierKey:
         """Return which of the workspace's keys a note has a signature line of, the one that signs now or a retired one.
 
         Raises:
@@ -41,9 +41,9 @@ class NoteKeys:
         """
         name = key_name(await self._workspace())
         # Another process may have begun to sign with a key that this one has not heard of.
-        for anew in (False, True):
-            keys = [VerifierKey(name, spki) for spki in await self._signer.trusted(anew=anew)]
-            key = signer_of(note, keys)
+        for reload in (False, True):
+            keys = [VerifierKey(name, spki) for spki in await self._signer.trusted_keys(reload=reload)]
+            key = find_signer(note, keys)
             if key is not None:
                 return key
         raise NoteError(f"the checkpoint is not signed by a key of {name} that is trusted")
@@ -56,10 +56,10 @@ class NoteKeys:
             WorkspaceError: as the methods of :class:`NoteSigner`.
         """
         note = f"{text}\n".encode() + await self._line(text, await self.current())
-        verified(note, await self.current())
+        verify_note(note, await self.current())
         return note
 
-    async def cosigned(self, note: bytes) -> bytes:
+    async def cosign(self, note: bytes) -> bytes:
         """Return a trusted note, one of a retired key with the line of the key that signs now behind its own.
 
         So whoever has one of both keys can verify it. It stays as it is while nothing can be signed.
@@ -67,13 +67,13 @@ class NoteKeys:
         Raises:
             NoteError: it is not to be trusted.
         """
-        text = verified(note, await self.of(note))
+        text = verify_note(note, await self.find_key(note))
         try:
             key = await self.current()
-            if signer_of(note, [key]) is not None:
+            if find_signer(note, [key]) is not None:
                 return note
             both = note + await self._line(text, key)
-            verified(both, key)
+            verify_note(both, key)
         except (WorkspaceError, NoteError):
             return note
         return both

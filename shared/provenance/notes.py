@@ -53,7 +53,7 @@ class VerifierKey:
         if decoded[:1] != ECDSA_TYPE:
             raise NoteError("the verifier key is not of signature type 0x02 (ECDSA)")
         key = cls(name, decoded[1:])
-        key.public()
+        key.public_key()
         if key.key_id.hex() != key_id.lower():
             raise NoteError("the verifier key does not have the id that it names")
         return key
@@ -63,7 +63,7 @@ class VerifierKey:
         """The first four bytes of SHA-256 over the SPKI."""
         return hashlib.sha256(self.spki).digest()[:4]
 
-    def public(self) -> ec.EllipticCurvePublicKey:
+    def public_key(self) -> ec.EllipticCurvePublicKey:
         """Return the key.
 
         Raises:
@@ -112,7 +112,7 @@ def origin_of(workspace: str, target: str, scope_key: str = "") -> str:
     return f"{key_name(workspace)}/{target}{scope}"
 
 
-def signed_note(text: str, key: VerifierKey, signature: bytes) -> bytes:
+def format_note(text: str, key: VerifierKey, signature: bytes) -> bytes:
     """Return a note with one signature line.
 
     Args:
@@ -128,47 +128,47 @@ def signature_line(key: VerifierKey, signature: bytes) -> bytes:
     return f"{_DASH}{key.name} {base64.b64encode(key.key_id + signature).decode()}\n".encode()
 
 
-def verified(note: bytes, key: VerifierKey) -> str:
+def verify_note(note: bytes, key: VerifierKey) -> str:
     """Return the text of a note that a key signed.
 
     Raises:
         NoteError: no note, not signed by this key, or its signature is wrong.
     """
-    text, lines = _parts(note)
-    signatures = [signature for line in lines if (signature := _signature(line, key)) is not None]
+    text, lines = _split_note(note)
+    signatures = [signature for line in lines if (signature := _parse_signature(line, key)) is not None]
     if not signatures:
         raise NoteError(f"the checkpoint is not signed by {key.name}")
     try:
         for signature in signatures:
-            key.public().verify(signature, text.encode(), ec.ECDSA(hashes.SHA256()))
+            key.public_key().verify(signature, text.encode(), ec.ECDSA(hashes.SHA256()))
     except InvalidSignature:
         raise NoteError("the checkpoint's signature is wrong") from None
     return text
 
 
-def signer_of(note: bytes, keys: Sequence[VerifierKey]) -> VerifierKey | None:
+def find_signer(note: bytes, keys: Sequence[VerifierKey]) -> VerifierKey | None:
     """Return the first of some keys that a note has a signature line of, right or wrong; None without.
 
     Raises:
         NoteError: it is no signed note.
     """
-    _, lines = _parts(note)
-    return next((key for key in keys if any(_signature(line, key) is not None for line in lines)), None)
+    _, lines = _split_note(note)
+    return next((key for key in keys if any(_parse_signature(line, key) is not None for line in lines)), None)
 
 
-def opened_checkpoint(note: bytes, key: VerifierKey, origin: str) -> Checkpoint:
+def open_checkpoint(note: bytes, key: VerifierKey, origin: str) -> Checkpoint:
     """Return what a checkpoint says, after its signature and its origin are checked.
 
     Raises:
         NoteError: it is not to be trusted, or belongs to another log.
     """
-    checkpoint = _checkpoint(verified(note, key))
+    checkpoint = _parse_checkpoint(verify_note(note, key))
     if checkpoint.origin != origin:
         raise NoteError(f"the checkpoint is of {checkpoint.origin}, not of {origin}")
     return checkpoint
 
 
-def _parts(note: bytes) -> tuple[str, Sequence[str]]:
+def _split_note(note: bytes) -> tuple[str, Sequence[str]]:
     try:
         decoded = note.decode()
     except UnicodeDecodeError:
@@ -180,7 +180,7 @@ def _parts(note: bytes) -> tuple[str, Sequence[str]]:
     return text + "\n", signatures.split("\n")[:-1]
 
 
-def _signature(line: str, key: VerifierKey) -> bytes | None:
+def _parse_signature(line: str, key: VerifierKey) -> bytes | None:
     """Return the signature of a line of this key, None for another's."""
     name, _, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not encoded:
@@ -192,7 +192,7 @@ def _signature(line: str, key: VerifierKey) -> bytes | None:
     return decoded[4:] if (name, decoded[:4]) == (key.name, key.key_id) else None
 
 
-def _checkpoint(text: str) -> Checkpoint:
+def _parse_checkpoint(text: str) -> Checkpoint:
     lines = text.split("\n")[:-1]
     if len(lines) < _LINES or not all(lines):
         raise NoteError("the note is no checkpoint")

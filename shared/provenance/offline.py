@@ -9,18 +9,18 @@ import rfc8785
 
 from shared.provenance.hash_rule import (
     MAX_DEPTH,
+    describe_earlier_time,
+    describe_invalid_time,
+    describe_non_text_fields,
     digest,
-    earlier,
     genesis_hash,
     is_time,
-    json_integer,
-    no_text,
-    own_time,
-    projection,
+    is_too_deep,
+    parse_json_integer,
+    project_record,
     record_id,
+    record_time,
     sequence_of,
-    too_deep,
-    untimed,
 )
 from shared.provenance.merkle import CompactRange
 from shared.provenance.notes import Checkpoint
@@ -45,7 +45,7 @@ class UnreadableError(Exception):
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Progress:
     """The walk so far.
 
     Attributes:
@@ -68,7 +68,7 @@ def load(text: str) -> list[dict[str, Any]]:
         UnreadableError: it is no JSON array of objects, or an object has a key twice.
     """
     try:
-        records = json.loads(text, parse_int=json_integer, object_pairs_hook=_unique)
+        records = json.loads(text, parse_int=parse_json_integer, object_pairs_hook=_reject_duplicate_names)
     except (ValueError, RecursionError) as error:
         raise UnreadableError(f"the export is not JSON: {error}") from None
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
@@ -95,33 +95,33 @@ def verify(
     Raises:
         BrokenError: at the first bad record, the first missing one, or the checkpoint.
     """
-    seen = _Seen(genesis_hash(workspace, target, scope_key))
+    seen = _Progress(genesis_hash(workspace, target, scope_key))
     tree = CompactRange()
-    for hashed in _walked(records, seen):
+    for hashed in _verify_records(records, seen):
         if checkpoint is not None and tree.size < checkpoint.size:
             tree.append([bytes.fromhex(hashed)])
     if checkpoint is not None:
-        _compare(tree, checkpoint)
+        _compare_checkpoint(tree, checkpoint)
     return seen.sequence
 
 
-def _walked(records: Sequence[Mapping[str, Any]], seen: _Seen) -> Iterator[str]:
+def _verify_records(records: Sequence[Mapping[str, Any]], seen: _Progress) -> Iterator[str]:
     for index, record in enumerate(records):
         reason = _content_fault(record)
         if not reason:
             _check_fork(record, seen)
             reason = _link_fault(record, seen) or _fields_fault(record, seen)
         if reason:
-            raise BrokenError(_place(records, index, seen), reason)
+            raise BrokenError(_locate(records, index, seen), reason)
         stored = str(record["Hash"])
         seen.sequence += 1
         seen.claimed[seen.last_hash] = (record_id(seen.sequence), stored)
         seen.last_hash = stored
-        seen.time = own_time(record)
+        seen.time = record_time(record)
         yield stored
 
 
-def _place(records: Sequence[Mapping[str, Any]], index: int, seen: _Seen) -> str:
+def _locate(records: Sequence[Mapping[str, Any]], index: int, seen: _Progress) -> str:
     """Return the RecordID of the place of a bad record, as far as an export shows it.
 
     That is the one behind the last sound record, unless records are missing before the bad one: then it is the
@@ -139,7 +139,7 @@ def _content_fault(record: Mapping[str, Any]) -> str:
     """Return what is wrong with a record by itself, empty when its content has its digest."""
     here = str(record.get("RecordID"))
     content = {name: value for name, value in record.items() if name != "Hash"}
-    if too_deep(content):
+    if is_too_deep(content):
         return f"{here} has no canonical form: it is nested deeper than {MAX_DEPTH} levels"
     try:
         recomputed = digest(rfc8785.dumps(content))
@@ -150,14 +150,14 @@ def _content_fault(record: Mapping[str, Any]) -> str:
     return f"the content of {here} does not have the digest that stands as its Hash"
 
 
-def _check_fork(record: Mapping[str, Any], seen: _Seen) -> None:
+def _check_fork(record: Mapping[str, Any], seen: _Progress) -> None:
     stored = str(record["Hash"])
     other, its_hash = seen.claimed.get(str(record.get("PreviousHash")), ("", stored))
     if stored != its_hash:
         raise BrokenError(stored, f"fork: a second record claims the predecessor of {other}")
 
 
-def _link_fault(record: Mapping[str, Any], seen: _Seen) -> str:
+def _link_fault(record: Mapping[str, Any], seen: _Progress) -> str:
     """Return what is wrong with a record's place, empty when it follows the last one."""
     here, expected = str(record.get("RecordID")), record_id(seen.sequence + 1)
     if here != expected:
@@ -170,14 +170,18 @@ def _link_fault(record: Mapping[str, Any], seen: _Seen) -> str:
     return ""
 
 
-def _fields_fault(record: Mapping[str, Any], seen: _Seen) -> str:
+def _fields_fault(record: Mapping[str, Any], seen: _Progress) -> str:
     """Return what is wrong with what filters look at in a record, its own time above all."""
-    here, time = str(record.get("RecordID")), own_time(record)
-    mistimed = "" if is_time(time) else untimed(here)
-    return no_text(here, projection(record)) or mistimed or (earlier(here, seen.sequence) if time < seen.time else "")
+    here, time = str(record.get("RecordID")), record_time(record)
+    mistimed = "" if is_time(time) else describe_invalid_time(here)
+    return (
+        describe_non_text_fields(here, project_record(record))
+        or mistimed
+        or (describe_earlier_time(here, seen.sequence) if time < seen.time else "")
+    )
 
 
-def _compare(tree: CompactRange, checkpoint: Checkpoint) -> None:
+def _compare_checkpoint(tree: CompactRange, checkpoint: Checkpoint) -> None:
     if tree.size < checkpoint.size:
         missing = record_id(tree.size + 1)
         raise BrokenError(missing, f"{missing} is missing: the checkpoint counts {checkpoint.size} records")
@@ -185,7 +189,7 @@ def _compare(tree: CompactRange, checkpoint: Checkpoint) -> None:
         raise BrokenError("checkpoint", "the chain is not the one that the checkpoint was signed for")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("an object has a key twice")

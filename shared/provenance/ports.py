@@ -121,7 +121,7 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RecordPage:
     """Some records in the order asked for.
 
     Attributes:
@@ -207,7 +207,7 @@ class ChainStore(Protocol):
         """
         ...
 
-    async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> Page:
+    async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
         """Return records by ascending sequence, exactly as they are stored, for walks; never consults the head.
 
         Args:
@@ -233,7 +233,7 @@ class ChainStore(Protocol):
         offset: int = 0,
         limit: int,
         max_bytes: int,
-    ) -> Page:
+    ) -> RecordPage:
         """Return the records that match, in order of sequence.
 
         Args:
@@ -292,7 +292,7 @@ class RowStreams(Protocol):
 class DecisionLookup(Protocol):
     """What a chain store has besides that finds decisions about corrections by what they say."""
 
-    async def decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
+    async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
         """Return the records about corrections, by their content or by their filter field, in any order, some twice.
 
         Args:
@@ -306,13 +306,13 @@ class DecisionLookup(Protocol):
 
 
 @runtime_checkable
-class OddPlaces(Protocol):
+class MisplacedRecords(Protocol):
     """What a chain store has besides where a forger can put records in no place: at fractions, zero, below, at text.
 
     No other method gives them. An append is refused while one stands past the end, or before the first place.
     """
 
-    async def misplaced(self, chain: ChainKey) -> int | None:
+    async def find_misplaced(self, chain: ChainKey) -> int | None:
         """Return the sequence that comes behind the first of them, None without any.
 
         Args:
@@ -328,10 +328,10 @@ class OddPlaces(Protocol):
 
 
 @runtime_checkable
-class Strays(Protocol):
+class OrphanRecords(Protocol):
     """What a chain store has besides whose records are found by way of the head item alone."""
 
-    async def strays(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
+    async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
         """Return records that may be the earliest of this chain and are not to be reached as such, up to 100.
 
         Those that hold its genesis hash; and for a chain without a head those, too, that belong to no head and are not
@@ -363,7 +363,7 @@ class StoredCheckpoint:
 
 
 class CheckpointStore(Protocol):
-    """Keeps signed notes that cannot be changed, and beside them replaceable working state that can be made anew.
+    """Keeps signed notes that cannot be changed, and beside them replaceable working state that can be made reload.
 
     Names consist of ``A-Za-z0-9._-/``, are at most 200 characters long, and sort by size of the checkpoint. Methods
     raise ``WorkspaceError`` UNAVAILABLE, code ``CHECKPOINTS_UNAVAILABLE``, when the store does not answer.
@@ -405,10 +405,10 @@ class NoteSigner(Protocol):
         """Return the public key as DER SubjectPublicKeyInfo."""
         ...
 
-    async def trusted(self, *, anew: bool = False) -> Sequence[bytes]:
+    async def trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:
         """Return the public keys whose signatures count, that of the key that signs and of those retired.
 
         Args:
-            anew: do not rely on what was read before.
+            reload: do not rely on what was read before.
         """
         ...

@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shared.off_loop import collection_paused
-from shared.provenance.hash_rule import record_id
+from shared.provenance.amendments import AmendmentState, amendment_id
+from shared.provenance.decisions import decided_amendment_id, look_up_decisions
+from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters
-from shared.provenance.records import presentable, record_json, stand_in
+from shared.provenance.records import build_placeholder, normalize_record, to_json
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1_000
@@ -23,7 +25,7 @@ _FRAME: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AuditQueryResult:
     """What a query or an export gives.
 
     Attributes:
@@ -40,12 +42,12 @@ class Answer:
 
     def json_array(self) -> bytes:
         """Return the records as a JSON array, each as it was stored, with its Hash."""
-        return b"[%b]" % b",".join(record_json(record) for record in self.records)
+        return b"[%b]" % b",".join(to_json(record) for record in self.records)
 
 
 async def query(
     store: ChainStore, chain: ChainKey, filters: Filters, *, limit: int = DEFAULT_LIMIT, offset: int = 0
-) -> Answer:
+) -> AuditQueryResult:
     """Return the newest records that match, newest first.
 
     Args:
@@ -65,7 +67,7 @@ async def export(
     *,
     limit: int = DEFAULT_EXPORT_LIMIT,
     weigh: Callable[[ChainRecord], int] | None = None,
-) -> Answer:
+) -> AuditQueryResult:
     """Return the oldest records that match, oldest first, up to 64 MiB of body.
 
     Args:
@@ -93,39 +95,41 @@ async def collect(
     limit: int,
     offset: int = 0,
     weigh: Callable[[ChainRecord], int] = json_weight,
-) -> Answer:
+) -> AuditQueryResult:
     """Return the first ``limit`` matches after ``offset`` in an order, or fewer when the body is full."""
     records: list[ChainRecord] = []
     size, scanned, more = _FRAME, 0, False
-    async for page, read, following in pages(
+    async for page, read, following in iterate_pages(
         store, chain, filters, newest_first=newest_first, offset=offset, most=limit
     ):
         scanned, more = scanned + read, following
         for position, record in enumerate(page):
             size += weigh(record)
             if records and (len(records) >= limit or size > MAX_BODY_BYTES):
-                return await answered(records, scanned, has_more=True)
+                return await build_result(records, scanned, has_more=True)
             records.append(record)
             more = following or position + 1 < len(page)
         if len(records) >= limit:
             break
-    return await answered(records, scanned, has_more=more)
+    return await build_result(records, scanned, has_more=more)
 
 
-async def answered(records: Sequence[ChainRecord], scanned: int, *, has_more: bool) -> Answer:
+async def build_result(records: Sequence[ChainRecord], scanned: int, *, has_more: bool) -> AuditQueryResult:
     """Return records as an answer in which a damaged one does not keep the others from being read."""
 
-    def shown() -> Answer:
-        given = [presentable(record) for record in records]
+    def shown() -> AuditQueryResult:
+        given = [normalize_record(record) for record in records]
         pairs = list(zip(records, given, strict=True))
         damaged = [record_id(record.sequence) for record, shown in pairs if shown is None]
-        return Answer([shown or stand_in(record) for record, shown in pairs], scanned, has_more, damaged)
+        return AuditQueryResult(
+            [shown or build_placeholder(record) for record, shown in pairs], scanned, has_more, damaged
+        )
 
     with collection_paused(sum(len(record.canonical) for record in records)):
         return await asyncio.to_thread(shown)
 
 
-async def pages(
+async def iterate_pages(
     store: ChainStore,
     chain: ChainKey,
     filters: Filters,
@@ -155,3 +159,111 @@ async def pages(
         last = page.records[-1].sequence
         filters = replace(filters, to_sequence=last - 1) if newest_first else replace(filters, from_sequence=last + 1)
         offset = 0
+
+
+MAX_CHAIN: Final = 1_000
+"""Most entries of an entity's corrections."""
+
+
+@dataclass(frozen=True, slots=True)
+class AmendmentFilters:
+    """Which corrections and decisions to give; empty members do not count.
+
+    Attributes:
+        entity_id: matches decisions too.
+        entity_type: matches decisions too.
+        reason_category: of corrections.
+        amended_by: author of corrections.
+        status: pending: stored as pending, not decided yet; else stored with that Status, decisions included.
+        window: dates (AmendedAt, or a decision's own time) and sequences.
+    """
+
+    entity_id: str = ""
+    entity_type: str = ""
+    reason_category: str = ""
+    amended_by: str = ""
+    status: AmendmentState | None = None
+    window: Filters = field(default_factory=Filters)
+
+    def to_filters(self) -> Filters:
+        """Return them as the store understands them; that pending ones are undecided remains to be looked up."""
+        named = {
+            "EntityID": self.entity_id,
+            "EntityType": self.entity_type,
+            "ReasonCategory": self.reason_category,
+            "UserID": self.amended_by,
+            "Status": str(self.status or ""),
+        }
+        originals_only = bool(self.amended_by or self.reason_category)
+        return replace(
+            self.window,
+            equal={name: value for name, value in named.items() if value},
+            absent=("AmendmentID",) if originals_only else (),
+        )
+
+
+async def query_amendments(
+    store: ChainStore, chain: ChainKey, wanted: AmendmentFilters, *, limit: int = DEFAULT_LIMIT, offset: int = 0
+) -> AuditQueryResult:
+    """Return corrections and decisions, newest first; arguments as :func:`shared.provenance.queries.query`."""
+    if wanted.status is not AmendmentState.PENDING:
+        return await query(store, chain, wanted.to_filters(), limit=limit, offset=offset)
+    return await _pending(store, chain, wanted.to_filters(), min(limit, MAX_LIMIT), offset)
+
+
+async def query_entity_amendments(store: ChainStore, chain: ChainKey, entity_id: str) -> AuditQueryResult:
+    """Return what was corrected about an entity, and decided, in the order of the chain's links; at most 1,000.
+
+    Decisions are found by their corrections, too: somebody may have edited the entity in their filter fields.
+    """
+    answer = await collect(store, chain, Filters(equal={"EntityID": entity_id}), newest_first=False, limit=MAX_CHAIN)
+    last = answer.records[-1].sequence if answer.has_more else LAST_SEQUENCE
+    originals = [amendment_id(record) for record in answer.records if not decided_amendment_id(record)]
+    there = {record.sequence for record in answer.records}
+    decisions = (await look_up_decisions(store, chain, originals)).items()
+    missed = [
+        one
+        for of, one in decisions
+        if decided_amendment_id(one) == of and one.sequence not in there and one.sequence < last
+    ]
+    return await _joined(answer, missed) if missed else answer
+
+
+async def _joined(answer: AuditQueryResult, missed: Sequence[ChainRecord]) -> AuditQueryResult:
+    more = await build_result(missed, len(missed), has_more=False)
+    records = sorted((*answer.records, *more.records), key=lambda record: record.sequence)
+    shown, damaged = records[:MAX_CHAIN], {*answer.damaged, *more.damaged}
+    return AuditQueryResult(
+        shown,
+        answer.scanned + more.scanned,
+        answer.has_more or len(records) > MAX_CHAIN,
+        [amendment_id(record) for record in shown if amendment_id(record) in damaged],
+    )
+
+
+async def _pending(store: ChainStore, chain: ChainKey, filters: Filters, limit: int, offset: int) -> AuditQueryResult:
+    undecided: list[ChainRecord] = []
+    scanned = skipped = size = 0
+    async for page, read, _ in iterate_pages(store, chain, filters, newest_first=True, most=max(limit, DEFAULT_LIMIT)):
+        scanned += read
+        decided = await look_up_decisions(store, chain, [amendment_id(record) for record in page])
+        scanned += len(decided)
+        still = [record for record in page if amendment_id(record) not in decided]
+        skip = min(offset - skipped, len(still))
+        skipped += skip
+        undecided += still[skip:]
+        size += sum(map(json_weight, still[skip:]))
+        if len(undecided) > limit or size > MAX_BODY_BYTES:
+            break
+    fitting = _fitting(undecided[:limit])
+    return await build_result(fitting, scanned, has_more=len(undecided) > len(fitting))
+
+
+def _fitting(records: Sequence[ChainRecord]) -> Sequence[ChainRecord]:
+    """Return as many records from the start as one reply holds, one at least."""
+    size = 0
+    for position, record in enumerate(records):
+        size += json_weight(record)
+        if position and size > MAX_BODY_BYTES:
+            return records[:position]
+    return records

@@ -10,17 +10,17 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.canonical import STRICT, canonical_bytes, canonical_value, record_form, reparsed
+from shared.provenance.canonical import STRICT, canonical_bytes, canonical_value, canonicalize_record, parse_canonical
 from shared.provenance.hash_rule import (
     MAX_DEPTH,
     RECORD_ID_DIGITS,
     SAFE_INTEGER,
     digest,
     genesis_hash,
-    projection,
+    is_too_deep,
+    project_record,
     record_id,
     sequence_of,
-    too_deep,
 )
 from shared.provenance.ports import ChainRecord
 
@@ -29,23 +29,23 @@ __all__ = [
     "MAX_RECORD_BYTES",
     "RECORD_ID_DIGITS",
     "SAFE_INTEGER",
-    "Draft",
+    "RecordDraft",
+    "build_event_record",
+    "build_placeholder",
     "canonical_bytes",
-    "damaged",
+    "damaged_record_error",
     "digest",
-    "draft",
-    "event_draft",
-    "event_record",
-    "first_fault",
+    "draft_event",
+    "draft_record",
+    "find_first_fault",
     "genesis_hash",
-    "opened",
-    "presentable",
-    "projection",
+    "normalize_record",
+    "parse_record",
+    "project_record",
     "record_id",
-    "record_json",
-    "sealed",
+    "seal_record",
     "sequence_of",
-    "stand_in",
+    "to_json",
 ]
 
 EVENT_FIELDS: Final = (
@@ -78,7 +78,7 @@ _LINKS_BYTES: Final = len(_PLACE + _TIME) + 66 + 14 + 29
 """With a quoted hash, RecordID and time."""
 
 
-class Draft(NamedTuple):
+class RecordDraft(NamedTuple):
     """What is to become a record: all but its place, its time and its links.
 
     Attributes:
@@ -100,7 +100,7 @@ class Draft(NamedTuple):
     size: int
 
 
-def draft(body: Mapping[str, Any], time_field: str = "Timestamp") -> Draft:
+def draft_record(body: Mapping[str, Any], time_field: str = "Timestamp") -> RecordDraft:
     """Return a draft that is canonical already, so that sealing is joining and cannot fail.
 
     Args:
@@ -113,12 +113,12 @@ def draft(body: Mapping[str, Any], time_field: str = "Timestamp") -> Draft:
     text = canonical_value({**body, **dict.fromkeys((*_LINKS, time_field), _SLOT)}, "")
     size = len(text) + _LINKS_LONGER
     if size > MAX_RECORD_BYTES:
-        raise _too_large(size)
+        raise _too_large_error(size)
     before, between, behind, after = text.split(_QUOTED_SLOT)
-    return Draft(before, between, behind, after, time_field < _LINKS[0], projection(body), size)
+    return RecordDraft(before, between, behind, after, time_field < _LINKS[0], project_record(body), size)
 
 
-def event_draft(user_id: str, event: Mapping[str, Any]) -> Draft:
+def draft_event(user_id: str, event: Mapping[str, Any]) -> RecordDraft:
     """Return an event as a draft; absent and null optional fields are left out.
 
     Args:
@@ -126,24 +126,24 @@ def event_draft(user_id: str, event: Mapping[str, Any]) -> Draft:
         event: what the caller says; only :data:`EVENT_FIELDS` of it are kept.
 
     Raises:
-        WorkspaceError: as :func:`draft`.
+        WorkspaceError: as :func:`draft_record`.
     """
     members = _event_members(event)
     text = canonical_value(members, "")
     # Every member of an event sorts before the links, these before the time, and UserID is the last of all.
     before = text[:-1] + (_LINK if members else _LINK[1:])
-    after = _author(user_id)
+    after = _dump_author(user_id)
     projected = {"UserID": user_id}
     for name in _OF_EVENTS:
         if name in members:
             projected[name] = members[name]
     size = len(before) + len(after) + _LINKS_BYTES
     if size > MAX_RECORD_BYTES:
-        raise _too_large(size)
-    return Draft(before, _PLACE, _TIME, after, False, projected, size)
+        raise _too_large_error(size)
+    return RecordDraft(before, _PLACE, _TIME, after, False, projected, size)
 
 
-def sealed(draft: Draft, sequence: int, timestamp: str, previous_hash: str, append_id: str) -> ChainRecord:
+def seal_record(draft: RecordDraft, sequence: int, timestamp: str, previous_hash: str, append_id: str) -> ChainRecord:
     """Return the record that a draft becomes at a place of a chain.
 
     Args:
@@ -161,44 +161,44 @@ def sealed(draft: Draft, sequence: int, timestamp: str, previous_hash: str, appe
     return ChainRecord(sequence, canonical, hashed, append_id, {**projected, "Timestamp": timestamp})
 
 
-def event_record(sequence: int, timestamp: str, user_id: str, event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an event as a record without its links, as :func:`event_draft` takes it over."""
+def build_event_record(sequence: int, timestamp: str, user_id: str, event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event as a record without its links, as :func:`draft_event` takes it over."""
     return {"RecordID": record_id(sequence), "Timestamp": timestamp, "UserID": user_id, **_event_members(event)}
 
 
-def damaged(sequence: int) -> WorkspaceError:
+def damaged_record_error(sequence: int) -> WorkspaceError:
     """Return the error of what needs a record that somebody damaged in the store."""
     detail = f"Record {record_id(sequence)} is damaged in the store; verify the chain."
     return WorkspaceError(Kind.CONFLICT, "RECORD_DAMAGED", detail, recordId=record_id(sequence))
 
 
-def opened(canonical: bytes, stored_hash: str) -> dict[str, Any]:
+def parse_record(canonical: bytes, stored_hash: str) -> dict[str, Any]:
     """Return a stored record as callers see it."""
-    record: dict[str, Any] = reparsed(canonical)
+    record: dict[str, Any] = parse_canonical(canonical)
     record["Hash"] = stored_hash
     return record
 
 
-def record_json(record: ChainRecord) -> bytes:
+def to_json(record: ChainRecord) -> bytes:
     """Return a stored record as callers see it, as JSON text, without parsing it."""
     return b'%b,"Hash":"%b"}' % (record.canonical[:-1], record.hash.encode())
 
 
-def presentable(record: ChainRecord) -> ChainRecord | None:
+def normalize_record(record: ChainRecord) -> ChainRecord | None:
     """Return a record that every reader sees alike, None when somebody left none in its place.
 
     What is a record in another form than the canonical one, is given in that: it has the same values.
     """
     if _BREAKS_JSON.search(record.hash):
         return None
-    if _reads_alike(record.canonical):
+    if _is_unambiguous(record.canonical):
         return record
-    form = record_form(record.canonical)
+    form = canonicalize_record(record.canonical)
     return None if form is None else record._replace(canonical=form)
 
 
-def stand_in(record: ChainRecord) -> ChainRecord:
-    """Return what is shown in the place of what is not :func:`presentable`.
+def build_placeholder(record: ChainRecord) -> ChainRecord:
+    """Return what is shown in the place of what is not :func:`normalize_record`.
 
     It has ``Damaged`` true, the place, the stored Hash, and what stands there as text; no digest fits it.
     """
@@ -207,7 +207,7 @@ def stand_in(record: ChainRecord) -> ChainRecord:
     return record._replace(canonical=orjson.dumps(members), hash=_BREAKS_JSON.sub("?", record.hash))
 
 
-def _reads_alike(text: bytes) -> bool:
+def _is_unambiguous(text: bytes) -> bool:
     """Tell quickly whether text is a record that every reader sees alike; some that are need a closer look."""
     try:
         value = orjson.loads(text)
@@ -216,10 +216,10 @@ def _reads_alike(text: bytes) -> bool:
             return False
     except (TypeError, ValueError):
         return False
-    return text.count(b"{") + text.count(b"[") <= MAX_DEPTH or not too_deep(value)
+    return text.count(b"{") + text.count(b"[") <= MAX_DEPTH or not is_too_deep(value)
 
 
-def first_fault(records: Iterable[Mapping[str, Any]], genesis: str) -> str | None:
+def find_first_fault(records: Iterable[Mapping[str, Any]], genesis: str) -> str | None:
     """Walk a chain from its first record and say what is wrong first, None when it is sound.
 
     Args:
@@ -243,11 +243,11 @@ def _event_members(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @lru_cache(_KNOWN_AUTHORS)
-def _author(user_id: str) -> bytes:
+def _dump_author(user_id: str) -> bytes:
     """Return what an event ends with."""
     return b',"UserID":%b}' % canonical_value(user_id, "UserID")
 
 
-def _too_large(size: int) -> WorkspaceError:
+def _too_large_error(size: int) -> WorkspaceError:
     detail = f"The record takes {size} bytes in canonical form; at most {MAX_RECORD_BYTES} are taken."
     return WorkspaceError(Kind.TOO_LARGE, "RECORD_TOO_LARGE", detail)

@@ -8,12 +8,12 @@ from shared.provenance.hash_rule import sequence_of
 from shared.provenance.ports import ChainKey, Target
 
 MAX_SCOPE_CHARACTERS: Final = 1_024
-IN_QUERY: Final = "scopeKey"
-IN_BODY: Final = "ScopeKey"
+QUERY_SCOPE_FIELD: Final = "scopeKey"
+BODY_SCOPE_FIELD: Final = "ScopeKey"
 WORKSPACE_TARGETS: Final = frozenset({Target.PLATFORM_CONFIG, Target.ACCESS_CONTROL})
 
 
-def chain_to_read(target: str | None, scope_key: str | None) -> ChainKey:
+def resolve_chain_to_read(target: str | None, scope_key: str | None) -> ChainKey:
     """Return the chain that a read means.
 
     Args:
@@ -31,30 +31,32 @@ def chain_to_read(target: str | None, scope_key: str | None) -> ChainKey:
     return ChainKey(Target(target), scope_key or "")
 
 
-def chain_to_write(target: str | None, scope_key: str | None) -> ChainKey:
-    """Return the chain that an event is written to; as :func:`chain_to_read`.
+def resolve_chain_to_write(target: str | None, scope_key: str | None) -> ChainKey:
+    """Return the chain that an event is written to; as :func:`resolve_chain_to_read`.
 
     Raises:
         WorkspaceError: also INVALID ``TARGET_READ_ONLY``: corrections have routes of their own.
     """
-    chain = chain_to_read(target, scope_key)
+    chain = resolve_chain_to_read(target, scope_key)
     if chain.target is Target.DOMAIN_AMENDMENTS:
         raise invalid("target", "DomainAmendments takes corrections alone", code="TARGET_READ_ONLY")
     return chain
 
 
-def amendments_chain(scope_key: str | None) -> ChainKey:
+def resolve_amendments_chain(scope_key: str | None) -> ChainKey:
     """Return the chain of a scope's corrections.
 
     Raises:
         WorkspaceError: INVALID ``SCOPE_KEY_REQUIRED``; it is absent or empty.
     """
-    _refuse_empty(scope_key or "", IN_QUERY)
+    _validate_scope(scope_key or "", QUERY_SCOPE_FIELD)
     return ChainKey(Target.DOMAIN_AMENDMENTS, scope_key or "")
 
 
-def check_chain(faults: Faults, target: str | None, scope_key: str | None, scope_field: str = IN_QUERY) -> None:
-    """Add what keeps :func:`chain_to_read` from naming a chain.
+def check_chain(
+    faults: Faults, target: str | None, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD
+) -> None:
+    """Add what keeps :func:`resolve_chain_to_read` from naming a chain.
 
     Args:
         faults: what is known to be wrong with the request.
@@ -75,21 +77,21 @@ def check_chain(faults: Faults, target: str | None, scope_key: str | None, scope
             raise invalid("target", f"{target} {rule}", code="TARGET_SCOPE_MISMATCH")
 
 
-def check_scope(faults: Faults, scope_key: str | None, scope_field: str = IN_QUERY) -> None:
+def check_scope(faults: Faults, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD) -> None:
     """Add that a scope is missing, empty or too long."""
     if faults.readable(scope_field):
         with faults.gathered():
-            _refuse_empty(scope_key or "", scope_field)
+            _validate_scope(scope_key or "", scope_field)
 
 
-def not_provisioned() -> WorkspaceError:
+def not_provisioned_error() -> WorkspaceError:
     """Return the error of every provenance route of a workspace without the provenance policy."""
     detail = "Provenance is not provisioned for this workspace."
     # No Retry-After: it does not come by waiting.
     return WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_NOT_PROVISIONED", detail, retryAfter=None)
 
 
-def _refuse_empty(scope_key: str, field: str) -> None:
+def _validate_scope(scope_key: str, field: str) -> None:
     if not scope_key:
         raise invalid(field, "must be given and not be empty", code="SCOPE_KEY_REQUIRED")
     if len(scope_key) > MAX_SCOPE_CHARACTERS:
@@ -97,7 +99,7 @@ def _refuse_empty(scope_key: str, field: str) -> None:
         raise invalid(field, f"must have at most {MAX_SCOPE_CHARACTERS} characters")
 
 
-def named_record(body: Mapping[str, Any]) -> int | None:
+def parse_record_id(body: Mapping[str, Any]) -> int | None:
     """Return the sequence that a verify request's RecordID names, None when the key is absent.
 
     Raises:

@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from shared.provenance.fetch import FetchError, beside, fetch
-from shared.provenance.hash_rule import own_time
-from shared.provenance.notes import Checkpoint, NoteError, VerifierKey, opened_checkpoint, origin_of, signer_of
+from shared.provenance.fetch import FetchError, checkpoint_path, fetch
+from shared.provenance.hash_rule import record_time
+from shared.provenance.notes import Checkpoint, NoteError, VerifierKey, find_signer, open_checkpoint, origin_of
 from shared.provenance.offline import BrokenError, UnreadableError, load, verify
 
-SOUND, BROKEN, UNTOLD = 0, 1, 2
+SOUND, BROKEN, UNDECIDED = 0, 1, 2
 TARGETS = ("PlatformConfig", "AccessControl", "DomainEvents", "DomainAmendments")
 
 
@@ -28,39 +28,39 @@ def main(arguments: list[str]) -> int:
             return _fetch(_fetch_parser().parse_args(arguments[1:]))
         return _verify(_parser().parse_args(arguments))
     except Exception as error:  # noqa: BLE001  an error that nobody foresaw must not look like a broken chain
-        return _untold(f"{type(error).__name__}: {error}")
+        return _report_undecided(f"{type(error).__name__}: {error}")
 
 
 def _verify(options: argparse.Namespace) -> int:
     if options.key is None and options.checkpoint is not None:
-        return _untold("--checkpoint needs --key, the line that its signature is checked with")
+        return _report_undecided("--checkpoint needs --key, the line that its signature is checked with")
     try:
-        checkpoint = _checkpoint(options)
+        checkpoint = _load_checkpoint(options)
     except NoteError as error:
-        return _broken("checkpoint", str(error))
+        return _report_broken("checkpoint", str(error))
     except (OSError, ValueError) as error:
-        return _untold(str(error))
+        return _report_undecided(str(error))
     try:
         records = load(Path(options.export).read_text(encoding="utf-8-sig"))
         count = verify(records, options.workspace, options.target, options.scope, checkpoint)
     except BrokenError as error:
-        return _broken(error.broken_at, str(error))
+        return _report_broken(error.broken_at, str(error))
     except (OSError, UnicodeDecodeError, UnreadableError) as error:
-        return _untold(str(error))
+        return _report_undecided(str(error))
     against = f", checkpoint of {checkpoint.size} agrees" if checkpoint else ", compared with no checkpoint"
-    _say(f"sound: {count} records{against}" if count else f"empty: nothing was checked{against}")
-    _note_ahead(records)
-    return SOUND if count else UNTOLD
+    _print(f"sound: {count} records{against}" if count else f"empty: nothing was checked{against}")
+    _warn_future_time(records)
+    return SOUND if count else UNDECIDED
 
 
-def _note_ahead(records: Sequence[Mapping[str, Any]]) -> None:
+def _warn_future_time(records: Sequence[Mapping[str, Any]]) -> None:
     """Say that the last record's time has not come; whose clock is wrong cannot be told here."""
-    last = own_time(records[-1]) if records else ""
+    last = record_time(records[-1]) if records else ""
     if last > datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds"):
         sys.stderr.write(f"note: the last record's time, {last}, lies ahead of this computer's clock\n")
 
 
-def _checkpoint(options: argparse.Namespace) -> Checkpoint | None:
+def _load_checkpoint(options: argparse.Namespace) -> Checkpoint | None:
     """Return the checkpoint to compare with.
 
     Raises:
@@ -70,16 +70,16 @@ def _checkpoint(options: argparse.Namespace) -> Checkpoint | None:
     """
     if options.key is None:
         return None
-    keys = _keys(Path(options.key).read_text(encoding="utf-8") if Path(options.key).is_file() else options.key)
-    kept = beside(Path(options.export))
+    keys = _parse_keys(Path(options.key).read_text(encoding="utf-8") if Path(options.key).is_file() else options.key)
+    kept = checkpoint_path(Path(options.export))
     if options.checkpoint is None and not kept.exists():
         raise ValueError(f"there is no signed checkpoint: fetch keeps one as {kept}, or name one with --checkpoint")
     note = Path(options.checkpoint or kept).read_bytes()
     origin = origin_of(options.workspace, options.target, options.scope)
-    return opened_checkpoint(note, signer_of(note, keys) or keys[0], origin)
+    return open_checkpoint(note, find_signer(note, keys) or keys[0], origin)
 
 
-def _keys(text: str) -> list[VerifierKey]:
+def _parse_keys(text: str) -> list[VerifierKey]:
     """Return the keys of some lines: that of now, and earlier ones.
 
     Raises:
@@ -94,12 +94,12 @@ def _keys(text: str) -> list[VerifierKey]:
 def _fetch(options: argparse.Namespace) -> int:
     token = os.environ.get(options.token_variable, "")
     if not token:
-        return _untold(f"the environment variable {options.token_variable} holds no token")
+        return _report_undecided(f"the environment variable {options.token_variable} holds no token")
     try:
         fetched = fetch(options.url, token, options.target, options.scope, Path(options.out))
     except (FetchError, OSError) as error:
-        return _untold(str(error))
-    _say(f"{fetched.count} records in {options.out}\n{fetched.checkpoint}")
+        return _report_undecided(str(error))
+    _print(f"{fetched.count} records in {options.out}\n{fetched.checkpoint}")
     return SOUND
 
 
@@ -127,17 +127,17 @@ def _add_chain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scope", default="", help="scope key of a domain chain")
 
 
-def _broken(where: str, reason: str) -> int:
-    _say(f"broken at {where}: {reason}")
+def _report_broken(where: str, reason: str) -> int:
+    _print(f"broken at {where}: {reason}")
     return BROKEN
 
 
-def _untold(reason: str) -> int:
+def _report_undecided(reason: str) -> int:
     sys.stderr.write(f"cannot tell: {reason}\n")
-    return UNTOLD
+    return UNDECIDED
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 

@@ -104,10 +104,10 @@ class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServ
         Raises:
             WorkspaceError: UNAVAILABLE ``PROVENANCE_NOT_PROVISIONED``.
         """
-        from shared.provenance.selection import not_provisioned
+        from shared.provenance.selection import not_provisioned_error
 
         if feature == PROVENANCE and not await self.has_feature(feature):
-            raise not_provisioned()
+            raise not_provisioned_error()
 
     async def has_feature(self, feature: str) -> bool:
         """Return whether the workspace has a feature."""

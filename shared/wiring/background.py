@@ -63,7 +63,7 @@ class BackgroundServices(LiveStreamServices, TelemetryServices, DownloadServices
         """Sign a checkpoint of every chain that grew since its last one."""
         if (await self.catalog.current()).policies.provenance is None:
             return
-        if made := await self.checkpoints.make_all():
+        if made := await self.checkpoints.create_all():
             _LOG.info("checkpoints signed", extra=fields(count=made))
 
     async def _compact(self) -> None:

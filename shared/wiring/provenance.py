@@ -10,12 +10,11 @@ if TYPE_CHECKING:
     from shared.catalog.service import CatalogService
     from shared.idempotency import IdempotencyKeys
     from shared.provenance.amendments import Amendments
-    from shared.provenance.chain_log import ChainLog
+    from shared.provenance.chain_log import ChainLog, EventLog
+    from shared.provenance.chain_trees import Proofs
     from shared.provenance.checkpoints import Checkpoints
-    from shared.provenance.event_log import EventLog
     from shared.provenance.ports import ChainStore, CheckpointStore, NoteSigner
-    from shared.provenance.proofs import Proofs
-    from shared.provenance.verification import Verifier
+    from shared.provenance.verifier import ChainVerifier
 
 
 class ProvenanceServices(CatalogServices):
@@ -42,7 +41,7 @@ class ProvenanceServices(CatalogServices):
     @cached_property
     def audit_log(self) -> "EventLog":
         """Appends audit events."""
-        from shared.provenance.event_log import EventLog
+        from shared.provenance.chain_log import EventLog
 
         return EventLog(self.chain_log)
 
@@ -91,16 +90,16 @@ class ProvenanceServices(CatalogServices):
     @cached_property
     def proofs(self) -> "Proofs":
         """Proves what checkpoints cover."""
-        from shared.provenance.proofs import Proofs
+        from shared.provenance.chain_trees import Proofs
 
         return Proofs(self.chain_store, self.checkpoints.trees)
 
     @cached_property
-    def verifier(self) -> "Verifier":
+    def verifier(self) -> "ChainVerifier":
         """Verifies audit chains."""
-        from shared.provenance.verification import Verifier
+        from shared.provenance.verifier import ChainVerifier
 
-        return Verifier(self.chain_store, self._workspace_id, self.checkpoints)
+        return ChainVerifier(self.chain_store, self._workspace_id, self.checkpoints)
 
     @cached_property
     def idempotency(self) -> "IdempotencyKeys":

@@ -9,14 +9,14 @@ import pytest
 from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
 from shared.backends.embedded.provenance_key import FileNoteSigner
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.canonical import record_form
+from shared.provenance.canonical import canonicalize_record
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import digest, record_id
 from shared.provenance.ports import ChainRecord, ChainStore, Filters
 from shared.provenance.queries import query
-from shared.provenance.records import event_draft, opened, sealed
-from shared.provenance.verification import Verdict, Verifier
+from shared.provenance.records import draft_event, parse_record, seal_record
+from shared.provenance.verifier import ChainVerifier, Verdict
 from shared.timestamps import rfc3339
 from tests.adapters.test_chain_store import MANY, OPENERS, PLATFORM, fill
 
@@ -42,13 +42,13 @@ async def workspace() -> str:
 
 async def verify(store: ChainStore, named: int | None = None, at: datetime = NOW) -> Verdict:
     """Verify the chain by a clock."""
-    return await Verifier(store, workspace, clock=lambda: at).verify(PLATFORM, named)
+    return await ChainVerifier(store, workspace, clock=lambda: at).verify(PLATFORM, named)
 
 
 async def forge(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = b"") -> ChainRecord:
     """Store one more record, with a head that names it; its bytes are changed before they are hashed."""
     tip = await store.tip(PLATFORM)
-    record = sealed(event_draft("u", EVENT), tip.sequence + 1, time, tip.hash, f"forged-{tip.sequence}")
+    record = seal_record(draft_event("u", EVENT), tip.sequence + 1, time, tip.hash, f"forged-{tip.sequence}")
     text = record.canonical.replace(old, new) if old else record.canonical
     forged = record._replace(canonical=text, hash=digest(text))
     await store.append(PLATFORM, [forged], tip)
@@ -58,7 +58,7 @@ async def forge(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = 
 async def refused(store: ChainStore, at: datetime = NOW) -> str:
     """Return the detail of the refusal of an append by a process with a clock; nothing is stored."""
     with pytest.raises(WorkspaceError) as refusal:
-        await ChainLog(store, workspace, clock=lambda: at).append(PLATFORM, event_draft("u", EVENT))
+        await ChainLog(store, workspace, clock=lambda: at).append(PLATFORM, draft_event("u", EVENT))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
     assert (await store.tip(PLATFORM)).sequence == COUNT + 1
     return refusal.value.detail
@@ -88,13 +88,13 @@ TEXTS = {
 async def test_a_record_in_no_canonical_form_breaks_the_chain(store: ChainStore, name: str) -> None:
     """Whatever its digest; by itself it is valid when the record that it is has its Hash, and shown as queries do."""
     forged = await forge(store, rfc3339(NOW), old=TEXTS[name][0], new=TEXTS[name][1])
-    form = record_form(forged.canonical)
+    form = canonicalize_record(forged.canonical)
     verdict = await verify(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
     assert verdict.reason == f"{LAST} is not stored in its canonical form"
     assert (verdict.valid, verdict.recomputed_hash) == (False, None if form is None else digest(form))
     shown = await query(store, PLATFORM, Filters())
-    assert verdict.record == opened(shown.records[0].canonical, shown.records[0].hash)
+    assert verdict.record == parse_record(shown.records[0].canonical, shown.records[0].hash)
     assert list(shown.damaged) == ([LAST] if form is None else [])
     assert ("Damaged" in (verdict.record or {})) == (form is None)
 
@@ -102,12 +102,12 @@ async def test_a_record_in_no_canonical_form_breaks_the_chain(store: ChainStore,
 async def test_a_record_whose_values_have_its_hash_is_valid_by_itself(store: ChainStore) -> None:
     """Other bytes of the same JSON break the chain, not the record."""
     tip = await store.tip(PLATFORM)
-    record = sealed(event_draft("u", EVENT), tip.sequence + 1, rfc3339(NOW), tip.hash, "forged")
+    record = seal_record(draft_event("u", EVENT), tip.sequence + 1, rfc3339(NOW), tip.hash, "forged")
     await store.append(PLATFORM, [record._replace(canonical=record.canonical.replace(b":5", b": 5.0"))], tip)
     verdict = await verify(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.valid, verdict.recomputed_hash) == (False, True, record.hash)
     assert verdict.reason == f"{LAST} is not stored in its canonical form"
-    assert verdict.record == opened(record.canonical, record.hash)
+    assert verdict.record == parse_record(record.canonical, record.hash)
 
 
 TIMES = ("zzzz", "", "2026-01-05T09:00:00Z", "2026-W02-1T09:00:00.000000Z", "2026-02-30T09:00:00.000000Z",
@@ -122,7 +122,7 @@ async def test_a_time_of_another_form_is_found_and_not_built_on(store: ChainStor
     assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
     assert verdict.reason == f"{LAST} does not have a time of the form 2026-01-05T08:00:00.000000Z"
     with pytest.raises(WorkspaceError) as refusal:
-        await checkpoints(store, tmp_path, NOW).make(PLATFORM)
+        await checkpoints(store, tmp_path, NOW).create(PLATFORM)
     assert refusal.value.code == "CHECKPOINT_REFUSED"
     assert "verify the chain" in await refused(store)
 
@@ -136,12 +136,12 @@ async def test_a_time_far_ahead_is_found_and_waited_for(store: ChainStore, tmp_p
     assert verdict.reason == f"{LAST} has a time more than an hour ahead of this host's clock"
     assert "more than an hour ahead" in await refused(store)
     with pytest.raises(WorkspaceError) as refusal:
-        await checkpoints(store, tmp_path, NOW).make(PLATFORM)
+        await checkpoints(store, tmp_path, NOW).create(PLATFORM)
     assert refusal.value.code == "CHECKPOINT_REFUSED"
     later = NOW + ahead
-    await ChainLog(store, workspace, clock=lambda: later).append(PLATFORM, event_draft("u", EVENT))
+    await ChainLog(store, workspace, clock=lambda: later).append(PLATFORM, draft_event("u", EVENT))
     assert (await verify(store, at=later)).chain_valid
-    assert await checkpoints(store, tmp_path, later).make(PLATFORM)
+    assert await checkpoints(store, tmp_path, later).create(PLATFORM)
 
 
 async def test_the_first_of_several_far_ahead_is_named(store: ChainStore) -> None:
@@ -155,22 +155,22 @@ async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -
     """Who is behind goes on from the last record's time, and all is sound."""
     time = rfc3339(NOW + timedelta(hours=1))
     await forge(store, time)
-    made = await ChainLog(store, workspace, clock=lambda: NOW).append(PLATFORM, event_draft("u", EVENT))
+    made = await ChainLog(store, workspace, clock=lambda: NOW).append(PLATFORM, draft_event("u", EVENT))
     assert made.record.projection["Timestamp"] == time
     assert (await verify(store)).chain_valid
-    assert await checkpoints(store, tmp_path, NOW).make(PLATFORM)
+    assert await checkpoints(store, tmp_path, NOW).create(PLATFORM)
 
 
 async def test_a_clock_that_is_set_right_keeps_its_process_from_going_on(store: ChainStore) -> None:
     """Who wrote by a clock that was ahead, and knows the tip, refuses, too, until the time has come again."""
     at = NOW + timedelta(days=1)
     log = ChainLog(store, workspace, clock=lambda: at)
-    await log.append(PLATFORM, event_draft("u", EVENT))
+    await log.append(PLATFORM, draft_event("u", EVENT))
     at = NOW
     with pytest.raises(WorkspaceError) as refusal:
-        await log.append(PLATFORM, event_draft("u", EVENT))
+        await log.append(PLATFORM, draft_event("u", EVENT))
     assert refusal.value.code == "PROVENANCE_UNAVAILABLE"
     assert len((await store.read(PLATFORM, 0, limit=99, max_bytes=MANY)).records) == COUNT + 1
     at = NOW + timedelta(hours=23)
-    await log.append(PLATFORM, event_draft("u", EVENT))
+    await log.append(PLATFORM, draft_event("u", EVENT))
     assert (await verify(store, at=at)).chain_valid

@@ -16,8 +16,18 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import SEGMENT_BYTES, CosmosChainStore
 from shared.backends.azure.cosmos_containers import create_containers
 from shared.backends.embedded.provenance import SqliteChainStore
-from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Lookup, Page, Target, Tip, TipMovedError
-from shared.provenance.records import draft, event_draft, genesis_hash, sealed
+from shared.provenance.ports import (
+    ChainKey,
+    ChainRecord,
+    ChainStore,
+    Filters,
+    Lookup,
+    RecordPage,
+    Target,
+    Tip,
+    TipMovedError,
+)
+from shared.provenance.records import draft_event, draft_record, genesis_hash, seal_record
 from tests.unit.shared.backends.azure.cosmos_stores import provisioned, stores
 
 PLATFORM = ChainKey(Target.PLATFORM_CONFIG)
@@ -86,7 +96,7 @@ def batch(chain: ChainKey, tip: Tip, count: int, *, name: str = "e", **event: An
     for sequence in range(tip.sequence + 1, tip.sequence + 1 + count):
         members = {"ActionType": "A", "EntityType": "T", "EntityID": f"{sequence % 3}", **event}
         timestamp = f"2026-01-05T08:00:{sequence:02d}.000000Z"
-        record = sealed(event_draft("u", members), sequence, timestamp, previous, f"{name}-{sequence}")
+        record = seal_record(draft_event("u", members), sequence, timestamp, previous, f"{name}-{sequence}")
         records.append(record)
         previous = record.hash
     return records
@@ -105,7 +115,7 @@ async def test_a_chain_never_written_is_empty(store: ChainStore) -> None:
     """Every read of it gives nothing."""
     for chain in (PLATFORM, *SCOPES):
         assert await store.tip(chain) == Tip()
-        assert await store.read(chain, 0, limit=5, max_bytes=MANY) == Page([], more=False, scanned=0)
+        assert await store.read(chain, 0, limit=5, max_bytes=MANY) == RecordPage([], more=False, scanned=0)
         assert not (await store.scan(chain, Filters(), limit=5, max_bytes=MANY)).records
         assert not await store.find(chain, Lookup.APPEND_ID, ["a"])
         assert not await store.hashes(chain, 0, limit=5)
@@ -243,7 +253,7 @@ async def test_offsets_past_the_end_give_nothing(store: ChainStore) -> None:
     """What was skipped counts as read, no more than there is."""
     await fill(store, PLATFORM, 4)
     page = await store.scan(PLATFORM, Filters(), offset=1_000, limit=5, max_bytes=MANY)
-    assert page == Page([], more=False, scanned=4)
+    assert page == RecordPage([], more=False, scanned=4)
 
 
 async def test_records_are_found_by_append_id_and_amendment(store: ChainStore) -> None:
@@ -252,8 +262,8 @@ async def test_records_are_found_by_append_id_and_amendment(store: ChainStore) -
     await fill(store, ChainKey(Target.DOMAIN_AMENDMENTS, "other"), 4)
     await fill(store, chain, 4)
     tip = await store.tip(chain)
-    made = draft({"ApprovedBy": "u", "AmendmentID": "000000000001", "Status": "approved"}, "ApprovedAt")
-    decision = sealed(made, 5, "2026-01-05T08:00:05.000000Z", tip.hash, "d")
+    made = draft_record({"ApprovedBy": "u", "AmendmentID": "000000000001", "Status": "approved"}, "ApprovedAt")
+    decision = seal_record(made, 5, "2026-01-05T08:00:05.000000Z", tip.hash, "d")
     await store.append(chain, [decision], tip)
     found = await store.find(chain, Lookup.APPEND_ID, ["e-2", "e-4", "unknown"])
     assert sorted(record.sequence for record in found) == [2, 4]

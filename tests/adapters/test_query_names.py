@@ -14,8 +14,7 @@ from shared.catalog.document import load_document
 from shared.catalog.models import WarmQuery
 from shared.catalog.service import CatalogService
 from shared.errors import WorkspaceError
-from shared.provenance.chain_log import ChainLog
-from shared.provenance.event_log import EventLog
+from shared.provenance.chain_log import ChainLog, EventLog
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.definitions import QueryDefinitions
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult

@@ -12,8 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.observability import INSTRUMENTS
-from shared.provenance.chain_log import ChainLog
-from shared.provenance.event_log import EventLog
+from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.ports import Target
 from shared.timestamps import now, rfc3339
 from tests.collector import Collector, attributes_of, collecting

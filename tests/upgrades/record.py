@@ -123,7 +123,7 @@ async def _use(plant: Any) -> dict[str, str]:
         assert (await app.ask("POST", "/oi-api/warm-queries/mine/approve", approver)).status == 200
         body = json.dumps(MESSAGES[0]).encode()
         await app.services.ingest.run(TELEMETRY_HUB, [HubEvent(body, "0", 1, now(), {}, "rig-1")])
-        await app.services.checkpoints.make_all()
+        await app.services.checkpoints.create_all()
         await app.services.close()
     return keys
 

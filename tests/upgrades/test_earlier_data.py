@@ -187,7 +187,7 @@ async def test_earlier_items_in_cosmos_open(instance: tuple[Instance, dict[str, 
     assert (await app.ask("GET", "/oi-api/warm-queries/mine", tokens[EDITOR])).status == 200
     before = await app.ask("GET", f"/oi-api/provenance/checkpoint?scopeKey={SCOPE}", tokens[EDITOR])
     assert before.body["size"] == 12
-    assert await app.services.checkpoints.make_all() >= 2
+    assert await app.services.checkpoints.create_all() >= 2
     after = await app.ask("GET", f"/oi-api/provenance/checkpoint?scopeKey={SCOPE}", tokens[EDITOR])
     assert after.body["size"] == 13
     verdict = await app.ask("POST", f"{EVENTS}/verify", tokens[ADMIN], {"ScopeKey": SCOPE})

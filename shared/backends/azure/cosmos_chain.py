@@ -22,7 +22,7 @@ from shared.backends.azure.cosmos_queries import MAX_PAGE, Query, of_filters
 from shared.backends.azure.cosmos_scan import Scan
 from shared.backends.azure.cosmos_segments import KNOWN_CHAINS, Segments
 from shared.backends.azure.cosmos_usage import CosmosUsage
-from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, Page, Target, Tip
+from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, RecordPage, Target, Tip
 
 SEGMENT_BYTES: Final = 8_000_000_000
 """A logical partition holds 20 GB with its index; what is counted here are the items alone."""
@@ -93,7 +93,7 @@ class CosmosChainStore:
         written = Head(head.segment, head.tip, head.size, head.sealed, str(results[0]["eTag"]))
         return written.as_tip()
 
-    async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> Page:
+    async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
         """Return records by ascending sequence."""
         query = Query(low=max(after + 1, 1), page=min(limit + 1, MAX_PAGE))
         return await Scan(0, limit, max_bytes).page(self._segments.parts(chain, query))
@@ -119,7 +119,7 @@ class CosmosChainStore:
         offset: int = 0,
         limit: int,
         max_bytes: int,
-    ) -> Page:
+    ) -> RecordPage:
         """Return the records that match."""
         page = min(limit + 1, MAX_PAGE)
         query = of_filters(filters, descending=newest_first, page=page, projected=items.projected)

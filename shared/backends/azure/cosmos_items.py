@@ -12,7 +12,7 @@ import orjson
 from shared.errors import WorkspaceError
 from shared.provenance.hash_rule import record_id, sequence_of
 from shared.provenance.ports import ChainKey, ChainRecord, Target, Tip
-from shared.provenance.records import opened, projection
+from shared.provenance.records import parse_record, project_record
 
 HEAD_ID: Final = "head"
 MAX_BATCH_RECORDS: Final = 99
@@ -158,7 +158,7 @@ def _restored(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
     if not digests:
         return fields
     try:
-        values = projection(opened(canonical, ""))
+        values = project_record(parse_record(canonical, ""))
     except (ValueError, TypeError, AttributeError, WorkspaceError):
         return fields
     for name in digests:

@@ -6,7 +6,7 @@ from typing import Any
 
 from shared.backends.azure.cosmos_items import record_of
 from shared.backends.azure.cosmos_queries import Partition, Query
-from shared.provenance.ports import ChainRecord, Page
+from shared.provenance.ports import ChainRecord, RecordPage
 
 
 class Scan:
@@ -26,13 +26,13 @@ class Scan:
         self._size = 0
         self._scanned = 0
 
-    async def page(self, parts: AsyncIterator[tuple[Partition, Query]]) -> Page:
+    async def page(self, parts: AsyncIterator[tuple[Partition, Query]]) -> RecordPage:
         """Return the page that the partitions make, in their order."""
         async for partition, query in parts:
             rest = await self._skip(partition, query)
             if rest is not None and await self._fill(partition, rest):
-                return Page(self._records, more=True, scanned=self._scanned)
-        return Page(self._records, more=False, scanned=self._scanned)
+                return RecordPage(self._records, more=True, scanned=self._scanned)
+        return RecordPage(self._records, more=False, scanned=self._scanned)
 
     async def _skip(self, partition: Partition, query: Query) -> Query | None:
         """Return what is left of a query after the offset; None when all of it was skipped."""

@@ -43,9 +43,9 @@ class VaultNoteSigner:
         """Return the public key as DER SubjectPublicKeyInfo."""
         return _spki(await self._signs())
 
-    async def trusted(self, *, anew: bool = False) -> Sequence[bytes]:
+    async def trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:
         """Return the public keys of all enabled versions."""
-        return [_spki(version) for version in await self._current(anew=anew)]
+        return [_spki(version) for version in await self._current(reload=reload)]
 
     async def _signs(self) -> KeyVersion:
         for version in await self._current():
@@ -53,23 +53,23 @@ class VaultNoteSigner:
                 return version
         raise _none_enabled()
 
-    async def _current(self, *, anew: bool = False) -> list[KeyVersion]:
+    async def _current(self, *, reload: bool = False) -> list[KeyVersion]:
         """Return the enabled versions, oldest first; those known before while the vault does not answer."""
         asked = time.monotonic()
         async with self._reading:
-            if asked - self._read_at > FRESH_SECONDS or (anew and self._read_at < asked):
-                await self._read(anew=anew)
+            if asked - self._read_at > FRESH_SECONDS or (reload and self._read_at < asked):
+                await self._read(reload=reload)
         if not self._versions:
             raise _none_enabled()
         return self._versions
 
-    async def _read(self, *, anew: bool) -> None:
+    async def _read(self, *, reload: bool) -> None:
         try:
             versions = await answering(lambda: self._vault.versions(self._name), _CODE, _WHAT)
         except WorkspaceError:
-            if anew or not self._versions:
+            if reload or not self._versions:
                 raise
-            _LOG.warning("the versions of the checkpoint key are not read anew")
+            _LOG.warning("the versions of the checkpoint key are not read reload")
         else:
             self._versions = versions
         self._read_at = time.monotonic()

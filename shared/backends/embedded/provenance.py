@@ -32,23 +32,22 @@ from shared.backends.embedded.provenance_schema import (
 from shared.backends.embedded.provenance_walk import WalkProcess
 from shared.backends.embedded.sqlite import Database
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.chain_log import ChainLog
-from shared.provenance.event_log import EventLog
-from shared.provenance.heads import MOST_STRAYS, may_be_earliest
+from shared.provenance.chain_log import ChainLog, EventLog
+from shared.provenance.head_checks import MAX_ORPHANS, can_be_earliest
+from shared.provenance.parallel import VerifierUnavailableError, VerifyWindow
 from shared.provenance.ports import (
     ChainKey,
     ChainRecord,
     Filters,
     Lookup,
     OutcomeUnknownError,
-    Page,
+    RecordPage,
     Row,
     Target,
     Tip,
     TipMovedError,
 )
-from shared.provenance.records import opened
-from shared.provenance.walk_windows import Ask, NobodyThereError
+from shared.provenance.records import parse_record
 from shared.timestamps import now
 
 CODE = "PROVENANCE_UNAVAILABLE"
@@ -119,11 +118,11 @@ class SqliteChainStore:
                 raise OutcomeUnknownError from error
             raise _unavailable() from error
 
-    async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> Page:
+    async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
         """Return records by ascending sequence."""
         sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence > ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608  column names
 
-        def work(connection: sqlite3.Connection) -> Page:
+        def work(connection: sqlite3.Connection) -> RecordPage:
             rows = connection.execute(sql, (chain_number(connection, chain), max(after, 0)))
             return page_of(rows, limit, max_bytes, whole_sequences=True)
 
@@ -143,10 +142,10 @@ class SqliteChainStore:
             await self._walking.read(forgiving(read))
 
     @asynccontextmanager
-    async def walker(self) -> AsyncIterator[Ask]:
+    async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
         """Start a process that walks windows; one at a time, since more would leave no processor to requests."""
         if self._walked_apart:
-            raise NobodyThereError("another chain is walked apart")
+            raise VerifierUnavailableError("another chain is walked apart")
         self._walked_apart = True
         try:
             async with WalkProcess(self._path) as process:
@@ -173,10 +172,10 @@ class SqliteChainStore:
         offset: int = 0,
         limit: int,
         max_bytes: int,
-    ) -> Page:
+    ) -> RecordPage:
         """Return the records that match."""
 
-        def work(connection: sqlite3.Connection) -> Page:
+        def work(connection: sqlite3.Connection) -> RecordPage:
             number = chain_number(connection, chain)
             corrected = chain.target is Target.DOMAIN_AMENDMENTS
             rows = matching(connection, number, filters, newest_first=newest_first, offset=offset, corrected=corrected)
@@ -203,7 +202,7 @@ class SqliteChainStore:
 
         return await self._read(work) if values else []
 
-    async def decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
+    async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
         """Return the records about corrections, each found through an index over what it says, or its filter field."""
 
         def work(connection: sqlite3.Connection) -> list[ChainRecord]:
@@ -212,18 +211,18 @@ class SqliteChainStore:
 
         return await self._read(work)
 
-    async def misplaced(self, chain: ChainKey) -> int | None:
+    async def find_misplaced(self, chain: ChainKey) -> int | None:
         """Return the place behind the first record that stands in none; one look at an index of the chain."""
         with answering(CODE, "the audit log"):
             return await self._walking.read(lambda connection: misplaced(connection, chain))
 
-    async def strays(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
+    async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
         """Return earliest records that a missing or renamed head no longer leads to."""
 
         def work(connection: sqlite3.Connection) -> list[ChainRecord]:
             names = {"genesis": genesis.encode(), "chain": chain_number(connection, chain)}
             records = map(record_of, connection.execute(STRAYS, names))
-            return list(itertools.islice((one for one in records if may_be_earliest(one, genesis)), MOST_STRAYS))
+            return list(itertools.islice((one for one in records if can_be_earliest(one, genesis)), MAX_ORPHANS))
 
         return await self._read(work)
 
@@ -270,7 +269,7 @@ class SqliteAuditLog(EventLog):
     async def records(self, target: Target, scope_key: str = "") -> list[dict[str, Any]]:
         """Return a chain from its first record; holds it whole in memory."""
         page = await self.store.read(ChainKey(target, scope_key), 0, limit=2**31, max_bytes=2**31)
-        return [opened(record.canonical, record.hash) for record in page.records]
+        return [parse_record(record.canonical, record.hash) for record in page.records]
 
 
 def _unavailable(detail: str = "the audit log does not answer at the moment; try again") -> WorkspaceError:

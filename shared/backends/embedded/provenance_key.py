@@ -29,7 +29,7 @@ class FileNoteSigner:
 
     Args:
         path: the file.
-        notes: folder of the checkpoints; once something is in it a missing file is not made anew.
+        notes: folder of the checkpoints; once something is in it a missing file is not made reload.
     """
 
     def __init__(self, path: Path, notes: Path) -> None:
@@ -46,7 +46,7 @@ class FileNoteSigner:
         """Return the public key as DER SubjectPublicKeyInfo."""
         return _spki((await asyncio.to_thread(self._current)).public_key())
 
-    async def trusted(self, *, anew: bool = False) -> Sequence[bytes]:  # noqa: ARG002  nothing is kept
+    async def trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:  # noqa: ARG002  nothing is kept
         """Return the public keys that ever signed."""
         return await asyncio.to_thread(self._trusted)
 

@@ -6,15 +6,17 @@ from contextlib import closing
 from typing import Any
 
 from shared.backends.embedded.provenance_schema import COLUMNS, CORRECTED, IN_PLACE, RECORD_COLUMNS, record_of
-from shared.provenance.decisions import content_of
-from shared.provenance.hash_rule import own_time
-from shared.provenance.ports import ChainRecord, Filters, Page
+from shared.provenance.decisions import parse_content
+from shared.provenance.hash_rule import record_time
+from shared.provenance.ports import ChainRecord, Filters, RecordPage
 
 _LAST = 2**62
 _INDEXED = frozenset(("UserID", "ReasonCategory", "Status"))
 
 
-def page_of(rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int, *, whole_sequences: bool = False) -> Page:
+def page_of(
+    rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int, *, whole_sequences: bool = False
+) -> RecordPage:
     """Return rows as a page; it ends after ``limit`` records or so many canonical bytes, and has one at least.
 
     Args:
@@ -29,10 +31,10 @@ def page_of(rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int, *, whol
         record = record_of(row)
         full = records and (len(records) >= limit or size + len(record.canonical) > max_bytes)
         if full and not (whole_sequences and records[-1].sequence == record.sequence):
-            return Page(records, more=True, scanned=len(records) + 1)
+            return RecordPage(records, more=True, scanned=len(records) + 1)
         records.append(record)
         size += len(record.canonical)
-    return Page(records, more=False, scanned=len(records))
+    return RecordPage(records, more=False, scanned=len(records))
 
 
 def matching(
@@ -121,8 +123,8 @@ def _next_time(connection: sqlite3.Connection, chain: int, sequence: int) -> tup
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence >= ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608
     with closing(connection.execute(sql, (chain, sequence))) as rows:
         for record in map(record_of, rows):
-            content = content_of(record)
-            time = own_time(content) if content is not None else ""
+            content = parse_content(record)
+            time = record_time(content) if content is not None else ""
             if time:
                 return record.sequence, time
     return None

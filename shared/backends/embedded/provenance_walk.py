@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self
 
+from shared.provenance.parallel import VerifierUnavailableError, WindowRequest, WindowResult
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.walk_windows import Answer, NobodyThereError, Question
 
 _MODULE: Final = "shared.backends.embedded.provenance_walker"
 _ROOT: Final = Path(__file__).parents[3]
@@ -50,7 +50,7 @@ class WalkProcess:
                 *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=places
             )
         except (OSError, NotImplementedError) as error:
-            raise NobodyThereError(repr(error)) from error
+            raise VerifierUnavailableError(repr(error)) from error
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -62,7 +62,7 @@ class WalkProcess:
             await ending
             raise
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: WindowRequest) -> WindowResult:
         """Have a window walked.
 
         Raises:
@@ -70,15 +70,15 @@ class WalkProcess:
         """
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
-            raise NobodyThereError("not started")
+            raise VerifierUnavailableError("not started")
         process.stdin.write(line_of(question))
         # Answers come in the order of questions, and those who wait for the lock are served in theirs.
         async with self._turn:
             line = await process.stdout.readline()
         if not line.endswith(b"\n"):
-            raise NobodyThereError("the process is gone")
+            raise VerifierUnavailableError("the process is gone")
         value: dict[str, Any] = json.loads(line)
-        return Answer(**value | {"nodes": tuple(value["nodes"])})
+        return WindowResult(**value | {"nodes": tuple(value["nodes"])})
 
     async def _end(self) -> None:
         process = self._process
@@ -93,13 +93,13 @@ class WalkProcess:
         await process.wait()
 
 
-def line_of(question: Question) -> bytes:
+def line_of(question: WindowRequest) -> bytes:
     """Return a question as a line; a scope key may be any text."""
     return json.dumps(asdict(question)).encode() + b"\n"
 
 
-def question_of(line: bytes) -> Question:
+def question_of(line: bytes) -> WindowRequest:
     """Return the question of a line."""
     value: dict[str, Any] = json.loads(line)
     target, scope_key = value.pop("chain")
-    return Question(ChainKey(Target(target), scope_key), **value)
+    return WindowRequest(ChainKey(Target(target), scope_key), **value)

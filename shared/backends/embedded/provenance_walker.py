@@ -10,7 +10,7 @@ from typing import Final
 
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.backends.embedded.provenance_walk import question_of
-from shared.provenance.walk_windows import answered
+from shared.provenance.parallel import verify_window
 
 _NICENESS: Final = 5
 """Below the service, whose event loop goes first where processors are short."""
@@ -20,7 +20,7 @@ async def main(path: Path) -> None:
     """Walk the windows that are asked for; the end of the input is the end of the process that asks."""
     store = SqliteChainStore(path)
     for line in sys.stdin.buffer:
-        answer = await answered(store, question_of(line))
+        answer = await verify_window(store, question_of(line))
         sys.stdout.buffer.write(json.dumps(asdict(answer)).encode() + b"\n")
         sys.stdout.buffer.flush()
     await store.close()

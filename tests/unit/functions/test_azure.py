@@ -19,7 +19,7 @@ from shared.errors import WorkspaceError
 from shared.http.messages import Request
 from shared.live_stream.catch_up import CatchUp
 from shared.live_stream.history import History
-from shared.provenance.notes import VerifierKey, opened_checkpoint
+from shared.provenance.notes import VerifierKey, open_checkpoint
 from shared.telemetry.models import TELEMETRY_HUB, HubEvent
 from shared.timestamps import now, rfc3339
 from tests.emulators.web_pubsub.serving import KEY, Handler, serving
@@ -102,10 +102,10 @@ async def _corrections(app: Instance, tokens: dict[str, str]) -> None:
 
 
 async def _checkpoints(app: Instance, tokens: dict[str, str]) -> None:
-    assert await app.services.checkpoints.make_all() >= 4
+    assert await app.services.checkpoints.create_all() >= 4
     reply = await app.ask("GET", "/oi-api/provenance/checkpoint?scopeKey=line-1", tokens[EDITOR])
     key = VerifierKey.parse((await app.ask("GET", "/.well-known/oi-checkpoint-key")).body.decode())
-    opened = opened_checkpoint(reply.body["signedNote"].encode(), key, reply.body["origin"])
+    opened = open_checkpoint(reply.body["signedNote"].encode(), key, reply.body["origin"])
     assert (opened.size, reply.body["size"]) == (21, 21)
     proof = await app.ask("GET", "/oi-api/provenance/proof?scopeKey=line-1&sequence=2&size=21", tokens[EDITOR])
     assert proof.status == 200

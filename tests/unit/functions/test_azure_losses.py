@@ -75,7 +75,7 @@ class Crowd:
         """Make checkpoints."""
         while not self.over:
             try:
-                await self.app.services.checkpoints.make_all()
+                await self.app.services.checkpoints.create_all()
             except WorkspaceError as error:
                 assert error.kind.name == "UNAVAILABLE", error  # noqa: PT017  the others are faults
             await asyncio.sleep(0.1)
@@ -163,7 +163,7 @@ async def lose(plant: Plant, app: Instance, key: str, seconds: float) -> None:
             await asyncio.sleep(0.1)
     assert len(crowd.stored) > WRITERS
     assert crowd.statuses[503] > 0
-    await app.services.checkpoints.make_all()
+    await app.services.checkpoints.create_all()
     for chain in ({"ScopeKey": SCOPE}, {"Target": "AccessControl"}):
         verdict = await app.ask("POST", f"{EVENTS}/verify", crowd.token, chain)
         assert verdict.body["ChainValid"] is True, verdict.body

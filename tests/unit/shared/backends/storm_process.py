@@ -12,9 +12,8 @@ from itertools import batched, count
 from pathlib import Path
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.appender import Appended
-from shared.provenance.chain_log import ChainLog
-from shared.provenance.event_log import EventLog
+from shared.provenance.appender import AppendResult
+from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.ports import ChainStore
 from tests.unit.shared.backends.storms import CHAIN, READ_SECONDS, SEGMENT_BYTES, workspace
 
@@ -33,7 +32,7 @@ def _store(kind: str, address: str) -> ChainStore:
     return CosmosChainStore(account, segment_bytes=SEGMENT_BYTES)
 
 
-async def _appended(log: EventLog, name: str, number: int) -> Appended:
+async def _appended(log: EventLog, name: str, number: int) -> AppendResult:
     """Append an event, as a client with an idempotency key does: the same again while the service is unavailable."""
     event = {"ActionType": "Test", "EntityType": name, "EntityID": str(number)}
     while True:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shared.provenance.ports import ChainKey, ChainStore, Target
-from shared.provenance.records import first_fault, genesis_hash, opened
-from shared.provenance.verification import Verifier
+from shared.provenance.records import find_first_fault, genesis_hash, parse_record
+from shared.provenance.verifier import ChainVerifier
 
 ROOT = Path(__file__).parents[4]
 SCRIPT = Path(__file__).with_name("storm_process.py")
@@ -132,11 +132,11 @@ def _wait_for_answers(crews: Sequence[Crew]) -> None:
 
 async def stored(store: ChainStore) -> list[dict[str, Any]]:
     """Return the chain, after verification in the service's way."""
-    verdict = await Verifier(store, workspace).verify(CHAIN)
+    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
     assert verdict.chain_valid, verdict.reason
     records: list[dict[str, Any]] = []
     while (page := await store.read(CHAIN, len(records), limit=1_000, max_bytes=2**30)).records:
-        records += [opened(record.canonical, record.hash) for record in page.records]
+        records += [parse_record(record.canonical, record.hash) for record in page.records]
     assert (await store.tip(CHAIN)).sequence == len(records)
     return records
 
@@ -148,7 +148,7 @@ def check(records: Sequence[dict[str, Any]], answers: Answers) -> None:
     of its writer's order, at most one more of each writer (asked for, never answered), and an event that was answered
     before another was asked for stands before it.
     """
-    assert first_fault(records, genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
+    assert find_first_fault(records, genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
     times = [record["Timestamp"] for record in records]
     assert times == sorted(times)
     places = _places(records)

@@ -11,23 +11,28 @@ from shared.backends.embedded.provenance import SqliteChainStore
 from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
 from shared.backends.embedded.provenance_key import FileNoteSigner
 from shared.backends.embedded.provenance_walk import line_of, question_of
-from shared.provenance.chain_log import ChainLog
+from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.event_log import EventLog
-from shared.provenance.far_end import BOTH_ENDS, Apart
+from shared.provenance.parallel import (
+    DEFAULT_PARALLEL,
+    ParallelOptions,
+    VerifyWindow,
+    WindowRequest,
+    WindowResult,
+    verify_window,
+)
 from shared.provenance.ports import ChainKey, ChainRecord, Target
-from shared.provenance.records import projection
-from shared.provenance.verification import Verdict, Verifier
-from shared.provenance.walk_windows import Answer, Ask, Question, answered
+from shared.provenance.records import project_record
+from shared.provenance.verifier import ChainVerifier, Verdict
 
 WORKSPACE = "plant-a"
 PLATFORM = ChainKey(Target.PLATFORM_CONFIG)
 BATCH = ChainKey(Target.DOMAIN_EVENTS, "batch/7 +ü")
 
 
-def windows_of(records: int) -> Apart:
+def windows_of(records: int) -> ParallelOptions:
     """Have every window of so many records but the first walked apart, and waited for."""
-    return Apart(least=1, window=records, ahead=1_000, patience=60)
+    return ParallelOptions(least=1, window=records, ahead=1_000, patience=60)
 
 
 class WalkedApart(SqliteChainStore):
@@ -40,11 +45,11 @@ class WalkedApart(SqliteChainStore):
     sound = 0
 
     @asynccontextmanager
-    async def walker(self) -> AsyncIterator[Ask]:
+    async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
         """Walk windows from their questions as they are sent to another process."""
 
-        async def ask(question: Question) -> Answer:
-            answer = await answered(self, question_of(line_of(question)))
+        async def ask(question: WindowRequest) -> WindowResult:
+            answer = await verify_window(self, question_of(line_of(question)))
             self.sound += answer.sound
             return answer
 
@@ -77,7 +82,7 @@ class Ledger:
     store: WalkedApart
     events: EventLog
     checkpoints: Checkpoints
-    verifier: Verifier
+    verifier: ChainVerifier
 
     async def fill(self, chain: ChainKey, count: int) -> None:
         """Append so many events, one after the other."""
@@ -99,7 +104,7 @@ class Ledger:
 
 
 @asynccontextmanager
-async def ledger(folder: Path, apart: Apart = BOTH_ENDS) -> AsyncIterator[Ledger]:
+async def ledger(folder: Path, apart: ParallelOptions = DEFAULT_PARALLEL) -> AsyncIterator[Ledger]:
     """Open the chains of a folder, and close them."""
     store = WalkedApart(folder / "provenance.sqlite")
     log = ChainLog(store, workspace)
@@ -107,7 +112,9 @@ async def ledger(folder: Path, apart: Apart = BOTH_ENDS) -> AsyncIterator[Ledger
     signer = FileNoteSigner(folder / "checkpoint-key.pem", folder / "checkpoints")
     checkpoints = Checkpoints(store, notes, signer, workspace)
     try:
-        yield Ledger(folder, store, EventLog(log), checkpoints, Verifier(store, workspace, checkpoints, apart=apart))
+        yield Ledger(
+            folder, store, EventLog(log), checkpoints, ChainVerifier(store, workspace, checkpoints, parallel=apart)
+        )
     finally:
         await log.close()
 
@@ -116,4 +123,4 @@ def fields_of(value: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of a record's projection."""
     names = {"Timestamp": "timestamp", "UserID": "user_id", "ActionType": "action_type", "EntityType": "entity_type"}
     names |= {"EntityID": "entity_id"}
-    return {names[name]: text for name, text in projection(value).items() if name in names}
+    return {names[name]: text for name, text in project_record(value).items() if name in names}

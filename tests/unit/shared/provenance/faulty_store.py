@@ -13,11 +13,11 @@ from shared.provenance.ports import (
     Filters,
     Lookup,
     OutcomeUnknownError,
-    Page,
+    RecordPage,
     Tip,
     TipMovedError,
 )
-from shared.provenance.records import event_draft, genesis_hash, sealed
+from shared.provenance.records import draft_event, genesis_hash, seal_record
 
 
 class Fate(Enum):
@@ -91,11 +91,11 @@ class FaultyStore:
             raise OutcomeUnknownError("told to be unknown")
         return self._tip(chain)
 
-    async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> Page:
+    async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
         """Return records in order."""
         await self._fail_or_go()
         found = [record for record in self.chains.get(chain, []) if record.sequence > after]
-        return Page(found[:limit], len(found) > limit, min(len(found), limit + 1) + max_bytes * 0)
+        return RecordPage(found[:limit], len(found) > limit, min(len(found), limit + 1) + max_bytes * 0)
 
     async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         """Return hashes in order."""
@@ -110,7 +110,7 @@ class FaultyStore:
         offset: int = 0,
         limit: int,
         max_bytes: int,
-    ) -> Page:
+    ) -> RecordPage:
         """Return what the engine's tests never ask for."""
         raise NotImplementedError
 
@@ -136,9 +136,9 @@ class FaultyStore:
         """Append one record as another process would."""
         tip = self._tip(chain)
         previous = tip.hash or genesis_hash("plant-a", chain.target, chain.scope_key)
-        made = event_draft("another", {"ActionType": "Other", "EntityType": "T", "EntityID": "x"})
+        made = draft_event("another", {"ActionType": "Other", "EntityType": "T", "EntityID": "x"})
         timestamp = max(tip.timestamp, "2026-01-01T00:00:00.000000Z")
-        record = sealed(made, tip.sequence + 1, timestamp, previous, f"other-{tip.sequence + 1}")
+        record = seal_record(made, tip.sequence + 1, timestamp, previous, f"other-{tip.sequence + 1}")
         self.chains.setdefault(chain, []).append(record)
 
     def _late(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.amendment_queries import AmendmentFilters, entity_chain, query_amendments
-from shared.provenance.amendments import AmendmentPolicy, Amendments, Status
+from shared.provenance.amendments import AmendmentPolicy, Amendments, AmendmentState
 from shared.provenance.models import AmendmentBody, EventBody
 from shared.provenance.ports import ChainRecord
-from shared.provenance.selection import amendments_chain
+from shared.provenance.queries import AmendmentFilters, query_amendments, query_entity_amendments
+from shared.provenance.selection import resolve_amendments_chain
 from tests.unit.shared.provenance.chains import Ledger, ledger
 
-CHAIN = amendments_chain("batch 7")
+CHAIN = resolve_amendments_chain("batch 7")
 STRICT = AmendmentPolicy(
     approval_required=True, reason_text_required=True, reason_categories=("data-entry-error", "other")
 )
@@ -79,7 +79,7 @@ async def test_decisions_are_records_of_their_own(amendments: Amendments, plant:
         "Meaning": "rejection", "RejectionReason": "no source",
     }  # fmt: skip
     assert (await plant.verify(CHAIN)).chain_valid
-    entity = await entity_chain(plant.store, CHAIN, "S-1")
+    entity = await query_entity_amendments(plant.store, CHAIN, "S-1")
     assert ([record.sequence for record in entity.records], entity.has_more) == ([1, 2, 3, 4], False)
 
 
@@ -157,11 +157,11 @@ async def test_queries_tell_pending_from_stored_as_pending(amendments: Amendment
         return [record.sequence for record in answer.records], answer.has_more
 
     assert await sequences() == ([9, 8, 7, 6, 5, 4, 3, 2, 1], False)
-    assert await sequences(status=Status.PENDING) == ([6, 4, 3, 1], False)
-    assert await sequences(status=Status.PENDING, limit=2) == ([6, 4], True)
-    assert await sequences(status=Status.PENDING, limit=2, offset=2) == ([3, 1], False)
-    assert await sequences(status=Status.APPROVED) == ([9, 7], False)
-    assert await sequences(status=Status.REJECTED) == ([8], False)
+    assert await sequences(status=AmendmentState.PENDING) == ([6, 4, 3, 1], False)
+    assert await sequences(status=AmendmentState.PENDING, limit=2) == ([6, 4], True)
+    assert await sequences(status=AmendmentState.PENDING, limit=2, offset=2) == ([3, 1], False)
+    assert await sequences(status=AmendmentState.APPROVED) == ([9, 7], False)
+    assert await sequences(status=AmendmentState.REJECTED) == ([8], False)
     assert await sequences(entity_id="S-1") == ([9, 8, 7, 5, 2], False)
     assert await sequences(amended_by="bob") == ([], False)
     assert await sequences(amended_by="ann", entity_type="Sample") == ([9, 6, 4, 2], False)
@@ -179,7 +179,7 @@ def test_an_events_body_keeps_its_own_members() -> None:
         "Extra": 1,
         "Name": None,
     }
-    assert EventBody.model_validate(sent).event() == {"ActionType": "A", "EntityType": "T", "EntityID": "1"}
+    assert EventBody.model_validate(sent).to_event() == {"ActionType": "A", "EntityType": "T", "EntityID": "1"}
 
 
 async def refusal(work: Any) -> tuple[Kind, str, dict[str, Any]]:

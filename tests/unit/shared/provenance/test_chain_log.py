@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.provenance.appender import Appended
+from shared.provenance.appender import AppendResult
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.records import event_draft, first_fault, genesis_hash, opened
+from shared.provenance.records import draft_event, find_first_fault, genesis_hash, parse_record
 from tests.unit.shared.provenance.faulty_store import Fate, FaultyStore
 
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, "s")
@@ -34,15 +34,15 @@ def event(name: str, size: int = 0) -> dict[str, Any]:
     return {"ActionType": "A", "EntityType": "T", "EntityID": name, "AfterState": {"filler": '"' * size}}
 
 
-def append(log: ChainLog, name: str, *, size: int = 0, **options: Any) -> Awaitable[Appended]:
+def append(log: ChainLog, name: str, *, size: int = 0, **options: Any) -> Awaitable[AppendResult]:
     """Append an event of a name."""
-    return log.append(CHAIN, event_draft("u", event(name, size)), **options)
+    return log.append(CHAIN, draft_event("u", event(name, size)), **options)
 
 
 def stored(store: FaultyStore) -> list[str]:
     """Return the names in the chain, after walking it."""
-    records = [opened(record.canonical, record.hash) for record in store.chains.get(CHAIN, [])]
-    assert first_fault(records, genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
+    records = [parse_record(record.canonical, record.hash) for record in store.chains.get(CHAIN, [])]
+    assert find_first_fault(records, genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
     times = [record["Timestamp"] for record in records]
     assert times == sorted(times)
     return [record["EntityID"] for record in records]
@@ -164,7 +164,7 @@ async def test_the_queue_is_bounded() -> None:
     """More than the process holds is refused with a time to come again, and room is given back."""
     store = FaultyStore()
     store.gate.clear()
-    log = engine(store, max_queued_bytes=2 * event_draft("u", event("0")).size)
+    log = engine(store, max_queued_bytes=2 * draft_event("u", event("0")).size)
     waiting = [asyncio.ensure_future(append(log, str(number))) for number in range(2)]
     await asyncio.sleep(0.01)
     with pytest.raises(WorkspaceError) as caught:
@@ -204,7 +204,7 @@ async def test_exclusive_appends_see_each_other() -> None:
     outcomes = await asyncio.gather(
         *(append(log, str(number), check=check, exclusive="decision") for number in range(4)), return_exceptions=True
     )
-    assert [isinstance(outcome, Appended) for outcome in outcomes] == [True, False, False, False]
+    assert [isinstance(outcome, AppendResult) for outcome in outcomes] == [True, False, False, False]
     assert stored(store) == ["0"]
 
 

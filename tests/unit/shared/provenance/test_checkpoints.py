@@ -16,16 +16,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from shared.backends.embedded.provenance import CHANGED
 from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
 from shared.errors import WorkspaceError
-from shared.provenance import growth
+from shared.provenance import chain_trees
 from shared.provenance.canonical import fast_jcs
-from shared.provenance.checkpoints import Failures, name_of, prefix_of
-from shared.provenance.growth import Trees
+from shared.provenance.chain_trees import ChainTrees, Proofs, Tiles
+from shared.provenance.checkpoints import RetrySchedule, checkpoint_name, name_prefix
 from shared.provenance.hash_rule import digest, genesis_hash, record_id
-from shared.provenance.merkle import CompactRange, consistent, included
-from shared.provenance.notes import NoteError, VerifierKey, opened_checkpoint, origin_of, verified
+from shared.provenance.merkle import CompactRange, is_consistent, is_included
+from shared.provenance.notes import NoteError, VerifierKey, open_checkpoint, origin_of, verify_note
 from shared.provenance.ports import ChainKey, ChainStore, Target
-from shared.provenance.proofs import Proofs
-from shared.provenance.tiles import Tiles
 from shared.timestamps import now
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, ledger
 
@@ -53,22 +51,22 @@ async def test_the_newest_of_many_is_found(tmp_path: Path) -> None:
     """Sizes far apart lie in folders of their own; one left empty by a crash does not hide what came before."""
     store = FileCheckpointStore(tmp_path)
     for size in (9, 999, 1_000, 1_000_000, 999_999_999):
-        assert await store.create(name_of(PLATFORM, size), str(size).encode())
-        newest = await store.newest(prefix_of(PLATFORM))
+        assert await store.create(checkpoint_name(PLATFORM, size), str(size).encode())
+        newest = await store.newest(name_prefix(PLATFORM))
         assert newest is not None
-        assert (newest.name, newest.note) == (name_of(PLATFORM, size), str(size).encode())
+        assert (newest.name, newest.note) == (checkpoint_name(PLATFORM, size), str(size).encode())
     for file in notes_in(tmp_path):
-        assert len(file.relative_to(tmp_path / prefix_of(PLATFORM)).parts) == 3
-    await store.save_state(f"{prefix_of(PLATFORM)}tree", b"")
-    (tmp_path / prefix_of(PLATFORM) / "001000" / "000").mkdir(parents=True)
-    newest = await store.newest(prefix_of(PLATFORM))
+        assert len(file.relative_to(tmp_path / name_prefix(PLATFORM)).parts) == 3
+    await store.save_state(f"{name_prefix(PLATFORM)}tree", b"")
+    (tmp_path / name_prefix(PLATFORM) / "001000" / "000").mkdir(parents=True)
+    newest = await store.newest(name_prefix(PLATFORM))
     assert newest is not None
     assert newest.note == b"999999999"
 
 
 async def test_a_checkpoint_is_a_signed_note(plant: Ledger) -> None:
     """Origin, size and root, a blank line, and an ECDSA signature with the key's id, all as C2SP writes them."""
-    made = await plant.checkpoints.make(BATCH)
+    made = await plant.checkpoints.create(BATCH)
     assert made is not None
     text, _, signature = made.note.decode().rpartition("\n\n")
     origin, size, root = text.split("\n")
@@ -80,37 +78,37 @@ async def test_a_checkpoint_is_a_signed_note(plant: Ledger) -> None:
     key = await plant.checkpoints.verifier_key()
     raw = base64.b64decode(encoded)
     assert (dash, name, raw[:4]) == ("\u2014", "oi-provenance/plant-a", key.key_id)
-    key.public().verify(raw[4:], f"{text}\n".encode(), ec.ECDSA(hashes.SHA256()))
+    key.public_key().verify(raw[4:], f"{text}\n".encode(), ec.ECDSA(hashes.SHA256()))
     assert VerifierKey.parse(str(key)) == key
     assert str(key).split("+", 2)[2].startswith("AjBZ")
 
 
 async def test_checkpoints_are_made_of_what_grew(plant: Ledger) -> None:
     """Each chain is signed once a size, again after it grew."""
-    assert await plant.checkpoints.make_all() == 2
-    assert await plant.checkpoints.make_all() == 0
+    assert await plant.checkpoints.create_all() == 2
+    assert await plant.checkpoints.create_all() == 0
     await plant.fill(PLATFORM, 1)
-    assert await plant.checkpoints.make_all() == 1
+    assert await plant.checkpoints.create_all() == 1
     current = await plant.checkpoints.current(PLATFORM)
-    assert (current.checkpoint.size, current.stored.name) == (8, name_of(PLATFORM, 8))
+    assert (current.checkpoint.size, current.stored.name) == (8, checkpoint_name(PLATFORM, 8))
     assert current.last_hash == (await plant.records(PLATFORM))[-1].hash
 
 
 async def test_working_state_is_not_trusted(plant: Ledger) -> None:
     """A state that was changed, cut or lost is made anew, and the next checkpoint is right."""
-    await plant.checkpoints.make(PLATFORM)
-    state = plant.folder / "checkpoints" / f"{prefix_of(PLATFORM)}tree.state"
+    await plant.checkpoints.create(PLATFORM)
+    state = plant.folder / "checkpoints" / f"{name_prefix(PLATFORM)}tree.state"
     said = json.loads(state.read_text())
     spoilt: list[dict[str, Any]] = [{"nodes": said["nodes"][::-1]}, {"last": "ab"}, {"last": "x"}, {"last": 5}]
     spoilt += [{"last": genesis_hash(WORKSPACE, "PlatformConfig")}]
     for text in ("", "{}", '{"size":7,"nodes":[]}', *(json.dumps(said | change) for change in spoilt)):
         state.write_text(text)
         await plant.fill(PLATFORM, 1)
-        made = await plant.checkpoints.make(PLATFORM)
+        made = await plant.checkpoints.create(PLATFORM)
         assert made is not None
         tree = CompactRange()
         tree.append(await leaves(plant, PLATFORM))
-        assert (await plant.checkpoints.opened(PLATFORM, made)).root == tree.root()
+        assert (await plant.checkpoints.open(PLATFORM, made)).root == tree.root()
 
 
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
@@ -119,7 +117,7 @@ async def test_a_chain_that_was_rolled_back_and_went_on_is_not_signed(plant: Led
     """An older copy of the file that grew past the last checkpoint is another chain, with working state and without."""
     older = await plant.records(PLATFORM)
     await plant.fill(PLATFORM, 4)
-    await plant.checkpoints.make(PLATFORM)
+    await plant.checkpoints.create(PLATFORM)
     last = older[-1]
 
     def rolled_back(file: sqlite3.Connection) -> None:
@@ -137,7 +135,7 @@ async def test_a_chain_that_was_rolled_back_and_went_on_is_not_signed(plant: Led
 @pytest.mark.parametrize("mended", ["Hash and head", "Hash", "nothing"])
 async def test_a_last_record_that_was_edited_is_not_grown_from(plant: Ledger, state: str, mended: str) -> None:
     """The record that a checkpoint ends with is compared with the leaf that was signed."""
-    await plant.checkpoints.make(PLATFORM)
+    await plant.checkpoints.create(PLATFORM)
     last = (await plant.records(PLATFORM))[-1]
     text = fast_jcs(json.loads(last.canonical) | {"Description": "edited"})
 
@@ -161,7 +159,7 @@ async def test_a_last_record_that_was_edited_is_not_grown_from(plant: Ledger, st
 
 def spoil(plant: Ledger, how: str) -> None:
     """Lose the working state, or bring it to the form that had no last leaf."""
-    file = plant.folder / "checkpoints" / f"{prefix_of(PLATFORM)}tree.state"
+    file = plant.folder / "checkpoints" / f"{name_prefix(PLATFORM)}tree.state"
     if how == "lost":
         file.unlink()
     elif how != "kept":
@@ -173,16 +171,16 @@ def spoil(plant: Ledger, how: str) -> None:
 
 async def refused_to_sign(plant: Ledger) -> None:
     """Check that no checkpoint is made, and that the newest stays as it is."""
-    before = await plant.checkpoints.newest_stored(PLATFORM)
+    before = await plant.checkpoints.find_newest(PLATFORM)
     with pytest.raises(WorkspaceError) as caught:
-        await plant.checkpoints.make(PLATFORM)
+        await plant.checkpoints.create(PLATFORM)
     assert caught.value.code == "CHECKPOINT_REFUSED"
-    assert await plant.checkpoints.newest_stored(PLATFORM) == before
+    assert await plant.checkpoints.find_newest(PLATFORM) == before
 
 
 async def test_a_time_that_goes_back_behind_a_checkpoint_is_not_signed(plant: Ledger) -> None:
     """The first new record is compared with the last one that was signed."""
-    await plant.checkpoints.make(PLATFORM)
+    await plant.checkpoints.create(PLATFORM)
     await plant.fill(PLATFORM, 1)
     last = (await plant.records(PLATFORM))[-1]
     value = json.loads(last.canonical) | {"Timestamp": "2026-01-01T00:00:00.000000Z"}
@@ -196,31 +194,31 @@ async def test_a_time_that_goes_back_behind_a_checkpoint_is_not_signed(plant: Le
 
     plant.tamper(rewritten)
     with pytest.raises(WorkspaceError, match="as late as") as caught:
-        await plant.checkpoints.make(PLATFORM)
+        await plant.checkpoints.create(PLATFORM)
     assert caught.value.code == "CHECKPOINT_REFUSED"
     assert (await plant.verify(PLATFORM)).broken_at == record_id(last.sequence)
 
 
 async def test_a_broken_chain_is_not_signed(plant: Ledger) -> None:
     """Records that are not sound stop the signer, until they are; other chains go on."""
-    await plant.checkpoints.make(PLATFORM)
+    await plant.checkpoints.create(PLATFORM)
     await plant.fill(PLATFORM, 2)
     plant.tamper(lambda file: file.execute("UPDATE records SET user_id = 'x' WHERE chain = 1 AND sequence = 9"))
     with pytest.raises(WorkspaceError) as caught:
-        await plant.checkpoints.make(PLATFORM)
+        await plant.checkpoints.create(PLATFORM)
     assert caught.value.code == "CHECKPOINT_REFUSED"
-    assert await plant.checkpoints.make_all() == 1
+    assert await plant.checkpoints.create_all() == 1
     plant.tamper(lambda file: file.execute("UPDATE records SET user_id = 'editor' WHERE chain = 1 AND sequence = 9"))
-    assert await plant.checkpoints.make_all() == 1
+    assert await plant.checkpoints.create_all() == 1
 
 
 async def test_a_note_of_another_is_not_opened(plant: Ledger, tmp_path: Path) -> None:
     """Another key, another chain, changed text and no note at all are refused."""
-    made = await plant.checkpoints.make(PLATFORM)
+    made = await plant.checkpoints.create(PLATFORM)
     assert made is not None
     key = await plant.checkpoints.verifier_key()
     origin = origin_of(WORKSPACE, "PlatformConfig")
-    assert opened_checkpoint(made.note, key, origin).size == 7
+    assert open_checkpoint(made.note, key, origin).size == 7
     async with ledger(tmp_path / "second") as second:
         stranger = await second.checkpoints.verifier_key()
     for note, by, of in (
@@ -230,15 +228,15 @@ async def test_a_note_of_another_is_not_opened(plant: Ledger, tmp_path: Path) ->
         (made.note.replace(b"\n\n", b"\n"), key, origin), (made.note + b"\x00", key, origin),
     ):  # fmt: skip
         with pytest.raises(NoteError):
-            opened_checkpoint(note, by, of)
+            open_checkpoint(note, by, of)
 
 
 async def test_signatures_of_others_are_ignored(plant: Ledger) -> None:
     """A witness may sign below: lines of unknown keys do not count."""
-    made = await plant.checkpoints.make(PLATFORM)
+    made = await plant.checkpoints.create(PLATFORM)
     assert made is not None
     other = made.note + b"\xe2\x80\x94 witness.example AAAAAAAA\n"
-    assert verified(other, await plant.checkpoints.verifier_key()).startswith(
+    assert verify_note(other, await plant.checkpoints.verifier_key()).startswith(
         "oi-provenance/plant-a/PlatformConfig\n7\n"
     )
 
@@ -252,25 +250,25 @@ def test_what_is_no_verifier_key_is_refused(text: str) -> None:
 
 async def test_proofs_hold_against_the_signed_roots(plant: Ledger) -> None:
     """Every record is proved to be in a checkpoint, and the checkpoint to contain the one before."""
-    first = await plant.checkpoints.make(PLATFORM)
+    first = await plant.checkpoints.create(PLATFORM)
     await plant.fill(PLATFORM, 6)
-    second = await plant.checkpoints.make(PLATFORM)
+    second = await plant.checkpoints.create(PLATFORM)
     assert first is not None
     assert second is not None
-    old, new = [await plant.checkpoints.opened(PLATFORM, stored) for stored in (first, second)]
-    proofs = Proofs(plant.store, Trees(plant.store))
+    old, new = [await plant.checkpoints.open(PLATFORM, stored) for stored in (first, second)]
+    proofs = Proofs(plant.store, ChainTrees(plant.store))
     for index, leaf in enumerate(await leaves(plant, PLATFORM)):
-        proof = await proofs.inclusion(PLATFORM, index + 1, new.size)
-        assert included(leaf, proof.leaf_index, proof.size, proof.hashes, new.root)
-    between = await proofs.consistency(PLATFORM, old.size, new.size)
-    assert consistent(old.size, new.size, old.root, new.root, between.hashes)
+        proof = await proofs.prove_inclusion(PLATFORM, index + 1, new.size)
+        assert is_included(leaf, proof.leaf_index, proof.size, proof.hashes, new.root)
+    between = await proofs.prove_consistency(PLATFORM, old.size, new.size)
+    assert is_consistent(old.size, new.size, old.root, new.root, between.hashes)
 
 
 async def test_proofs_read_what_they_read_before_no_more(plant: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Roots of complete subtrees are kept: a second proof reads the rest alone, and is the same as before."""
-    monkeypatch.setattr(growth, "SUBTREE_LEAVES", 4)
+    monkeypatch.setattr(chain_trees, "SUBTREE_LEAVES", 4)
     await plant.fill(PLATFORM, 30)
-    proofs, reads = Proofs(plant.store, Trees(plant.store)), []
+    proofs, reads = Proofs(plant.store, ChainTrees(plant.store)), []
     read = plant.store.hashes
 
     async def counted(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
@@ -278,29 +276,29 @@ async def test_proofs_read_what_they_read_before_no_more(plant: Ledger, monkeypa
         return await read(chain, after, limit=limit)
 
     monkeypatch.setattr(plant.store, "hashes", counted)
-    first = await proofs.inclusion(PLATFORM, 3, 37)
+    first = await proofs.prove_inclusion(PLATFORM, 3, 37)
     before = sum(reads)
     reads.clear()
-    assert await proofs.inclusion(PLATFORM, 3, 37) == first
+    assert await proofs.prove_inclusion(PLATFORM, 3, 37) == first
     assert (before, sum(reads)) == (36, 4)
     tree = CompactRange()
     tree.append(await leaves(plant, PLATFORM))
     for sequence in (1, 4, 5, 32, 33, 37):
-        proof = await proofs.inclusion(PLATFORM, sequence, 37)
+        proof = await proofs.prove_inclusion(PLATFORM, sequence, 37)
         leaf = (await leaves(plant, PLATFORM))[sequence - 1]
-        assert included(leaf, sequence - 1, 37, proof.hashes, tree.root())
+        assert is_included(leaf, sequence - 1, 37, proof.hashes, tree.root())
 
 
 async def test_proofs_after_a_start_read_what_checkpoints_left(plant: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Roots of subtrees are kept beside the checkpoints; damaged or lost ones are made anew and mended later."""
     for name, size in (("SUBTREE_LEAVES", 4), ("TILE_ROOTS", 4), ("TILE_LEAVES", 16)):
-        monkeypatch.setattr(growth, name, size)
+        monkeypatch.setattr(chain_trees, name, size)
     notes = FileCheckpointStore(plant.folder / "checkpoints")
-    await plant.checkpoints.make(PLATFORM)
+    await plant.checkpoints.create(PLATFORM)
     await plant.fill(PLATFORM, 30)
-    await plant.checkpoints.make(PLATFORM)
-    tiles = sorted((plant.folder / "checkpoints" / prefix_of(PLATFORM)).glob("roots-*.state"))
-    assert [len(await Tiles(notes, prefix_of).roots(PLATFORM, tile)) for tile in range(4)] == [4, 4, 1, 0]
+    await plant.checkpoints.create(PLATFORM)
+    tiles = sorted((plant.folder / "checkpoints" / name_prefix(PLATFORM)).glob("roots-*.state"))
+    assert [len(await Tiles(notes, name_prefix).load(PLATFORM, tile)) for tile in range(4)] == [4, 4, 1, 0]
     tree = CompactRange()
     tree.append(every := await leaves(plant, PLATFORM))
     reads: list[int] = []
@@ -314,8 +312,10 @@ async def test_proofs_after_a_start_read_what_checkpoints_left(plant: Ledger, mo
 
     async def hashes_read() -> int:
         reads.clear()
-        proof = await Proofs(plant.store, Trees(plant.store, Tiles(notes, prefix_of))).inclusion(PLATFORM, 3, 37)
-        assert included(every[2], 2, 37, proof.hashes, tree.root())
+        proof = await Proofs(plant.store, ChainTrees(plant.store, Tiles(notes, name_prefix))).prove_inclusion(
+            PLATFORM, 3, 37
+        )
+        assert is_included(every[2], 2, 37, proof.hashes, tree.root())
         return sum(reads)
 
     assert await hashes_read() == 4
@@ -326,7 +326,7 @@ async def test_proofs_after_a_start_read_what_checkpoints_left(plant: Ledger, mo
         tile.unlink()
     assert await hashes_read() == 36
     await plant.fill(PLATFORM, 3)
-    await plant.checkpoints.make(PLATFORM)
+    await plant.checkpoints.create(PLATFORM)
     assert await hashes_read() == 4
 
 
@@ -334,15 +334,15 @@ async def test_proofs_after_a_start_read_what_checkpoints_left(plant: Ledger, mo
 async def test_proofs_beyond_the_chain_are_refused(plant: Ledger, sequence: int, size: int) -> None:
     """Sizes and places that the chain does not have are the caller's error."""
     with pytest.raises(WorkspaceError):
-        await Proofs(plant.store, Trees(plant.store)).inclusion(PLATFORM, sequence, size)
+        await Proofs(plant.store, ChainTrees(plant.store)).prove_inclusion(PLATFORM, sequence, size)
     with pytest.raises(WorkspaceError):
-        await Proofs(plant.store, Trees(plant.store)).consistency(PLATFORM, sequence, size)
+        await Proofs(plant.store, ChainTrees(plant.store)).prove_consistency(PLATFORM, sequence, size)
 
 
 async def test_notes_are_created_once(tmp_path: Path) -> None:
     """A name that is taken keeps its note, which nobody may write to."""
     store = FileCheckpointStore(tmp_path)
-    name = name_of(ChainKey(Target.DOMAIN_EVENTS, "../../etc/passwd"), 5)
+    name = checkpoint_name(ChainKey(Target.DOMAIN_EVENTS, "../../etc/passwd"), 5)
     assert ".." not in name
     assert await store.create(name, b"first")
     assert not await store.create(name, b"second")
@@ -376,13 +376,13 @@ async def test_a_sweep_with_nothing_grown_asks_once(plant: Ledger) -> None:
     checkpoints = plant.checkpoints
     checkpoints._store = cast("ChainStore", store)
     checkpoints._clock = lambda: moment
-    assert await checkpoints.make_all() == 21
+    assert await checkpoints.create_all() == 21
     moment += timedelta(hours=1)
-    assert await checkpoints.make_all() == 0
+    assert await checkpoints.create_all() == 0
     store.asked.clear()
     listed = [chain async for chain, _ in plant.store.tips(checkpoints._swept_from)]
     assert listed == []
-    sweeps = [len(store.asked) for _ in range(8) if await checkpoints.make_all() == 0]
+    sweeps = [len(store.asked) for _ in range(8) if await checkpoints.create_all() == 0]
     assert [after - before for before, after in pairwise([0, *sweeps])].count(1) >= 5
     (broken,) = checkpoints._failures._known
     assert broken == PLATFORM
@@ -390,16 +390,16 @@ async def test_a_sweep_with_nothing_grown_asks_once(plant: Ledger) -> None:
 
 async def test_a_broken_chain_is_tried_less_and_less_often(plant: Ledger) -> None:
     """It is tried at the next sweep, then after 2, 4, 8 more, and at most 64 apart; when it is mended it is signed."""
-    failures, tried = Failures(), []
-    failures.note(PLATFORM)
+    failures, tried = RetrySchedule(), []
+    failures.add(PLATFORM)
     for sweep in range(1, 300):
-        if failures.due():
+        if failures.start_sweep():
             tried.append(sweep)
-            failures.note(PLATFORM)
+            failures.add(PLATFORM)
     assert tried[:7] == [1, 3, 7, 15, 31, 63, 127]
     assert {after - before for before, after in pairwise(tried[6:])} == {64}
-    failures.forget(PLATFORM)
-    assert failures.due() == []
+    failures.remove(PLATFORM)
+    assert failures.start_sweep() == []
 
 
 async def test_changed_heads_are_found_without_reading_all(plant: Ledger) -> None:

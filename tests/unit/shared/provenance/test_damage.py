@@ -11,11 +11,11 @@ import pytest
 from shared.errors import WorkspaceError
 from shared.provenance.amendments import AmendmentPolicy, Amendments
 from shared.provenance.canonical import fast_jcs
+from shared.provenance.chain_trees import Proofs
 from shared.provenance.hash_rule import digest, record_id
 from shared.provenance.models import AmendmentBody
 from shared.provenance.ports import ChainKey, Filters, Target
-from shared.provenance.proofs import Proofs
-from shared.provenance.queries import Answer, export, query
+from shared.provenance.queries import AuditQueryResult, export, query
 from shared.provenance.verify import main
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, ledger
 
@@ -91,7 +91,7 @@ DAMAGE = {
 }
 
 
-def records_of(answer: Answer) -> list[dict[str, Any]]:
+def records_of(answer: AuditQueryResult) -> list[dict[str, Any]]:
     """Return the records as a caller parses them."""
     found: list[dict[str, Any]] = json.loads(answer.json_array())
     return found
@@ -108,7 +108,7 @@ async def test_a_damaged_record_is_named_and_hides_no_other(
     for named in (None, 4):
         verdict = await plant.verify(PLATFORM, named)
         assert (verdict.chain_valid, verdict.broken_at, verdict.empty) == (False, record_id(4), False)
-        json.dumps(verdict.reply(PLATFORM)).encode()
+        json.dumps(verdict.to_reply(PLATFORM)).encode()
     for filters in (Filters(), Filters(start="2020-01-01T00:00:00Z", end="2999-01-01T00:00:00Z")):
         await query(plant.store, PLATFORM, filters)
     answer = await query(plant.store, PLATFORM, Filters())
@@ -183,7 +183,7 @@ async def test_a_damaged_head_is_found(plant: Ledger, column: str, value: str) -
     assert not verdict.chain_valid
     assert len(records_of(await query(plant.store, PLATFORM, Filters()))) == COUNT
     assert BATCH in [chain async for chain, _ in plant.store.tips()]
-    await plant.checkpoints.make_all()
+    await plant.checkpoints.create_all()
     assert (await plant.checkpoints.current(BATCH)).checkpoint.size == 2
 
 
@@ -249,10 +249,10 @@ async def test_damaged_hashes_prove_nothing(plant: Ledger) -> None:
     """Proofs over a Hash that is none are refused, and nothing is signed."""
     plant.tamper(put("hash", "'none'"))
     with pytest.raises(WorkspaceError) as caught:
-        await Proofs(plant.store, plant.checkpoints.trees).inclusion(PLATFORM, 1, COUNT)
+        await Proofs(plant.store, plant.checkpoints.trees).prove_inclusion(PLATFORM, 1, COUNT)
     assert caught.value.code == "CHECKPOINT_REFUSED"
     with pytest.raises(WorkspaceError):
-        await plant.checkpoints.make(PLATFORM)
+        await plant.checkpoints.create(PLATFORM)
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from shared.errors import WorkspaceError
-from shared.provenance import amendment_queries, decisions
-from shared.provenance.amendment_queries import AmendmentFilters, entity_chain, query_amendments
-from shared.provenance.amendments import Amendments, Status
-from shared.provenance.chain_log import ChainLog
-from shared.provenance.decisions import decided
-from shared.provenance.event_log import EventLog
+from shared.provenance import decisions, queries
+from shared.provenance.amendments import Amendments, AmendmentState
+from shared.provenance.chain_log import ChainLog, EventLog
+from shared.provenance.decisions import find_decisions
 from shared.provenance.hash_rule import record_id
 from shared.provenance.ports import ChainStore, Filters
+from shared.provenance.queries import AmendmentFilters, query_amendments, query_entity_amendments
 from tests.unit.shared.provenance.chains import BATCH, Ledger, event, ledger, workspace
 from tests.unit.shared.provenance.faulty_store import FaultyStore
 from tests.unit.shared.provenance.test_amendments import CHAIN, STRICT, body, refusal
@@ -92,9 +91,9 @@ async def test_a_list_without_filters_gives_every_record(plant: Ledger, column: 
         edit(plant, f"{column} = NULL", sequence)
     answer = await query_amendments(plant.store, CHAIN, AmendmentFilters())
     assert [record.sequence for record in answer.records] == [3, 2, 1]
-    pending = await query_amendments(plant.store, CHAIN, AmendmentFilters(status=Status.PENDING))
+    pending = await query_amendments(plant.store, CHAIN, AmendmentFilters(status=AmendmentState.PENDING))
     assert [record.sequence for record in pending.records] == [2]
-    entity = await entity_chain(plant.store, CHAIN, "S-1")
+    entity = await query_entity_amendments(plant.store, CHAIN, "S-1")
     assert [record.sequence for record in entity.records] == ([2] if column == "entity_id" else [1, 2, 3])
 
 
@@ -102,7 +101,7 @@ async def test_a_list_without_filters_gives_every_record(plant: Ledger, column: 
 async def test_an_entitys_decisions_are_found_by_their_corrections(plant: Ledger, change: str) -> None:
     """Whatever entity their filter field names; none comes twice, and a damaged one is named."""
     edit(plant, change, 3)
-    entity = await entity_chain(plant.store, CHAIN, "S-1")
+    entity = await query_entity_amendments(plant.store, CHAIN, "S-1")
     assert ([record.sequence for record in entity.records], entity.has_more) == ([1, 2, 3], False)
     assert list(entity.damaged) == ([record_id(3)] if "canonical" in change else [])
 
@@ -111,15 +110,15 @@ async def test_an_entitys_chain_stays_a_prefix(plant: Ledger, monkeypatch: pytes
     """A decision beyond the cap is not put behind it."""
     edit(plant, "entity_id = NULL", 3)
     for most, expected in ((1, [1]), (2, [1, 2]), (3, [1, 2, 3])):
-        monkeypatch.setattr(amendment_queries, "MAX_CHAIN", most)
-        entity = await entity_chain(plant.store, CHAIN, "S-1")
+        monkeypatch.setattr(queries, "MAX_CHAIN", most)
+        entity = await query_entity_amendments(plant.store, CHAIN, "S-1")
         assert ([record.sequence for record in entity.records], entity.has_more) == (expected, most < 3)
 
 
 async def test_an_entitys_corrections_need_no_status(plant: Ledger) -> None:
     """Nor no action: what they say tells them from events."""
     edit(plant, "status = NULL, action_type = 'x'", 3)
-    entity = await entity_chain(plant.store, CHAIN, "S-1")
+    entity = await query_entity_amendments(plant.store, CHAIN, "S-1")
     assert [record.sequence for record in entity.records] == [1, 2, 3]
 
 
@@ -168,10 +167,10 @@ async def test_reading_is_bounded_and_says_how_far_it_came(
     """Beyond the bound only filter fields tell, and who asks learns where that begins."""
     monkeypatch.setattr(decisions, "READ_AT_MOST", most)
     plain.lose(3, "AmendmentID")
-    told = await decided(plain, CHAIN, [FIRST])
+    told = await find_decisions(plain, CHAIN, [FIRST])
     assert (FIRST in told.by_amendment, told.whole) == (found, most >= 8)
     assert told.seen_to == min(1 + most, 9)
-    further = await decided(plain, CHAIN, [FIRST], told.seen_to)
+    further = await find_decisions(plain, CHAIN, [FIRST], told.seen_to)
     assert further.seen_to == min(1 + 2 * most, 9)
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.provenance.hash_rule import record_id
-from shared.provenance.records import draft
-from shared.provenance.verification import Verdict
+from shared.provenance.records import draft_record
+from shared.provenance.verifier import Verdict
 from tests.unit.shared.provenance.chains import BATCH, event, ledger, windows_of
 
 EVENTS = (
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         async with ledger(made) as plant:
             for body in EVENTS:
                 await plant.events.write(BATCH, 'o"editor', body)
-            await plant.events.log.append(BATCH, draft({**CORRECTION, "Status": "pending"}, "AmendedAt"))
+            await plant.events.log.append(BATCH, draft_record({**CORRECTION, "Status": "pending"}, "AmendedAt"))
             assert (await plant.verify(BATCH)).chain_valid
 
     asyncio.run(fill())

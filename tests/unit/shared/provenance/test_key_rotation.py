@@ -15,9 +15,9 @@ from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
 from shared.backends.embedded.provenance_key import FileNoteSigner, rotate
 from shared.errors import WorkspaceError
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.notes import NoteError, VerifierKey, opened_checkpoint, origin_of
+from shared.provenance.notes import NoteError, VerifierKey, open_checkpoint, origin_of
 from shared.provenance.ports import NoteSigner
-from shared.provenance.verification import Verifier
+from shared.provenance.verifier import ChainVerifier
 from tests.key_vault import KeyVaultDouble, Tokens
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, ledger, workspace
 
@@ -76,14 +76,14 @@ def signing(plant: Ledger, signer: NoteSigner) -> Checkpoints:
 
 async def sound(plant: Ledger, checkpoints: Checkpoints) -> bool:
     """Tell whether a process finds both chains sound."""
-    verifier = Verifier(plant.store, workspace, checkpoints)
+    verifier = ChainVerifier(plant.store, workspace, checkpoints)
     return all([(await verifier.verify(chain)).chain_valid for chain in (PLATFORM, BATCH)])
 
 
 async def test_a_replaced_key_is_trusted_and_signs_no_more(plant: Ledger, keys: Keys) -> None:
     """Chains stay sound and grow; new notes are the new key's, whose line is published, in processes old and new."""
     before = signing(plant, keys.old)
-    assert await before.make_all() == 2
+    assert await before.create_all() == 2
     old = await before.verifier_key()
     after = signing(plant, keys.replace())
     new = await after.verifier_key()
@@ -94,19 +94,19 @@ async def test_a_replaced_key_is_trusted_and_signs_no_more(plant: Ledger, keys: 
     # Whoever has one of both keys can verify what was signed before.
     given = (await after.current(BATCH)).stored.note
     for key in (old, new):
-        assert opened_checkpoint(given, key, origin_of(WORKSPACE, *BATCH)).size == 3
+        assert open_checkpoint(given, key, origin_of(WORKSPACE, *BATCH)).size == 3
     await plant.fill(BATCH, 2)
-    made = await after.make(BATCH)
+    made = await after.create(BATCH)
     assert made is not None
     origin = origin_of(WORKSPACE, *BATCH)
-    assert opened_checkpoint(made.note, new, origin).size == 5
+    assert open_checkpoint(made.note, new, origin).size == 5
     with pytest.raises(NoteError):
-        opened_checkpoint(made.note, old, origin)
+        open_checkpoint(made.note, old, origin)
     # Those of a process that goes on from before are trusted, too.
     for checkpoints in (before, after):
         assert await sound(plant, checkpoints)
         await plant.fill(BATCH, 1)
-        made = await checkpoints.make(BATCH)
+        made = await checkpoints.create(BATCH)
         assert made == (await checkpoints.current(BATCH)).stored
     assert await sound(plant, before)
     assert await sound(plant, after)
@@ -115,43 +115,43 @@ async def test_a_replaced_key_is_trusted_and_signs_no_more(plant: Ledger, keys: 
 
 async def test_a_file_that_was_put_in_the_keys_place_signs(plant: Ledger, tmp_path: Path) -> None:
     """Without a command, too, the earlier key stays trusted; the running process goes over to the new one."""
-    assert await plant.checkpoints.make_all() == 2
+    assert await plant.checkpoints.create_all() == 2
     async with ledger(tmp_path / "elsewhere") as other:
         await other.checkpoints.verifier_key()
     shutil.copy(tmp_path / "elsewhere" / "checkpoint-key.pem", tmp_path / "checkpoint-key.pem")
     assert await plant.checkpoints.verifier_key() == await other.checkpoints.verifier_key()
     assert await sound(plant, plant.checkpoints)
     await plant.fill(BATCH, 1)
-    assert await plant.checkpoints.make(BATCH) is not None
+    assert await plant.checkpoints.create(BATCH) is not None
     assert await sound(plant, plant.checkpoints)
 
 
 @pytest.mark.parametrize("left", ["nothing", "rubbish"])
 async def test_a_lost_key_is_not_made_anew(plant: Ledger, tmp_path: Path, left: str) -> None:
     """Nothing is signed, in this process or a new one; what was signed is judged as before, until the key is back."""
-    assert await plant.checkpoints.make_all() == 2
+    assert await plant.checkpoints.create_all() == 2
     path, aside = tmp_path / "checkpoint-key.pem", tmp_path / "aside"
     path.rename(aside)
     if left == "rubbish":
         path.write_text("rubbish")
     await plant.fill(BATCH, 1)
     for checkpoints in (plant.checkpoints, signing(plant, FileNoteSigner(path, tmp_path / "checkpoints"))):
-        for refused in (checkpoints.make(BATCH), checkpoints.verifier_key()):
+        for refused in (checkpoints.create(BATCH), checkpoints.verifier_key()):
             with pytest.raises(WorkspaceError) as caught:
                 await refused
             assert caught.value.code == "CHECKPOINT_REFUSED"
-        assert await checkpoints.make_all() == 0
+        assert await checkpoints.create_all() == 0
         assert await sound(plant, checkpoints)
         assert (await checkpoints.current(BATCH)).checkpoint.size == 3
         assert path.exists() == (left == "rubbish")
     aside.rename(path)
-    assert await plant.checkpoints.make(BATCH) is not None
+    assert await plant.checkpoints.create(BATCH) is not None
     assert await sound(plant, plant.checkpoints)
 
 
 async def test_without_any_key_there_is_no_verdict(plant: Ledger, tmp_path: Path) -> None:
     """Neither sound nor broken: who took the keys away may have rewritten the chain, or not."""
-    assert await plant.checkpoints.make(BATCH) is not None
+    assert await plant.checkpoints.create(BATCH) is not None
     (tmp_path / "checkpoint-key.pem").unlink()
     shutil.rmtree(tmp_path / "checkpoint-keys")
     with pytest.raises(WorkspaceError) as caught:
@@ -172,16 +172,16 @@ async def test_a_disabled_version_is_trusted_no_more(plant: Ledger) -> None:
     with KeyVaultDouble() as double:
         leaked = double.keys.create("notes", START)
         vault = Vault(double.uri, credential=Tokens(), options=double.options)
-        await signing(plant, VaultNoteSigner(vault, "notes")).make(BATCH)
+        await signing(plant, VaultNoteSigner(vault, "notes")).create(BATCH)
         leaked.enabled = False
         double.keys.create("notes", START + 9)
         after = signing(plant, VaultNoteSigner(vault, "notes"))
-        verdict = await Verifier(plant.store, workspace, after).verify(BATCH)
+        verdict = await ChainVerifier(plant.store, workspace, after).verify(BATCH)
         assert (verdict.chain_valid, "not to be trusted" in verdict.reason) == (False, True)
         # While the vault is away nobody knows whether another key is trusted by now.
         double.down = True
         with pytest.raises(WorkspaceError) as caught:
-            await Verifier(plant.store, workspace, after).verify(BATCH)
+            await ChainVerifier(plant.store, workspace, after).verify(BATCH)
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
         await vault.close()
 
@@ -199,14 +199,14 @@ async def test_no_note_is_stored_that_its_key_does_not_verify(plant: Ledger, tmp
     """It could never be taken away again."""
     turning = signing(plant, Turning(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))
     with pytest.raises(NoteError):
-        await turning.make(BATCH)
-    assert await plant.checkpoints.newest_stored(BATCH) is None
-    assert await plant.checkpoints.make(BATCH) is not None
+        await turning.create(BATCH)
+    assert await plant.checkpoints.find_newest(BATCH) is None
+    assert await plant.checkpoints.create(BATCH) is not None
 
 
 async def test_a_command_replaces_the_key(plant: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It says where the new public key is; without a data directory, or over rubbish, it changes nothing."""
-    assert await plant.checkpoints.make_all() == 2
+    assert await plant.checkpoints.create_all() == 2
     old = await plant.checkpoints.verifier_key()
     assert checkpoint_key.main(["rotate", "--data-dir", str(tmp_path)]) == 0
     new = await plant.checkpoints.verifier_key()

@@ -10,8 +10,8 @@ from shared.backends.embedded.provenance import SqliteChainStore
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Filters, Tip
 from shared.provenance.queries import MAX_BODY_BYTES, export
-from shared.provenance.records import event_draft, genesis_hash, sealed
-from shared.provenance.verification import Verifier
+from shared.provenance.records import draft_event, genesis_hash, seal_record
+from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.provenance.chains import BATCH, WORKSPACE, event, workspace
 
 
@@ -28,7 +28,7 @@ async def test_a_verification_without_end_gives_no_verdict(tmp_path: Path) -> No
     """What cannot end in time is a TIMEOUT that says what to do instead, never valid or invalid."""
     store = SilentStore(tmp_path / "provenance.sqlite")
     with pytest.raises(WorkspaceError) as caught:
-        await Verifier(store, workspace, seconds=0.05).verify(BATCH)
+        await ChainVerifier(store, workspace, seconds=0.05).verify(BATCH)
     await store.close()
     assert (caught.value.kind, caught.value.code) == (Kind.TIMEOUT, "VERIFY_TIMEOUT")
     assert "offline" in caught.value.detail
@@ -39,8 +39,8 @@ async def test_an_export_ends_before_its_body_is_too_long(tmp_path: Path) -> Non
     store, count = SqliteChainStore(tmp_path / "provenance.sqlite"), 50
     tip, previous = Tip(), genesis_hash(WORKSPACE, BATCH.target, BATCH.scope_key)
     for number in range(1, count + 1):
-        made = event_draft("editor", event(number) | {"Description": "x" * 1_400_000})
-        record = sealed(made, number, "2026-01-05T08:00:00.000000Z", previous, str(number))
+        made = draft_event("editor", event(number) | {"Description": "x" * 1_400_000})
+        record = seal_record(made, number, "2026-01-05T08:00:00.000000Z", previous, str(number))
         tip, previous = await store.append(BATCH, [record], tip), record.hash
     first = await export(store, BATCH, Filters(), limit=count)
     body = first.json_array()

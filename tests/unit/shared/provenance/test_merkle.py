@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from shared.provenance.merkle import (
     CompactRange,
     consistency_ranges,
-    consistent,
-    included,
     inclusion_ranges,
+    is_consistent,
+    is_included,
     leaf_hash,
     node_hash,
 )
@@ -49,7 +49,7 @@ def root(leaves: list[bytes]) -> bytes:
     """Return the root that the compact range gives."""
     tree = CompactRange()
     tree.append(leaves)
-    assert tree.sound()
+    assert tree.is_valid()
     return tree.root()
 
 
@@ -86,15 +86,15 @@ def test_inclusion_is_proved_and_nothing_else(size: int, data: st.DataObject) ->
     leaves = numbered(size)
     path = [mth(leaves[first:last]) for first, last in inclusion_ranges(index, size)]
     whole = mth(leaves)
-    assert included(leaves[index], index, size, path, whole)
-    assert not included(b"other", index, size, path, whole)
-    assert not included(leaves[index], index, size, path, leaf_hash(b"other"))
-    assert not included(leaves[index], index, size, [*path, whole], whole)
-    assert not included(leaves[index], size, size, path, whole)
+    assert is_included(leaves[index], index, size, path, whole)
+    assert not is_included(b"other", index, size, path, whole)
+    assert not is_included(leaves[index], index, size, path, leaf_hash(b"other"))
+    assert not is_included(leaves[index], index, size, [*path, whole], whole)
+    assert not is_included(leaves[index], size, size, path, whole)
     if path:
-        assert not included(leaves[index], index, size, path[:-1], whole)
-        assert not included(leaves[index], index, size, [whole, *path[1:]], whole)
-        assert not included(leaves[index], index ^ 1, size, path, whole)
+        assert not is_included(leaves[index], index, size, path[:-1], whole)
+        assert not is_included(leaves[index], index, size, [whole, *path[1:]], whole)
+        assert not is_included(leaves[index], index ^ 1, size, path, whole)
 
 
 @given(SIZES, st.data())
@@ -104,14 +104,14 @@ def test_consistency_is_proved_and_nothing_else(size: int, data: st.DataObject) 
     leaves = numbered(size)
     proof = [mth(leaves[first:last]) for first, last in consistency_ranges(old, size)]
     older, whole = mth(leaves[:old]), mth(leaves)
-    assert consistent(old, size, older, whole, proof)
-    assert not consistent(old, size, leaf_hash(b"other"), whole, proof)
-    assert not consistent(old, size, older, leaf_hash(b"other"), proof)
-    assert not consistent(old, size, older, whole, [*proof, whole])
-    assert not consistent(0, size, older, whole, proof)
-    assert not consistent(size + 1, size, older, whole, proof)
+    assert is_consistent(old, size, older, whole, proof)
+    assert not is_consistent(old, size, leaf_hash(b"other"), whole, proof)
+    assert not is_consistent(old, size, older, leaf_hash(b"other"), proof)
+    assert not is_consistent(old, size, older, whole, [*proof, whole])
+    assert not is_consistent(0, size, older, whole, proof)
+    assert not is_consistent(size + 1, size, older, whole, proof)
     for place in range(len(proof)):
-        assert not consistent(old, size, older, whole, [*proof[:place], leaf_hash(b"x"), *proof[place + 1 :]])
+        assert not is_consistent(old, size, older, whole, [*proof[:place], leaf_hash(b"x"), *proof[place + 1 :]])
 
 
 def test_a_published_proof() -> None:

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.amendment_queries import AmendmentFilters, query_amendments
-from shared.provenance.amendments import Amendments, Status
-from shared.provenance.far_end import BOTH_ENDS
+from shared.provenance.amendments import Amendments, AmendmentState
 from shared.provenance.hash_rule import record_id
+from shared.provenance.parallel import DEFAULT_PARALLEL
 from shared.provenance.ports import ChainKey, Filters, Lookup, Target
-from shared.provenance.queries import export, query
+from shared.provenance.queries import AmendmentFilters, export, query, query_amendments
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, ledger, windows_of
 from tests.unit.shared.provenance.test_damage import CORRECTION, POLICY
 
@@ -22,7 +21,7 @@ CORRECTIONS = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
 OTHERS = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_id, reason_category"
 
 
-@pytest.fixture(params=[BOTH_ENDS, windows_of(1), windows_of(4)], ids=["whole", "by1", "by4"])
+@pytest.fixture(params=[DEFAULT_PARALLEL, windows_of(1), windows_of(4)], ids=["whole", "by1", "by4"])
 async def plant(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
     """A chain of six records, and one of another scope; walked as one, and in windows that are walked apart."""
     async with ledger(tmp_path, request.param) as opened:
@@ -111,9 +110,9 @@ async def test_a_decision_in_no_place_decides_nothing(plant: Ledger, place: str)
     for _ in range(2):
         await amendments.create(CORRECTIONS, "maker", CORRECTION, POLICY)
     plant.tamper(copied(place, CORRECTIONS, status="'approved'", amendment_id=f"'{record_id(1)}'"))
-    pending = await query_amendments(plant.store, CORRECTIONS, AmendmentFilters(status=Status.PENDING))
+    pending = await query_amendments(plant.store, CORRECTIONS, AmendmentFilters(status=AmendmentState.PENDING))
     assert [record.sequence for record in pending.records] == [2, 1]
-    approved = await query_amendments(plant.store, CORRECTIONS, AmendmentFilters(status=Status.APPROVED))
+    approved = await query_amendments(plant.store, CORRECTIONS, AmendmentFilters(status=AmendmentState.APPROVED))
     assert approved.records == []
     assert not (await plant.verify(CORRECTIONS)).chain_valid
     with pytest.raises(WorkspaceError) as refusal:

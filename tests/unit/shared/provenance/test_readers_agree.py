@@ -8,19 +8,19 @@ import rfc8785
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shared.provenance.canonical import record_form
-from shared.provenance.hash_rule import MAX_DEPTH, digest, genesis_hash, projection, record_id
+from shared.provenance.canonical import canonicalize_record
+from shared.provenance.chain_verification import ChainVerification, to_rows
+from shared.provenance.hash_rule import MAX_DEPTH, digest, genesis_hash, project_record, record_id
 from shared.provenance.offline import BrokenError, load, verify
 from shared.provenance.ports import ChainRecord
-from shared.provenance.records import event_draft, presentable, record_json, sealed, stand_in
-from shared.provenance.verification import Verdict, with_record
-from shared.provenance.walk import Walk, rows_of
+from shared.provenance.records import build_placeholder, draft_event, normalize_record, seal_record, to_json
+from shared.provenance.verifier import Verdict, add_record_verdict
 from shared.strict_json import MAX_DEPTH as MOST_OF_A_REQUEST
 
 GENESIS = genesis_hash("plant-a", "PlatformConfig")
 AT = "2026-01-05T08:00:00.000000Z"
 SOUND = Verdict(chain_valid=True, empty=False, fork_detected=False, reason="")
-FIRST = sealed(event_draft("u", {"ActionType": "A", "EntityType": "T", "EntityID": "1"}), 1, AT, GENESIS, "a")
+FIRST = seal_record(draft_event("u", {"ActionType": "A", "EntityType": "T", "EntityID": "1"}), 1, AT, GENESIS, "a")
 REST = f'"PreviousHash":"{FIRST.hash}","RecordID":"{record_id(2)}","Timestamp":"{AT}","UserID":"u"'
 
 
@@ -93,12 +93,12 @@ def test_all_readers_agree_on_anything(value: Any, written: Any, depth: int) -> 
 
 def hashes_of(text: bytes) -> set[str]:
     """Return the Hashes that a forger may give a text: of its bytes, and of the record that it is."""
-    return {digest(text), digest(record_form(text) or b"")}
+    return {digest(text), digest(canonicalize_record(text) or b"")}
 
 
 def agree(text: bytes, hashed: str) -> None:
     """Hold what each reader finds against what the rule says."""
-    form = record_form(text)
+    form = canonicalize_record(text)
     walked, verdict, shown = readings(text, hashed)
     # The rule: a record is sound when it stands there in its canonical form, with the digest of that.
     assert walked == (form == text and digest(text) == hashed)
@@ -116,15 +116,15 @@ def agree(text: bytes, hashed: str) -> None:
 def readings(text: bytes, hashed: str) -> tuple[bool, Verdict, str]:
     """Return whether the walk finds a chain of two sound, the verdict on the second, and the export of both."""
     try:
-        fields = projection(json.loads(text))
+        fields = project_record(json.loads(text))
     except (ValueError, TypeError, AttributeError, RecursionError):
         fields = {}
     record = ChainRecord(2, text, hashed, "b", fields)
-    walk = Walk(GENESIS)
-    walk.over(rows_of([FIRST, record]))
-    shown = [presentable(one) or stand_in(one) for one in (FIRST, record)]
-    export = b"[%b]" % b",".join(map(record_json, shown))
-    return walk.fault is None and walk.sequence == 2, with_record(SOUND, record), export.decode()
+    walk = ChainVerification(GENESIS)
+    walk.verify_rows(to_rows([FIRST, record]))
+    shown = [normalize_record(one) or build_placeholder(one) for one in (FIRST, record)]
+    export = b"[%b]" % b",".join(map(to_json, shown))
+    return walk.fault is None and walk.sequence == 2, add_record_verdict(SOUND, record), export.decode()
 
 
 def offline(export: str) -> bool:

@@ -16,17 +16,17 @@ from shared.provenance.ports import ChainRecord
 from shared.provenance.records import (
     EVENT_FIELDS,
     MAX_RECORD_BYTES,
-    draft,
-    event_draft,
-    event_record,
-    first_fault,
+    build_event_record,
+    draft_event,
+    draft_record,
+    find_first_fault,
     genesis_hash,
-    opened,
-    projection,
+    parse_record,
+    project_record,
     record_id,
-    record_json,
-    sealed,
+    seal_record,
     sequence_of,
+    to_json,
 )
 
 GENESIS = genesis_hash("plant-a", "PlatformConfig")
@@ -49,9 +49,9 @@ def chain(length: int) -> list[dict[str, Any]]:
     """Return a sound chain."""
     records: list[dict[str, Any]] = []
     for sequence in range(1, length + 1):
-        made = event_draft("admin", EVENT | {"Name": f"n{sequence}"})
-        record = sealed(made, sequence, AT, records[-1]["Hash"] if records else GENESIS, f"a{sequence}")
-        records.append(opened(record.canonical, record.hash))
+        made = draft_event("admin", EVENT | {"Name": f"n{sequence}"})
+        record = seal_record(made, sequence, AT, records[-1]["Hash"] if records else GENESIS, f"a{sequence}")
+        records.append(parse_record(record.canonical, record.hash))
     return records
 
 
@@ -65,7 +65,7 @@ def test_a_chain_starts_from_workspace_target_and_scope() -> None:
 
 def test_a_record_is_hashed_over_its_canonical_form() -> None:
     """Members in UTF-16 order without spaces, PreviousHash inside, Hash outside."""
-    record = sealed(draft({"UserID": "é", "AfterState": {"b": 1.0, "a": 1e-7}}), 1, AT, "00", "x")
+    record = seal_record(draft_record({"UserID": "é", "AfterState": {"b": 1.0, "a": 1e-7}}), 1, AT, "00", "x")
     expected = (
         '{"AfterState":{"a":1e-7,"b":1},"PreviousHash":"00","RecordID":"000000000001",'
         f'"Timestamp":"{AT}","UserID":"é"}}'
@@ -77,8 +77,8 @@ def test_a_record_is_hashed_over_its_canonical_form() -> None:
 def test_sealing_gives_the_canonical_form_of_the_whole() -> None:
     """A record sealed from fragments has the bytes that rfc8785 gives for all of it."""
     states = {"BeforeState": {"é": 1, "a": [1e20, None]}, "AfterState": {"\u20ac": {}, "\U0001f600": "\x1f"}}
-    record = sealed(event_draft("u", EVENT | states), 7, AT, "ff", "x")
-    whole = event_record(7, AT, "u", EVENT | states) | {"PreviousHash": "ff"}
+    record = seal_record(draft_event("u", EVENT | states), 7, AT, "ff", "x")
+    whole = build_event_record(7, AT, "u", EVENT | states) | {"PreviousHash": "ff"}
     assert record.canonical == rfc8785.dumps(whole)
 
 
@@ -86,12 +86,12 @@ def test_sealing_gives_the_canonical_form_of_the_whole() -> None:
 @example("", {}, 1)
 def test_any_event_is_sealed_in_its_canonical_form(user_id: str, event: dict[str, Any], sequence: int) -> None:
     """Whatever an event says, the spliced record has the bytes of rfc8785, their digest, and its own filter fields."""
-    made = event_draft(user_id, event)
-    record = sealed(made, sequence, AT, GENESIS, "x")
-    whole = event_record(sequence, AT, user_id, event) | {"PreviousHash": GENESIS}
+    made = draft_event(user_id, event)
+    record = seal_record(made, sequence, AT, GENESIS, "x")
+    whole = build_event_record(sequence, AT, user_id, event) | {"PreviousHash": GENESIS}
     assert record.canonical == rfc8785.dumps(whole)
     assert record.hash == digest(record.canonical)
-    assert record.projection == projection(whole)
+    assert record.projection == project_record(whole)
     assert len(record.canonical) == made.size
 
 
@@ -100,24 +100,24 @@ def test_any_event_is_sealed_in_its_canonical_form(user_id: str, event: dict[str
 def test_any_correction_is_sealed_in_its_canonical_form(time_field: str, state: dict[str, Any]) -> None:
     """The place of a record's time among its members is the one of its name."""
     body: dict[str, Any] = {"ScopeKey": "s", "OriginalRecord": state, "Status": "pending", "ReasonText": "r"}
-    made = draft(body, time_field)
-    record = sealed(made, 7, AT, GENESIS, "x")
+    made = draft_record(body, time_field)
+    record = seal_record(made, 7, AT, GENESIS, "x")
     links = {"RecordID": record_id(7), time_field: AT, "PreviousHash": GENESIS}
     assert record.canonical == rfc8785.dumps(body | links)
-    assert record.projection == projection(body | links)
+    assert record.projection == project_record(body | links)
     assert len(record.canonical) <= made.size
 
 
 def test_a_record_is_spliced_as_json() -> None:
     """The reply's text of a record is the record with its Hash."""
-    record = sealed(event_draft("u", EVENT), 1, AT, GENESIS, "x")
-    assert json.loads(record_json(record)) == opened(record.canonical, record.hash)
+    record = seal_record(draft_event("u", EVENT), 1, AT, GENESIS, "x")
+    assert json.loads(to_json(record)) == parse_record(record.canonical, record.hash)
 
 
 def test_large_floats_keep_their_value() -> None:
     """A float that JCS writes as a long integer is read back as the same float and can be written again."""
-    record = sealed(event_draft("u", EVENT | {"AfterState": {"n": 1e20, "m": 2.0**60}}), 1, AT, GENESIS, "x")
-    state = opened(record.canonical, record.hash)["AfterState"]
+    record = seal_record(draft_event("u", EVENT | {"AfterState": {"n": 1e20, "m": 2.0**60}}), 1, AT, GENESIS, "x")
+    state = parse_record(record.canonical, record.hash)["AfterState"]
     assert (state, type(state["n"]), type(state["m"])) == ({"n": 1e20, "m": 2.0**60}, float, float)
     assert orjson.loads(orjson.dumps(state)) == state
 
@@ -125,10 +125,10 @@ def test_large_floats_keep_their_value() -> None:
 def test_an_event_gives_no_more_than_its_own_fields() -> None:
     """Server-owned and unknown fields of an event are dropped, null optional ones left out."""
     event = EVENT | {"UserID": "eve", "RecordID": "9", "Hash": "x", "Extra": 1, "Name": None, "NodeID": "n"}
-    assert event_record(3, "now", "admin", event) == {
+    assert build_event_record(3, "now", "admin", event) == {
         "RecordID": "000000000003", "Timestamp": "now", "UserID": "admin", **EVENT, "NodeID": "n",
     }  # fmt: skip
-    record = sealed(event_draft("admin", event), 3, "now", "", "x")
+    record = seal_record(draft_event("admin", event), 3, "now", "", "x")
     assert set(json.loads(record.canonical)) == {
         "UserID", "NodeID", "RecordID", "PreviousHash", "Timestamp", *EVENT,
     }  # fmt: skip
@@ -138,7 +138,7 @@ def test_an_event_gives_no_more_than_its_own_fields() -> None:
 def test_a_state_without_canonical_form_is_refused_by_name(state: Any) -> None:
     """The error names the member at fault."""
     with pytest.raises(WorkspaceError) as caught:
-        event_draft("u", EVENT | {"AfterState": {"here": state}})
+        draft_event("u", EVENT | {"AfterState": {"here": state}})
     errors: Any = caught.value.members["errors"]
     assert caught.value.kind is Kind.INVALID
     assert errors[0]["field"].startswith("AfterState.here")
@@ -147,14 +147,14 @@ def test_a_state_without_canonical_form_is_refused_by_name(state: Any) -> None:
 def test_a_record_that_no_store_takes_is_refused() -> None:
     """Numbers that grow when they are written out do not get past the limit of a record."""
     with pytest.raises(WorkspaceError) as caught:
-        event_draft("u", EVENT | {"AfterState": {"n": [1e20] * (MAX_RECORD_BYTES // 22)}})
+        draft_event("u", EVENT | {"AfterState": {"n": [1e20] * (MAX_RECORD_BYTES // 22)}})
     assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "RECORD_TOO_LARGE")
 
 
 def test_each_kind_of_record_projects_its_actor_and_time() -> None:
     """Filters see actor and own time of events, amendments and transitions alike."""
     for actor, time in (("UserID", "Timestamp"), ("AmendedBy", "AmendedAt"), ("RejectedBy", "RejectedAt")):
-        assert projection({actor: "u", time: "t", "Other": 1}) == {"UserID": "u", "Timestamp": "t"}
+        assert project_record({actor: "u", time: "t", "Other": 1}) == {"UserID": "u", "Timestamp": "t"}
 
 
 @pytest.mark.parametrize("text", ["", None, 0, "1", "0" * 11, "0" * 13, "\u0660" * 12, "00000000000a", 12 * "1" + "\n"])
@@ -166,8 +166,8 @@ def test_what_is_no_record_id_names_no_sequence(text: Any) -> None:
 
 def test_a_sound_chain_has_no_fault() -> None:
     """Walking what was sealed finds nothing, an empty chain neither."""
-    assert first_fault(chain(5), GENESIS) is None
-    assert first_fault([], GENESIS) is None
+    assert find_first_fault(chain(5), GENESIS) is None
+    assert find_first_fault([], GENESIS) is None
 
 
 @pytest.mark.parametrize(
@@ -183,10 +183,10 @@ def test_a_damaged_chain_is_found_out(damage: Any, told: str) -> None:
     """Each kind of tampering is found at the record where it begins."""
     records = chain(5)
     damage(records)
-    assert told in str(first_fault(records, GENESIS))
+    assert told in str(find_first_fault(records, GENESIS))
 
 
 def test_append_ids_stay_outside() -> None:
     """What a caller reads does not hold the append id."""
-    record: ChainRecord = sealed(event_draft("u", EVENT), 1, AT, GENESIS, "secret-append-id")
-    assert b"secret-append-id" not in record_json(record)
+    record: ChainRecord = seal_record(draft_event("u", EVENT), 1, AT, GENESIS, "secret-append-id")
+    assert b"secret-append-id" not in to_json(record)

@@ -10,8 +10,8 @@ import pytest
 import rfc8785
 
 from shared.provenance.canonical import fast_jcs
-from shared.provenance.far_end import BOTH_ENDS
 from shared.provenance.hash_rule import digest, genesis_hash, record_id
+from shared.provenance.parallel import DEFAULT_PARALLEL
 from shared.provenance.ports import Filters
 from shared.provenance.queries import export
 from shared.provenance.verify import main
@@ -22,7 +22,9 @@ CHAIN = "(SELECT chain FROM chains WHERE target = 'PlatformConfig')"
 type Tampering = Callable[[sqlite3.Connection], Any]
 
 
-@pytest.fixture(params=[BOTH_ENDS, windows_of(1), windows_of(2), windows_of(4)], ids=["whole", "by1", "by2", "by4"])
+@pytest.fixture(
+    params=[DEFAULT_PARALLEL, windows_of(1), windows_of(2), windows_of(4)], ids=["whole", "by1", "by2", "by4"]
+)
 async def plant(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
     """A chain of nine records, and one of another scope; walked as one, and in windows that are walked apart."""
     async with ledger(tmp_path, request.param) as opened:
@@ -302,7 +304,7 @@ async def test_a_copy_is_no_fork_here_and_offline(
     plant: Ledger, tampering: Tampering, head: Tampering, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A copied record is named by its place, a second story by its Hash, wherever the head ends, by both verifiers."""
-    await plant.checkpoints.make(PLATFORM)
+    await plant.checkpoints.create(PLATFORM)
     plant.tamper(tampering)
     plant.tamper(head)
     last = (await plant.records(PLATFORM))[-1]
@@ -352,7 +354,7 @@ CONSISTENT: dict[str, tuple[Tampering, str | None, str]] = {
 async def test_what_is_consistent_in_itself_is_found_by_the_checkpoint(plant: Ledger, name: str) -> None:
     """A forger who mends everything is betrayed by the newest checkpoint."""
     tampering, broken_at, reason = CONSISTENT[name]
-    made = await plant.checkpoints.make(PLATFORM)
+    made = await plant.checkpoints.create(PLATFORM)
     assert made is not None
     assert (await plant.verify(PLATFORM)).chain_valid
     plant.tamper(tampering)
@@ -364,7 +366,7 @@ async def test_what_is_consistent_in_itself_is_found_by_the_checkpoint(plant: Le
 
 async def test_a_forged_checkpoint_is_found(plant: Ledger) -> None:
     """A checkpoint that this workspace's key did not sign disagrees, whatever it says."""
-    made = await plant.checkpoints.make(PLATFORM)
+    made = await plant.checkpoints.create(PLATFORM)
     assert made is not None
     (file,) = (plant.folder / "checkpoints").rglob(made.name[-12:])
     file.chmod(0o644)
@@ -379,7 +381,7 @@ async def test_the_offline_verifier_finds_what_shows_in_an_export(
     plant: Ledger, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What verification finds is found in an export too, from the checkpoint alone where the tail is cut."""
-    await plant.checkpoints.make(PLATFORM)
+    await plant.checkpoints.create(PLATFORM)
     tampering, broken_at, _ = MATRIX[name]
     plant.tamper(tampering)
     broken_at = {"last rewritten": "checkpoint"}.get(name, broken_at)
@@ -389,7 +391,7 @@ async def test_the_offline_verifier_finds_what_shows_in_an_export(
 
 async def test_the_offline_verifier_finds_forks_and_rewrites(plant: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     """Forks are named by Hash, and a chain rewritten whole does not fit its checkpoint."""
-    await plant.checkpoints.make(PLATFORM)
+    await plant.checkpoints.create(PLATFORM)
     assert await offline(plant) == 0
     assert capsys.readouterr().out == "sound: 9 records, checkpoint of 9 agrees\n"
     plant.tamper(reseal(1, lambda value: value.update(UserID="nobody")))
@@ -405,7 +407,7 @@ async def offline(plant: Ledger) -> int:
     """Export the chain and verify the file against the newest checkpoint."""
     file, note, key = (plant.folder / name for name in ("export.json", "note", "key"))
     file.write_bytes((await export(plant.store, PLATFORM, Filters())).json_array())
-    stored = await plant.checkpoints.newest_stored(PLATFORM)
+    stored = await plant.checkpoints.find_newest(PLATFORM)
     assert stored is not None
     note.write_bytes(stored.note)
     key.write_text(str(await plant.checkpoints.verifier_key()))

@@ -10,11 +10,11 @@ import pytest
 import rfc8785
 
 from scripts.proof_vectors import TARGET, vectors
-from shared.provenance.hash_rule import genesis_hash, json_integer
-from shared.provenance.merkle import CompactRange, consistent, included
-from shared.provenance.notes import VerifierKey, opened_checkpoint, origin_of
+from shared.provenance.hash_rule import genesis_hash, parse_json_integer
+from shared.provenance.merkle import CompactRange, is_consistent, is_included
+from shared.provenance.notes import VerifierKey, open_checkpoint, origin_of
 from shared.provenance.offline import verify
-from shared.provenance.records import draft, sealed
+from shared.provenance.records import draft_record, seal_record
 
 ROOT = Path(__file__).parents[4]
 CHAINS = json.loads((ROOT / "tests" / "vectors" / "chain.json").read_text(encoding="utf-8"))["chains"]
@@ -30,12 +30,12 @@ def test_the_vectors_follow_from_the_rule(chain: dict[str, Any]) -> None:
     records = []
     for sequence, vector in enumerate(chain["records"], start=1):
         canonical = bytes.fromhex(vector["canonicalHex"])
-        value = json.loads(canonical, parse_int=json_integer)
+        value = json.loads(canonical, parse_int=parse_json_integer)
         assert (value["PreviousHash"], rfc8785.dumps(value)) == (previous, canonical)
         previous = hashlib.sha256(canonical).hexdigest()
         assert vector["hash"] == previous
         body = {name: value[name] for name in value if name not in ("RecordID", "Timestamp", "PreviousHash")}
-        made = sealed(draft(body), sequence, value["Timestamp"], value["PreviousHash"], "x")
+        made = seal_record(draft_record(body), sequence, value["Timestamp"], value["PreviousHash"], "x")
         assert (made.canonical, made.hash) == (canonical, vector["hash"])
         records.append(value | {"Hash": vector["hash"]})
     assert verify(records, *lines[1:]) == len(records)
@@ -60,17 +60,17 @@ def test_the_proof_vectors_are_what_the_rule_gives() -> None:
 
 def test_the_proof_vectors_hold() -> None:
     """Each checkpoint opens, each record is in each tree that covers it, each tree begins with the smaller ones."""
-    whole = json.loads(TARGET.read_text(encoding="utf-8"), parse_int=json_integer)
+    whole = json.loads(TARGET.read_text(encoding="utf-8"), parse_int=parse_json_integer)
     place = (whole["workspace"], whole["target"], whole["scopeKey"])
     key = VerifierKey.parse(whole["verifierKey"])
     notes = (one["signedNote"].encode() for one in whole["checkpoints"])
-    opened = {made.size: made for made in (opened_checkpoint(note, key, origin_of(*place)) for note in notes)}
+    opened = {made.size: made for made in (open_checkpoint(note, key, origin_of(*place)) for note in notes)}
     for checkpoint in opened.values():
         assert verify(whole["records"], *place, checkpoint) == len(whole["records"])
     for proof in whole["inclusion"]:
         leaf = bytes.fromhex(whole["records"][proof["sequence"] - 1]["Hash"])
         path, size = [b64decode(one) for one in proof["hashes"]], proof["size"]
-        assert included(leaf, proof["sequence"] - 1, size, path, opened[size].root)
+        assert is_included(leaf, proof["sequence"] - 1, size, path, opened[size].root)
     for growth in whole["growth"]:
         path, size = [b64decode(one) for one in growth["hashes"]], growth["size"]
-        assert consistent(growth["from"], size, b64decode(growth["fromRoot"]), opened[size].root, path)
+        assert is_consistent(growth["from"], size, b64decode(growth["fromRoot"]), opened[size].root, path)

@@ -17,7 +17,7 @@ from shared.backends.embedded.provenance_key import rotate
 from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
 from shared.provenance.ports import Filters
 from shared.provenance.queries import export
-from shared.provenance.records import event_draft, sealed
+from shared.provenance.records import draft_event, seal_record
 from shared.provenance.verify import main
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, event, ledger
 
@@ -57,7 +57,7 @@ def test_it_runs_on_three_libraries(tmp_path: Path) -> None:
 
 async def test_it_runs_where_nothing_else_is_installed(plant: Ledger, tmp_path: Path) -> None:
     """A folder with the two libraries and the provenance package alone verifies an export against its checkpoint."""
-    made = await plant.checkpoints.make(PLATFORM)
+    made = await plant.checkpoints.create(PLATFORM)
     assert made is not None
     (tmp_path / "note").write_bytes(made.note)
     (tmp_path / "key").write_text(str(await plant.checkpoints.verifier_key()))
@@ -114,7 +114,7 @@ def test_files_and_keys_that_cannot_be_used_are_no_verdict(tmp_path: Path) -> No
 
 async def test_a_checkpoint_of_another_key_is_broken(plant: Ledger, tmp_path: Path) -> None:
     """A note that the given key did not sign does not pass."""
-    made = await plant.checkpoints.make(PLATFORM)
+    made = await plant.checkpoints.create(PLATFORM)
     assert made is not None
     (tmp_path / "note").write_bytes(made.note)
     async with ledger(tmp_path / "second") as second:
@@ -237,7 +237,7 @@ async def test_a_last_time_that_has_not_come_is_noted(
     assert main([str(file), *OPTIONS]) == 0
     assert capsys.readouterr().err == ""
     tip = await plant.store.tip(PLATFORM)
-    made = sealed(event_draft("u", event(6)), 6, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
+    made = seal_record(draft_event("u", event(6)), 6, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
     await plant.store.append(PLATFORM, [made], tip)
     file.write_bytes((await export(plant.store, PLATFORM, Filters())).json_array())
     assert main([str(file), *OPTIONS]) == 0
@@ -258,7 +258,7 @@ async def fetched(
     plant: Ledger, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[str], list[str]]:
     """A chain that was fetched with its newest checkpoint, and the commands that fetch and that verify it."""
-    made = await plant.checkpoints.make(PLATFORM)
+    made = await plant.checkpoints.create(PLATFORM)
     assert made is not None
     _Service.note, _Service.refusal = made.note.decode(), 0
     monkeypatch.setenv("OI_TOKEN", TOKEN)
@@ -322,7 +322,7 @@ async def test_a_kept_checkpoint_outlives_what_the_service_has(
     assert "the one of 5 stays" in capsys.readouterr().out
     assert main(verify) == 0
     await plant.fill(PLATFORM, 2)
-    made = await plant.checkpoints.make(PLATFORM)
+    made = await plant.checkpoints.create(PLATFORM)
     assert made is not None
     _Service.note = made.note.decode()
     _Service.records = dict(enumerate(json.loads((await export(plant.store, PLATFORM, Filters())).json_array()), 1))

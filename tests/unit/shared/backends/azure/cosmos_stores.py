@@ -12,7 +12,7 @@ from shared.backends.azure.cosmos_chain import SEGMENT_BYTES, CosmosChainStore
 from shared.backends.azure.cosmos_containers import create_containers
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.ports import ChainKey, ChainRecord, Target, Tip
-from shared.provenance.records import event_draft, genesis_hash, sealed
+from shared.provenance.records import draft_event, genesis_hash, seal_record
 
 DATABASE = "plant"
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, "line 1/ü")
@@ -51,8 +51,8 @@ def batch(tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainR
     previous = tip.hash or genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
     for sequence in range(tip.sequence + 1, tip.sequence + 1 + count):
         timestamp = f"2026-01-05T08:{sequence // 60:02d}:{sequence % 60:02d}.000000Z"
-        made = event_draft("u", EVENT | {"EntityID": f"{sequence % 3}"} | event)
-        records.append(sealed(made, sequence, timestamp, previous, f"{name}-{sequence}"))
+        made = draft_event("u", EVENT | {"EntityID": f"{sequence % 3}"} | event)
+        records.append(seal_record(made, sequence, timestamp, previous, f"{name}-{sequence}"))
         previous = records[-1].hash
     return records
 

@@ -16,10 +16,9 @@ from shared.catalog.items import ItemKind
 from shared.catalog.ports import PendingEvent, StoredCatalog
 from shared.catalog.service import CatalogService
 from shared.errors import WorkspaceError
-from shared.provenance.chain_log import ChainLog
-from shared.provenance.event_log import EventLog
+from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.records import opened
+from shared.provenance.records import parse_record
 from tests.adapters.cosmos import COSMOS, FAILING, Accounts, accounts
 
 DOCUMENT = "workspace: {id: plant-a, name: Plant}\npolicies: {provenance: {}}\nsurfaces: [{lookup: hall, name: Hall}]\n"
@@ -73,7 +72,7 @@ async def test_every_change_is_made_and_entered_once() -> None:
         stored = await changes.stored()
         page = await chains.read(ChainKey(Target.PLATFORM_CONFIG), 0, limit=1_000, max_bytes=MANY)
     assert sorted(item.key for item in stored.items if item.kind == ItemKind.WARM_QUERY) == sorted(names)
-    entered = [opened(record.canonical, record.hash)["EntityID"] for record in page.records]
+    entered = [parse_record(record.canonical, record.hash)["EntityID"] for record in page.records]
     assert sorted(each for each in entered if each.startswith("q-")) == sorted(names)
 
 

@@ -11,15 +11,14 @@ from emulators.cosmos import CosmosServer
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_items import partition, record_item
 from shared.errors import WorkspaceError
-from shared.provenance.amendment_queries import AmendmentFilters, query_amendments
 from shared.provenance.amendments import Amendments
 from shared.provenance.chain_log import ChainLog
-from shared.provenance.decisions import decided
+from shared.provenance.decisions import find_decisions
 from shared.provenance.hash_rule import record_id
 from shared.provenance.ports import ChainRecord, Filters, Lookup
-from shared.provenance.queries import query
-from shared.provenance.records import event_draft, sealed
-from shared.provenance.verification import Verifier
+from shared.provenance.queries import AmendmentFilters, query, query_amendments
+from shared.provenance.records import draft_event, seal_record
+from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.backends.azure.cosmos_stores import (
     CHAIN,
     DATABASE,
@@ -84,7 +83,7 @@ async def test_a_damaged_item_is_named_and_hides_no_other(
     item = await container.read_item(record_id(3), KEY)
     await container.upsert_item({**item, **changes})
     for named in (None, 3):
-        verdict = await Verifier(store, workspace).verify(CHAIN, named)
+        verdict = await ChainVerifier(store, workspace).verify(CHAIN, named)
         assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(3))
     answer = await query(store, CHAIN, Filters())
     shown = json.loads(answer.json_array())
@@ -93,7 +92,9 @@ async def test_a_damaged_item_is_named_and_hides_no_other(
 
 
 async def _forge(store: CosmosChainStore, container: ContainerProxy, sequence: int, previous: str) -> ChainRecord:
-    forged = sealed(event_draft("u", EVENT), sequence, "2026-01-05T09:00:00.000000Z", previous, f"forged-{sequence}")
+    forged = seal_record(
+        draft_event("u", EVENT), sequence, "2026-01-05T09:00:00.000000Z", previous, f"forged-{sequence}"
+    )
     await container.create_item(record_item(KEY, forged))
     return forged
 
@@ -102,10 +103,10 @@ async def test_records_and_forks_past_the_head_are_found(store: CosmosChainStore
     """What no head counts is named by its RecordID, a fork by its Hash."""
     records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
     forged = await _forge(store, container, COUNT + 4, json.loads(records[1].canonical)["PreviousHash"])
-    verdict = await Verifier(store, workspace).verify(CHAIN)
+    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, forged.hash)
     await _forge(store, container, COUNT + 1, records[-1].hash)
-    verdict = await Verifier(store, workspace).verify(CHAIN)
+    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
     assert (verdict.fork_detected, verdict.broken_at) == (True, record_id(COUNT + 1))
 
 
@@ -126,7 +127,7 @@ async def test_an_item_under_another_id_is_no_record(
     assert [one.sequence for one in (await query(store, CHAIN, Filters())).records] == list(range(COUNT, 0, -1))
     assert await store.find(CHAIN, Lookup.AMENDMENT_ID, [record_id(1)]) == []
     assert await store.find(CHAIN, Lookup.APPEND_ID, ["forged"]) == []
-    verdict = await Verifier(store, workspace).verify(CHAIN)
+    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
     assert (verdict.chain_valid, verdict.reason) == (True, f"{COUNT} records, all sound")
     await fill(store, 1)
     assert (await store.tip(CHAIN)).sequence == COUNT + 1
@@ -139,10 +140,10 @@ async def test_a_forged_head_is_found_and_seals_nothing(
     """What is no sequence counts nothing, and a hash that the last record does not have goes into no record."""
     head = await container.read_item("head", KEY)
     await container.upsert_item({**head, "tip": head["tip"] | said})
-    verdict = await Verifier(store, workspace).verify(CHAIN)
+    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
     assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(COUNT if "hash" in said else 1))
     with pytest.raises(WorkspaceError) as refusal:
-        await ChainLog(store, workspace).append(CHAIN, event_draft("u", EVENT))
+        await ChainLog(store, workspace).append(CHAIN, draft_event("u", EVENT))
     assert refusal.value.code == "PROVENANCE_UNAVAILABLE"
 
 
@@ -165,7 +166,7 @@ async def test_a_decision_without_its_filter_fields_decides(server: CosmosServer
         del item["p"][lost]
         await items.upsert_item(item)
         assert (await refusal(amendments.reject(CORRECTIONS, record_id(1), "bob", None)))[1] == "AMENDMENT_NOT_PENDING"
-        told = await decided(store, CORRECTIONS, [record_id(1), record_id(2)])
+        told = await find_decisions(store, CORRECTIONS, [record_id(1), record_id(2)])
         assert (sorted(told.by_amendment), told.whole) == ([record_id(1)], True)
         answer = await query_amendments(store, CORRECTIONS, AmendmentFilters())
         assert [record.sequence for record in answer.records] == [3, 2, 1]

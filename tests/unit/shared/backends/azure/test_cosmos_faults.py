@@ -14,8 +14,8 @@ from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_items import HEAD_ID, partition
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
-from shared.provenance.records import event_draft
-from shared.provenance.verification import Verifier
+from shared.provenance.records import draft_event
+from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.backends.azure.cosmos_stores import (
     CHAIN,
     DATABASE,
@@ -138,9 +138,9 @@ async def _stored_once_by_the_engine(server: CosmosServer, store: CosmosChainSto
     server.faults.add(_fresh(name))
     if FAULTS[name][1][0] is WorkspaceError:
         with pytest.raises(WorkspaceError):
-            await log.append(CHAIN, event_draft("u", EVENT), append_id="same")
+            await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
         assert await sequences(store) == before
-    appended = await log.append(CHAIN, event_draft("u", EVENT), append_id="same")
+    appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
     assert (appended.record.sequence, appended.repeated) == (len(before) + 1, False)
     assert await store.find(CHAIN, Lookup.APPEND_ID, ["same"]) == [appended.record]
     assert await sequences(store) == [*before, appended.record.sequence]
@@ -150,7 +150,7 @@ async def test_a_batch_that_comes_late_is_refused(server: CosmosServer, store: C
     """A batch given up on that the service does later finds the head changed by its own repeat."""
     (log,) = logs([store])
     late = server.faults.add(_fault(FaultKind.DELAY, seconds=0.5))
-    appended = await log.append(CHAIN, event_draft("u", EVENT), append_id="same")
+    appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
     assert late.struck == 1
     await _until(lambda: len(server.requests.of("batch")) == 5)
     assert sorted(exchange.status for exchange in server.requests.of("batch")[3:]) in ([200, 207], [200, 412])
@@ -271,7 +271,7 @@ async def test_a_storm_loses_and_doubles_nothing(server: CosmosServer, seed: int
             for turn in range(TURNS):
                 name = f"{number}-{turn}"
                 event = EVENT | {"EntityID": name}
-                appended = await engines[number % 4].append(CHAIN, event_draft("u", event), append_id=name)
+                appended = await engines[number % 4].append(CHAIN, draft_event("u", event), append_id=name)
                 answered[name] = (appended.record.sequence, appended.record.hash)
 
         await asyncio.gather(*(write(number) for number in range(WRITERS)))
@@ -281,7 +281,7 @@ async def test_a_storm_loses_and_doubles_nothing(server: CosmosServer, seed: int
         assert len(answered) == WRITERS * TURNS
         assert stored == answered, f"seed {seed}"
         assert [record.sequence for record in page.records] == list(range(1, WRITERS * TURNS + 1)), f"seed {seed}"
-        verdict = await Verifier(opened[1], workspace).verify(CHAIN)
+        verdict = await ChainVerifier(opened[1], workspace).verify(CHAIN)
         assert verdict.chain_valid, f"seed {seed}: {verdict.reason}"
         assert sum(fault.struck for fault in faults) > 20, f"seed {seed}"
         assert all(sum(getattr(store.usage, name) for store in opened) for name in MET), f"seed {seed}"

@@ -23,7 +23,7 @@ from shared.backends.azure.cosmos_items import (
 )
 from shared.errors import WorkspaceError
 from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, Target, Tip
-from shared.provenance.records import MAX_RECORD_BYTES, event_draft, sealed
+from shared.provenance.records import MAX_RECORD_BYTES, draft_event, seal_record
 from tests.unit.shared.backends.azure.cosmos_stores import CHAIN, DATABASE, MANY, batch, provisioned, stores
 
 REQUEST_BYTES = 2 * 1024 * 1024
@@ -32,7 +32,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 
 def _record(**event: Any) -> ChainRecord:
     members = {"ActionType": "A", "EntityType": "T", "EntityID": "1"} | event
-    return sealed(event_draft("u", members), 1, "2026-01-05T08:00:00.000000Z", "0" * 64, "a" * 255)
+    return seal_record(draft_event("u", members), 1, "2026-01-05T08:00:00.000000Z", "0" * 64, "a" * 255)
 
 
 def _operation_bytes(record: ChainRecord) -> int:

@@ -10,8 +10,8 @@ from emulators.cosmos import CosmosServer, Fault, FaultKind
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_items import partition, record_item
 from shared.provenance.ports import Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
-from shared.provenance.records import event_draft
-from shared.provenance.verification import Verifier
+from shared.provenance.records import draft_event
+from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.backends.azure.cosmos_stores import (
     CHAIN,
     DATABASE,
@@ -101,7 +101,7 @@ async def test_readers_find_their_way(server: CosmosServer, store: CosmosChainSt
         assert ([record.sequence for record in page.records], page.more) == ([3, 4, 5], True)
         assert len(await other.hashes(CHAIN, 4, limit=4)) == 4
         assert [(chain, (await other.tip(chain))) async for chain, _ in other.tips()] == [(CHAIN, tip)]
-    assert (await Verifier(store, workspace).verify(CHAIN)).chain_valid
+    assert (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
 
 
 async def test_a_reader_learns_of_segments_that_began_later(server: CosmosServer, store: CosmosChainStore) -> None:
@@ -138,20 +138,20 @@ async def test_a_roll_outlasts_lost_replies(
     with pytest.raises(OutcomeUnknownError):
         await store.append(CHAIN, batch(tip, 1, name="x"), tip)
     (log,) = logs([store])
-    appended = await log.append(CHAIN, event_draft("u", EVENT), append_id=f"x-{records + 1}")
+    appended = await log.append(CHAIN, draft_event("u", EVENT), append_id=f"x-{records + 1}")
     assert appended.record.sequence == records + 1
     assert await sequences(store) == list(range(1, records + 2))
     assert fault.struck >= 1
-    assert (await Verifier(store, workspace).verify(CHAIN)).chain_valid
+    assert (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
 
 
 async def test_a_repeat_is_known_over_segments(store: CosmosChainStore) -> None:
     """An append id of an earlier segment gives its record again."""
     (log,) = logs([store])
-    first = await log.append(CHAIN, event_draft("u", EVENT), append_id="same")
+    first = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
     for number in range(6):
-        await log.append(CHAIN, event_draft("u", EVENT), append_id=str(number))
-    again = await log.append(CHAIN, event_draft("u", EVENT), append_id="same")
+        await log.append(CHAIN, draft_event("u", EVENT), append_id=str(number))
+    again = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
     assert (again.record, again.repeated) == (first.record, True)
 
 
@@ -169,7 +169,7 @@ async def test_forged_items_elsewhere_are_no_part_of_the_chain(
     assert len((await store.scan(CHAIN, Filters(), limit=9, max_bytes=MANY)).records) == 5
     await fill(store, 2)
     assert await sequences(store) == [1, 2, 3, 4, 5, 6, 7]
-    assert (await Verifier(store, workspace).verify(CHAIN)).chain_valid
+    assert (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
 
 
 async def test_a_spoilt_head_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
@@ -183,16 +183,16 @@ async def test_a_spoilt_head_is_found(store: CosmosChainStore, container: Contai
     with pytest.raises(TipMovedError):
         await store.append(CHAIN, batch(Tip(), 1, name="fork"), await store.tip(CHAIN))
     assert [chain async for chain, _ in store.tips()] == []
-    assert not (await Verifier(store, workspace).verify(CHAIN)).chain_valid
+    assert not (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
 
 
 async def test_a_cut_tail_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
     """Records deleted in a segment, or a whole segment, leave a chain that verification finds broken."""
     await fill(store, 7)
     await container.delete_item("000000000007", partition(CHAIN, 3))
-    verdict = await Verifier(store, workspace).verify(CHAIN)
+    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
     assert (verdict.chain_valid, verdict.broken_at) == (False, "000000000007")
     for sequence in (4, 5, 6):
         await container.delete_item(f"{sequence:012d}", partition(CHAIN, 2))
-    verdict = await Verifier(store, workspace).verify(CHAIN)
+    verdict = await ChainVerifier(store, workspace).verify(CHAIN)
     assert (verdict.chain_valid, verdict.broken_at) == (False, "000000000004")

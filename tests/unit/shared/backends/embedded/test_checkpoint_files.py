@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.provenance.checkpoints import prefix_of
+from shared.provenance.checkpoints import name_prefix
 from tests.unit.shared.provenance.chains import PLATFORM, Ledger, ledger
 
 COUNT = 4
@@ -16,7 +16,7 @@ async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
     """A chain with a checkpoint, and its end cut off so that only the checkpoint tells."""
     async with ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, COUNT)
-        assert await opened.checkpoints.make(PLATFORM)
+        assert await opened.checkpoints.create(PLATFORM)
         opened.tamper(
             lambda file: file.executescript(
                 "DELETE FROM records WHERE sequence = 4;"
@@ -29,7 +29,7 @@ async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 def folder(plant: Ledger) -> Path:
     """Return the folder of the chain's checkpoints."""
-    return plant.folder / "checkpoints" / prefix_of(PLATFORM)
+    return plant.folder / "checkpoints" / name_prefix(PLATFORM)
 
 
 @pytest.mark.parametrize("name", ["999999/999/000000000001", "000000/001/000000000004", "999999", "000000/999"])
@@ -46,4 +46,4 @@ async def test_a_folder_in_the_place_of_a_checkpoint_is_not_trusted(plant: Ledge
     """There is a verdict, and it names the place."""
     (folder(plant) / "999999/999/999999999999").mkdir(parents=True)
     verdict = await plant.verify(PLATFORM)
-    assert (verdict.chain_valid, verdict.broken_at) == (False, f"{prefix_of(PLATFORM)}999999999999")
+    assert (verdict.chain_valid, verdict.broken_at) == (False, f"{name_prefix(PLATFORM)}999999999999")

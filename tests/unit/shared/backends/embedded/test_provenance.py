@@ -16,8 +16,8 @@ from shared.backends.embedded.provenance_schema import SCHEMA
 from shared.backends.embedded.sqlite import connect
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.records import first_fault, genesis_hash
-from shared.provenance.verification import Verifier
+from shared.provenance.records import find_first_fault, genesis_hash
+from shared.provenance.verifier import ChainVerifier
 
 ROOT = Path(__file__).parents[5]
 EVENT = {"ActionType": "A", "EntityType": "T", "EntityID": "1"}
@@ -54,7 +54,7 @@ async def test_chains_are_apart(log: SqliteAuditLog) -> None:
     for target, scope in places:
         records = await log.records(target, scope)
         assert len(records) == 2
-        assert first_fault(records, genesis_hash("plant-a", target, scope)) is None
+        assert find_first_fault(records, genesis_hash("plant-a", target, scope)) is None
 
 
 async def test_an_append_id_is_stored_once(log: SqliteAuditLog) -> None:
@@ -103,7 +103,7 @@ async def test_a_changed_row_is_found_out(log: SqliteAuditLog, tmp_path: Path) -
             "UPDATE records SET canonical = CAST(replace(canonical, 'EntityID', 'EntityId') AS BLOB) WHERE sequence = 2"
         )
     file.close()
-    fault = first_fault(await log.records(PLATFORM), genesis_hash("plant-a", PLATFORM))
+    fault = find_first_fault(await log.records(PLATFORM), genesis_hash("plant-a", PLATFORM))
     assert fault == "000000000002 does not have the digest of its content"
 
 
@@ -131,7 +131,7 @@ async def test_appenders_in_two_processes_make_one_chain(tmp_path: Path) -> None
     log = SqliteAuditLog(file, workspace)
     records = await log.records(PLATFORM)
     await log.close()
-    assert first_fault(records, genesis_hash("plant-a", PLATFORM)) is None
+    assert find_first_fault(records, genesis_hash("plant-a", PLATFORM)) is None
     events = {(record["EntityType"], record["EntityID"]) for record in records}
     assert events == {(f"{p}-{n}", str(e)) for p in ("p1", "p2") for n in range(8) for e in range(10)}
     assert len(records) == len(events)
@@ -158,7 +158,7 @@ async def test_killed_processes_lose_nothing_that_they_answered(tmp_path: Path) 
             answered += [line.split() for line in rest.splitlines() if len(line.split()) == 4 and len(line) > 80]
     log = SqliteAuditLog(file, workspace)
     records = await log.records(PLATFORM)
-    verdict = await Verifier(log.store, workspace).verify(ChainKey(PLATFORM))
+    verdict = await ChainVerifier(log.store, workspace).verify(ChainKey(PLATFORM))
     await log.close()
     assert verdict.chain_valid, verdict.reason
     events = [(record["EntityType"], record["EntityID"]) for record in records]
@@ -196,6 +196,6 @@ async def test_a_file_of_an_earlier_layout_is_read_and_appended_to(tmp_path: Pat
         await opened.append(PLATFORM, "u", EVENT, append_id=str(number))
     again = await opened.append(PLATFORM, "u", EVENT, append_id="1")
     assert again["RecordID"] == "000000000002"
-    verdict = await Verifier(opened.store, workspace).verify(ChainKey(PLATFORM))
+    verdict = await ChainVerifier(opened.store, workspace).verify(ChainKey(PLATFORM))
     assert (verdict.chain_valid, verdict.empty, len(await opened.records(PLATFORM))) == (True, False, 3)
     await opened.close()

@@ -13,9 +13,15 @@ import pytest
 
 from shared.backends.embedded.provenance import SqliteAuditLog, SqliteChainStore
 from shared.backends.embedded.provenance_walk import WalkProcess, line_of, question_of
+from shared.provenance.parallel import (
+    VerifierUnavailableError,
+    VerifyWindow,
+    WindowRequest,
+    WindowResult,
+    verify_window,
+)
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.verification import Verdict, Verifier
-from shared.provenance.walk_windows import Answer, Ask, NobodyThereError, Question, answered
+from shared.provenance.verifier import ChainVerifier, Verdict
 from tests.unit.shared.provenance.chains import event, windows_of, workspace
 
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, 'batch/7 "ü"\n')
@@ -44,32 +50,32 @@ async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
 
 async def verified(store: SqliteChainStore, seconds: float = 60) -> Verdict:
     """Return the verdict with every window of four but the first walked apart."""
-    return await Verifier(store, workspace, seconds=seconds, apart=windows_of(4)).verify(CHAIN)
+    return await ChainVerifier(store, workspace, seconds=seconds, parallel=windows_of(4)).verify(CHAIN)
 
 
 @pytest.mark.parametrize("scope", ["", "s", 'batch/7 "ü"\n', "\ud800", "x" * 100_000])
 def test_a_question_of_any_scope_is_a_line(scope: str) -> None:
     """Whatever a scope key is made of, the question arrives as it was asked."""
-    asked = Question(ChainKey(Target.DOMAIN_EVENTS, scope), 5, 8, 7)
+    asked = WindowRequest(ChainKey(Target.DOMAIN_EVENTS, scope), 5, 8, 7)
     line = line_of(asked)
     assert (question_of(line), line.count(b"\n"), line[-1:]) == (asked, 1, b"\n")
 
 
 async def test_a_process_answers_what_this_one_would(log: SqliteAuditLog) -> None:
     """Answers come back whole and in the order of the questions."""
-    asked = [Question(CHAIN, first, first + 3, 30) for first in range(5, COUNT, 4)]
-    async with log.store.walker() as ask:
+    asked = [WindowRequest(CHAIN, first, first + 3, 30) for first in range(5, COUNT, 4)]
+    async with log.store.open_window_verifier() as ask:
         told = await asyncio.gather(*map(ask, asked))
-    assert told == [await answered(log.store, question) for question in asked]
+    assert told == [await verify_window(log.store, question) for question in asked]
     assert all(answer.sound for answer in told)
 
 
 async def test_a_second_walk_has_no_process(log: SqliteAuditLog) -> None:
     """However many verifications run at once, there is one process."""
-    async with log.store.walker():
-        with pytest.raises(NobodyThereError):
-            await log.store.walker().__aenter__()
-    async with log.store.walker():
+    async with log.store.open_window_verifier():
+        with pytest.raises(VerifierUnavailableError):
+            await log.store.open_window_verifier().__aenter__()
+    async with log.store.open_window_verifier():
         pass
 
 
@@ -148,11 +154,11 @@ class KilledWalker(SqliteChainStore):
     killed = False
 
     @asynccontextmanager
-    async def walker(self) -> AsyncIterator[Ask]:
+    async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
         """Kill it."""
         async with WalkProcess(self._path) as process:
 
-            async def ask(question: Question) -> Answer:
+            async def ask(question: WindowRequest) -> WindowResult:
                 answer = await process.ask(question)
                 os.kill(process.pid, signal.SIGKILL)
                 self.killed = True
@@ -169,7 +175,7 @@ class StoppedWalker(SqliteChainStore):
         self.started = started
 
     @asynccontextmanager
-    async def walker(self) -> AsyncIterator[Ask]:
+    async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
         """Stop it."""
         async with WalkProcess(self._path) as process:
             os.kill(process.pid, signal.SIGSTOP)

@@ -9,7 +9,7 @@ import pytest
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.records import draft, event_draft, sealed
+from shared.provenance.records import draft_event, draft_record, seal_record
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, event, ledger
 
 COUNT = 4
@@ -196,7 +196,7 @@ async def test_corrections_without_head_and_first_record_are_found_in_their_scop
     """A correction names its scope: the chain of that scope is broken, others without a head are empty."""
     mine, other = (ChainKey(Target.DOMAIN_AMENDMENTS, scope) for scope in ("mine", "other"))
     for _ in range(2):
-        made = draft({"ScopeKey": "mine", "AmendedBy": "ann", "EntityID": "B", "Status": "pending"}, "AmendedAt")
+        made = draft_record({"ScopeKey": "mine", "AmendedBy": "ann", "EntityID": "B", "Status": "pending"}, "AmendedAt")
         await plant.events.log.append(mine, made)
     amendments = "WHERE target = 'DomainAmendments'"
     deleted = f"DELETE FROM records WHERE sequence = 1 AND chain = (SELECT chain FROM chains {amendments})"
@@ -209,9 +209,9 @@ async def test_corrections_without_head_and_first_record_are_found_in_their_scop
 
 async def test_records_ahead_of_the_clock_are_taken_away_by_an_operator(plant: Ledger) -> None:
     """With them gone, and the head item set to the last record that is left, the chain goes on; a checkpoint agrees."""
-    await plant.checkpoints.make(PLATFORM)
+    await plant.checkpoints.create(PLATFORM)
     tip = await plant.store.tip(PLATFORM)
-    made = sealed(event_draft("u", event(9)), COUNT + 1, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
+    made = seal_record(draft_event("u", event(9)), COUNT + 1, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
     await plant.store.append(PLATFORM, [made], tip)
     assert "more than an hour ahead" in await refused(plant)
     chain = f"(SELECT chain FROM chains {OF_PLATFORM})"

@@ -7,17 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from shared.provenance.far_end import BOTH_ENDS, Apart, walk_to
+from shared.provenance.chain_verification import ChainVerification
+from shared.provenance.parallel import (
+    DEFAULT_PARALLEL,
+    ParallelOptions,
+    VerifierUnavailableError,
+    VerifyWindow,
+    WindowRequest,
+    WindowResult,
+    verify_up_to,
+    verify_window,
+)
 from shared.provenance.ports import ChainKey, Row
-from shared.provenance.records import draft, genesis_hash
-from shared.provenance.verification import Verifier
-from shared.provenance.walk import Walk
-from shared.provenance.walk_windows import Answer, Ask, NobodyThereError, Question, answered
+from shared.provenance.records import draft_record, genesis_hash
+from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.provenance.chains import PLATFORM, WORKSPACE, Ledger, WalkedApart, ledger, windows_of, workspace
 from tests.unit.shared.provenance.test_tampering import MATRIX
 
 COUNT = 23
-type Helper = Callable[[WalkedApart, Question], Awaitable[Answer]]
+type Helper = Callable[[WalkedApart, WindowRequest], Awaitable[WindowResult]]
 
 
 @pytest.fixture
@@ -26,8 +34,8 @@ async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
     async with ledger(tmp_path, windows_of(4)) as opened:
         await opened.fill(PLATFORM, COUNT - 5)
         members = {"AmendedBy": "ann", "EntityType": "Batch", "EntityID": "B", "Status": "pending"}
-        await opened.events.log.append(PLATFORM, draft(members, "AmendedAt"))
-        assert await opened.checkpoints.make(PLATFORM)
+        await opened.events.log.append(PLATFORM, draft_record(members, "AmendedAt"))
+        assert await opened.checkpoints.create(PLATFORM)
         await opened.fill(PLATFORM, 4)
         yield opened
 
@@ -55,40 +63,40 @@ async def test_sound_windows_are_not_walked_again(plant: Ledger, monkeypatch: py
 async def test_a_tree_is_the_same_however_it_is_put_together(plant: Ledger, window: int, leaves: int) -> None:
     """Windows bring the leaves of a checkpoint that ends anywhere."""
     genesis = genesis_hash(WORKSPACE, PLATFORM.target, PLATFORM.scope_key)
-    whole, parts = Walk(genesis, leaves), Walk(genesis, leaves)
-    await walk_to(plant.store, PLATFORM, whole, COUNT, BOTH_ENDS)
-    await walk_to(plant.store, PLATFORM, parts, COUNT, windows_of(window))
+    whole, parts = ChainVerification(genesis, leaves), ChainVerification(genesis, leaves)
+    await verify_up_to(plant.store, PLATFORM, whole, COUNT, DEFAULT_PARALLEL)
+    await verify_up_to(plant.store, PLATFORM, parts, COUNT, windows_of(window))
     assert parts == whole
     assert whole.tree.size == leaves
 
 
-async def dies(_store: WalkedApart, _question: Question) -> Answer:
+async def dies(_store: WalkedApart, _question: WindowRequest) -> WindowResult:
     """Be gone."""
-    raise NobodyThereError("told to die")
+    raise VerifierUnavailableError("told to die")
 
 
-async def breaks(_store: WalkedApart, _question: Question) -> Answer:
+async def breaks(_store: WalkedApart, _question: WindowRequest) -> WindowResult:
     """Answer what is no answer."""
     raise ValueError("told to break")
 
 
-async def hangs(_store: WalkedApart, _question: Question) -> Answer:
+async def hangs(_store: WalkedApart, _question: WindowRequest) -> WindowResult:
     """Never answer."""
     await asyncio.Event().wait()
     raise AssertionError
 
 
-async def dies_later(store: WalkedApart, question: Question) -> Answer:
+async def dies_later(store: WalkedApart, question: WindowRequest) -> WindowResult:
     """Answer about half of the windows."""
     if question.first > COUNT // 2:
-        return await answered(store, question)
-    raise NobodyThereError("told to die")
+        return await verify_window(store, question)
+    raise VerifierUnavailableError("told to die")
 
 
-async def answers_of_another(store: WalkedApart, question: Question) -> Answer:
+async def answers_of_another(store: WalkedApart, question: WindowRequest) -> WindowResult:
     """Answer with the window before."""
     first = max(2, question.first - 4)
-    return await answered(store, Question(question.chain, first, question.last - 4, question.leaves))
+    return await verify_window(store, WindowRequest(question.chain, first, question.last - 4, question.leaves))
 
 
 @pytest.mark.parametrize("name", [None, "edited field", "deleted middle", "swapped", "deleted tail"])
@@ -99,11 +107,11 @@ async def test_the_verdict_needs_no_help(plant: Ledger, helper: Helper, name: st
     if name:
         plant.tamper(MATRIX[name][0])
     try:
-        apart = Apart(least=1, window=4, ahead=3, patience=0.05)
-        verdict = await Verifier(store, workspace, plant.checkpoints, apart=apart).verify(PLATFORM)
+        apart = ParallelOptions(least=1, window=4, ahead=3, patience=0.05)
+        verdict = await ChainVerifier(store, workspace, plant.checkpoints, parallel=apart).verify(PLATFORM)
     finally:
         await store.close()
-    assert verdict == await Verifier(plant.store, workspace, plant.checkpoints).verify(PLATFORM)
+    assert verdict == await ChainVerifier(plant.store, workspace, plant.checkpoints).verify(PLATFORM)
     assert verdict.chain_valid == (name is None)
 
 
@@ -115,10 +123,10 @@ class Helped(WalkedApart):
         self.helper = helper
 
     @asynccontextmanager
-    async def walker(self) -> AsyncIterator[Ask]:
+    async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
         """Ask the helper."""
 
-        async def ask(question: Question) -> Answer:
+        async def ask(question: WindowRequest) -> WindowResult:
             return await self.helper(self, question)
 
         yield ask

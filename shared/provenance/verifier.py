@@ -10,15 +10,15 @@ from shared.errors import Kind, WorkspaceError
 from shared.logs import fields, logger
 from shared.observability import count
 from shared.off_loop import off_loop
-from shared.provenance.canonical import parsed_if_canonical, record_form
+from shared.provenance.canonical import canonicalize_record, parse_if_canonical
+from shared.provenance.chain_verification import ChainFault, ChainVerification, find_competing_record, fork_fault
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.far_end import BOTH_ENDS, Apart, walk_to
 from shared.provenance.hash_rule import digest, genesis_hash, record_id
-from shared.provenance.heads import ahead_fault, stray_fault, time_fault
+from shared.provenance.head_checks import find_future_timestamps, find_head_time_mismatch, find_orphans
 from shared.provenance.notes import Checkpoint, NoteError
-from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, OddPlaces, StoredCheckpoint, Tip
-from shared.provenance.records import opened, presentable, stand_in
-from shared.provenance.walk import Fault, Walk, claims_of, fork_at
+from shared.provenance.parallel import DEFAULT_PARALLEL, ParallelOptions, verify_up_to
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, MisplacedRecords, StoredCheckpoint, Tip
+from shared.provenance.records import build_placeholder, normalize_record, parse_record
 from shared.timestamps import now
 
 _LOG = logger("verification")
@@ -31,7 +31,7 @@ MAX_BRANCHES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a verification found; see :meth:`reply` for the names that callers see.
+    """What a verification found; see :meth:`to_reply` for the names that callers see.
 
     Attributes:
         chain_valid: the whole chain is sound.
@@ -53,7 +53,7 @@ class Verdict:
     record: Mapping[str, Any] | None = None
     recomputed_hash: str | None = None
 
-    def reply(self, chain: ChainKey) -> dict[str, Any]:
+    def to_reply(self, chain: ChainKey) -> dict[str, Any]:
         """Return the verdict by the names of the interface."""
         return {
             "Valid": self.valid,
@@ -68,7 +68,7 @@ class Verdict:
         }
 
 
-class Verifier:
+class ChainVerifier:
     """Verifies chains.
 
     Args:
@@ -76,7 +76,7 @@ class Verifier:
         workspace: gives the workspace's id.
         checkpoints: the signed checkpoints; None where there are none.
         seconds: after which there is no verdict.
-        apart: how long chains are walked from both ends.
+        parallel: how long chains are walked from both ends.
         clock: gives the current instant.
     """
 
@@ -87,14 +87,14 @@ class Verifier:
         checkpoints: Checkpoints | None = None,
         *,
         seconds: float = VERIFY_SECONDS,
-        apart: Apart = BOTH_ENDS,
+        parallel: ParallelOptions = DEFAULT_PARALLEL,
         clock: Callable[[], datetime] = now,
     ) -> None:
         self._store = store
         self._workspace = workspace
         self._checkpoints = checkpoints
         self._seconds = seconds
-        self._apart = apart
+        self._parallel = parallel
         self._clock = clock
 
     async def verify(self, chain: ChainKey, named: int | None = None) -> Verdict:
@@ -123,21 +123,23 @@ class Verifier:
 
     async def _verdict(self, chain: ChainKey, record: ChainRecord | None) -> Verdict:
         # In this order the checkpoint can only lag behind the head, and the head behind the records.
-        newest = await self._checkpoints.newest_stored(chain) if self._checkpoints else None
+        newest = await self._checkpoints.find_newest(chain) if self._checkpoints else None
         signed, distrust = await self._opened(chain, newest)
         tip = await self._store.tip(chain)
-        walk = Walk(genesis_hash(await self._workspace(), chain.target, chain.scope_key), signed.size if signed else 0)
+        walk = ChainVerification(
+            genesis_hash(await self._workspace(), chain.target, chain.scope_key), signed.size if signed else 0
+        )
         # What is appended meanwhile is left out.
-        odd = await self._store.misplaced(chain) if isinstance(self._store, OddPlaces) else None
+        odd = await self._store.find_misplaced(chain) if isinstance(self._store, MisplacedRecords) else None
         end = tip.sequence if odd is None else min(tip.sequence, odd - 1)
-        await walk_to(self._store, chain, walk, end, self._apart)
-        fault = await self._as_fork(chain, walk, walk.fault) or await ahead_fault(
+        await verify_up_to(self._store, chain, walk, end, self._parallel)
+        fault = await self._as_fork(chain, walk, walk.fault) or await find_future_timestamps(
             self._store, chain, walk, self._clock()
         )
         fault = fault or await self._end_fault(chain, walk, tip, odd)
         forked = walk.fork is not None or (fault is not None and fault.reason.startswith("fork"))
         fault = fault or walk.fork or _checkpoint_fault(walk, newest, signed, distrust)
-        fault = fault or await time_fault(self._store, chain, tip)
+        fault = fault or await find_head_time_mismatch(self._store, chain, tip)
         empty = not walk.sequence and fault is None
         if fault is not None:
             count("workspace.chain.broken", target=chain.target.value)
@@ -145,8 +147,8 @@ class Verifier:
                 "an audit chain is broken",
                 extra=fields(target=chain.target, scopeKey=chain.scope_key, brokenAt=fault.broken_at),
             )
-        verdict = _verdict(fault, empty=empty, forked=forked, count=walk.sequence)
-        return verdict if record is None else await off_loop(len(record.canonical), with_record, verdict, record)
+        verdict = _build_verdict(fault, empty=empty, forked=forked, count=walk.sequence)
+        return verdict if record is None else await off_loop(len(record.canonical), add_record_verdict, verdict, record)
 
     async def _opened(
         self, chain: ChainKey, newest: StoredCheckpoint | None
@@ -154,99 +156,101 @@ class Verifier:
         if newest is None or self._checkpoints is None:
             return None, None
         try:
-            return await self._checkpoints.opened(chain, newest), None
+            return await self._checkpoints.open(chain, newest), None
         except NoteError as error:
             return None, error
 
-    async def _as_fork(self, chain: ChainKey, walk: Walk, fault: Fault | None) -> Fault | None:
+    async def _as_fork(self, chain: ChainKey, walk: ChainVerification, fault: ChainFault | None) -> ChainFault | None:
         """Return what was found; a record that does not link may be the start of another branch."""
         if fault is None or not fault.claims:
             return fault
         after = 0
         while after < walk.sequence:
             page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
-            other = await asyncio.to_thread(claims_of, page.records, fault)
+            other = await asyncio.to_thread(find_competing_record, page.records, fault)
             if not page.records or (other is not None and other <= walk.sequence):
-                return fork_at(fault, other) if other is not None else fault
+                return fork_fault(fault, other) if other is not None else fault
             after = page.records[-1].sequence
         return fault
 
-    async def _end_fault(self, chain: ChainKey, walk: Walk, tip: Tip, odd: int | None) -> Fault | None:
+    async def _end_fault(
+        self, chain: ChainKey, walk: ChainVerification, tip: Tip, odd: int | None
+    ) -> ChainFault | None:
         """Return how records and head item disagree, or what stands in no place behind the end of the walk."""
         if odd is not None and walk.sequence + 1 == odd <= tip.sequence:
-            return _in_no_place(odd)
+            return _misplaced_fault(odd)
         if walk.sequence < tip.sequence:
             missing = record_id(walk.sequence + 1)
-            return Fault(missing, f"{missing} is missing: the head item counts {tip.sequence} records")
+            return ChainFault(missing, f"{missing} is missing: the head item counts {tip.sequence} records")
         if tip.sequence and tip.hash != walk.last_hash:
             last = record_id(tip.sequence)
-            return Fault(last, f"{last} does not have the Hash that the head item names")
+            return ChainFault(last, f"{last} does not have the Hash that the head item names")
         beyond = await self._beyond(chain, walk)
         if beyond is None and odd is not None:
-            return _in_no_place(tip.sequence + 1)
-        return beyond or await stray_fault(self._store, chain, walk.genesis, tip)
+            return _misplaced_fault(tip.sequence + 1)
+        return beyond or await find_orphans(self._store, chain, walk.genesis, tip)
 
-    async def _beyond(self, chain: ChainKey, walk: Walk) -> Fault | None:
+    async def _beyond(self, chain: ChainKey, walk: ChainVerification) -> ChainFault | None:
         """Return the fault of a record that no head counts; who appends meanwhile moves the head along."""
         after = (await self._store.tip(chain)).sequence
         page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
         counted = (await self._store.tip(chain)).sequence
         uncounted = [record for record in page.records if record.sequence > counted]
         for record in uncounted[:MAX_BRANCHES]:
-            fault = await self._as_fork(chain, walk, _beyond_the_head(record, walk.last_hash))
+            fault = await self._as_fork(chain, walk, _uncounted_fault(record, walk.last_hash))
             if fault is not None and fault.reason.startswith("fork"):
                 walk.fork = walk.fork or fault
                 break
         if not uncounted or (walk.fork is not None and walk.fork.broken_at == uncounted[0].hash):
             return walk.fork
-        return _beyond_the_head(uncounted[0], walk.last_hash)
+        return _uncounted_fault(uncounted[0], walk.last_hash)
 
 
-def _in_no_place(following: int) -> Fault:
+def _misplaced_fault(following: int) -> ChainFault:
     here = record_id(following)
-    return Fault(here, f"a record that stands in no place of the chain stands before {here}")
+    return ChainFault(here, f"a record that stands in no place of the chain stands before {here}")
 
 
-def _beyond_the_head(record: ChainRecord, last_hash: str) -> Fault:
+def _uncounted_fault(record: ChainRecord, last_hash: str) -> ChainFault:
     """Return the fault of a record that no head counts; it may claim another predecessor than the chain's end."""
     here = record_id(record.sequence)
-    value = parsed_if_canonical(record.canonical)
+    value = parse_if_canonical(record.canonical)
     claims = value.get("PreviousHash") if type(value) is dict else None
     branch = claims if isinstance(claims, str) and claims != last_hash else ""
-    return Fault(here, f"{here} stands beyond the end that the head item names", branch, record.hash)
+    return ChainFault(here, f"{here} stands beyond the end that the head item names", branch, record.hash)
 
 
 def _checkpoint_fault(
-    walk: Walk, newest: StoredCheckpoint | None, signed: Checkpoint | None, distrust: NoteError | None
-) -> Fault | None:
+    walk: ChainVerification, newest: StoredCheckpoint | None, signed: Checkpoint | None, distrust: NoteError | None
+) -> ChainFault | None:
     if newest is None:
         return None
     if signed is None:
-        return Fault(newest.name, f"the newest checkpoint is not to be trusted: {distrust}")
+        return ChainFault(newest.name, f"the newest checkpoint is not to be trusted: {distrust}")
     if walk.sequence < signed.size:
         missing = record_id(walk.sequence + 1)
-        return Fault(missing, f"{missing} is missing: checkpoint {newest.name} counts {signed.size} records")
+        return ChainFault(missing, f"{missing} is missing: checkpoint {newest.name} counts {signed.size} records")
     if walk.tree.root() != signed.root:
-        return Fault(newest.name, f"the chain is not the one that checkpoint {newest.name} was signed for")
+        return ChainFault(newest.name, f"the chain is not the one that checkpoint {newest.name} was signed for")
     return None
 
 
-def _verdict(fault: Fault | None, *, empty: bool, forked: bool, count: int) -> Verdict:
+def _build_verdict(fault: ChainFault | None, *, empty: bool, forked: bool, count: int) -> Verdict:
     reason = fault.reason if fault else "nothing to check" if empty else f"{count} records, all sound"
     return Verdict(fault is None, empty, forked, reason, fault.broken_at if fault else None)
 
 
-def with_record(verdict: Verdict, record: ChainRecord) -> Verdict:
+def add_record_verdict(verdict: Verdict, record: ChainRecord) -> Verdict:
     """Return the verdict on a chain with that on a named record, whose Hash must be the digest of its canonical form.
 
     The record is given as queries show it: where they show a stand-in, there is no such form.
     """
-    form = record_form(record.canonical)
+    form = canonicalize_record(record.canonical)
     recomputed = None if form is None else digest(form)
     valid = recomputed == record.hash
     reason = verdict.reason
     if verdict.chain_valid and not valid:
         reason = f"{record_id(record.sequence)} does not have the digest that is stored as its Hash"
-    shown = presentable(record) or stand_in(record)
-    given = opened(shown.canonical, shown.hash)
+    shown = normalize_record(record) or build_placeholder(record)
+    given = parse_record(shown.canonical, shown.hash)
     return replace(verdict, reason=reason, valid=valid, record=given, recomputed_hash=recomputed)

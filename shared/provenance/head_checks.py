@@ -5,19 +5,19 @@ from typing import Final
 
 from shared.errors import Kind, WorkspaceError
 from shared.off_loop import collection_paused, off_loop
-from shared.provenance.canonical import parsed_if_canonical
+from shared.provenance.canonical import parse_if_canonical
+from shared.provenance.chain_verification import ChainFault, ChainVerification, content_time, describe_fork
 from shared.provenance.hash_rule import LAST_SEQUENCE, digest, is_time, record_id
-from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Strays, Target, Tip
-from shared.provenance.walk import Fault, Walk, forked, time_of
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, OrphanRecords, Target, Tip
 from shared.timestamps import rfc3339
 
-MOST_STRAYS: Final = 100
+MAX_ORPHANS: Final = 100
 _AHEAD: Final = "has a time more than an hour ahead of this host's clock"
-MOST_AHEAD: Final = timedelta(hours=1)
+MAX_CLOCK_DIFFERENCE: Final = timedelta(hours=1)
 """How far the clocks of hosts may differ: what is further ahead of this one is not built on."""
 
 
-async def refuse_forged(store: ChainStore, chain: ChainKey, tip: Tip, instant: str) -> None:
+async def reject_forged_head(store: ChainStore, chain: ChainKey, tip: Tip, instant: str) -> None:
     """Refuse to append from a head item that no append left.
 
     Its hash goes into what is sealed, and must be that of the last record. So does its time, as the earliest one of the
@@ -33,24 +33,24 @@ async def refuse_forged(store: ChainStore, chain: ChainKey, tip: Tip, instant: s
     Raises:
         WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE``; the head item is forged; the store's UNAVAILABLE.
     """
-    if not await _is_of_last(store, chain, tip, instant):
+    if not await _matches_last_record(store, chain, tip, instant):
         detail = "The chain's head item is not the one of its last record; verify the chain."
         raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail)
 
 
-async def _is_of_last(store: ChainStore, chain: ChainKey, tip: Tip, instant: str) -> bool:
+async def _matches_last_record(store: ChainStore, chain: ChainKey, tip: Tip, instant: str) -> bool:
     if not 0 <= tip.sequence < LAST_SEQUENCE:
         return False
-    last = await _last(store, chain, tip)
+    last = await _read_last(store, chain, tip)
     if tip.hash != (last.hash if last else "") or (last is None and tip.sequence):
         return False
-    time = await _time_of(last) if last else ""
-    if last and not is_time(time) and parsed_if_canonical(last.canonical) is not None:
+    time = await _parse_time(last) if last else ""
+    if last and not is_time(time) and parse_if_canonical(last.canonical) is not None:
         return False
     return max(tip.timestamp, time) <= instant or tip.timestamp == time
 
 
-def refuse_ahead(tip: Tip, instant: datetime) -> None:
+def reject_future_tip(tip: Tip, instant: datetime) -> None:
     """Refuse to append behind a time that would have to be given to honest records, too.
 
     Args:
@@ -58,86 +58,88 @@ def refuse_ahead(tip: Tip, instant: datetime) -> None:
         instant: the current one.
 
     Raises:
-        WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE``; that time lies more than :data:`MOST_AHEAD` ahead. It
-            goes away when the time has come.
+        WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the time of the tip is more than
+            :data:`MAX_CLOCK_DIFFERENCE` ahead. Appends succeed again when that time has passed.
     """
-    if tip.timestamp > latest(instant):
+    if tip.timestamp > latest_allowed_time(instant):
         detail = f"{record_id(tip.sequence)} {_AHEAD}; synchronise the clocks of the hosts, and verify the chain."
         raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail)
 
 
-def latest(instant: datetime) -> str:
+def latest_allowed_time(instant: datetime) -> str:
     """Return the latest time that a record may have at an instant."""
-    return rfc3339(instant + MOST_AHEAD)
+    return rfc3339(instant + MAX_CLOCK_DIFFERENCE)
 
 
-async def ahead_fault(store: ChainStore, chain: ChainKey, walk: Walk, instant: datetime) -> Fault | None:
+async def find_future_timestamps(
+    store: ChainStore, chain: ChainKey, walk: ChainVerification, instant: datetime
+) -> ChainFault | None:
     """Return the fault of the first record whose time lies too far ahead, after a walk over sound ones."""
-    if walk.time <= latest(instant):
+    if walk.time <= latest_allowed_time(instant):
         return None
-    ahead = Filters(start=latest(instant + timedelta(microseconds=1)))
+    ahead = Filters(start=latest_allowed_time(instant + timedelta(microseconds=1)))
     page = await store.scan(chain, ahead, newest_first=False, limit=1, max_bytes=1)
     first = record_id(min([walk.sequence, *(record.sequence for record in page.records)]))
-    return Fault(first, f"{first} {_AHEAD}")
+    return ChainFault(first, f"{first} {_AHEAD}")
 
 
-async def time_fault(store: ChainStore, chain: ChainKey, tip: Tip) -> Fault | None:
+async def find_head_time_mismatch(store: ChainStore, chain: ChainKey, tip: Tip) -> ChainFault | None:
     """Return the fault of a head item with another time than its record."""
-    if not tip.sequence or await last_time(store, chain, tip) == tip.timestamp:
+    if not tip.sequence or await read_last_time(store, chain, tip) == tip.timestamp:
         return None
     last = record_id(tip.sequence)
-    return Fault(last, f"{last} does not have the time that the head item names")
+    return ChainFault(last, f"{last} does not have the time that the head item names")
 
 
-async def stray_fault(store: ChainStore, chain: ChainKey, genesis: str, tip: Tip) -> Fault | None:
+async def find_orphans(store: ChainStore, chain: ChainKey, genesis: str, tip: Tip) -> ChainFault | None:
     """Return the fault of records that are, or may be, the chain's, and that its head item does not lead to."""
-    strays = await store.strays(chain, genesis) if isinstance(store, Strays) else ()
+    strays = await store.list_orphans(chain, genesis) if isinstance(store, OrphanRecords) else ()
     for record in strays:
-        value = parsed_if_canonical(record.canonical)
+        value = parse_if_canonical(record.canonical)
         if type(value) is dict and value.get("PreviousHash") == genesis:
             here = record_id(record.sequence)
             if tip.sequence:
-                return Fault(record.hash, forked(1))
-            return Fault(here, f"{here} is there without the head item of this chain")
+                return ChainFault(record.hash, describe_fork(1))
+            return ChainFault(here, f"{here} is there without the head item of this chain")
     for record in strays:
-        if not tip.sequence and not _begins(record) and _may_be_of(chain, record):
+        if not tip.sequence and not _is_first_record(record) and _can_belong_to(chain, record):
             here = record_id(record.sequence)
-            return Fault(here, f"{here} is there without a head item and a first record, and may be of this chain")
+            return ChainFault(here, f"{here} is there without a head item and a first record, and may be of this chain")
     return None
 
 
-def may_be_earliest(record: ChainRecord, genesis: str) -> bool:
+def can_be_earliest(record: ChainRecord, genesis: str) -> bool:
     """Tell whether a record may be the earliest of a chain: it has its genesis hash, or is no chain's first record."""
-    return genesis.encode() in record.canonical or not _begins(record)
+    return genesis.encode() in record.canonical or not _is_first_record(record)
 
 
-def _begins(record: ChainRecord) -> bool:
+def _is_first_record(record: ChainRecord) -> bool:
     """Tell whether a record is sound in itself and the first of some chain."""
-    value = parsed_if_canonical(record.canonical)
+    value = parse_if_canonical(record.canonical)
     first = type(value) is dict and record.sequence == 1 and value.get("RecordID") == record_id(1)
     return first and digest(record.canonical) == record.hash
 
 
-def _may_be_of(chain: ChainKey, record: ChainRecord) -> bool:
+def _can_belong_to(chain: ChainKey, record: ChainRecord) -> bool:
     """Tell whether the content of a record leaves it open that it is a chain's: corrections name their scope."""
-    value = parsed_if_canonical(record.canonical)
+    value = parse_if_canonical(record.canonical)
     if type(value) is dict and "ScopeKey" in value:
         return chain == (Target.DOMAIN_AMENDMENTS, value["ScopeKey"])
     return type(value) is not dict or chain.target is not Target.DOMAIN_AMENDMENTS
 
 
-async def last_time(store: ChainStore, chain: ChainKey, tip: Tip) -> str:
+async def read_last_time(store: ChainStore, chain: ChainKey, tip: Tip) -> str:
     """Return the time in the content of the record that a head item names, empty without."""
-    last = await _last(store, chain, tip)
-    return await _time_of(last) if last else ""
+    last = await _read_last(store, chain, tip)
+    return await _parse_time(last) if last else ""
 
 
-async def _time_of(record: ChainRecord) -> str:
+async def _parse_time(record: ChainRecord) -> str:
     with collection_paused(len(record.canonical)):
-        return await off_loop(len(record.canonical), time_of, record)
+        return await off_loop(len(record.canonical), content_time, record)
 
 
-async def _last(store: ChainStore, chain: ChainKey, tip: Tip) -> ChainRecord | None:
+async def _read_last(store: ChainStore, chain: ChainKey, tip: Tip) -> ChainRecord | None:
     """Return the record that a head item names, None without."""
     if not tip.sequence:
         return None

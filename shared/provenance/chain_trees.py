@@ -1,0 +1,327 @@
+"""The Merkle tree of a chain: made from its hashes, and grown by records that are verified."""
+
+import asyncio
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.provenance.chain_verification import ChainVerification, content_time
+from shared.provenance.hash_rule import describe_invalid_time, digest, genesis_hash, is_time, record_id
+from shared.provenance.merkle import CompactRange, consistency_ranges, inclusion_ranges
+from shared.provenance.parallel import stream_records
+from shared.provenance.ports import ChainKey, ChainStore, CheckpointStore, Tip
+
+SUBTREE_LEAVES: Final = 4_096
+TILE_ROOTS: Final = 256
+TILE_LEAVES: Final = SUBTREE_LEAVES * TILE_ROOTS
+"""A tile covers about a million leaves in 8 KiB."""
+
+_DIGEST: Final = hashlib.sha256().digest_size
+
+
+class Tiles:
+    """Keeps the roots of a chain's complete subtrees as working state, a tile at a time.
+
+    They can be made anew at any time and are as trustworthy as the stored hashes: whoever gets a proof from them checks
+    it against a signed root.
+
+    Args:
+        notes: keeps working state.
+        prefix: gives what the names of a chain's state start with.
+    """
+
+    def __init__(self, notes: CheckpointStore, prefix: Callable[[ChainKey], str]) -> None:
+        self._notes = notes
+        self._prefix = prefix
+
+    async def load(self, chain: ChainKey, tile: int) -> Sequence[bytes]:
+        """Return the roots that a tile has, in order; none of one that is absent or damaged."""
+        content = await self._notes.state(self._name(chain, tile)) or b""
+        roots, digest = content[:-_DIGEST], content[-_DIGEST:]
+        if hashlib.sha256(roots).digest() != digest or len(roots) % _DIGEST:
+            return []
+        return [roots[start : start + _DIGEST] for start in range(0, len(roots), _DIGEST)]
+
+    async def save(self, chain: ChainKey, tile: int, roots: Sequence[bytes]) -> None:
+        """Replace a tile."""
+        content = b"".join(roots)
+        await self._notes.save_state(self._name(chain, tile), content + hashlib.sha256(content).digest())
+
+    def _name(self, chain: ChainKey, tile: int) -> str:
+        return f"{self._prefix(chain)}roots-{tile:06d}"
+
+
+HASHES_PAGE: Final = 10_000
+KNOWN_SUBTREES: Final = 50_000
+"""Roots that a process keeps: 200 million records' worth, in about 10 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedTree:
+    """The tree that a checkpoint was signed for, with its last leaf by itself: the root proves both.
+
+    Attributes:
+        before: the tree without the last leaf.
+        last_hash: ``Hash`` of the last record, hex; empty where nothing is covered.
+    """
+
+    before: CompactRange = field(default_factory=CompactRange)
+    last_hash: str = ""
+
+    def tree(self) -> CompactRange:
+        """Return the whole tree."""
+        tree = CompactRange(self.before.size, [*self.before.nodes])
+        tree.append([bytes.fromhex(self.last_hash)] if self.last_hash else [])
+        return tree
+
+    def to_state(self) -> bytes:
+        """Return working state that :meth:`from_state` makes this again from."""
+        nodes = [node.hex() for node in self.before.nodes]
+        return json.dumps({"size": self.before.size, "nodes": nodes, "last": self.last_hash}).encode()
+
+    @classmethod
+    def from_state(cls, state: bytes) -> "SignedTree | None":
+        """Return what working state says, None when it is damaged, or of a version that did not keep the last leaf."""
+        try:
+            members = json.loads(state)
+            before = CompactRange(int(members["size"]), [bytes.fromhex(node) for node in members["nodes"]])
+            last = bytes.fromhex(members["last"]).hex()
+        except (ValueError, KeyError, TypeError):
+            return None
+        return cls(before, last) if before.is_valid() else None
+
+
+class ChainTrees:
+    """Makes trees from the stored hashes; roots of complete subtrees are kept, since a chain only grows.
+
+    Should somebody change the stored hashes, trees of kept roots agree with the signed checkpoints, new ones do not.
+
+    Args:
+        store: keeps the chains.
+        tiles: keep roots beyond this process; None where nothing does.
+    """
+
+    def __init__(self, store: ChainStore, tiles: Tiles | None = None) -> None:
+        self._store = store
+        self._tiles = tiles
+        self._roots: OrderedDict[tuple[ChainKey, int], bytes] = OrderedDict()
+
+    async def build_tree(self, chain: ChainKey, first: int, last: int) -> CompactRange:
+        """Return the tree of a range of leaves, smaller when the chain has fewer.
+
+        Args:
+            chain: which chain.
+            first: first leaf, from 0.
+            last: the one after the last leaf.
+        """
+        tree = CompactRange()
+        if first % SUBTREE_LEAVES == 0:
+            await self._recall(chain, first, last)
+        while first % SUBTREE_LEAVES == 0 and first + tree.size + SUBTREE_LEAVES <= last:
+            root = await self._subtree(chain, first + tree.size)
+            if root is None:
+                break
+            tree.append_subtree(root, SUBTREE_LEAVES)
+        await self._grow(chain, first, last, tree)
+        return tree
+
+    async def build_signed_tree(self, chain: ChainKey, size: int) -> SignedTree:
+        """Return what covers a chain's first so many leaves, at least one; less when the chain has fewer."""
+        before = await self.build_tree(chain, 0, size - 1)
+        last = await self._store.hashes(chain, size - 1, limit=1)
+        return SignedTree(before, _parse_leaf(last[0]).hex() if last else "")
+
+    async def save_roots(self, chain: ChainKey, size: int) -> None:
+        """Put the roots of a chain's first leaves into tiles, those that are missing there.
+
+        Args:
+            chain: which chain.
+            size: number of leaves.
+        """
+        complete = size // SUBTREE_LEAVES
+        for tile in reversed(range(-(-complete // TILE_ROOTS))):
+            wanted = min(TILE_ROOTS, complete - tile * TILE_ROOTS)
+            if self._tiles is None or len(await self._tiles.load(chain, tile)) >= wanted:
+                # The tiles before it were filled earlier.
+                return
+            firsts = range(tile * TILE_LEAVES, tile * TILE_LEAVES + wanted * SUBTREE_LEAVES, SUBTREE_LEAVES)
+            roots = [await self._subtree(chain, first) for first in firsts]
+            await self._tiles.save(chain, tile, [root for root in roots if root])
+
+    async def _recall(self, chain: ChainKey, first: int, last: int) -> None:
+        """Read the tiles of a range whose roots are not known yet."""
+        complete = last // SUBTREE_LEAVES * SUBTREE_LEAVES
+        for start in range(first // TILE_LEAVES * TILE_LEAVES, complete, TILE_LEAVES):
+            end = min(complete, start + TILE_LEAVES)
+            if self._tiles is None or (chain, end - SUBTREE_LEAVES) in self._roots:
+                continue
+            for place, root in enumerate(await self._tiles.load(chain, start // TILE_LEAVES)):
+                self._roots.setdefault((chain, start + place * SUBTREE_LEAVES), root)
+
+    async def _subtree(self, chain: ChainKey, first: int) -> bytes | None:
+        root = self._roots.get((chain, first))
+        if root is None:
+            tree = CompactRange()
+            await self._grow(chain, first, first + SUBTREE_LEAVES, tree)
+            if tree.size < SUBTREE_LEAVES:
+                return None
+            root = self._roots[chain, first] = tree.root()
+        self._roots.move_to_end((chain, first))
+        while len(self._roots) > KNOWN_SUBTREES:
+            self._roots.popitem(last=False)
+        return root
+
+    async def _grow(self, chain: ChainKey, first: int, last: int, tree: CompactRange) -> None:
+        while (have := first + tree.size) < last:
+            page = await self._store.hashes(chain, have, limit=min(HASHES_PAGE, last - have))
+            if not page:
+                return
+            leaves = list(map(_parse_leaf, page))
+            await asyncio.to_thread(tree.append, leaves)
+
+
+async def extend_signed_tree(
+    store: ChainStore, chain: ChainKey, workspace: str, covered: SignedTree, tip: Tip, until: str
+) -> SignedTree:
+    """Return what covers a chain up to the tip; every record that comes new into it is verified, and links on.
+
+    Args:
+        store: keeps the chain.
+        chain: which chain.
+        workspace: the workspace's id.
+        covered: up to here the chain was signed; the stored record there must be the one that was.
+        tip: beyond it.
+        until: the latest time that a record may have.
+
+    Raises:
+        WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED``; the chain is broken, or another one, or ahead of the clock.
+    """
+    tree = covered.tree()
+    walk = ChainVerification(
+        genesis_hash(workspace, chain.target, chain.scope_key), tip.sequence, sequence=tree.size, tree=tree
+    )
+    if tree.size:
+        walk.last_hash, walk.time = covered.last_hash, await _read_signed_time(store, chain, covered)
+    await _verify_up_to(store, chain, walk, tip.sequence - 1)
+    before = CompactRange(walk.tree.size, [*walk.tree.nodes])
+    await _verify_up_to(store, chain, walk, tip.sequence)
+    if walk.fault or walk.fork or walk.sequence != tip.sequence or walk.last_hash != tip.hash:
+        fault = walk.fault or walk.fork
+        raise _refusal(f"broken and not signed: {fault.reason if fault else 'records and head item disagree'}")
+    if walk.time > until:
+        raise _refusal(f"not signed before its time: {record_id(walk.sequence)} lies ahead of this host's clock")
+    return SignedTree(before, walk.last_hash)
+
+
+async def _read_signed_time(store: ChainStore, chain: ChainKey, covered: SignedTree) -> str:
+    """Return the time of the last record that was signed, when it is still the one in its place."""
+    place = covered.before.size + 1
+    page = await store.read(chain, place - 1, limit=1, max_bytes=1)
+    record = page.records[0] if page.records else None
+    if record is None or (record.sequence, record.hash, digest(record.canonical)) != (
+        place,
+        covered.last_hash,
+        covered.last_hash,
+    ):
+        raise _refusal(f"not the one that its last checkpoint was signed for: {record_id(place)} is another one")
+    time = content_time(record)
+    if not is_time(time):
+        raise _refusal(f"broken and not signed: {describe_invalid_time(record_id(place))}")
+    return time
+
+
+async def _verify_up_to(store: ChainStore, chain: ChainKey, walk: ChainVerification, last: int) -> None:
+    while walk.fault is None and walk.sequence < last:
+        before = walk.sequence
+        await stream_records(store, chain, walk, last)
+        if walk.sequence == before:
+            return
+
+
+def _parse_leaf(hashed: str) -> bytes:
+    try:
+        return bytes.fromhex(hashed)
+    except ValueError:
+        raise _refusal("broken: a stored Hash is none") from None
+
+
+def _refusal(what: str) -> WorkspaceError:
+    return WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", f"The chain is {what}.")
+
+
+@dataclass(frozen=True, slots=True)
+class InclusionProof:
+    """Shows that a tree has a leaf.
+
+    Attributes:
+        leaf_index: sequence - 1.
+        size: of the tree.
+        hashes: the audit path, RFC 6962 section 2.1.1.
+    """
+
+    leaf_index: int
+    size: int
+    hashes: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsistencyProof:
+    """Shows that a tree begins with all the leaves of a smaller one.
+
+    Attributes:
+        old: size of the smaller tree.
+        size: of the tree.
+        hashes: RFC 6962 section 2.1.2.
+    """
+
+    old: int
+    size: int
+    hashes: Sequence[bytes]
+
+
+class Proofs:
+    """Makes proofs from the stored hashes; whoever receives one checks it against a signed root.
+
+    Args:
+        store: keeps the chains.
+        trees: made from it.
+    """
+
+    def __init__(self, store: ChainStore, trees: ChainTrees) -> None:
+        self._store = store
+        self._trees = trees
+
+    async def prove_inclusion(self, chain: ChainKey, sequence: int, size: int) -> InclusionProof:
+        """Return the proof that the record of a sequence is in the tree of a size.
+
+        Raises:
+            WorkspaceError: INVALID naming ``size`` (1 to the chain's length) or ``sequence`` (1 to size).
+        """
+        await self._within(chain, "size", size)
+        if not 1 <= sequence <= size:
+            raise invalid("sequence", f"must be 1 to size, {size}")
+        hashes = await self._roots(chain, inclusion_ranges(sequence - 1, size))
+        return InclusionProof(sequence - 1, size, hashes)
+
+    async def prove_consistency(self, chain: ChainKey, old: int, size: int) -> ConsistencyProof:
+        """Return the proof that the tree of a size begins with the tree of a smaller or equal one.
+
+        Raises:
+            WorkspaceError: INVALID naming ``size`` (1 to the chain's length) or ``from`` (1 to size).
+        """
+        await self._within(chain, "size", size)
+        if not 1 <= old <= size:
+            raise invalid("from", f"must be 1 to size, {size}")
+        return ConsistencyProof(old, size, await self._roots(chain, consistency_ranges(old, size)))
+
+    async def _within(self, chain: ChainKey, field: str, size: int) -> None:
+        length = (await self._store.tip(chain)).sequence
+        if not 1 <= size <= length:
+            raise invalid(field, f"must be 1 to the length of the chain, {length}")
+
+    async def _roots(self, chain: ChainKey, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        return [(await self._trees.build_tree(chain, first, last)).root() for first, last in ranges]

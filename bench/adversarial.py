@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote
 
-from shared.strict_json import MAX_CONTAINERS
+from shared.text_formats.strict_json import MAX_CONTAINERS
 
 KIB: Final = 1_024
 MIB: Final = 1_024 * KIB

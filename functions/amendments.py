@@ -12,7 +12,7 @@ from functions.provenance_events import created, listed
 from functions.provenance_queries import Lenient, SequenceQuery
 from functions.replies import amendments as replies
 from shared.auth.rights import AccessRight
-from shared.errors import Faults, invalid
+from shared.errors import ValidationErrors, invalid
 from shared.http.messages import JSON, Reply, json_reply
 from shared.http.negotiation import preferred
 from shared.http.operations import Call, Group
@@ -68,24 +68,24 @@ class AmendmentsQuery(SequenceQuery):
     status: AmendmentState | None = Field(None, description="pending, approved or rejected.")
 
 
-async def _sound_scope(call: Call[ScopeQuery | AmendmentsQuery], faults: Faults) -> None:
+async def _sound_scope(call: Call[ScopeQuery | AmendmentsQuery], faults: ValidationErrors) -> None:
     check_scope(faults, call.query.scope_key)
 
 
-async def _sound_entity(call: Call[ChainQuery], faults: Faults) -> None:
+async def _sound_entity(call: Call[ChainQuery], faults: ValidationErrors) -> None:
     check_scope(faults, call.query.scope_key)
     if faults.readable("entityId") and not call.query.entity_id:
         faults.add(invalid("entityId", "is required"))
 
 
-async def _sound_correction(call: Call[Any, AmendmentBody], faults: Faults) -> None:
+async def _sound_correction(call: Call[Any, AmendmentBody], faults: ValidationErrors) -> None:
     check_scope(faults, call.body.scope_key, BODY_SCOPE_FIELD)
     if faults:
         # One that is sound so far may be a repeat, which is answered as before even if the policy has changed.
         check_reason(faults, call.body, await _policy())
 
 
-async def _sound_rejection(call: Call[RejectQuery, RejectionBody], faults: Faults) -> None:
+async def _sound_rejection(call: Call[RejectQuery, RejectionBody], faults: ValidationErrors) -> None:
     in_body, in_query = call.body.scope_key, call.query.scope_key
     if in_body and in_query and in_body != in_query:
         faults.add(invalid(BODY_SCOPE_FIELD, "is not the scopeKey of the query string"))

@@ -8,13 +8,13 @@ from html import escape
 from typing import Any
 
 from shared.http.messages import Reply
-from shared.off_loop import collection_paused
 from shared.provenance.amendments import AmendmentState
 from shared.provenance.decisions import FoundDecisions, decided_amendment_id, has_matching_filter_fields
 from shared.provenance.hash_rule import record_id
 from shared.provenance.ports import ChainKey, ChainRecord
 from shared.provenance.queries import AuditQueryResult
 from shared.provenance.records import parse_record
+from shared.worker_threads import collection_paused
 
 HTML = "text/html"
 _STYLE = """

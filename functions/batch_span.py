@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 
 import azure.functions as func
 
-from shared.tracing import span
+from shared.observability.tracing import span
 
 
 def trace_context(context: func.Context) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from shared.conditions import HEADER_PATTERN, Condition, condition
+from shared.conditional_requests import HEADER_PATTERN, Condition, condition
 from shared.http.messages import Request
 
 _TAGS: Final = {"type": "string", "minLength": 1, "pattern": HEADER_PATTERN}

@@ -9,7 +9,7 @@ from functions.replies import data_stores as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Container, DataClass
 from shared.data_stores.containers import ContainerSummary, check_container
-from shared.errors import Faults
+from shared.errors import ValidationErrors
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group
 from shared.wiring import services
@@ -26,7 +26,7 @@ class ContainerBody(BaseModel):
     data_class: DataClass = Field(alias="dataClass")
 
 
-async def _sound_container(call: Call[Any, ContainerBody], faults: Faults) -> None:
+async def _sound_container(call: Call[Any, ContainerBody], faults: ValidationErrors) -> None:
     check_container(faults, call.body.name, call.body.partition_key_path, call.body.data_class)
 
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import azure.durable_functions as df
 
-from shared.observability import count
-from shared.tracing import span
+from shared.observability.metrics import count
+from shared.observability.tracing import span
 from shared.wiring import services
 
 ORCHESTRATOR: Final = "cold_download"

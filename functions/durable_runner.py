@@ -3,8 +3,8 @@
 from contextvars import ContextVar
 from typing import Any
 
-from shared import logs
 from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
 
 CLIENT: ContextVar[Any] = ContextVar("durable_client")
 """The Durable Functions client of the request that the current task serves."""

@@ -8,8 +8,8 @@ from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply
 from shared.http.operations import Access, Call, Group, OwnBody
 from shared.http.unknown_names import UnknownNames
-from shared.off_loop import load_modules
 from shared.wiring import services
+from shared.worker_threads import load_modules
 
 GROUP = Group("graphql", graphql_problem)
 ROUTE = "v1/{workspaceId}/graphql"

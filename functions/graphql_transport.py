@@ -9,7 +9,7 @@ from shared.graphql_api.codes import error_object
 from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.negotiation import preferred
 from shared.http.problems import STATUS, headers_of, problem_reply
-from shared.strict_json import parse_body
+from shared.text_formats.strict_json import parse_body
 
 GRAPHQL_JSON: Final = "application/graphql-response+json"
 _METHODS: Final = frozenset({"GET", "HEAD", "POST"})

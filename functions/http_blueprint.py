@@ -17,9 +17,9 @@ from functions.batch_span import trace_context
 from functions.durable_runner import CLIENT
 from functions.lazy_groups import LazyGroup
 from shared.http.cors import Cors
-from shared.http.crowd import crowd
-from shared.http.door import Door
+from shared.http.load_shedding import get_load_shedder
 from shared.http.messages import Reply, Request
+from shared.http.pipeline import RequestPipeline
 from shared.wiring import services
 
 _NO_CONTENT: Final = frozenset({204, 304})
@@ -57,7 +57,7 @@ def catch_all_blueprint() -> func.Blueprint:
 
 def _register(blueprint: func.Blueprint, name: str, route: str) -> None:
     async def serve(req: func.HttpRequest, context: func.Context) -> func.HttpResponse:
-        return _response(await door().serve(_request(req, trace_context(context))))
+        return _response(await get_pipeline().serve(_request(req, trace_context(context))))
 
     serve.__name__ = name
     # No methods: the host then passes on every one, and the door answers 405 where it is the wrong one.
@@ -68,7 +68,7 @@ def _register(blueprint: func.Blueprint, name: str, route: str) -> None:
 def _register_with_client(blueprint: func.Blueprint, name: str, route: str) -> None:
     async def serve(req: func.HttpRequest, client: str, context: func.Context) -> func.HttpResponse:
         CLIENT.set(client)
-        return _response(await door().serve(_request(req, trace_context(context))))
+        return _response(await get_pipeline().serve(_request(req, trace_context(context))))
 
     serve.__name__ = name
     bound = blueprint.durable_client_input(client_name="client")(serve)
@@ -77,13 +77,15 @@ def _register_with_client(blueprint: func.Blueprint, name: str, route: str) -> N
 
 
 @cache
-def door() -> Door:
+def get_pipeline() -> RequestPipeline:
     """Return the door of this process."""
     from functions import GROUPS  # noqa: PLC0415  the table of contents imports this module
 
     endpoints = (endpoint for group in GROUPS for endpoint in group.endpoints)
     app = services()
-    return Door(endpoints, app.authenticator, app.require_feature, app.limits, Cors(app.settings.origins()), crowd())
+    return RequestPipeline(
+        endpoints, app.authenticator, app.require_feature, app.limits, Cors(app.settings.origins()), get_load_shedder()
+    )
 
 
 def _request(req: func.HttpRequest, trace_context: Mapping[str, str]) -> Request:

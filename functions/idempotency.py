@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any
 
-from shared.answers import MAYBE_DONE
 from shared.errors import WorkspaceError
 from shared.http.messages import Reply
 from shared.http.operations import Call
+from shared.idempotency.replies import MAYBE_DONE
 from shared.wiring import services
 
 HEADER = "idempotency-key"
@@ -26,7 +26,7 @@ async def appended_once(call: Call[Any, Any]) -> AsyncIterator[str]:
     request that is refused leaves its key free.
 
     Raises:
-        WorkspaceError: INVALID or UNPROCESSABLE, see :class:`shared.idempotency.IdempotencyKeys`.
+        WorkspaceError: INVALID or UNPROCESSABLE, see :class:`shared.idempotency.keys.IdempotencyKeys`.
     """
     key = call.request.headers.get(HEADER)
     if key is None:

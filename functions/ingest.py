@@ -7,7 +7,7 @@ import azure.functions as func
 
 from functions.batch_span import batch_span
 from functions.hub_events import hub_events
-from shared.observability import count, measure
+from shared.observability.metrics import count, measure
 from shared.settings import settings
 from shared.telemetry.event_hub_sources import EventHubSource, parse_event_hub_sources
 from shared.telemetry.models import TELEMETRY_HUB, HubEvent

@@ -6,9 +6,9 @@ import azure.functions as func
 
 from functions.batch_span import batch_span
 from functions.hub_events import hub_events
-from shared.observability import count
+from shared.observability.metrics import count
+from shared.observability.tracing import span
 from shared.telemetry.models import IMPULSES_HUB
-from shared.tracing import span
 from shared.wiring import services
 
 blueprint = func.Blueprint()

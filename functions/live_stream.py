@@ -12,14 +12,14 @@ from functions.replies import live_stream as replies
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
-from shared.http.door import Door
 from shared.http.messages import Reply, Request, json_reply
 from shared.http.operations import Access, Call, Group
+from shared.http.pipeline import RequestPipeline
 from shared.http.unknown_names import UnknownNames
 from shared.live_stream.callers import CONNECTION_ID
 from shared.live_stream.credentials import TOKEN_PARAMETER, Listener, moved, offered
 from shared.live_stream.filters import MEMBER, StreamFilters, member_in
-from shared.observability import count
+from shared.observability.metrics import count
 from shared.timestamps import now, rfc3339
 from shared.wiring import services
 
@@ -111,7 +111,7 @@ async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
     headers = call.request.headers
     event = headers.get(_TYPE, "").removeprefix(_SYSTEM)
     if event == CONNECT:
-        return await _admission_door(call.body).serve(_as_request(call.body, headers))
+        return await _admission_pipeline(call.body).serve(_as_request(call.body, headers))
     if event == CONNECTED:
         # The service waits for nothing here; the request lasts as long as the replay, so that its instance stays.
         filters = StreamFilters.recalled(_decoded(headers.get(_STATE, "")))
@@ -152,7 +152,7 @@ def _decoded(state: str) -> bytes:
         return b""
 
 
-def _admission_door(event: ConnectEvent) -> Door:
+def _admission_pipeline(event: ConnectEvent) -> RequestPipeline:
     """Return a door for the listener's own request, so that all checks come in the order that every route has."""
     users = event.claims.get("sub", [])
 
@@ -161,7 +161,7 @@ def _admission_door(event: ConnectEvent) -> Door:
             return await services().live_stream.resumed(users[0])
         return await services().authenticator(authorization, accepted)
 
-    return Door(_ADMISSION.operations, authenticate, services().require_feature, services().limits)
+    return RequestPipeline(_ADMISSION.operations, authenticate, services().require_feature, services().limits)
 
 
 def _as_request(event: ConnectEvent, headers: Mapping[str, str]) -> Request:

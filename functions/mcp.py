@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from functions import GROUPS
-from functions.http_blueprint import door
+from functions.http_blueprint import get_pipeline
 from functions.lazy_groups import all_operations
 from functions.public_url import public_url
 from functions.replies import mcp as replies
@@ -16,9 +16,9 @@ from shared.http.messages import Reply, Request, json_reply
 from shared.http.operations import Access, Call, Group, Operation, OwnBody
 from shared.http.problems import problem_reply
 from shared.http.unknown_names import UnknownNames
-from shared.logs import request_id
-from shared.off_loop import load_modules
+from shared.observability.logs import request_id
 from shared.wiring import services
+from shared.worker_threads import load_modules
 
 if TYPE_CHECKING:
     from shared.mcp_server.offers import Offers
@@ -95,7 +95,7 @@ async def _offers(principal: Principal) -> "Offers":
             {**request.headers, "x-request-id": request_id.get()},
             request.body,
         )
-        return await door().serve(named, principal)
+        return await get_pipeline().serve(named, principal)
 
     operations, catalog = await _usable(principal), await services().catalog.current()
     tools = [*catalog_tools(principal, catalog), *route_tools(operations, ask), *tail_tools(principal, catalog)]

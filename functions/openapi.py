@@ -10,8 +10,8 @@ from shared.auth.principals import Principal
 from shared.http.messages import JSON, Reply, json_bytes
 from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
-from shared.off_loop import load_modules
 from shared.wiring import services
+from shared.worker_threads import load_modules
 
 GROUP = Group("openapi")
 

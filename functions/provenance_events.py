@@ -19,13 +19,11 @@ from functions.provenance_queries import Lenient, SequenceQuery, WindowQuery, pr
 from functions.provenance_queries import Sequence as SequenceNumber
 from functions.replies import provenance as replies
 from shared.auth.rights import AccessRight
-from shared.csv_cells import escape_formula
-from shared.errors import Faults, Kind, WorkspaceError, invalid
+from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
 from shared.http.messages import JSON, Reply, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
-from shared.observability import measure
-from shared.off_loop import collection_paused, off_loop
+from shared.observability.metrics import measure
 from shared.provenance.models import EventBody, ScopeKey
 from shared.provenance.notes import NoteError
 from shared.provenance.ports import ChainKey, ChainRecord, Target
@@ -38,7 +36,9 @@ from shared.provenance.selection import (
     resolve_chain_to_read,
     resolve_chain_to_write,
 )
+from shared.text_formats.csv_cells import escape_formula
 from shared.wiring import PROVENANCE, services
+from shared.worker_threads import collection_paused, run_in_worker
 
 GROUP = Group("provenance")
 CSV_COLUMNS = ("RecordID", "Timestamp", "UserID", "ActionType", "EntityType", "EntityID", "PreviousHash", "Hash")
@@ -124,21 +124,21 @@ class ProofQuery(CheckpointQuery):
     size: SequenceNumber = Field(None, description="Size of the checkpoint; required.")
 
 
-async def _sound_event(call: Call[WriteQuery, EventBody], faults: Faults) -> None:
+async def _sound_event(call: Call[WriteQuery, EventBody], faults: ValidationErrors) -> None:
     check_chain(faults, call.query.target, call.body.scope_key, BODY_SCOPE_FIELD)
 
 
-async def _sound_chain(call: Call[EventsQuery | ExportQuery | CheckpointQuery], faults: Faults) -> None:
+async def _sound_chain(call: Call[EventsQuery | ExportQuery | CheckpointQuery], faults: ValidationErrors) -> None:
     check_chain(faults, call.query.target, call.query.scope_key)
 
 
-async def _sound_verification(call: Call[TargetQuery, VerifyBody], faults: Faults) -> None:
+async def _sound_verification(call: Call[TargetQuery, VerifyBody], faults: ValidationErrors) -> None:
     with faults.gathered():
         _named(call.body)
     check_chain(faults, call.query.target, call.body.scope_key, BODY_SCOPE_FIELD)
 
 
-async def _sound_proof(call: Call[ProofQuery], faults: Faults) -> None:
+async def _sound_proof(call: Call[ProofQuery], faults: ValidationErrors) -> None:
     wanted = call.query
     await _sound_chain(call, faults)
     if faults.readable("size") and wanted.size is None:
@@ -166,7 +166,9 @@ def _named(body: VerifyBody) -> int | None:
 async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
     """Append an audit event."""
     chain = resolve_chain_to_write(call.query.target, call.body.scope_key)
-    draft = await off_loop(len(call.request.body), lambda: draft_event(call.principal.member_id, call.body.to_event()))
+    draft = await run_in_worker(
+        len(call.request.body), lambda: draft_event(call.principal.member_id, call.body.to_event())
+    )
     async with appended_once(call) as append_id:
         written = await services().chain_log.append(chain, draft, append_id=append_id)
     return created(chain, written.record)

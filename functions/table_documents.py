@@ -18,7 +18,7 @@ from shared.errors import WorkspaceError
 from shared.http.messages import JSON, Reply, json_bytes
 from shared.http.operations import MIB, Call, Group
 from shared.http.unknown_names import UnknownNames
-from shared.strict_json import parse
+from shared.text_formats.strict_json import parse
 from shared.wiring import services
 
 GROUP = Group("table-documents")

@@ -12,12 +12,12 @@ from functions.replies import keys as replies
 from shared.auth.ports import MAX_MINUTES, ApiKey
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
-from shared.errors import Faults
+from shared.errors import ValidationErrors
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
-from shared.names import Name
 from shared.timestamps import rfc3339
+from shared.validation.names import Name
 from shared.wiring import services
 
 GROUP = Group("keys")
@@ -62,7 +62,7 @@ class NewKeyBody(BaseModel):
     expires_in_days: StrictInt | None = Field(None, alias="expiresInDays", ge=1, le=3650)
 
 
-async def _mintable(call: Call[MintQuery], faults: Faults) -> None:
+async def _mintable(call: Call[MintQuery], faults: ValidationErrors) -> None:
     services().token_issuer.check(faults, call.principal, call.query.minutes, call.query.scopes)
 
 

@@ -11,12 +11,12 @@ from functions.replies import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.kql_restrictions import check_query
 from shared.catalog.parameters import DURATION_PATTERN, MAX_DURATION, parse_duration
-from shared.errors import Faults, FieldError, invalid_fields
+from shared.errors import FieldError, ValidationErrors, invalid_fields
 from shared.http.messages import Reply, Request
 from shared.http.operations import Call, Group
-from shared.off_loop import off_loop
 from shared.warm_queries.service import DEFAULT_LIMIT, MAX_LIMIT
 from shared.wiring import services
+from shared.worker_threads import run_in_worker
 
 GROUP = Group("warm-queries")
 MAX_TIME_RANGE = timedelta(days=366)
@@ -101,10 +101,10 @@ async def execute_warm_query_by_id(call: Call[ExecuteQuery]) -> Reply:
     return await _execute(call, call.path["queryId"])
 
 
-async def _sound_query(call: Call[Any, AdHocBody], faults: Faults) -> None:
+async def _sound_query(call: Call[Any, AdHocBody], faults: ValidationErrors) -> None:
     if faults.readable("query", "Query"):
         with faults.gathered():
-            await off_loop(len(call.body.query), check_query, call.body.query)
+            await run_in_worker(len(call.body.query), check_query, call.body.query)
 
 
 @GROUP.endpoint(

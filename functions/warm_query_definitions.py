@@ -13,12 +13,12 @@ from functions.replies import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.models import LOOKUP_PATTERN, ApiPath, Kql, Lookup, QueryParameter, WarmQuery
 from shared.catalog.snapshot import CatalogEntry
-from shared.errors import Faults, invalid
+from shared.errors import ValidationErrors, invalid
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group, OwnedMembers
 from shared.http.unknown_names import accepted_names
-from shared.names import Name
 from shared.timestamps import rfc3339
+from shared.validation.names import Name
 from shared.warm_queries.etags import compute_etag
 from shared.wiring import services
 
@@ -54,7 +54,7 @@ async def _current(path: Mapping[str, str]) -> Mapping[str, Any]:
     return {"lookup": path["lookup"]} if stored is None else await _shown(stored)
 
 
-async def _sound_definition(call: Call[Any, QueryBody], faults: Faults) -> None:
+async def _sound_definition(call: Call[Any, QueryBody], faults: ValidationErrors) -> None:
     if not re.fullmatch(LOOKUP_PATTERN, call.path["lookup"]):
         faults.add(invalid("lookup", "up to 64 letters, digits, _ and -, the first a letter or digit, are expected"))
     with faults.gathered():

@@ -16,8 +16,8 @@ import uvloop
 from local.errors import StartError
 from local.host.environment import load_local_settings
 from local.host.life_cycle import Host, HostOptions
-from shared import otlp
-from shared.logs import configure
+from shared.observability import exporters
+from shared.observability.logs import configure
 from shared.settings import Settings
 
 _APP = Path(__file__).parent.parent
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _refuse_unknown_exporters() -> None:
-    faults = otlp.faults(os.environ)
+    faults = exporters.find_unsupported_values(os.environ)
     if faults:
         raise StartError("; ".join(faults))
 

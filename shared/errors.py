@@ -74,7 +74,7 @@ LEADING: Final = ("BODY_NOT_JSON", "SCOPE_KEY_REQUIRED")
 """Codes that are told wherever they stand among several: callers branch on them before anything else."""
 
 
-class Faults:
+class ValidationErrors:
     """All that is wrong with one request, gathered so that a caller is told of every failing field at once."""
 
     def __init__(self) -> None:

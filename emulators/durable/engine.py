@@ -14,7 +14,7 @@ from emulators.durable.settings import DurableSettings
 from emulators.durable.store import Store
 from local.host.shutdown import Stopping
 from local.host.worker import FunctionFailed
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 
 _LOGGER = logger("emulators.durable")
 _TROUBLE_SECONDS = 1.0

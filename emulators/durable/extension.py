@@ -19,7 +19,7 @@ from local.host.shutdown import Stopping
 from local.host.worker import LoadedFunction
 from local.host.worker_protocol import TypedData
 from shared.backends.embedded.writable import check_enters
-from shared.logs import logger
+from shared.observability.logs import logger
 
 _LOGGER = logger("emulators.durable")
 _TURN_SECONDS = 0.5

@@ -10,7 +10,7 @@ import duckdb
 
 from emulators.kusto.process import Arguments, serve
 from emulators.kusto.tables import UnusableFolderError
-from shared.logs import configure
+from shared.observability.logs import configure
 
 _LOGGER = logging.getLogger("emulators.kusto")
 """The parent of this package's loggers."""

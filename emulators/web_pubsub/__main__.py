@@ -7,7 +7,7 @@ import sys
 from emulators.web_pubsub.process import serve
 from emulators.web_pubsub.settings import SYSTEM_EVENTS, EveryEvent, HubSettings, ServiceSettings
 from emulators.web_pubsub.upstream import UpstreamUrl
-from shared.logs import configure
+from shared.observability.logs import configure
 
 _LEAST_KEY_BYTES = 32
 

@@ -15,7 +15,7 @@ from emulators.web_pubsub.settings import HubSettings
 from emulators.web_pubsub.sockets import EXTENSION
 from local.http_server.error_replies import refusal, request_id
 from shared.errors import WorkspaceError
-from shared.logs import logger
+from shared.observability.logs import logger
 
 _LOGGER = logger("emulators.web_pubsub")
 _HOP_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})

@@ -10,7 +10,7 @@ from emulators.web_pubsub.holding import Holding
 from emulators.web_pubsub.outbox import Outbox, Wire
 from emulators.web_pubsub.payloads import Payload, frame
 from emulators.web_pubsub.permissions import Permissions
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.timestamps import now
 
 JSON_SUBPROTOCOL = "json.webpubsub.azure.v1"

@@ -12,7 +12,7 @@ import orjson
 from emulators.web_pubsub.settings import HubSettings
 from emulators.web_pubsub.upstream import Answer, Upstream, UpstreamError
 from shared.errors import Kind, WorkspaceError
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.timestamps import now, rfc3339
 
 _LOGGER = logger("emulators.web_pubsub")

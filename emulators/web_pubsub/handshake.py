@@ -16,7 +16,7 @@ from emulators.web_pubsub.connection import JSON_SUBPROTOCOL
 from emulators.web_pubsub.events import Events, Subject
 from emulators.web_pubsub.upstream import Answer
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.logs import logger
+from shared.observability.logs import logger
 from shared.timestamps import parse_rfc3339
 
 RELIABLE_SUBPROTOCOL = "json.reliable.webpubsub.azure.v1"

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 
 from emulators.web_pubsub.connection import Connection
 from emulators.web_pubsub.payloads import DataType, Payload
-from shared.observability import change
+from shared.observability.metrics import change
 
 _NOBODY: frozenset[str] = frozenset()
 

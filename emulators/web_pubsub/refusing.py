@@ -9,7 +9,7 @@ from websockets.server import ServerProtocol
 from local.http_server.error_replies import refusal, request_id
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 
 _LOGGER = logger("http")
 _VERSION: Final = "13"

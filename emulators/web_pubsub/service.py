@@ -16,7 +16,7 @@ from emulators.web_pubsub.settings import ServiceSettings
 from local.http_server.error_replies import refusal, request_id
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply
-from shared.logs import logger
+from shared.observability.logs import logger
 
 _LOGGER = logger("emulators.web_pubsub")
 _HUB = re.compile(r"[A-Za-z][A-Za-z0-9_`,.\[\]]{0,127}")

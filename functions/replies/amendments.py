@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from functions.replies.provenance import RECEIPT, SCANNED
-from shared.http.answers import TEXT_FORM, Answer, Docs
+from shared.http.operation_docs import TEXT_FORM, DocumentedReply, OperationDocs
 
 
 class Amendment(TypedDict):
@@ -93,19 +93,21 @@ _REJECTED = {
     **_LINK,
 }
 
-CREATED = Docs(
-    (Answer(201, "The stored correction.", Amendment, _PENDING, headers=RECEIPT),), refusals=(422,), example=_WRITTEN
+CREATED = OperationDocs(
+    (DocumentedReply(201, "The stored correction.", Amendment, _PENDING, headers=RECEIPT),),
+    refusals=(422,),
+    example=_WRITTEN,
 )
-QUERIED = Docs(
+QUERIED = OperationDocs(
     (
-        Answer(
+        DocumentedReply(
             200, "Corrections and decisions, newest first.", list[Amendment | Transition], [_PENDING], headers=SCANNED
         ),
     )
 )
-CHAIN = Docs(
+CHAIN = OperationDocs(
     (
-        Answer(
+        DocumentedReply(
             200,
             "All that was corrected about the entity, oldest first.",
             list[Amendment | Transition],
@@ -115,10 +117,14 @@ CHAIN = Docs(
         ),
     )
 )
-CATEGORIES = Docs((Answer(200, "The categories.", ReasonCategories, {"categories": ["sensor-drift", "other"]}),))
-APPROVED = Docs((Answer(200, "The decision.", Transition, _APPROVED, headers=RECEIPT),), refusals=(409, 422))
-REJECTED = Docs(
-    (Answer(200, "The decision.", Transition, _REJECTED, headers=RECEIPT),),
+CATEGORIES = OperationDocs(
+    (DocumentedReply(200, "The categories.", ReasonCategories, {"categories": ["sensor-drift", "other"]}),)
+)
+APPROVED = OperationDocs(
+    (DocumentedReply(200, "The decision.", Transition, _APPROVED, headers=RECEIPT),), refusals=(409, 422)
+)
+REJECTED = OperationDocs(
+    (DocumentedReply(200, "The decision.", Transition, _REJECTED, headers=RECEIPT),),
     refusals=(409, 422),
     example={"ScopeKey": "line-1", "RejectionReason": "The reading was right."},
 )

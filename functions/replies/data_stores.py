@@ -4,7 +4,7 @@ from typing import Any, Final, TypedDict
 
 from functions.conditions import READ_CONDITIONS, WRITE_CONDITIONS
 from shared.catalog.models import DataClass
-from shared.http.answers import NO_CONTENT, NOT_MODIFIED, STATE, Answer, Docs
+from shared.http.operation_docs import NO_CONTENT, NOT_MODIFIED, STATE, DocumentedReply, OperationDocs
 
 
 class ContainerShown(TypedDict):
@@ -31,29 +31,33 @@ _BY_OTHERS: Final = {**_CONTAINER, "name": "scratch", "dataClass": None, "Declar
 _DOCUMENT: Final = {"id": "wo-1042", "line": "l1", "state": "open", "quantity": 500}
 _LOCATION: Final = {"Location": "Address of the document, with its partition key."}
 
-LISTED = Docs((Answer(200, "The containers, by name.", list[ContainerShown], [_CONTAINER, _BY_OTHERS]),))
-CREATED = Docs((Answer(201, "The new container.", ContainerShown, _CONTAINER),), refusals=(409,), example=_WRITTEN)
-DELETED = Docs((NO_CONTENT,), refusals=(409,))
+LISTED = OperationDocs(
+    (DocumentedReply(200, "The containers, by name.", list[ContainerShown], [_CONTAINER, _BY_OTHERS]),)
+)
+CREATED = OperationDocs(
+    (DocumentedReply(201, "The new container.", ContainerShown, _CONTAINER),), refusals=(409,), example=_WRITTEN
+)
+DELETED = OperationDocs((NO_CONTENT,), refusals=(409,))
 
 _PAGE: Final = {"documents": [_DOCUMENT], "count": 1, "continuationToken": None}
-DOCUMENTS_LISTED = Docs((Answer(200, "A page of documents.", DocumentList, _PAGE),), listed=False)
-DOCUMENT_CREATED = Docs(
-    (Answer(201, "The document as stored.", dict[str, Any], _DOCUMENT, headers={**STATE, **_LOCATION}),),
+DOCUMENTS_LISTED = OperationDocs((DocumentedReply(200, "A page of documents.", DocumentList, _PAGE),), listed=False)
+DOCUMENT_CREATED = OperationDocs(
+    (DocumentedReply(201, "The document as stored.", dict[str, Any], _DOCUMENT, headers={**STATE, **_LOCATION}),),
     refusals=(409,),
     example=_DOCUMENT,
     listed=False,
 )
-DOCUMENT_READ = Docs(
-    (Answer(200, "The document.", dict[str, Any], _DOCUMENT, headers=STATE), NOT_MODIFIED),
+DOCUMENT_READ = OperationDocs(
+    (DocumentedReply(200, "The document.", dict[str, Any], _DOCUMENT, headers=STATE), NOT_MODIFIED),
     refusals=(412,),
-    heeds=READ_CONDITIONS,
+    headers=READ_CONDITIONS,
     listed=False,
 )
-DOCUMENT_REPLACED = Docs(
-    (Answer(200, "The document as stored.", dict[str, Any], _DOCUMENT, headers=STATE),),
+DOCUMENT_REPLACED = OperationDocs(
+    (DocumentedReply(200, "The document as stored.", dict[str, Any], _DOCUMENT, headers=STATE),),
     refusals=(412,),
-    heeds=WRITE_CONDITIONS,
+    headers=WRITE_CONDITIONS,
     example=_DOCUMENT,
     listed=False,
 )
-DOCUMENT_DELETED = Docs((NO_CONTENT,), refusals=(412,), heeds=WRITE_CONDITIONS, listed=False)
+DOCUMENT_DELETED = OperationDocs((NO_CONTENT,), refusals=(412,), headers=WRITE_CONDITIONS, listed=False)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Final, Literal, TypedDict
 
-from shared.http.answers import NO_CONTENT, Answer, Docs
+from shared.http.operation_docs import NO_CONTENT, DocumentedReply, OperationDocs
 
 
 class Range(TypedDict):
@@ -89,10 +89,10 @@ _COMPLETED: Final[dict[str, Any]] = {
 }
 _LOCATION: Final = {"Location": "Where the download is told of."}
 
-STARTED = Docs(
+STARTED = OperationDocs(
     (
-        Answer(202, "The download runs in the background.", Download, _PENDING, headers=_LOCATION),
-        Answer(
+        DocumentedReply(202, "The download runs in the background.", Download, _PENDING, headers=_LOCATION),
+        DocumentedReply(
             200,
             "The download has ended within the seconds that `Prefer: wait=` allowed (60 at most).",
             Download,
@@ -103,6 +103,8 @@ STARTED = Docs(
     refusals=(404, 429, 503, 507),
     example={"format": "csv", "dateRange": {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}},
 )
-SHOWN = Docs((Answer(200, "The download.", Download, _COMPLETED),), refusals=(404, 503))
-LISTED = Docs((Answer(200, "The downloads.", Downloads, {"downloads": [_COMPLETED]}),), refusals=(503,))
-CANCELLED = Docs((NO_CONTENT,), refusals=(404, 409, 503))
+SHOWN = OperationDocs((DocumentedReply(200, "The download.", Download, _COMPLETED),), refusals=(404, 503))
+LISTED = OperationDocs(
+    (DocumentedReply(200, "The downloads.", Downloads, {"downloads": [_COMPLETED]}),), refusals=(503,)
+)
+CANCELLED = OperationDocs((NO_CONTENT,), refusals=(404, 409, 503))

@@ -2,7 +2,7 @@
 
 from typing import Any, Final, NotRequired, TypedDict
 
-from shared.http.answers import Answer, Docs
+from shared.http.operation_docs import DocumentedReply, OperationDocs
 
 
 class GraphQLError(TypedDict):
@@ -57,7 +57,7 @@ _DATA = {"data": {"workspace": {"id": "plant-a", "name": "Plant A", "stats": {"c
 _ERROR = {"message": "The query cannot be read.", "path": [], "extensions": {"code": "VALIDATION_ERROR"}}
 _ERRORS = (GraphQLReply, {"errors": [_ERROR]})
 _NEWER: Final = {"application/graphql-response+json": {"$ref": "#/components/schemas/GraphQLReply"}}
-_ANSWER = Answer(200, "Data, errors, or both.", GraphQLReply, _DATA, _NEWER)
+_ANSWER = DocumentedReply(200, "Data, errors, or both.", GraphQLReply, _DATA, _NEWER)
 
-POSTED = Docs((_ANSWER,), refusals=(400, 403, 413), example=_EXAMPLE, takes=_TAKES, errors=_ERRORS)
-ASKED = Docs((_ANSWER,), refusals=(400, 403, 405), errors=_ERRORS, asks=_ASKS)
+POSTED = OperationDocs((_ANSWER,), refusals=(400, 403, 413), example=_EXAMPLE, body_schema=_TAKES, errors=_ERRORS)
+ASKED = OperationDocs((_ANSWER,), refusals=(400, 403, 405), errors=_ERRORS, query=_ASKS)

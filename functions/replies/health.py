@@ -2,7 +2,7 @@
 
 from typing import Literal, TypedDict
 
-from shared.http.answers import Answer, Docs
+from shared.http.operation_docs import DocumentedReply, OperationDocs
 
 
 class Alive(TypedDict):
@@ -17,5 +17,7 @@ class Ready(TypedDict):
     status: Literal["ready"]
 
 
-ALIVE = Docs((Answer(200, "The process runs.", Alive, {"status": "alive"}),))
-READY = Docs((Answer(200, "Stores and query engine answer.", Ready, {"status": "ready"}),), refusals=(503,))
+ALIVE = OperationDocs((DocumentedReply(200, "The process runs.", Alive, {"status": "alive"}),))
+READY = OperationDocs(
+    (DocumentedReply(200, "Stores and query engine answer.", Ready, {"status": "ready"}),), refusals=(503,)
+)

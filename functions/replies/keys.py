@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 from shared.auth.rights import AccessRight
-from shared.http.answers import NO_CONTENT, Answer, Docs
+from shared.http.operation_docs import NO_CONTENT, DocumentedReply, OperationDocs
 
 
 class MintedToken(TypedDict):
@@ -88,19 +88,19 @@ _IDENTITY = {
 _NEW_KEY = {**_KEY, "apiKey": "oik_abcd2345_43-characters-of-base64url"}
 _LISTED = {"keys": [{**_KEY, "lastUsedAt": None, "revokedAt": None}]}
 
-MINTED = Docs((Answer(200, "The token.", MintedToken, _TOKEN),))
-REVOKED_TOKEN = Docs((NO_CONTENT,), refusals=(403,))
-CREATED = Docs(
-    (Answer(201, "The key with its secret.", NewKey, _NEW_KEY),),
+MINTED = OperationDocs((DocumentedReply(200, "The token.", MintedToken, _TOKEN),))
+REVOKED_TOKEN = OperationDocs((NO_CONTENT,), refusals=(403,))
+CREATED = OperationDocs(
+    (DocumentedReply(201, "The key with its secret.", NewKey, _NEW_KEY),),
     refusals=(403, 404, 409, 422),
     example={"name": "dashboard", "rights": _RIGHTS, "expiresInDays": 90},
 )
-LISTED = Docs((Answer(200, "The keys, without secrets.", KeyList, _LISTED),))
-REVOKED_KEY = Docs((NO_CONTENT,), refusals=(403,))
-WHO = Docs((Answer(200, "The caller.", Identity, _IDENTITY),))
-KEY_SET = Docs(
+LISTED = OperationDocs((DocumentedReply(200, "The keys, without secrets.", KeyList, _LISTED),))
+REVOKED_KEY = OperationDocs((NO_CONTENT,), refusals=(403,))
+WHO = OperationDocs((DocumentedReply(200, "The caller.", Identity, _IDENTITY),))
+KEY_SET = OperationDocs(
     (
-        Answer(
+        DocumentedReply(
             200,
             "The public keys.",
             KeySet,

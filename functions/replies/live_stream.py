@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from shared.http.answers import Answer, Docs
+from shared.http.operation_docs import DocumentedReply, OperationDocs
 
 
 class LinkToStream(TypedDict):
@@ -14,10 +14,10 @@ class LinkToStream(TypedDict):
 
 _URL = "wss://plant-a.webpubsub.azure.com/client/hubs/live?access_token=eyJhbGciOiJIUzI1NiJ9.e30.c2ln&surface=cooling"
 
-STREAM = Docs(
+STREAM = OperationDocs(
     (
-        Answer(101, "Upgraded: impulses come as text messages, one JSON object each."),
-        Answer(
+        DocumentedReply(101, "Upgraded: impulses come as text messages, one JSON object each."),
+        DocumentedReply(
             307,
             "This host cannot upgrade; the same stream is at the address named.",
             headers={"Location": "A WebSocket URL."},
@@ -25,8 +25,8 @@ STREAM = Docs(
     ),
     refusals=(404, 426, 503),
 )
-NEGOTIATED = Docs(
-    (Answer(200, "A link.", LinkToStream, {"url": _URL, "expiresAt": "2026-01-05T09:00:00.000000Z"}),),
+NEGOTIATED = OperationDocs(
+    (DocumentedReply(200, "A link.", LinkToStream, {"url": _URL, "expiresAt": "2026-01-05T09:00:00.000000Z"}),),
     refusals=(404, 503),
 )
-EVENTS = Docs(listed=False)
+EVENTS = OperationDocs(listed=False)

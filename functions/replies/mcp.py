@@ -2,7 +2,7 @@
 
 from typing import Any, Final, NotRequired, TypedDict
 
-from shared.http.answers import Answer, Docs
+from shared.http.operation_docs import DocumentedReply, OperationDocs
 
 
 class RpcReply(TypedDict):
@@ -46,15 +46,17 @@ _TAKES: Final[dict[str, Any]] = {
     },
 }
 
-EXCHANGED = Docs(
+EXCHANGED = OperationDocs(
     (
-        Answer(200, "The response of the protocol.", RpcReply, {"jsonrpc": "2.0", "id": 1, "result": {}}),
-        Answer(202, "A notification was taken."),
-        Answer(400, "No request of the protocol, or one that it cannot answer.", RpcReply, _REFUSED),
-        Answer(404, "The protocol has no such method.", RpcReply, _NO_METHOD),
+        DocumentedReply(200, "The response of the protocol.", RpcReply, {"jsonrpc": "2.0", "id": 1, "result": {}}),
+        DocumentedReply(202, "A notification was taken."),
+        DocumentedReply(400, "No request of the protocol, or one that it cannot answer.", RpcReply, _REFUSED),
+        DocumentedReply(404, "The protocol has no such method.", RpcReply, _NO_METHOD),
     ),
     refusals=(400, 403, 406, 413, 415, 421),
     example=_PING,
-    takes=_TAKES,
+    body_schema=_TAKES,
 )
-METADATA = Docs((Answer(200, "How the server is protected.", ResourceMetadata, _METADATA),), refusals=(421,))
+METADATA = OperationDocs(
+    (DocumentedReply(200, "How the server is protected.", ResourceMetadata, _METADATA),), refusals=(421,)
+)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from shared.http.answers import ETAG, NOT_MODIFIED, Answer, Docs
+from shared.http.operation_docs import ETAG, NOT_MODIFIED, DocumentedReply, OperationDocs
 
-DOCUMENT = Docs(
+DOCUMENT = OperationDocs(
     (
-        Answer(
+        DocumentedReply(
             200, "The OpenAPI document.", dict[str, Any], {"openapi": "3.1.1", "info": {}, "paths": {}}, headers=ETAG
         ),
         NOT_MODIFIED,

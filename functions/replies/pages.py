@@ -2,11 +2,11 @@
 
 from typing import TypedDict
 
-from shared.http.answers import ETAG, TEXT_FORM, Answer, Docs
+from shared.http.operation_docs import ETAG, TEXT_FORM, DocumentedReply, OperationDocs
 
-PAGE = Docs((Answer(200, "The page.", forms={"text/html": TEXT_FORM}, headers=ETAG),), listed=False)
-FILE = Docs((Answer(200, "The file.", forms={"*/*": TEXT_FORM}, headers=ETAG),), listed=False)
-MOVED = Docs((Answer(302, "The page is at another address."),), listed=False)
+PAGE = OperationDocs((DocumentedReply(200, "The page.", forms={"text/html": TEXT_FORM}, headers=ETAG),), listed=False)
+FILE = OperationDocs((DocumentedReply(200, "The file.", forms={"*/*": TEXT_FORM}, headers=ETAG),), listed=False)
+MOVED = OperationDocs((DocumentedReply(302, "The page is at another address."),), listed=False)
 
 
 class SignInAddresses(TypedDict):
@@ -24,4 +24,4 @@ class ConsoleConfig(TypedDict):
     entra: SignInAddresses | None
 
 
-CONSOLE_CONFIG = Docs((Answer(200, "What is public.", ConsoleConfig, {"entra": None}),), listed=False)
+CONSOLE_CONFIG = OperationDocs((DocumentedReply(200, "What is public.", ConsoleConfig, {"entra": None}),), listed=False)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Final, NotRequired, TypedDict
 
-from shared.http.answers import TEXT_FORM, Answer, Docs
+from shared.http.operation_docs import TEXT_FORM, DocumentedReply, OperationDocs
 
 
 class AuditEvent(TypedDict):
@@ -104,19 +104,21 @@ SCANNED = {
 }
 RECEIPT = {"Link": "Where the checkpoint that will cover the record is found."}
 
-WRITTEN = Docs(
-    (Answer(201, "The stored record.", AuditEvent, EVENT_EXAMPLE, headers=RECEIPT),),
+WRITTEN = OperationDocs(
+    (DocumentedReply(201, "The stored record.", AuditEvent, EVENT_EXAMPLE, headers=RECEIPT),),
     refusals=(422,),
     example={**_WRITTEN, "ScopeKey": "line-1"},
 )
 # Through target=DomainAmendments the same routes give corrections, so a record is not always an event.
-QUERIED = Docs((Answer(200, "Records, newest first.", list[dict[str, Any]], [EVENT_EXAMPLE], headers=SCANNED),))
-VERIFIED = Docs(
-    (Answer(200, "The verdict.", Verdict, _VERDICT),), refusals=(404, 409, 504), example={"ScopeKey": "line-1"}
+QUERIED = OperationDocs(
+    (DocumentedReply(200, "Records, newest first.", list[dict[str, Any]], [EVENT_EXAMPLE], headers=SCANNED),)
 )
-EXPORTED = Docs(
+VERIFIED = OperationDocs(
+    (DocumentedReply(200, "The verdict.", Verdict, _VERDICT),), refusals=(404, 409, 504), example={"ScopeKey": "line-1"}
+)
+EXPORTED = OperationDocs(
     (
-        Answer(
+        DocumentedReply(
             200,
             "Records, oldest first, as a file.",
             list[dict[str, Any]],
@@ -126,10 +128,10 @@ EXPORTED = Docs(
         ),
     )
 )
-CHECKPOINT = Docs((Answer(200, "The newest checkpoint.", Checkpoint, _CHECKPOINT),), refusals=(404,))
-PROOF = Docs(
+CHECKPOINT = OperationDocs((DocumentedReply(200, "The newest checkpoint.", Checkpoint, _CHECKPOINT),), refusals=(404,))
+PROOF = OperationDocs(
     (
-        Answer(
+        DocumentedReply(
             200,
             "The proof.",
             InclusionProof | ConsistencyProof,
@@ -138,4 +140,6 @@ PROOF = Docs(
     ),
     refusals=(404,),
 )
-VERIFIER_KEY = Docs((Answer(200, "The key, as a line of text.", forms={"text/plain": TEXT_FORM}),), refusals=(409, 503))
+VERIFIER_KEY = OperationDocs(
+    (DocumentedReply(200, "The key, as a line of text.", forms={"text/plain": TEXT_FORM}),), refusals=(409, 503)
+)

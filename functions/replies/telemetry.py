@@ -3,7 +3,7 @@
 from typing import Any, Final, TypedDict
 
 from functions.replies.warm_queries import LOOKUP
-from shared.http.answers import Answer, Docs
+from shared.http.operation_docs import DocumentedReply, OperationDocs
 
 
 class Accepted(TypedDict):
@@ -43,10 +43,10 @@ _TAKES: Final[dict[str, Any]] = {
 }
 _EXAMPLE = {"timestamp": "2026-01-05T08:00:00Z", "deviceId": "rig-1", "messageId": "m-1", "Pressure": 4.2}
 
-ACCEPTED = Docs(
-    (Answer(202, "The hub holds the messages durably.", Accepted, {"accepted": 1}),),
+ACCEPTED = OperationDocs(
+    (DocumentedReply(202, "The hub holds the messages durably.", Accepted, {"accepted": 1}),),
     refusals=(404, 409),
     example=_EXAMPLE,
-    takes=_TAKES,
+    body_schema=_TAKES,
     path={"lookup": LOOKUP},
 )

@@ -5,7 +5,16 @@ from typing import Any, Final, NotRequired, TypedDict
 
 from functions.conditions import WRITE_CONDITIONS
 from shared.catalog.models import LOOKUP_PATTERN, ParameterType
-from shared.http.answers import BYTES_FORM, ETAG, NO_CONTENT, NOT_MODIFIED, STATE, TEXT_FORM, Answer, Docs
+from shared.http.operation_docs import (
+    BYTES_FORM,
+    ETAG,
+    NO_CONTENT,
+    NOT_MODIFIED,
+    STATE,
+    TEXT_FORM,
+    DocumentedReply,
+    OperationDocs,
+)
 
 
 class Governance(TypedDict):
@@ -114,13 +123,13 @@ _DEFINITION = {
 }
 _DRAFT = {**_DEFINITION, "approval": None}
 _FORMS = {"text/csv": TEXT_FORM, "application/vnd.apache.parquet": BYTES_FORM}
-_ROWS = Answer(200, "The rows, in the form that Accept prefers.", QueryAnswer, ANSWER_EXAMPLE, _FORMS, ETAG)
+_ROWS = DocumentedReply(200, "The rows, in the form that Accept prefers.", QueryAnswer, ANSWER_EXAMPLE, _FORMS, ETAG)
 ENGINE_REFUSALS = (503, 504)
 
-EXECUTED = Docs((_ROWS, NOT_MODIFIED), refusals=(400, 403, 404, *ENGINE_REFUSALS))
-AD_HOC = Docs(
+EXECUTED = OperationDocs((_ROWS, NOT_MODIFIED), refusals=(400, 403, 404, *ENGINE_REFUSALS))
+AD_HOC = OperationDocs(
     (
-        Answer(
+        DocumentedReply(
             200,
             "The rows, in the form that Accept prefers.",
             QueryAnswer,
@@ -132,20 +141,20 @@ AD_HOC = Docs(
     refusals=ENGINE_REFUSALS,
     example={"query": "Telemetry | take 10", "timeRange": "PT1H", "limit": 10},
 )
-LISTED = Docs((Answer(200, "The queries, drafts too.", QueryList, {"warmQueries": [_DEFINITION]}),))
-PUT = Docs(
+LISTED = OperationDocs((DocumentedReply(200, "The queries, drafts too.", QueryList, {"warmQueries": [_DEFINITION]}),))
+PUT = OperationDocs(
     (
-        Answer(200, "The changed query, a draft again.", QueryDefinition, _DRAFT, headers=STATE),
-        Answer(201, "The new query, a draft.", QueryDefinition, _DRAFT, headers=STATE),
+        DocumentedReply(200, "The changed query, a draft again.", QueryDefinition, _DRAFT, headers=STATE),
+        DocumentedReply(201, "The new query, a draft.", QueryDefinition, _DRAFT, headers=STATE),
     ),
     refusals=(409, 412, *ENGINE_REFUSALS),
     example={**_WRITTEN, "name": "Pressure per hour", "kql": _KQL.replace("5m", "1h")},
     path={"lookup": LOOKUP},
-    heeds=WRITE_CONDITIONS,
+    headers=WRITE_CONDITIONS,
 )
-DELETED = Docs((NO_CONTENT,), refusals=(409, 412), heeds=WRITE_CONDITIONS)
-APPROVED = Docs(
-    (Answer(200, "The query, approved.", QueryDefinition, _DEFINITION, headers=STATE),),
+DELETED = OperationDocs((NO_CONTENT,), refusals=(409, 412), headers=WRITE_CONDITIONS)
+APPROVED = OperationDocs(
+    (DocumentedReply(200, "The query, approved.", QueryDefinition, _DEFINITION, headers=STATE),),
     refusals=(409, 412, *ENGINE_REFUSALS),
-    heeds=WRITE_CONDITIONS,
+    headers=WRITE_CONDITIONS,
 )

@@ -13,7 +13,7 @@ from local.host.shutdown import Stopping
 from local.host.worker import FunctionFailed, LoadedFunction, invoke
 from local.host.worker_protocol import RetryContext, TypedData
 from shared.backends.embedded.hub import StoredEvent
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 
 DEFAULT_GROUP = "$Default"
 _LOGGER = logger("local.event_hubs")

@@ -8,7 +8,7 @@ from pathlib import Path
 from shared.catalog.document import load_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.problems import DocumentError
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.settings import Settings
 from shared.warm_queries.document_checks import check_document_queries
 from shared.wiring import Services

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from local.host.shutdown import Stopping
 from shared.backends.embedded.hub import HubReader
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.timestamps import now
 
 _LOGGER = logger("local.hub")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from local.errors import StartError
 from local.host.shutdown import Stopping
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 
 _LOGGER = logger("local.kusto_child")
 _START_SECONDS = 60.0

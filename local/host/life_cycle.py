@@ -37,9 +37,9 @@ from local.sign_in.__main__ import codes, link
 from local.sign_in.exchange import SignInExchange
 from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.hub_file import PARTITIONS
-from shared.http.crowd import crowd
-from shared.logs import logger
-from shared.readiness import stands_on
+from shared.http.load_shedding import get_load_shedder
+from shared.observability.logs import logger
+from shared.observability.readiness import stands_on
 from shared.settings import EMBEDDED_ENGINE
 
 _LOGGER = logger("local.host")
@@ -160,7 +160,7 @@ class Host:
         self._has_console = _CONSOLE in triggers.functions
         sign_in = SignInExchange(codes(data_dir)) if self._has_console else None
         app: Application = HttpApp(
-            triggers.routes, admin, files, durable.webhooks if durable else None, sign_in, crowd()
+            triggers.routes, admin, files, durable.webhooks if durable else None, sign_in, get_load_shedder()
         )
         if carries_live:
             await _forget_streams()

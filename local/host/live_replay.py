@@ -11,7 +11,7 @@ from shared.backends.embedded.hub import HubReader
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History
 from shared.live_stream.replay import Progress, Replay
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.telemetry.models import IMPULSES_HUB
 from shared.timestamps import now
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from shared.logs import logger
+from shared.observability.logs import logger
 
 _LOGGER = logger("local.timers")
 

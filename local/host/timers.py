@@ -10,7 +10,7 @@ from local.host.timer_status import Occurrence, TimerStatusFile
 from local.host.worker import FunctionFailed, LoadedFunction, invoke
 from local.host.worker_protocol import TypedData
 from shared.background.schedules import Schedule
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.timestamps import now
 
 _LOGGER = logger("local.timers")

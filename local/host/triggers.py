@@ -11,7 +11,7 @@ from local.host.timers import TimerSetting
 from local.host.worker import LoadedFunction
 from local.http_server.routes import RouteTable
 from shared.background.schedules import Schedule
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.telemetry.models import IMPULSES_HUB
 
 _LOGGER = logger("local.triggers")

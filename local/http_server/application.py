@@ -22,11 +22,11 @@ from local.sign_in.exchange import PATH as SIGN_IN
 from local.sign_in.exchange import SignInExchange
 from shared.backends.embedded.file_links import PATH as FILES
 from shared.errors import Kind, WorkspaceError
-from shared.http.crowd import Crowd
-from shared.http.guarding import GUARDING
+from shared.http.load_shedding import LoadShedder
 from shared.http.messages import Reply, Request
 from shared.http.request_span import refused as tell_refused
-from shared.logs import fields, logger
+from shared.http.security_headers import GUARDING
+from shared.observability.logs import fields, logger
 
 MAX_BODY_BYTES = 104_857_600
 """The Functions host's own limit of a request body, 100 MB."""
@@ -57,7 +57,7 @@ class HttpApp:
         files: Files,
         webhooks: Webhooks | None = None,
         sign_in: SignInExchange | None = None,
-        crowd: Crowd | None = None,
+        load_shedder: LoadShedder | None = None,
     ) -> None:
         """Take what serves each part, and the crowd in which HTTP functions wait for their turn."""
         self._routes = routes
@@ -65,7 +65,7 @@ class HttpApp:
         self._files = files
         self._webhooks = webhooks
         self._sign_in = sign_in
-        self._crowd = crowd
+        self._load_shedder = load_shedder
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
@@ -125,7 +125,7 @@ class HttpApp:
         if self._sign_in is not None and raw_path == SIGN_IN:
             return _signed_in(await self._sign_in.handle(scope["method"], body), given_id)
         # The app's own door refuses a crowd, too; here that costs a fraction of an invocation.
-        async with nullcontext() if self._crowd is None else self._crowd.turn(raw_path):
+        async with nullcontext() if self._load_shedder is None else self._load_shedder.admit(raw_path):
             match = self._match(raw_path, scope["method"])
             return await _invoked(match, _request(scope, raw_path, match, body), given_id)
 

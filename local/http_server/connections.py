@@ -17,7 +17,7 @@ from local.http_server.head_limits import HeadSizes
 from local.http_server.spoken import check_head, unparsed
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 
 _LOGGER = logger("local.connections")
 _MOST_CONNECTIONS = 1000

@@ -7,9 +7,9 @@ from http import HTTPStatus
 
 from local.http_server.spoken import UnspokenError
 from shared.errors import Kind, WorkspaceError
-from shared.http.guarding import guard
 from shared.http.messages import Reply
 from shared.http.problems import problem_reply
+from shared.http.security_headers import guard
 
 type RawHeaders = Iterable[tuple[bytes, bytes]]
 

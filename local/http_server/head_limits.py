@@ -1,7 +1,14 @@
 """Counts what a caller sends before and between the parts that an application sees, and says when it is too much."""
 
 from shared.errors import WorkspaceError
-from shared.http.sizes import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, header_size, headers_too_large, target_too_long
+from shared.http.size_limits import (
+    MAX_HEADER_BYTES,
+    MAX_HEADERS,
+    MAX_TARGET,
+    header_size,
+    headers_too_large,
+    target_too_long,
+)
 
 
 class HeadTooLarge(Exception):  # noqa: N818  ends the parser's work; ``HeadSizes.error`` says what the caller is told

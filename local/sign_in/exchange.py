@@ -8,7 +8,7 @@ from local.sign_in.codes import SignInCodes
 from shared.auth.principals import CredentialKind, Principal, unauthenticated
 from shared.auth.rights import Role
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.strict_json import parse
+from shared.text_formats.strict_json import parse
 from shared.timestamps import rfc3339
 
 PATH: Final = "/local/sign-in"

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shared import logs
 from shared.auth.ports import Directory
+from shared.observability import logs
 from shared.provenance.ports import AuditLog, Target
 
 _LOG = logs.logger("auth")

@@ -11,8 +11,8 @@ from shared.auth.key_usage import KeyUsageRecorder
 from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, Team, TeamMember
 from shared.auth.principals import CredentialKind, Principal, unauthenticated
 from shared.auth.tokens import Claims, TokenCodec
-from shared.snapshots import Snapshot
 from shared.timestamps import now
+from shared.versioned_cache import VersionedCache
 
 CACHED_TOKENS = 10_000
 LOOK_AGAIN_SECONDS = 1.0
@@ -26,7 +26,7 @@ class Authenticator:
     def __init__(
         self,
         directory: Directory,
-        credentials: Snapshot[Credentials],
+        credentials: VersionedCache[Credentials],
         store: CredentialStore,
         codec: TokenCodec,
         entra_tokens: EntraTokens | None,

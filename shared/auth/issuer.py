@@ -11,9 +11,9 @@ from shared.auth.ports import Credentials, CredentialStore, Directory, IssuedTok
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.auth.tokens import Claims, TokenCodec
-from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields
-from shared.snapshots import Snapshot
+from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, invalid, invalid_fields
 from shared.timestamps import now, rfc3339
+from shared.versioned_cache import VersionedCache
 
 DEFAULT_MINUTES = Decimal(60)
 
@@ -34,7 +34,7 @@ class TokenIssuer:
         self,
         directory: Directory,
         store: CredentialStore,
-        credentials: Snapshot[Credentials],
+        credentials: VersionedCache[Credentials],
         codec: TokenCodec,
         audit: AccessAudit,
     ) -> None:
@@ -56,7 +56,7 @@ class TokenIssuer:
             WorkspaceError: INVALID naming ``minutes`` or ``scopes``.
         """
         issued_at = now()
-        faults = Faults()
+        faults = ValidationErrors()
         self.check(faults, caller, minutes, scopes)
         faults.raise_all()
         expires_at = _expiry(caller, minutes, issued_at)
@@ -76,7 +76,9 @@ class TokenIssuer:
         )
         return NewToken(token, expires_at, tuple(sorted(rights)))
 
-    def check(self, faults: Faults, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None) -> None:
+    def check(
+        self, faults: ValidationErrors, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None
+    ) -> None:
         """Add what keeps :meth:`mint` from issuing such a token."""
         if faults.readable("minutes"):
             with faults.gathered():

@@ -11,8 +11,8 @@ from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, T
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
-from shared.snapshots import Snapshot
 from shared.timestamps import now
+from shared.versioned_cache import VersionedCache
 
 BY_COMMAND: Final[Mapping[str, str | None]] = {"via": "command", "credentialId": None}
 """Names the deployment's own command in audit events, in the place of a caller's credential."""
@@ -33,7 +33,7 @@ class ApiKeys:
         self,
         directory: Directory,
         store: CredentialStore,
-        credentials: Snapshot[Credentials],
+        credentials: VersionedCache[Credentials],
         audit: AccessAudit,
     ) -> None:
         self._directory = directory

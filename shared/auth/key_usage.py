@@ -5,8 +5,8 @@ import contextvars
 from datetime import datetime
 from typing import Final
 
-from shared import logs
 from shared.auth.ports import ApiKey, CredentialStore
+from shared.observability import logs
 
 EVERY_SECONDS: Final = 60
 """How accurate a last use is."""

@@ -11,8 +11,8 @@ from typing import Final
 from shared.background.ports import JobLeaseStore
 from shared.background.schedules import Schedule
 from shared.errors import WorkspaceError
-from shared.logs import fields, logger
-from shared.observability import count
+from shared.observability.logs import fields, logger
+from shared.observability.metrics import count
 
 LEASE: Final = timedelta(seconds=30)
 """An instance that dies delays its job by at most this long."""

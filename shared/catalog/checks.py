@@ -23,7 +23,7 @@ from shared.catalog.simulator_models import (
     UniformVariable,
     Variable,
 )
-from shared.names import identity_key, scripts_of
+from shared.validation.names import identity_key, scripts_of
 
 type Finding = tuple[Path, str]
 

@@ -14,8 +14,8 @@ from shared.catalog.models import WorkspaceDocument
 from shared.catalog.problems import DocumentError, Path, Problem
 from shared.catalog.sections import Sections
 from shared.catalog.yaml_document import LocatedValues, parse_yaml
-from shared.nearest_names import nearest_name
-from shared.rules_told import rule_told
+from shared.validation.nearest_names import nearest_name
+from shared.validation.validation_messages import reword_pydantic_error
 
 
 def load_document(text: str, source: str) -> WorkspaceDocument:
@@ -93,7 +93,7 @@ def _message(detail: ErrorDetails) -> str:
             return f"should be {_context(detail)['expected_tags']}"
         case "value_error":
             return str(_context(detail)["error"])
-    return rule_told(detail["type"], detail["msg"])
+    return reword_pydantic_error(detail["type"], detail["msg"])
 
 
 def _context(detail: ErrorDetails) -> Mapping[str, Any]:

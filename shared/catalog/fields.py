@@ -13,8 +13,8 @@ from pydantic import (
     ValidationInfo,
 )
 
-from shared.names import MAX_NAME, checked_name
 from shared.timestamps import parse_rfc3339, rfc3339
+from shared.validation.names import MAX_NAME, checked_name
 
 LOOKUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 Lookup = Annotated[str, StringConstraints(pattern=LOOKUP_PATTERN)]
@@ -38,7 +38,7 @@ PrintableText = Annotated[str, AfterValidator(_written_name)]
 """A name that another service gives, of any length."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_written_name)]
-"""A name or an id; the rules of ``shared.names`` hold where a document declares it."""
+"""A name or an id; the rules of ``shared.validation.names`` hold where a document declares it."""
 
 
 def _instant(value: object) -> object:

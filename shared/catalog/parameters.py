@@ -14,8 +14,8 @@ from typing import Any
 
 import isodate
 
-from shared import strict_json
 from shared.catalog.models import ParameterType
+from shared.text_formats import strict_json
 from shared.timestamps import parse_rfc3339, rfc3339
 
 MAX_TEXT = 65_536

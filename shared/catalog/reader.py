@@ -6,7 +6,6 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from shared import logs
 from shared.auth.ports import Team
 from shared.catalog.items import SINGLETON_KEY, ItemKind, WorkspaceSettings
 from shared.catalog.models import (
@@ -23,7 +22,8 @@ from shared.catalog.models import (
 from shared.catalog.ports import CatalogItem, CatalogStore, StoredCatalog
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import Kind, WorkspaceError
-from shared.snapshots import Snapshot
+from shared.observability import logs
+from shared.versioned_cache import VersionedCache
 
 MAX_STALE_SECONDS: Final = 60.0
 """How long the last good copy serves while the store does not answer."""
@@ -44,7 +44,7 @@ class CatalogReader:
         self, store: CatalogStore, refresh_seconds: float, *, max_stale_seconds: float = MAX_STALE_SECONDS
     ) -> None:
         self._store = store
-        self._snapshot = Snapshot(store.version, self._load, max_age=refresh_seconds, max_stale=max_stale_seconds)
+        self._snapshot = VersionedCache(store.version, self._load, max_age=refresh_seconds, max_stale=max_stale_seconds)
 
     async def current(self) -> Catalog:
         """Return the catalog; the copy in memory when it is young enough, or while the store does not answer.

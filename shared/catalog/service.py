@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import uuid4
 
-from shared import logs
 from shared.catalog.diff import CatalogPlan, ItemChange, plan_changes
 from shared.catalog.items import ItemKind
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.outbox import flush_outbox
 from shared.catalog.ports import CatalogItem, CatalogStore, ItemOrigin, PendingEvent, StoredCatalog
 from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
 from shared.provenance.ports import AuditLog, Target
 from shared.timestamps import now
 

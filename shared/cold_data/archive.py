@@ -9,7 +9,7 @@ from shared.cold_data.inventory import summary
 from shared.cold_data.names import Run, batch_name, hour_folder, hour_of, other_name
 from shared.cold_data.ports import Blob, BlobStore
 from shared.cold_data.tables import Arrived, Summary, microseconds, parquet
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.telemetry import unrouted
 from shared.telemetry.impulses import decode
 from shared.telemetry.models import IMPULSES_HUB, HubEvent, Impulse

@@ -27,7 +27,7 @@ from shared.cold_data.ports import Blob, BlobStore
 from shared.cold_data.scratch import need
 from shared.cold_data.tables import COLUMNS, GROUP_BYTES, GROUP_ROWS, LONG, SUMMARY, Summary, conforming, groups, writer
 from shared.errors import Kind, WorkspaceError
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 
 if TYPE_CHECKING:
     import duckdb

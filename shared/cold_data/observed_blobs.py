@@ -7,7 +7,7 @@ from pathlib import Path
 
 from shared.cold_data.ports import Blob, BlobStore
 from shared.errors import WorkspaceError
-from shared.tracing import call_span
+from shared.observability.tracing import call_span
 
 
 def blob_span(operation: str, container: str) -> AbstractContextManager[None]:

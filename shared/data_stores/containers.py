@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from shared import logs
 from shared.auth.principals import Principal
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import ItemKind, container_key, to_definition
@@ -17,7 +16,8 @@ from shared.data_stores.errors import container_exists
 from shared.data_stores.models import AccountContainer, DatabasePlace
 from shared.data_stores.ports import ContainerStore
 from shared.data_stores.tables import database_not_found
-from shared.errors import Faults, Kind, WorkspaceError, invalid
+from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
+from shared.observability import logs
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,254}")
 PATH: Final = re.compile(PARTITION_KEY_PATH)
@@ -83,7 +83,7 @@ class Containers:
             WorkspaceError: INVALID naming fields, or ``DATA_CLASS_REFUSED``; NOT_FOUND ``DATABASE_NOT_FOUND``; CONFLICT
                 ``CONTAINER_EXISTS``.
         """
-        faults = Faults()
+        faults = ValidationErrors()
         check_container(faults, container.name, container.partition_key_path, container.data_class)
         faults.raise_all()
         owned = await self._database(database)
@@ -162,7 +162,7 @@ def _listed(name: str, found: AccountContainer | None, record: Container | None)
     return ContainerSummary(name, known, data_class, declared=record is not None, provisioned=found is not None)
 
 
-def check_container(faults: Faults, name: str, partition_key_path: str, data_class: DataClass) -> None:
+def check_container(faults: ValidationErrors, name: str, partition_key_path: str, data_class: DataClass) -> None:
     """Add what keeps a container from being made; evidence is refused with ``DATA_CLASS_REFUSED`` and ``reason``."""
     if faults.readable("name") and not NAME.fullmatch(name):
         rule = "2 to 255 letters, digits, _ and -, the first a letter or digit, are expected"

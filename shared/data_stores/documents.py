@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.catalog.models import Verb
-from shared.conditions import Condition
+from shared.conditional_requests import Condition
 from shared.data_stores.continuation import ContinuationTokens
 from shared.data_stores.document_rules import DocumentDraft, build_draft, check_id, prepare_document
 from shared.data_stores.errors import document_not_found
@@ -14,7 +14,7 @@ from shared.data_stores.partition_keys import ID_PATH, format_partition_key, rea
 from shared.data_stores.ports import DocumentStore
 from shared.data_stores.tables import ExposedTable, TableAddress, TableFinder
 from shared.errors import invalid
-from shared.off_loop import off_loop
+from shared.worker_threads import run_in_worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Documents:
             WorkspaceError: INVALID naming what a document cannot be; TOO_LARGE ``DOCUMENT_TOO_LARGE``; CONFLICT
                 ``DOCUMENT_EXISTS``.
         """
-        document, made = await off_loop(size, _drafted, body)
+        document, made = await run_in_worker(size, _drafted, body)
         found = await self._tables.exposed(address, Verb.CREATE)
         partition = read_partition_key(document, found.path)
         if isinstance(partition, Missing):
@@ -137,7 +137,7 @@ class Documents:
                 ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
         check_id(document_id, "documentId")
-        document, made = await off_loop(size, _drafted, {"id": document_id, **body}, document_id)
+        document, made = await run_in_worker(size, _drafted, {"id": document_id, **body}, document_id)
         found = await self._tables.exposed(address, Verb.REPLACE)
         written = _replacement(found, made, read_partition_key(document, found.path), partition)
         found.check_granted()

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from shared import logs
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import remove_left
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.ports import JobStore
+from shared.observability import logs
 from shared.timestamps import now
 
 DELETED_AT_ONCE: Final = 200

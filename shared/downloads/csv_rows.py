@@ -10,9 +10,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shared.csv_cells import FORMULA_STARTS, escape_formula
 from shared.downloads.leaves import Path
 from shared.downloads.rows import FIXED_COLUMNS, timestamp_texts
+from shared.text_formats.csv_cells import FORMULA_STARTS, escape_formula
 
 LINE_END: Final = "\r\n"
 COLLISION_PREFIX: Final = "payload."

@@ -10,7 +10,7 @@ from shared.downloads.models import Job, Status
 from shared.downloads.ports import JobStore
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import Place, PlaceStore, Purpose
-from shared.observability import count
+from shared.observability.metrics import count
 from shared.timestamps import now
 
 CREATION_TIME: Final = timedelta(minutes=1)

@@ -7,7 +7,6 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
-from shared import logs
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import limits_told
 from shared.downloads.cleaning import folder, remove_files
@@ -17,6 +16,7 @@ from shared.downloads.models import Job, Part, Status, StoredFile
 from shared.downloads.planning import parts
 from shared.downloads.ports import ArchivedRows, Arrivals, JobStore
 from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
 
 LARGE: Final = 20_000_000
 """Bytes from which on a part is large. One process converts one large part at a time, which keeps all processors busy

@@ -20,7 +20,7 @@ from graphql.validation.rules import overlapping_fields_can_be_merged as overlap
 
 from shared.graphql_api.limits import MAX_TOKENS
 from shared.graphql_api.merging import merged
-from shared.off_loop import off_loop
+from shared.worker_threads import run_in_worker
 
 KEPT_CHARACTERS: Final = 100_000
 """Of the texts that are kept together: a character of a document becomes up to 550 bytes of nodes."""
@@ -81,7 +81,7 @@ class Documents:
         kept = self._found(text)
         if kept is not None:
             return kept
-        made = await off_loop(len(text) * _TIMES_JSON, self._made, text)
+        made = await run_in_worker(len(text) * _TIMES_JSON, self._made, text)
         self._keep(text, made)
         return made
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from graphql import GraphQLError
 
-from shared import logs
 from shared.errors import WorkspaceError
 from shared.graphql_api.codes import INTERNAL_ERROR, VALIDATION_ERROR, extensions_of
+from shared.observability import logs
 
 _LOG = logs.logger("graphql")
 

@@ -9,9 +9,9 @@ from pydantic import BaseModel
 
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
-from shared.errors import Faults, WorkspaceError
-from shared.http.answers import UNDOCUMENTED, Docs
+from shared.errors import ValidationErrors, WorkspaceError
 from shared.http.messages import Reply, Request
+from shared.http.operation_docs import UNDOCUMENTED, OperationDocs
 from shared.http.problems import problem_document
 from shared.http.unknown_names import UnknownNames
 
@@ -81,7 +81,7 @@ type Sender = Callable[[Request], Awaitable[None]]
 
 type Handler = Callable[[Call[Any, Any]], Awaitable[Reply]]
 
-type Check[Q, B] = Callable[[Call[Q, B], Faults], Awaitable[None]]
+type Check[Q, B] = Callable[[Call[Q, B], ValidationErrors], Awaitable[None]]
 """Adds what breaks rules that no model states; fields that are not readable hold None or their default."""
 
 
@@ -152,7 +152,7 @@ class Operation:
     owned: OwnedMembers | None
     credential: Callable[[Request], str]
     summary: str
-    docs: Docs
+    docs: OperationDocs
     problems: Problems
     handler: Handler = field(repr=False, compare=False)
     check: Check[Any, Any] | None = field(default=None, repr=False, compare=False)
@@ -234,7 +234,7 @@ class Group:
         unknown: UnknownNames = UnknownNames.REFUSE,
         further: tuple[str, ...] = (),
         owned: OwnedMembers | None = None,
-        docs: Docs = UNDOCUMENTED,
+        docs: OperationDocs = UNDOCUMENTED,
         credential: Callable[[Request], str] = authorization_header,
         check: Check[Q, B] | None = None,
         sender: Sender | None = None,

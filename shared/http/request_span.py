@@ -7,9 +7,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from shared.http.messages import Reply, Request
-from shared.observability import Attribute, enabled, tracer
-from shared.otlp import Signal
-from shared.tracing import ERROR_CODE, caller, context_of, mark_failed
+from shared.observability.exporters import Attribute, Signal, get_tracer, is_enabled
+from shared.observability.tracing import ERROR_CODE, caller, context_of, mark_failed
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -66,7 +65,7 @@ def request_span(request: Request, request_id: str) -> AbstractContextManager[Re
         request: what is asked.
         request_id: its id.
     """
-    return _around(request, request_id) if enabled(Signal.TRACES) else _OFF
+    return _around(request, request_id) if is_enabled(Signal.TRACES) else _OFF
 
 
 def refused(request: Request, request_id: str, reply: Reply, seconds: float) -> None:
@@ -78,7 +77,7 @@ def refused(request: Request, request_id: str, reply: Reply, seconds: float) -> 
         reply: the refusal.
         seconds: how long ago it began.
     """
-    if enabled(Signal.TRACES):
+    if is_enabled(Signal.TRACES):
         with _around(request, request_id, seconds) as told:
             told.answered(reply)
 
@@ -90,7 +89,7 @@ def _around(request: Request, request_id: str, seconds: float = 0.0) -> Iterator
     nested = caller() is not None or _is_within_the_hosts(request)
     method = request.method if request.method in _KNOWN else _OTHER
     name = "HTTP" if method == _OTHER else method
-    with tracer().start_as_current_span(
+    with get_tracer().start_as_current_span(
         name,
         None if caller() is not None else _context(request),
         SpanKind.INTERNAL if nested else SpanKind.SERVER,

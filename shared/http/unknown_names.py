@@ -16,8 +16,8 @@ from pydantic.fields import FieldInfo
 
 from shared.errors import FieldError, WorkspaceError, invalid_fields
 from shared.http.messages import Reply
-from shared.names import is_hidden
-from shared.nearest_names import nearest_name
+from shared.validation.names import is_hidden
+from shared.validation.nearest_names import nearest_name
 
 IGNORED: Final = "x-provenance-ignored"
 """Header that names the parameters that had no effect on a reply."""
@@ -26,7 +26,7 @@ MAX_HINTS: Final = 20
 """Names of one request that are compared with the known ones; each comparison takes time on the event loop."""
 
 MAX_LISTED: Final = 1_000
-"""Faults of one part of a request that are listed one by one."""
+"""ValidationErrors of one part of a request that are listed one by one."""
 
 MAX_SHOWN: Final = 64
 """Characters of an unknown name that are repeated to the caller."""

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from shared.auth.principals import Principal
-from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields
+from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, invalid, invalid_fields
 from shared.http.messages import MAX_PARAMETERS, Request
 from shared.http.operations import Call, NoQuery, Operation, OwnBody, is_model
 from shared.http.unknown_names import (
@@ -19,10 +19,10 @@ from shared.http.unknown_names import (
     unknown_members,
     unknown_parameters,
 )
-from shared.off_loop import off_loop
-from shared.rules_told import rule_told
-from shared.strict_json import parse_body
+from shared.text_formats.strict_json import parse_body
 from shared.timestamps import parse_rfc3339
+from shared.validation.validation_messages import reword_pydantic_error
+from shared.worker_threads import run_in_worker
 
 _UNKNOWN: Final = "extra_forbidden"
 """pydantic's type of the error for a member that the model does not have."""
@@ -45,7 +45,7 @@ async def read(operation: Operation, principal: Principal, path: Mapping[str, st
     if len(request.body) > operation.body_limit:
         raise WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body is larger than {operation.body_limit} bytes.")
     _check_encoding(request)
-    faults = Faults()
+    faults = ValidationErrors()
     sent = await _parsed(operation, request, faults)
     values, unknown = _read_query(operation, request, faults)
     refuses, reports = (operation.unknown is policy for policy in (UnknownNames.REFUSE, UnknownNames.REPORT))
@@ -54,7 +54,7 @@ async def read(operation: Operation, principal: Principal, path: Mapping[str, st
     query = NoQuery() if operation.query is NoQuery else _validate(operation.query, values, faults)
     sent = await _without_owned(operation, path, sent, faults)
     # Some models write large members in canonical form to see whether they have one.
-    body = await off_loop(len(request.body), _validate, operation.body, sent, faults, refuse_unknown=refuses)
+    body = await run_in_worker(len(request.body), _validate, operation.body, sent, faults, refuse_unknown=refuses)
     reported = (*unknown, *_unknown_members(operation.body, sent)) if reports else ()
     call = Call(principal, path, query, body, request, unknown=reported)
     if operation.check is not None:
@@ -69,7 +69,7 @@ def validated[M: BaseModel](model: type[M], value: Any) -> M:
     Raises:
         WorkspaceError: INVALID listing every failing member.
     """
-    faults = Faults()
+    faults = ValidationErrors()
     made: M = _validate(model, value, faults)
     faults.raise_all()
     return made
@@ -83,7 +83,7 @@ def _check_encoding(request: Request) -> None:
         raise WorkspaceError(Kind.UNKNOWN_ENCODING, "CONTENT_ENCODING_UNSUPPORTED", detail)
 
 
-async def _parsed(operation: Operation, request: Request, faults: Faults) -> Any:
+async def _parsed(operation: Operation, request: Request, faults: ValidationErrors) -> Any:
     if operation.body is OwnBody or not operation.takes_body or (is_model(operation.body) and not request.body):
         return {}
     try:
@@ -93,7 +93,7 @@ async def _parsed(operation: Operation, request: Request, faults: Faults) -> Any
         return _UNREAD
 
 
-def _read_query(operation: Operation, request: Request, faults: Faults) -> tuple[Any, list[str]]:
+def _read_query(operation: Operation, request: Request, faults: ValidationErrors) -> tuple[Any, list[str]]:
     """Return the query parameters that the operation knows, by name, and the names of those that it does not know."""
     if operation.query is NoQuery and operation.unknown is UnknownNames.IGNORE:
         if request.has_many_parameters():
@@ -114,7 +114,7 @@ def _known(operation: Operation) -> Mapping[str, str]:
 
 
 def _known_parameters(
-    operation: Operation, pairs: Iterable[tuple[str, str]], faults: Faults
+    operation: Operation, pairs: Iterable[tuple[str, str]], faults: ValidationErrors
 ) -> tuple[dict[str, str], list[str]]:
     accepted = _known(operation)
     prefixes = tuple(name.removesuffix("*") for name in operation.further if name.endswith("*"))
@@ -139,7 +139,7 @@ def _unknown_members(model: Any, sent: Any) -> list[str]:
     return [name for name in sent if name not in known] if isinstance(sent, dict) else []
 
 
-async def _without_owned(operation: Operation, path: Mapping[str, str], sent: Any, faults: Faults) -> Any:
+async def _without_owned(operation: Operation, path: Mapping[str, str], sent: Any, faults: ValidationErrors) -> Any:
     """Return a body without the members that the service sets itself; another value than the current one is refused."""
     owned = operation.owned
     if owned is None or not isinstance(sent, dict) or owned.names.isdisjoint(sent):
@@ -174,7 +174,7 @@ def _adapter(model: Any) -> TypeAdapter[Any]:
     return TypeAdapter(model)
 
 
-def _validate(model: Any, value: Any, faults: Faults, *, refuse_unknown: bool = False) -> Any:
+def _validate(model: Any, value: Any, faults: ValidationErrors, *, refuse_unknown: bool = False) -> Any:
     if value is not _UNREAD:
         # Not left to the models' configuration: a model without one would ignore what it does not have.
         extra: Literal["forbid"] | None = "forbid" if refuse_unknown else None
@@ -187,7 +187,7 @@ def _validate(model: Any, value: Any, faults: Faults, *, refuse_unknown: bool = 
     return _right_part(model, value, faults) if is_model(model) else None
 
 
-def _add(failure: ValidationError, model: Any, faults: Faults) -> None:
+def _add(failure: ValidationError, model: Any, faults: ValidationErrors) -> None:
     """Add what pydantic found; unknown members come first, so that a misspelt one explains the missing one."""
     if failure.error_count() > MAX_LISTED:
         # A message for each of a hundred thousand faults would block the event loop.
@@ -199,7 +199,7 @@ def _add(failure: ValidationError, model: Any, faults: Faults) -> None:
     if unknown:
         faults.add(unknown_members(model, unknown))
     errors = [
-        FieldError(path_of(error["loc"]), rule_told(error["type"], error["msg"]))
+        FieldError(path_of(error["loc"]), reword_pydantic_error(error["type"], error["msg"]))
         for error in found
         if error["type"] != _UNKNOWN
     ]
@@ -207,7 +207,7 @@ def _add(failure: ValidationError, model: Any, faults: Faults) -> None:
         faults.add(invalid_fields(errors))
 
 
-def _right_part(model: type[BaseModel], value: Any, faults: Faults) -> BaseModel:
+def _right_part(model: type[BaseModel], value: Any, faults: ValidationErrors) -> BaseModel:
     """Return a model of those fields alone that are right, so that rules can still be held against them."""
     part, known = _without_required(model), accepted_names(model)
     try:

@@ -11,7 +11,7 @@ from shared.live_stream.history import History
 from shared.live_stream.ports import SingleStreams, Sleep
 from shared.live_stream.publishing import ATTEMPTS, FIRST_PAUSE_SECONDS
 from shared.live_stream.replay import REMEMBERED, Seen
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.telemetry.ports import CurrentCatalog
 from shared.timestamps import now
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.strict_json import parse
+from shared.text_formats.strict_json import parse
 from shared.timestamps import parse_rfc3339, rfc3339
 
 MAX_WINDOW_SECONDS = 3600

@@ -11,7 +11,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import Audience
 from shared.live_stream.ports import MessageService, Sleep
 from shared.live_stream.repeats import Repeats
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.telemetry.models import UNROUTED, HubEvent
 from shared.timestamps import now
 

@@ -14,7 +14,7 @@ from shared.live_stream.credentials import Listener
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.ports import ALL_STREAMS, MessageService, Reader, Resume
 from shared.live_stream.stream_quota import StreamQuota, group_of
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.telemetry.ports import CurrentCatalog
 from shared.timestamps import now
 

@@ -9,8 +9,8 @@ from shared.catalog.quotas import resolve_quotas
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import PlaceStore, Purpose
 from shared.live_stream.ports import MessageService
-from shared.logs import fields, logger
-from shared.observability import count
+from shared.observability.logs import fields, logger
+from shared.observability.metrics import count
 from shared.telemetry.ports import CurrentCatalog
 
 HANDSHAKE_SECONDS: Final = 10.0

@@ -4,8 +4,8 @@ import json
 
 from shared.errors import WorkspaceError
 from shared.http.problems import problem_reply
-from shared.logs import request_id
 from shared.mcp_server.offers import Outcome
+from shared.observability.logs import request_id
 
 
 def refused(error: WorkspaceError) -> Outcome:

@@ -9,12 +9,12 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
-from shared import logs
 from shared.errors import Kind, WorkspaceError
 from shared.http.unknown_names import unknown_arguments
 from shared.mcp_server.offers import Offers, Outcome, Prompt, Tool
 from shared.mcp_server.prompts import DEFAULTS
 from shared.mcp_server.refusals import refused
+from shared.observability import logs
 
 NAME: Final = "industrial-data-workspace"
 VERSION: Final = "1.0.0"

@@ -12,10 +12,10 @@ from mcp_types import PARSE_ERROR
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.problems import problem_reply
-from shared.logs import request_id
 from shared.mcp_server.offers import Offers
 from shared.mcp_server.session import Exchange
-from shared.strict_json import parse_body
+from shared.observability.logs import request_id
+from shared.text_formats.strict_json import parse_body
 
 _FIRST_ERROR: Final = 400
 

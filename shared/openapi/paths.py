@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from shared.http.answers import JSON, Answer
-from shared.http.crowd import ALWAYS_ANSWERED
+from shared.http.load_shedding import ALWAYS_ANSWERED
 from shared.http.messages import PROBLEM_JSON
+from shared.http.operation_docs import JSON, DocumentedReply
 from shared.http.operations import Access, NoBody, NoQuery, Operation
 from shared.http.unknown_names import UnknownNames
 from shared.openapi.schemas import Closed, Schema, Schemas, bounded, parameters_of
@@ -77,7 +77,7 @@ def refusal_object(operation: Operation, status: int, schemas: Schemas) -> Schem
     if operation.docs.errors is None or status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return {"$ref": f"#/components/responses/{name_of(status)}"}
     shape, example = operation.docs.errors
-    told = Answer(status, HTTPStatus(status).phrase, shape, example, operation.docs.answers[0].forms)
+    told = DocumentedReply(status, HTTPStatus(status).phrase, shape, example, operation.docs.answers[0].forms)
     made = answer_object(told, schemas, limited=status != _UNKNOWN)
     if status == HTTPStatus.REQUEST_URI_TOO_LONG:
         # A host that reads no such line answers in its own place.
@@ -85,7 +85,7 @@ def refusal_object(operation: Operation, status: int, schemas: Schemas) -> Schem
     return {**made, "headers": {**made.get("headers", {}), **_PROBLEM_HEADERS.get(status, {})}}
 
 
-def answer_object(answer: Answer, schemas: Schemas, *, limited: bool) -> Schema:
+def answer_object(answer: DocumentedReply, schemas: Schemas, *, limited: bool) -> Schema:
     """Return the Response Object of an answer.
 
     Args:
@@ -176,7 +176,7 @@ def _implied(operation: Operation) -> Iterator[int]:
         yield from (400, 404)
     if "{" in operation.route or operation.query is not NoQuery:
         yield 414
-    if operation.docs.heeds:
+    if operation.docs.headers:
         yield 431
 
 
@@ -228,7 +228,7 @@ _LOOKUPS = {
 
 
 def _query_parameters(operation: Operation) -> list[Schema]:
-    asked = [{**one, "in": "query"} for one in operation.docs.asks]
+    asked = [{**one, "in": "query"} for one in operation.docs.query]
     if operation.query is NoQuery:
         return asked
     return asked + [
@@ -239,12 +239,12 @@ def _query_parameters(operation: Operation) -> list[Schema]:
 def _header_parameters(operation: Operation) -> list[Schema]:
     return [
         {**told, "name": name, "in": "header", "required": False, "schema": bounded(told["schema"], LONGEST_PARAMETER)}
-        for name, told in operation.docs.heeds.items()
+        for name, told in operation.docs.headers.items()
     ]
 
 
 def _request_body(operation: Operation, schemas: Schemas) -> Schema:
-    takes: Any = operation.docs.takes
+    takes: Any = operation.docs.body_schema
     if operation.body is NoBody and takes is None:
         return {}
     longest = operation.body_limit

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from shared.errors import Faults, Kind, WorkspaceError, invalid
-from shared.off_loop import off_loop
+from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
 from shared.provenance.appender import AppendResult
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.decisions import FoundDecisions, find_decisions, has_matching_filter_fields, parse_content
@@ -14,6 +13,7 @@ from shared.provenance.hash_rule import record_id, sequence_of
 from shared.provenance.models import AmendmentBody
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore
 from shared.provenance.records import RecordDraft, damaged_record_error, draft_record
+from shared.worker_threads import run_in_worker
 
 
 class AmendmentState(StrEnum):
@@ -85,7 +85,7 @@ class Amendments:
             WorkspaceError: INVALID: ``REASON_CATEGORY_UNKNOWN`` with ``sent`` and ``allowed``, an empty ReasonText that
                 is required, or a state without canonical form; and what the engine raises.
         """
-        faults = Faults()
+        faults = ValidationErrors()
         check_reason(faults, body, policy)
         faults.raise_all()
         status = AmendmentState.PENDING if policy.approval_required else AmendmentState.APPROVED
@@ -94,7 +94,7 @@ class Amendments:
         def made() -> RecordDraft:
             return draft_record({**body.model_dump(by_alias=True), **own}, "AmendedAt")
 
-        return await self._log.append(chain, await off_loop(size, made), append_id=append_id)
+        return await self._log.append(chain, await run_in_worker(size, made), append_id=append_id)
 
     async def approve(self, chain: ChainKey, amendment: str, approver: str, *, append_id: str = "") -> AppendResult:
         """Append the approval of a pending correction.
@@ -216,7 +216,7 @@ def _decided_state(record: ChainRecord, amendment: str) -> str:
     return str(content["Status"])
 
 
-def check_reason(faults: Faults, body: AmendmentBody, policy: AmendmentPolicy) -> None:
+def check_reason(faults: ValidationErrors, body: AmendmentBody, policy: AmendmentPolicy) -> None:
     """Add that the workspace does not take the reason of a correction."""
     if faults.readable("ReasonCategory") and body.reason_category not in policy.reason_categories:
         allowed = list(policy.reason_categories)

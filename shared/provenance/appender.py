@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from shared import logs
 from shared.errors import Kind, WorkspaceError
-from shared.observability import count, measure
+from shared.observability import logs
+from shared.observability.metrics import count, measure
+from shared.observability.tracing import batch_span
 from shared.provenance.hash_rule import genesis_hash
 from shared.provenance.head_checks import reject_forged_head, reject_future_tip
 from shared.provenance.ports import (
@@ -24,7 +25,6 @@ from shared.provenance.ports import (
 )
 from shared.provenance.records import RecordDraft, seal_record
 from shared.timestamps import rfc3339
-from shared.tracing import batch_span
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext

@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from shared.errors import Kind, WorkspaceError
+from shared.observability.tracing import call_span, caller
 from shared.provenance.appender import Appender, AppendResult, Check, PendingAppend, Tips
 from shared.provenance.ports import ChainKey, ChainStore, Target
 from shared.provenance.records import RecordDraft, draft_event, parse_record
 from shared.timestamps import now
-from shared.tracing import call_span, caller
 
 MAX_QUEUED_BYTES: Final = 64_000_000
 KNOWN_TIPS: Final = 1_000

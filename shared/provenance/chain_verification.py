@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import orjson
 
-from shared.off_loop import LARGE_VALUES, collection_paused
 from shared.provenance.canonical import (
     LARGEST_PLAIN,
     SMALLEST_PLAIN,
@@ -31,6 +30,7 @@ from shared.provenance.hash_rule import (
 )
 from shared.provenance.merkle import CompactRange
 from shared.provenance.ports import PROJECTED, ChainRecord, Row
+from shared.worker_threads import LARGE_VALUES, collection_paused
 
 _OF_EVENTS: Final = 5
 _fields = itemgetter(*PROJECTED[:_OF_EVENTS])

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared import logs
 from shared.errors import Kind, WorkspaceError
-from shared.observability import count
+from shared.observability import logs
+from shared.observability.metrics import count
 from shared.provenance.chain_trees import ChainTrees, SignedTree, Tiles, extend_signed_tree
 from shared.provenance.hash_rule import RECORD_ID_DIGITS
 from shared.provenance.head_checks import latest_allowed_time

@@ -4,12 +4,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.errors import Kind, WorkspaceError
-from shared.off_loop import collection_paused, off_loop
 from shared.provenance.canonical import parse_if_canonical
 from shared.provenance.chain_verification import ChainFault, ChainVerification, content_time, describe_fork
 from shared.provenance.hash_rule import LAST_SEQUENCE, digest, is_time, record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, OrphanRecords, Target, Tip
 from shared.timestamps import rfc3339
+from shared.worker_threads import collection_paused, run_in_worker
 
 MAX_ORPHANS: Final = 100
 _AHEAD: Final = "has a time more than an hour ahead of this host's clock"
@@ -136,7 +136,7 @@ async def read_last_time(store: ChainStore, chain: ChainKey, tip: Tip) -> str:
 
 async def _parse_time(record: ChainRecord) -> str:
     with collection_paused(len(record.canonical)):
-        return await off_loop(len(record.canonical), content_time, record)
+        return await run_in_worker(len(record.canonical), content_time, record)
 
 
 async def _read_last(store: ChainStore, chain: ChainKey, tip: Tip) -> ChainRecord | None:

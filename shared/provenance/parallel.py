@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, fields
 from typing import Final, Protocol, runtime_checkable
 
-from shared import logs
+from shared.observability import logs
 from shared.provenance.chain_verification import ChainVerification, content_time, to_rows
 from shared.provenance.hash_rule import is_time
 from shared.provenance.ports import ChainKey, ChainStore, Row, RowStreams

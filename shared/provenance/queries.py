@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from shared.off_loop import collection_paused
 from shared.provenance.amendments import AmendmentState, amendment_id
 from shared.provenance.decisions import decided_amendment_id, look_up_decisions
 from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters
 from shared.provenance.records import build_placeholder, normalize_record, to_json
+from shared.worker_threads import collection_paused
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1_000

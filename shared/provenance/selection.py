@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from shared.errors import Faults, Kind, WorkspaceError, invalid
+from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
 from shared.provenance.hash_rule import sequence_of
 from shared.provenance.ports import ChainKey, Target
 
@@ -23,7 +23,7 @@ def resolve_chain_to_read(target: str | None, scope_key: str | None) -> ChainKey
     Raises:
         WorkspaceError: INVALID ``TARGET_UNKNOWN``, ``SCOPE_KEY_REQUIRED`` (it is empty) or ``TARGET_SCOPE_MISMATCH``.
     """
-    faults = Faults()
+    faults = ValidationErrors()
     check_chain(faults, target, scope_key)
     faults.raise_all()
     if target is None:
@@ -54,7 +54,7 @@ def resolve_amendments_chain(scope_key: str | None) -> ChainKey:
 
 
 def check_chain(
-    faults: Faults, target: str | None, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD
+    faults: ValidationErrors, target: str | None, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD
 ) -> None:
     """Add what keeps :func:`resolve_chain_to_read` from naming a chain.
 
@@ -77,7 +77,7 @@ def check_chain(
             raise invalid("target", f"{target} {rule}", code="TARGET_SCOPE_MISMATCH")
 
 
-def check_scope(faults: Faults, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD) -> None:
+def check_scope(faults: ValidationErrors, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD) -> None:
     """Add that a scope is missing, empty or too long."""
     if faults.readable(scope_field):
         with faults.gathered():

@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from shared.errors import Kind, WorkspaceError
-from shared.logs import fields, logger
-from shared.observability import count
-from shared.off_loop import off_loop
+from shared.observability.logs import fields, logger
+from shared.observability.metrics import count
 from shared.provenance.canonical import canonicalize_record, parse_if_canonical
 from shared.provenance.chain_verification import ChainFault, ChainVerification, find_competing_record, fork_fault
 from shared.provenance.checkpoints import Checkpoints
@@ -20,6 +19,7 @@ from shared.provenance.parallel import DEFAULT_PARALLEL, ParallelOptions, verify
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, MisplacedRecords, StoredCheckpoint, Tip
 from shared.provenance.records import build_placeholder, normalize_record, parse_record
 from shared.timestamps import now
+from shared.worker_threads import run_in_worker
 
 _LOG = logger("verification")
 VERIFY_SECONDS: Final = 200.0
@@ -148,7 +148,11 @@ class ChainVerifier:
                 extra=fields(target=chain.target, scopeKey=chain.scope_key, brokenAt=fault.broken_at),
             )
         verdict = _build_verdict(fault, empty=empty, forked=forked, count=walk.sequence)
-        return verdict if record is None else await off_loop(len(record.canonical), add_record_verdict, verdict, record)
+        return (
+            verdict
+            if record is None
+            else await run_in_worker(len(record.canonical), add_record_verdict, verdict, record)
+        )
 
     async def _opened(
         self, chain: ChainKey, newest: StoredCheckpoint | None

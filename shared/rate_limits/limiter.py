@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from shared import logs
 from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
 from shared.rate_limits.models import WINDOW_SECONDS, Budget, Standing
 from shared.rate_limits.ports import Lease, LeaseRequest, LeaseStore
 

@@ -8,7 +8,6 @@ from uuid import uuid4
 
 from shared.catalog.models import Connection
 from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
-from shared.off_loop import off_loop
 from shared.telemetry.json_text import serialise
 from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, layout_from_source, validate_id
 from shared.telemetry.models import TELEMETRY_HUB, HubMessage
@@ -17,6 +16,7 @@ from shared.telemetry.ports import CurrentCatalog, EventSender
 from shared.telemetry.properties import HTTP, build_properties
 from shared.telemetry.timestamp_formats import parse_timestamp
 from shared.timestamps import now
+from shared.worker_threads import run_in_worker
 
 MAX_MESSAGES = 500
 MAX_MESSAGE_BYTES = 256 * 1024
@@ -60,7 +60,7 @@ class TelemetryService:
         stored = catalog.connections.get(lookup)
         # A body that breaks a rule is refused before an unknown connection is, with the default pointers then.
         layout = DEFAULT_LAYOUT if stored is None else layout_from_source(stored.value.source)
-        messages = await off_loop(size, parse_messages, body, layout)
+        messages = await run_in_worker(size, parse_messages, body, layout)
         if stored is None:
             raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", "The workspace has no such connection.")
         await self._sender.send(TELEMETRY_HUB, build_hub_messages(stored.value, messages, now()))

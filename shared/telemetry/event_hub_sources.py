@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 
 _LOGGER = logger("telemetry.sources")
 _ENTRY = re.compile(r"(?P<hub>[A-Za-z0-9][A-Za-z0-9._-]{0,255})/(?P<group>\$Default|[A-Za-z0-9][A-Za-z0-9._-]{0,49})")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.telemetry import unrouted
 from shared.telemetry.impulses import encode
 from shared.telemetry.json_text import parse

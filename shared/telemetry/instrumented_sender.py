@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from shared.observability.tracing import call_span
 from shared.telemetry.models import HubMessage
 from shared.telemetry.ports import EventSender
-from shared.tracing import call_span
 
 
 class ClosableSender(EventSender, Protocol):

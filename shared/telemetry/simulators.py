@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from shared.catalog.models import Connection, ConnectionType
 from shared.catalog.snapshot import Catalog
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.telemetry.json_text import serialise
 from shared.telemetry.models import TELEMETRY_HUB, HubMessage
 from shared.telemetry.ports import CurrentCatalog, EventSender

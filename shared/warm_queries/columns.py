@@ -8,8 +8,8 @@ from shared.catalog import kql_text
 from shared.catalog.kql_restrictions import check_query
 from shared.catalog.models import ParameterType, WarmQuery
 from shared.errors import Kind, WorkspaceError
-from shared.off_loop import off_loop
 from shared.warm_queries.ports import Column, EngineQuery, QueryEngine
+from shared.worker_threads import run_in_worker
 
 REMEMBERED = 1_000
 TIMEOUT_SECONDS = 20
@@ -91,7 +91,7 @@ class QueryColumns:
             return error
 
     async def _ask(self, query: WarmQuery) -> tuple[Column, ...]:
-        asked = await off_loop(len(query.kql), self._composed, query)
+        asked = await run_in_worker(len(query.kql), self._composed, query)
         return (await self._engine.execute(asked)).columns
 
     @staticmethod

@@ -17,12 +17,12 @@ from shared.catalog.ports import CatalogItem, StoredCatalog
 from shared.catalog.query_checks import check_api_path, check_parameters
 from shared.catalog.service import CatalogService
 from shared.catalog.snapshot import CatalogEntry
-from shared.conditions import UNCONDITIONAL, Condition
-from shared.errors import Faults, FieldError, Kind, WorkspaceError, invalid, invalid_fields
-from shared.off_loop import off_loop
+from shared.conditional_requests import UNCONDITIONAL, Condition
+from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, invalid, invalid_fields
 from shared.timestamps import now
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.etags import compute_etag
+from shared.worker_threads import run_in_worker
 
 
 class QueryDefinitions:
@@ -53,7 +53,7 @@ class QueryDefinitions:
                 ``WARM_QUERY_PATH_TAKEN``; PRECONDITION_FAILED; UNAVAILABLE while the engine does not answer.
         """
         draft = query.model_copy(update={"approval": None})
-        faults = Faults()
+        faults = ValidationErrors()
         await self.check(faults, draft)
         faults.raise_all()
 
@@ -68,11 +68,11 @@ class QueryDefinitions:
         [change] = outcome.plan.changes
         return _read(_required(outcome.catalog, draft.lookup)), change.before is None
 
-    async def check(self, faults: Faults, query: WarmQuery) -> None:
+    async def check(self, faults: ValidationErrors, query: WarmQuery) -> None:
         """Add what keeps a query from being stored; the engine binds it where nothing else is wrong with its text."""
         if faults.readable("kql"):
             with faults.gathered(), _named_kql():
-                await off_loop(len(query.kql), check_query, query.kql)
+                await run_in_worker(len(query.kql), check_query, query.kql)
         _check_form(faults, query)
         if faults.readable("kql", "parameters"):
             with faults.gathered(), _named_kql():
@@ -141,7 +141,7 @@ def _named_kql() -> Iterator[None]:
         raise renamed from error
 
 
-def _check_form(faults: Faults, query: WarmQuery) -> None:
+def _check_form(faults: ValidationErrors, query: WarmQuery) -> None:
     findings = check_parameters(("parameters",), query.parameters) if faults.readable("parameters") else ()
     if errors := [FieldError(_field(at), rule) for at, rule in findings]:
         faults.add(invalid_fields(errors))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from shared.csv_cells import escape_formula
+from shared.text_formats.csv_cells import escape_formula
 from shared.timestamps import parse_rfc3339
 from shared.warm_queries.results import QueryResult
 

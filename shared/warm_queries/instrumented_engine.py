@@ -4,8 +4,8 @@ import time
 from typing import Protocol
 
 from shared.errors import WorkspaceError
-from shared.observability import measure
-from shared.tracing import call_span
+from shared.observability.metrics import measure
+from shared.observability.tracing import call_span
 from shared.warm_queries.ports import EngineQuery, EngineResult, QueryEngine
 
 

@@ -11,12 +11,12 @@ from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.parameters import to_literal
 from shared.catalog.snapshot import Catalog
 from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
-from shared.nearest_names import nearest_name
-from shared.off_loop import off_loop
 from shared.timestamps import now, rfc3339
+from shared.validation.nearest_names import nearest_name
 from shared.warm_queries.ports import EngineQuery, QueryEngine
 from shared.warm_queries.result_cache import ResultCache
 from shared.warm_queries.results import AD_HOC, QueryResult, row_objects
+from shared.worker_threads import run_in_worker
 
 TABLE = "Telemetry"
 TIME_COLUMN = "Timestamp"
@@ -101,10 +101,10 @@ class WarmQueries:
         limit: int,
         at: datetime,
     ) -> QueryResult:
-        asked = await off_loop(len(query.kql), self._composed, query, bound, time_range, limit, at)
+        asked = await run_in_worker(len(query.kql), self._composed, query, bound, time_range, limit, at)
         result = await self._engine.execute(asked)
         cells = min(len(result.rows), limit) * len(result.columns)
-        rows = await off_loop(cells * _CELL, row_objects, result.columns, result.rows[:limit])
+        rows = await run_in_worker(cells * _CELL, row_objects, result.columns, result.rows[:limit])
         return QueryResult(
             query=query.name,
             executed_at=result.computed_at or at,

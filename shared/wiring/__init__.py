@@ -3,8 +3,8 @@
 import asyncio
 from functools import cache, cached_property
 
-from shared import logs
-from shared.readiness import Probe, Readiness
+from shared.observability import logs
+from shared.observability.readiness import Probe, Readiness
 from shared.settings import settings
 from shared.wiring.access import AccessServices
 from shared.wiring.background import BackgroundServices

@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shared.snapshots import Snapshot
+from shared.versioned_cache import VersionedCache
 from shared.wiring.catalog import MAX_STALE_CREDENTIALS_SECONDS
 from shared.wiring.provenance import ProvenanceServices
 
@@ -74,14 +74,14 @@ class AccessServices(ProvenanceServices):
         return SqliteCredentialStore(self._workspace_file)
 
     @cached_property
-    def _credentials(self) -> "Snapshot[Credentials]":
+    def _credentials(self) -> "VersionedCache[Credentials]":
         store = self._credential_store
 
         async def load() -> "tuple[int, Credentials]":
             loaded = await store.load()
             return loaded.version, loaded
 
-        return Snapshot(
+        return VersionedCache(
             store.version, load, max_age=self.settings.refresh_seconds, max_stale=MAX_STALE_CREDENTIALS_SECONDS
         )
 

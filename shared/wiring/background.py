@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.timestamps import now
 from shared.wiring.downloads import DownloadServices
 from shared.wiring.live_stream import LiveStreamServices

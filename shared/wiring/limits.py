@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shared.observability import count
+from shared.observability.metrics import count
 from shared.wiring.catalog import CatalogServices
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from shared.wiring.catalog import CatalogServices
 
 if TYPE_CHECKING:
-    from shared.answers import Answers
     from shared.catalog.service import CatalogService
-    from shared.idempotency import IdempotencyKeys
+    from shared.idempotency.keys import IdempotencyKeys
+    from shared.idempotency.replies import IdempotentReplies
     from shared.provenance.amendments import Amendments
     from shared.provenance.chain_log import ChainLog, EventLog
     from shared.provenance.chain_trees import Proofs
@@ -104,7 +104,7 @@ class ProvenanceServices(CatalogServices):
     @cached_property
     def idempotency(self) -> "IdempotencyKeys":
         """Remembers idempotency keys."""
-        from shared.idempotency import IdempotencyKeys
+        from shared.idempotency.keys import IdempotencyKeys
 
         if self.on_azure:
             from shared.backends.azure.cosmos_idempotency import CosmosIdempotencyStore
@@ -115,14 +115,14 @@ class ProvenanceServices(CatalogServices):
         return IdempotencyKeys(SqliteIdempotencyStore(self._workspace_file))
 
     @cached_property
-    def answers(self) -> "Answers":
+    def answers(self) -> "IdempotentReplies":
         """Remembers the answers of requests with an idempotency key."""
-        from shared.answers import Answers
+        from shared.idempotency.replies import IdempotentReplies
 
         if self.on_azure:
             from shared.backends.azure.cosmos_answers import CosmosAnswerStore
 
-            return Answers(CosmosAnswerStore(self.cosmos))
+            return IdempotentReplies(CosmosAnswerStore(self.cosmos))
         from shared.backends.embedded.answers import SqliteAnswerStore
 
-        return Answers(SqliteAnswerStore(self._workspace_file))
+        return IdempotentReplies(SqliteAnswerStore(self._workspace_file))

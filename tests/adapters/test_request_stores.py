@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from shared.answers import AnswerStore
 from shared.backends.azure.cosmos_answers import CosmosAnswerStore
 from shared.backends.azure.cosmos_idempotency import CosmosIdempotencyStore
 from shared.backends.embedded import answers, idempotency
 from shared.backends.embedded.answers import SqliteAnswerStore
 from shared.backends.embedded.idempotency import SqliteIdempotencyStore
 from shared.backends.embedded.sqlite import Database
-from shared.idempotency import Claim, IdempotencyStore
+from shared.idempotency.keys import Claim, IdempotencyStore
+from shared.idempotency.replies import IdempotentReplyStore
 from tests.adapters.cosmos import KINDS, accounts
 
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -23,7 +23,7 @@ DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
 FIRST, OTHER = Claim("f" * 64, "first"), Claim("f" * 64, "other")
 ANSWER = bytes(range(256))
-type Opener = Callable[[], tuple[IdempotencyStore, AnswerStore]]
+type Opener = Callable[[], tuple[IdempotencyStore, IdempotentReplyStore]]
 
 
 @pytest.fixture(params=["sqlite", *KINDS])
@@ -32,7 +32,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
 
-            def another() -> tuple[IdempotencyStore, AnswerStore]:
+            def another() -> tuple[IdempotencyStore, IdempotentReplyStore]:
                 database = Database(tmp_path / "workspace.sqlite", idempotency.SCHEMA + answers.SCHEMA)
                 stack.push_async_callback(database.close)
                 return SqliteIdempotencyStore(database), SqliteAnswerStore(database)
@@ -41,7 +41,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         else:
             account = await stack.enter_async_context(accounts(request.param))
 
-            def opened() -> tuple[IdempotencyStore, AnswerStore]:
+            def opened() -> tuple[IdempotencyStore, IdempotentReplyStore]:
                 client = account()
                 return CosmosIdempotencyStore(client), CosmosAnswerStore(client)
 
@@ -55,7 +55,7 @@ def keys(opener: Opener) -> IdempotencyStore:
 
 
 @pytest.fixture
-def store(opener: Opener) -> AnswerStore:
+def store(opener: Opener) -> IdempotentReplyStore:
     """An empty store of answers."""
     return opener()[1]
 
@@ -103,7 +103,7 @@ async def test_of_many_that_begin_one_works(opener: Opener) -> None:
     assert {each.answer for each in begun} == {None}
 
 
-async def test_a_lease_that_ran_out_goes_to_the_next(store: AnswerStore) -> None:
+async def test_a_lease_that_ran_out_goes_to_the_next(store: IdempotentReplyStore) -> None:
     """Whoever took over keeps the answer; who had it before can neither renew, finish nor release."""
     assert (await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)).mine
     assert not (await store.begin("n", OTHER, "b", AT + SECOND, AT + 2 * SECOND, AT - DAY)).mine
@@ -119,7 +119,7 @@ async def test_a_lease_that_ran_out_goes_to_the_next(store: AnswerStore) -> None
         assert (given.mine, given.answer, given.claim) == (False, ANSWER, FIRST)
 
 
-async def test_a_lease_can_be_renewed_and_given_up(store: AnswerStore) -> None:
+async def test_a_lease_can_be_renewed_and_given_up(store: IdempotentReplyStore) -> None:
     """A renewed lease holds longer; one given up is free at once, under the same claim or none."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     await store.renew("n", "a", AT + 9 * SECOND)
@@ -132,7 +132,7 @@ async def test_a_lease_can_be_renewed_and_given_up(store: AnswerStore) -> None:
     assert (fresh.mine, fresh.claim) == (True, OTHER)
 
 
-async def test_another_request_gets_no_lease(store: AnswerStore) -> None:
+async def test_another_request_gets_no_lease(store: IdempotentReplyStore) -> None:
     """A name that stands for another request is never given to this one, also when its lease ran out."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     other = Claim("0" * 64, "zero")
@@ -140,7 +140,7 @@ async def test_another_request_gets_no_lease(store: AnswerStore) -> None:
     assert (begun.mine, begun.claim) == (False, FIRST)
 
 
-async def test_answers_are_forgotten_after_their_time(store: AnswerStore) -> None:
+async def test_answers_are_forgotten_after_their_time(store: IdempotentReplyStore) -> None:
     """An answer counts until the time before which they are forgotten; then the name is new."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     await store.finish("n", "a", ANSWER)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from shared.http.sizes import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET
+from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET
 from tests.service.running import Service, failing_fields, problem
 
 MIB = 1024 * 1024

@@ -11,7 +11,7 @@ import websockets.sync.client
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from shared.backends.embedded.provenance import SqliteChainStore
-from shared.observability import INSTRUMENTS
+from shared.observability.metrics import INSTRUMENTS
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.ports import Target
 from shared.timestamps import now, rfc3339

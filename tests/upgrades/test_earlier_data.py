@@ -17,7 +17,7 @@ from azure.cosmos.aio import CosmosClient
 from azure.storage.blob.aio import BlobServiceClient
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from functions.http_blueprint import door
+from functions.http_blueprint import get_pipeline
 from shared import wiring
 from tests.azurite.running import missing
 from tests.emulators.kusto.endpoints import end
@@ -146,7 +146,7 @@ async def instance(
         await asyncio.to_thread(end, plant.kusto.process)
     monkeypatch.undo()
     wiring.services.cache_clear()
-    door.cache_clear()
+    get_pipeline.cache_clear()
 
 
 async def _restore(deployed: Any, stored: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from shared.cold_data.attachments import content_disposition
 from shared.cold_data.observed_blobs import blob_span
 from shared.cold_data.ports import Blob
 from shared.errors import Kind, WorkspaceError
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.timestamps import now
 
 CONNECT_SECONDS: Final = 5

@@ -12,7 +12,7 @@ from azure.storage.blob.aio import BlobClient
 
 from shared.backends.azure.blobs import BlobAccount
 from shared.errors import Kind, WorkspaceError
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.provenance.ports import StoredCheckpoint
 from shared.timestamps import rfc3339
 

@@ -8,13 +8,13 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 from azure.cosmos.documents import DatabaseAccount
 from azure.identity.aio import DefaultAzureCredential
 
-from shared import logs
 from shared.backends.azure.cosmos_containers import DEFINITIONS
 from shared.backends.azure.cosmos_faults import reading, unavailable
 from shared.backends.azure.cosmos_transport import sent_once_transport
 from shared.backends.azure.cosmos_usage import CosmosUsage
 from shared.backends.azure.identity import app_identity
 from shared.errors import WorkspaceError
+from shared.observability import logs
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 10

@@ -1,23 +1,23 @@
-"""Answers of requests with an idempotency key, in Cosmos DB; they expire by themselves."""
+"""IdempotentReplies of requests with an idempotency key, in Cosmos DB; they expire by themselves."""
 
 import base64
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
-from shared.answers import Begun
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import REQUESTS
 from shared.backends.azure.cosmos_idempotency import UNAVAILABLE, WHAT, claim_item, claim_of, is_free
 from shared.backends.azure.cosmos_state import CosmosState, Item
-from shared.idempotency import Claim
+from shared.idempotency.keys import Claim
+from shared.idempotency.replies import Begun
 from shared.timestamps import rfc3339
 
 _FREE: Final = {"lease": "", "leasedUntil": ""}
 
 
 class CosmosAnswerStore:
-    """The AnswerStore port over Cosmos DB.
+    """The IdempotentReplyStore port over Cosmos DB.
 
     Args:
         account: where the container is.

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import batched
 from typing import Any, Final
 
-from shared import logs
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_batches import Operation
 from shared.backends.azure.cosmos_containers import CATALOG
@@ -20,6 +19,7 @@ from shared.backends.azure.cosmos_state import MAX_OPERATIONS, CosmosState, Item
 from shared.catalog import ports
 from shared.catalog.ports import ItemOrigin, PendingEvent, StoredCatalog
 from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
 from shared.timestamps import parse_rfc3339, rfc3339
 
 SCOPE: Final = "workspace"

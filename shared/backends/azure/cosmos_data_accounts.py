@@ -10,7 +10,6 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 from azure.cosmos.documents import DatabaseAccount
 from azure.identity.aio import DefaultAzureCredential
 
-from shared import logs
 from shared.backends.azure.cosmos_account import CONNECT_SECONDS, OPEN_SECONDS, READ_SECONDS, SENT_ONCE
 from shared.backends.azure.cosmos_data_faults import reading
 from shared.backends.azure.cosmos_transport import sent_once_transport
@@ -19,6 +18,7 @@ from shared.backends.azure.identity import app_identity
 from shared.data_stores.errors import document_not_found, table_not_found, unavailable
 from shared.data_stores.models import Table
 from shared.errors import WorkspaceError
+from shared.observability import logs
 
 _RESOURCE: Final = re.compile(
     r"/subscriptions/(?P<subscription>[^/]+)/resourceGroups/(?P<group>[^/]+)"

@@ -19,12 +19,12 @@ from azure.mgmt.cosmosdb.models import (
     SqlContainerResource,
 )
 
-from shared import logs
 from shared.backends.azure.cosmos_account import CONNECT_SECONDS
 from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts
 from shared.data_stores.errors import container_exists, throttled, unavailable
 from shared.data_stores.models import AccountContainer, DatabasePlace
 from shared.errors import WorkspaceError
+from shared.observability import logs
 
 POLL_SECONDS: Final = 2
 READ_SECONDS: Final = 30

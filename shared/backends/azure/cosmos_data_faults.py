@@ -9,10 +9,9 @@ from typing import Any, Final
 from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
-from shared import logs
 from shared.backends.azure.cosmos_faults import never_sent, throttled_seconds, transient
 from shared.backends.azure.cosmos_usage import CosmosUsage
-from shared.conditions import precondition_failed
+from shared.conditional_requests import precondition_failed
 from shared.data_stores.document_rules import document_too_large
 from shared.data_stores.errors import (
     data_plane_forbidden,
@@ -23,6 +22,7 @@ from shared.data_stores.errors import (
     unavailable,
 )
 from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
 
 FAILURES: Final = (AzureError, OSError, TimeoutError)
 ATTEMPTS: Final = 10

@@ -18,7 +18,7 @@ from azure.cosmos.partition_key import NonePartitionKeyValue, NullPartitionKeyVa
 from shared.backends.azure.cosmos_data_accounts import DataAccounts
 from shared.backends.azure.cosmos_data_faults import FAILURES, WriteRetries, reading, status_of
 from shared.backends.azure.cosmos_feed import query_page
-from shared.conditions import precondition_failed
+from shared.conditional_requests import precondition_failed
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.document_rules import SYSTEM_MEMBERS, WRITE_MARK
 from shared.data_stores.errors import (

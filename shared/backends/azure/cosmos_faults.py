@@ -11,9 +11,9 @@ from aiohttp import ClientConnectorError
 from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError
 
-from shared import logs
 from shared.backends.azure.cosmos_usage import CosmosUsage
 from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
 from shared.provenance.ports import OutcomeUnknownError, TipMovedError
 
 UNAVAILABLE: Final = "PROVENANCE_UNAVAILABLE"

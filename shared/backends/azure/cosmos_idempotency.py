@@ -6,7 +6,7 @@ from typing import Final
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import REQUESTS
 from shared.backends.azure.cosmos_state import CosmosState, Item
-from shared.idempotency import Claim
+from shared.idempotency.keys import Claim
 from shared.timestamps import parse_rfc3339, rfc3339
 
 UNAVAILABLE: Final = "IDEMPOTENCY_UNAVAILABLE"

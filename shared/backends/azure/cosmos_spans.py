@@ -6,7 +6,7 @@ from typing import Final
 
 import aiohttp
 
-from shared.tracing import call_span, caller, told_of_reply
+from shared.observability.tracing import call_span, caller, told_of_reply
 
 SYSTEM: Final = "azure.cosmosdb"
 _TRUE: Final = "true"

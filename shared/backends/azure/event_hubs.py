@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 
 from shared.backends.azure.identity import app_identity
 from shared.errors import Kind, WorkspaceError
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.telemetry.models import HubMessage
 
 SEND_TIMEOUT_SECONDS = 20.0

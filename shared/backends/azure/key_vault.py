@@ -20,10 +20,10 @@ from azure.keyvault.keys.crypto import SignatureAlgorithm
 from azure.keyvault.keys.crypto.aio import CryptographyClient
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from shared import logs
 from shared.backends.azure.identity import app_identity
 from shared.errors import Kind, WorkspaceError
-from shared.tracing import call_span
+from shared.observability import logs
+from shared.observability.tracing import call_span
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 10

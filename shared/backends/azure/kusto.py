@@ -24,13 +24,13 @@ from azure.kusto.data.exceptions import (
 )
 from azure.kusto.data.response import KustoResponseDataSet
 
-from shared import logs
 from shared.backends.azure.identity import app_identity
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.json_slices import loads_in_slices
-from shared.off_loop import collection_paused, off_loop
+from shared.observability import logs
+from shared.text_formats.json_slices import loads_in_slices
 from shared.timestamps import parse_rfc3339
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
+from shared.worker_threads import collection_paused, run_in_worker
 
 if TYPE_CHECKING:
     from azure.identity.aio import DefaultAzureCredential
@@ -70,7 +70,7 @@ class _Reply(aiohttp.ClientResponse):
         """Return the JSON value of the body, None for an empty one."""
         text = await self.text()
         with collection_paused(len(text)):
-            return await off_loop(len(text), loads_in_slices, text, _SLICED_LEVELS) if text.strip() else None
+            return await run_in_worker(len(text), loads_in_slices, text, _SLICED_LEVELS) if text.strip() else None
 
 
 class _Client(KustoClient):

@@ -3,7 +3,7 @@
 import threading
 from typing import Any
 
-from shared import logs, observability
+from shared.observability import exporters, logs
 
 DELAY_SECONDS = 5.0
 """By then the requests that waited for this instance are answered; what was traced before is not told."""
@@ -23,7 +23,7 @@ def start(connection_string: str, client_id: str = "", delay_seconds: float = DE
         What waits; None where there is nothing to tell to, or where the standard's variables decide: a collector is
             told, or nobody.
     """
-    if not connection_string or observability.collector_decides():
+    if not connection_string or exporters.is_decided_by_environment():
         return None
     waiting = threading.Timer(delay_seconds, _begin, (connection_string, client_id))
     waiting.daemon = True
@@ -37,7 +37,7 @@ def _begin(connection_string: str, client_id: str) -> None:
     except Exception as error:  # noqa: BLE001  the service works without
         _LOG.warning("nothing is told to Azure Monitor", extra=logs.fields(error=type(error).__name__))
         return
-    observability.provided()
+    exporters.mark_providers_installed()
 
 
 def _options(connection_string: str, client_id: str) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _set_providers(options: dict[str, Any]) -> None:
     from opentelemetry.sdk.trace import TracerProvider, sampling  # noqa: PLC0415  loaded late, see the module
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415  loaded late, see the module
 
-    told_as = Resource.create({"service.name": observability.SCOPE})
+    told_as = Resource.create({"service.name": exporters.SCOPE})
     # Set in code, because the SDK knows none of the sampler names that the Functions host reads from the environment.
     traces = TracerProvider(sampling.ALWAYS_ON, told_as)
     traces.add_span_processor(BatchSpanProcessor(AzureMonitorTraceExporter(**options)))

@@ -7,9 +7,9 @@ from typing import Final
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from shared import logs
 from shared.backends.azure.key_vault import KeyVersion, Vault, answering
 from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
 
 FRESH_SECONDS: Final = 300.0
 _CODE: Final = "CHECKPOINTS_UNAVAILABLE"

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared import logs
 from shared.auth.jose import compute_thumbprint, to_jwk
 from shared.auth.ports import MAX_MINUTES
 from shared.backends.azure.key_vault import KeyVersion, Vault, answering
 from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
 from shared.timestamps import now
 
 SETTLING: Final = timedelta(hours=1)

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 from shared.backends.azure.identity import app_identity
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.ports import Reader
-from shared.logs import fields, logger
+from shared.observability.logs import fields, logger
 from shared.timestamps import now
 
 _LOGGER = logger("web_pubsub")

@@ -1,13 +1,13 @@
-"""Answers of requests with an idempotency key, in SQLite."""
+"""IdempotentReplies of requests with an idempotency key, in SQLite."""
 
 import sqlite3
 from contextlib import AbstractContextManager
 from datetime import datetime
 
-from shared.answers import Begun
 from shared.backends.embedded.faults import answering
 from shared.backends.embedded.sqlite import Database
-from shared.idempotency import Claim
+from shared.idempotency.keys import Claim
+from shared.idempotency.replies import Begun
 from shared.timestamps import rfc3339
 
 SCHEMA = """
@@ -20,7 +20,7 @@ CREATE INDEX IF NOT EXISTS answers_by_age ON answers (made_at);
 
 
 class SqliteAnswerStore:
-    """The AnswerStore port over SQLite."""
+    """The IdempotentReplyStore port over SQLite."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -12,7 +12,7 @@ from shared.backends.embedded.faults import answering
 from shared.backends.embedded.grouped_reads import GroupedReads
 from shared.backends.embedded.grouped_writes import GroupedWrites
 from shared.backends.embedded.sqlite import Database
-from shared.conditions import precondition_failed
+from shared.conditional_requests import precondition_failed
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.errors import (
     container_exists,

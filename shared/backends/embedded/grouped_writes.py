@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from shared.backends.embedded.sqlite import FAILURES, Database, told_as
-from shared.tracing import batch_span, call_span, caller
+from shared.observability.tracing import batch_span, call_span, caller
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext

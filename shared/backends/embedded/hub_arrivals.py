@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from shared.backends.embedded.hub import HubReader
-from shared.logs import logger
+from shared.observability.logs import logger
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB
 
 PATH_TO_ARCHIVE = ((TELEMETRY_HUB, "$Default"), (IMPULSES_HUB, "archive"))

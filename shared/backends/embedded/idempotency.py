@@ -5,7 +5,7 @@ from datetime import datetime
 
 from shared.backends.embedded.faults import answering
 from shared.backends.embedded.sqlite import Database
-from shared.idempotency import Claim
+from shared.idempotency.keys import Claim
 from shared.timestamps import rfc3339
 
 SCHEMA = """

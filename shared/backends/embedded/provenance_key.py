@@ -11,10 +11,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from shared import logs
 from shared.backends.embedded import durable_files
 from shared.backends.embedded.signing_key import load_private, new_private
 from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
 
 _COORDINATE: Final = 32
 _ID_DIGITS: Final = 16

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from shared.tracing import call_span
+from shared.observability.tracing import call_span
 
 BUSY_TIMEOUT_MS = 30_000
 WRITE_SECONDS = 10.0

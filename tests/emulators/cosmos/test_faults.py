@@ -1,4 +1,4 @@
-"""Faults as the SDK shows them: measured, and held here so that a new SDK that differs is noticed."""
+"""ValidationErrors as the SDK shows them: measured, and held here so that a new SDK that differs is noticed."""
 
 import asyncio
 from typing import Any

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from functions.http_blueprint import door
+from functions.http_blueprint import get_pipeline
 from shared import wiring
 from shared.backends.embedded.hub import HubLog
 from shared.http.messages import Request
@@ -33,7 +33,7 @@ class Instance:
         self.services = services
         monkeypatch.setattr(wiring, "Services", lambda _: services)
         wiring.services.cache_clear()
-        door.cache_clear()
+        get_pipeline.cache_clear()
 
     async def ask(self, method: str, address: str, bearer: str = "", body: Any = None, **headers: str) -> Any:
         """Return a reply: its status, headers and body."""
@@ -41,7 +41,7 @@ class Instance:
         sent = {"authorization": f"Bearer {bearer}"} if bearer else {}
         sent |= {"content-type": "application/json"} | {name.replace("_", "-"): each for name, each in headers.items()}
         content = b"" if body is None else json.dumps(body).encode()
-        reply = await door().serve(Request(method, path, query, sent, content))
+        reply = await get_pipeline().serve(Request(method, path, query, sent, content))
         is_json = "json" in reply.headers.get("Content-Type", "")
         return SimpleNamespace(
             status=reply.status, headers=reply.headers, body=json.loads(reply.body) if is_json else reply.body

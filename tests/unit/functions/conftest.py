@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from functions.http_blueprint import door
+from functions.http_blueprint import get_pipeline
 from shared import wiring
 from shared.commands import workspace
 from tests.azurite.running import missing
@@ -49,7 +49,7 @@ async def instances(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
         await instance.services.close()
     monkeypatch.undo()
     wiring.services.cache_clear()
-    door.cache_clear()
+    get_pipeline.cache_clear()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from emulators.web_pubsub.asgi import Message, Receive, Send
 from emulators.web_pubsub.settings import HubSettings, ServiceSettings
 from emulators.web_pubsub.upstream import UpstreamApplication
-from functions.http_blueprint import door
+from functions.http_blueprint import get_pipeline
 from functions.live_stream import CONNECT, CONNECTED, ROUTE
 from shared.errors import WorkspaceError
 from shared.http.messages import Request
@@ -192,7 +192,7 @@ async def _through_the_door(scope: Message, receive: Receive, send: Send) -> Non
     """Serve an event of the message service (ASGI 3)."""
     body = (await receive())["body"]
     headers = {name.decode(): value.decode() for name, value in scope["headers"]}
-    reply = await door().serve(Request(scope["method"], scope["path"], "", headers, body))
+    reply = await get_pipeline().serve(Request(scope["method"], scope["path"], "", headers, body))
     raw = [(name.lower().encode(), value.encode()) for name, value in reply.headers.items()]
     await send({"type": "http.response.start", "status": reply.status, "headers": raw})
     await send({"type": "http.response.body", "body": reply.body})

@@ -28,6 +28,6 @@ def test_starting_loads_nothing_that_only_some_routes_need() -> None:
     code = "import json, sys, function_app; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(json.loads(done.stdout))
-    assert {"functions.ingest", "shared.http.door"} <= loaded
+    assert {"functions.ingest", "shared.http.pipeline"} <= loaded
     assert loaded & HEAVY == set()
     assert [group.name for group in GROUPS if group._module in loaded] == []

@@ -15,9 +15,9 @@ import functions
 from functions import GROUPS
 from functions.lazy_groups import LazyGroup
 from shared.auth.principals import CredentialKind, Principal
-from shared.http.door import Door
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Group
+from shared.http.pipeline import RequestPipeline
 from tests.service.running import ROOT
 
 MODULE = "group_of_a_test"
@@ -71,7 +71,7 @@ async def test_a_group_that_cannot_be_loaded_is_told_and_leaves_the_others_alone
     """Requests to a group whose module fails are answered 500 with the reason in the log; others are answered."""
     declared.endpoint("GET", "things", access=Access.PUBLIC)(_answer)
     groups = LazyGroup("sample", MODULE, "GET things"), LazyGroup("lost", "no_such_module", "GET lost")
-    served = Door([one for group in groups for one in group.endpoints], _nobody, _everything)
+    served = RequestPipeline([one for group in groups for one in group.endpoints], _nobody, _everything)
     replies = [await served.serve(Request("GET", path, "", {}, b"")) for path in ("/lost", "/things", "/lost")]
     assert [reply.status for reply in replies] == [500, 200, 500]
     assert caplog.text.count("No module named 'no_such_module'") == 2
@@ -80,7 +80,7 @@ async def test_a_group_that_cannot_be_loaded_is_told_and_leaves_the_others_alone
 async def test_a_wrong_method_needs_no_module() -> None:
     """What is answered from the table of contents alone loads nothing."""
     group = LazyGroup("lost", "no_such_module", "GET lost")
-    reply = await Door(group.endpoints, _nobody, _everything).serve(Request("PUT", "/lost", "", {}, b""))
+    reply = await RequestPipeline(group.endpoints, _nobody, _everything).serve(Request("PUT", "/lost", "", {}, b""))
     assert (reply.status, reply.headers["Allow"]) == (405, "GET, HEAD")
 
 
@@ -91,9 +91,9 @@ def test_a_request_loads_its_own_group_only(path: str, status: int, group: str, 
     """The first request of a process loads the module of its group and those of no other."""
     code = (
         "import asyncio, json, sys\n"
-        "from functions.http_blueprint import door\n"
+        "from functions.http_blueprint import get_pipeline\n"
         "from shared.http.messages import Request\n"
-        "reply = asyncio.run(door().serve(Request('GET', sys.argv[1], '', {}, b'')))\n"
+        "reply = asyncio.run(get_pipeline().serve(Request('GET', sys.argv[1], '', {}, b'')))\n"
         "print(json.dumps([reply.status, sorted(sys.modules)]))"
     )
     command = [sys.executable, "-c", code, path]

@@ -11,9 +11,9 @@ import pytest
 from functions import GROUPS
 from functions.live_stream import _ADMISSION
 from shared.auth.principals import CredentialKind, Principal
-from shared.http.door import Door
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Operation
+from shared.http.pipeline import RequestPipeline
 from shared.http.unknown_names import IGNORED, UnknownNames
 from shared.openapi.paths import operation_object
 from shared.openapi.schemas import Schemas
@@ -46,7 +46,7 @@ async def answered(operation: Operation) -> Reply:
     path = re.sub(r"\{\*?[^{}]+\}", "x1", operation.route)
     body = json.dumps({NAMES[1]: 1}).encode() if operation.takes_body else b""
     request = Request(operation.method, f"/{path}", f"{NAMES[0]}=1", {"content-type": "application/json"}, body)
-    return await Door([open_to_all], authenticate, require_feature).serve(request)
+    return await RequestPipeline([open_to_all], authenticate, require_feature).serve(request)
 
 
 def sent_to(operation: Operation) -> list[str]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from local.http_server.head_limits import HeadSizes, HeadTooLarge
 from shared.errors import Kind
-from shared.http.sizes import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, header_size
+from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, header_size
 
 
 @given(st.lists(st.integers(1, MAX_TARGET), min_size=1, max_size=6))

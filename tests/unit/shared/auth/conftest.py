@@ -18,7 +18,7 @@ from shared.backends.embedded.signing_key import FileSigningKey
 from shared.backends.embedded.sqlite import Database
 from shared.catalog.models import Member
 from shared.provenance.ports import Target
-from shared.snapshots import Snapshot
+from shared.versioned_cache import VersionedCache
 from tests.unit.shared.auth.targets import Attacked, entra, own
 
 ADMIN = Member.model_validate({"id": "admin@x", "name": "Admin", "role": "Admin"})
@@ -41,7 +41,7 @@ class Workspace:
             loaded = await self.store.load()
             return loaded.version, loaded
 
-        credentials = Snapshot(self.store.version, load, max_age=3600, max_stale=3600)
+        credentials = VersionedCache(self.store.version, load, max_age=3600, max_stale=3600)
         audit = AccessAudit(self, self)
         self.codec = TokenCodec(self.key, "issuer", "audience")
         self.issuer = TokenIssuer(self, self.store, credentials, self.codec, audit)

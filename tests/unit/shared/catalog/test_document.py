@@ -138,7 +138,7 @@ def test_aliases_may_share_values() -> None:
 
 
 def test_all_faults_are_told_at_once() -> None:
-    """Faults of form, of fields and of references are reported together, in the order of the lines."""
+    """ValidationErrors of form, of fields and of references are reported together, in the order of the lines."""
     text = edited("requireApproval: true", "requireApproval: 1").replace("name: Rig,", "name: 7,")
     text = text.replace("surface: cooling, kql", "surface: nowhere, kql").replace("apiPath:", "apipath:")
     found = problems(text)

@@ -11,7 +11,7 @@ import pytest
 
 from shared.catalog.models import Container, Database, DatabaseAccess, DataClass, DataStore, Verb
 from shared.catalog.snapshot import Catalog, CatalogEntry
-from shared.conditions import Condition
+from shared.conditional_requests import Condition
 from shared.data_stores.continuation import ContinuationTokens
 from shared.data_stores.documents import Documents
 from shared.data_stores.models import (

@@ -8,15 +8,15 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from shared import observability, tracing
 from shared.auth.principals import CredentialKind, Principal
 from shared.errors import Kind, WorkspaceError
 from shared.http import request_span
-from shared.http.door import Door
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Group
+from shared.http.pipeline import RequestPipeline
 from shared.http.unknown_names import UnknownNames
-from shared.otlp import Signal
+from shared.observability import exporters, tracing
+from shared.observability.exporters import Signal
 
 GROUP = Group("test")
 TRACE, PARENT, HOSTS = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "00f067aa0ba902b7"
@@ -68,7 +68,7 @@ async def ask(
 ) -> Reply:
     """Return the door's reply."""
     request = Request(method, path, "secret=1", headers or {}, b"", context or {})
-    return await Door(GROUP.operations, authenticate, require_feature).serve(request)
+    return await RequestPipeline(GROUP.operations, authenticate, require_feature).serve(request)
 
 
 @pytest.fixture
@@ -77,8 +77,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     for module in (tracing, request_span):
-        monkeypatch.setattr(module, "tracer", lambda: provider.get_tracer("test"))
-        monkeypatch.setattr(module, "enabled", lambda _: True)
+        monkeypatch.setattr(module, "get_tracer", lambda: provider.get_tracer("test"))
+        monkeypatch.setattr(module, "is_enabled", lambda _: True)
     yield exporter
     provider.shutdown()
 
@@ -180,5 +180,5 @@ async def test_a_long_path_is_cut(made: InMemorySpanExporter) -> None:
 def test_nobody_is_told_by_default() -> None:
     """Without an exporter a request's span is the same nothing each time."""
     request = Request("GET", "/", "", {}, b"")
-    assert not observability.enabled(Signal.TRACES)
+    assert not exporters.is_enabled(Signal.TRACES)
     assert request_span.request_span(request, "x") is request_span.request_span(request, "y")

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from shared.auth.principals import CredentialKind, Principal
-from shared.http.door import Door
 from shared.http.messages import Reply, Request, json_reply
 from shared.http.operations import Access, Call, Group, OwnBody, OwnedMembers
+from shared.http.pipeline import RequestPipeline
 from shared.http.unknown_names import IGNORED, MAX_LISTED, MAX_REPORTED, UnknownNames, report
-from shared.nearest_names import nearest_name
+from shared.validation.nearest_names import nearest_name
 
 GROUP = Group("test")
 STORED = {
@@ -105,7 +105,9 @@ async def ask(method: str, target: str, body: object = None) -> Reply:
     """Return the reply to a request."""
     path, _, query = target.partition("?")
     sent = b"" if body is None else json.dumps(body).encode()
-    return await Door(GROUP.operations, authenticate, require_feature).serve(Request(method, path, query, {}, sent))
+    return await RequestPipeline(GROUP.operations, authenticate, require_feature).serve(
+        Request(method, path, query, {}, sent)
+    )
 
 
 async def errors_of(method: str, target: str, body: object = None) -> dict[str, str]:

@@ -15,7 +15,7 @@ from shared.provenance.offline import BrokenError, load, verify
 from shared.provenance.ports import ChainRecord
 from shared.provenance.records import build_placeholder, draft_event, normalize_record, seal_record, to_json
 from shared.provenance.verifier import Verdict, add_record_verdict
-from shared.strict_json import MAX_DEPTH as MOST_OF_A_REQUEST
+from shared.text_formats.strict_json import MAX_DEPTH as MOST_OF_A_REQUEST
 
 GENESIS = genesis_hash("plant-a", "PlatformConfig")
 AT = "2026-01-05T08:00:00.000000Z"

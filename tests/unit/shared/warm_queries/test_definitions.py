@@ -15,7 +15,7 @@ from shared.catalog.document import load_document
 from shared.catalog.items import ItemKind, to_definition
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import CatalogEntry
-from shared.conditions import Condition, condition
+from shared.conditional_requests import Condition, condition
 from shared.errors import WorkspaceError
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.definitions import QueryDefinitions

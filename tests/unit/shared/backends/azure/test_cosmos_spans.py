@@ -8,9 +8,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from shared import tracing
 from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
 from shared.backends.azure.cosmos_spans import attributes_of
+from shared.observability import tracing
 from tests.adapters.cosmos import COSMOS, accounts
 
 ITEMS = "/dbs/workspace/colls/catalog/docs"
@@ -57,8 +57,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     """Return where spans go."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(tracing, "tracer", lambda: provider.get_tracer("test"))
-    monkeypatch.setattr(tracing, "enabled", lambda _: True)
+    monkeypatch.setattr(tracing, "get_tracer", lambda: provider.get_tracer("test"))
+    monkeypatch.setattr(tracing, "is_enabled", lambda _: True)
     yield exporter
     provider.shutdown()
 

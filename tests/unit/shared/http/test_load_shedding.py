@@ -8,7 +8,7 @@ from contextvars import Context
 import pytest
 
 from shared.errors import Kind, WorkspaceError
-from shared.http.crowd import (
+from shared.http.load_shedding import (
     CALM_SECONDS,
     COUNTED_SECONDS,
     FEW,
@@ -19,7 +19,7 @@ from shared.http.crowd import (
     RECENT_SECONDS,
     SHARES,
     TOLERATED,
-    Crowd,
+    LoadShedder,
 )
 
 PLACES = 2
@@ -42,7 +42,7 @@ class Requests:
 
     def __init__(self, places: int = PLACES) -> None:
         self.clock = Clock()
-        self._crowd = Crowd(places, self.clock)
+        self._load_shedder = LoadShedder(places, self.clock)
         self._tasks: list[asyncio.Task[str]] = []
         self.working: list[int] = []
         self._ends: list[asyncio.Event] = []
@@ -70,7 +70,7 @@ class Requests:
 
     async def _work(self, number: int, path: str) -> str:
         try:
-            async with self._crowd.turn(path):
+            async with self._load_shedder.admit(path):
                 self.working.append(number)
                 await self._ends[number].wait()
                 return "done"
@@ -228,20 +228,20 @@ async def test_while_a_crowd_stands_a_path_has_its_share() -> None:
 
 async def test_health_and_what_is_handed_on_take_no_turn() -> None:
     """Whether the process is alive is answered in any crowd, and a request that asks within itself is not stuck."""
-    crowd = Crowd(1)
-    async with crowd.turn("/a"):
+    shedder = LoadShedder(1)
+    async with shedder.admit("/a"):
         async with AsyncExitStack() as stack:
             for _ in range(3):
-                await stack.enter_async_context(crowd.turn("/within"))
-        await asyncio.create_task(_asked(crowd, "/healthz"), context=Context())
-        waiting = asyncio.create_task(_asked(crowd, "/b"), context=Context())
+                await stack.enter_async_context(shedder.admit("/within"))
+        await asyncio.create_task(_asked(shedder, "/healthz"), context=Context())
+        waiting = asyncio.create_task(_asked(shedder, "/b"), context=Context())
         done, _ = await asyncio.wait({waiting}, timeout=0)
         assert not done
     await waiting
 
 
-async def _asked(crowd: Crowd, path: str) -> None:
-    async with crowd.turn(path):
+async def _asked(shedder: LoadShedder, path: str) -> None:
+    async with shedder.admit(path):
         pass
 
 

@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, unauthenticated
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
-from shared.http.door import Door
 from shared.http.messages import Reply, Request, json_reply
 from shared.http.operations import Access, Call, Group
-from shared.http.sizes import MAX_HEADER_BYTES, MAX_TARGET
+from shared.http.pipeline import RequestPipeline
+from shared.http.size_limits import MAX_HEADER_BYTES, MAX_TARGET
 from shared.http.unknown_names import UnknownNames
 
 GROUP = Group("test")
@@ -94,7 +94,9 @@ async def ask(method: str, target: str, body: bytes = b"", token: str = "good", 
     """Return the reply to a request and its JSON."""
     path, _, query = target.partition("?")
     given = {"authorization": f"Bearer {token}", **{name.replace("_", "-"): text for name, text in headers.items()}}
-    reply = await Door(GROUP.operations, authenticate, require_feature).serve(Request(method, path, query, given, body))
+    reply = await RequestPipeline(GROUP.operations, authenticate, require_feature).serve(
+        Request(method, path, query, given, body)
+    )
     return reply, json.loads(reply.body) if reply.body else None
 
 
@@ -143,9 +145,9 @@ async def test_checks_come_in_their_order(
 async def test_what_another_interface_asks_is_not_measured_again() -> None:
     """A known caller's request did not come over the wire as it stands, so wire sizes say nothing of it."""
     request = Request("GET", "/public", "limit=7&" + "a" * MAX_TARGET, {}, b"")
-    door = Door(GROUP.operations, authenticate, require_feature)
-    assert (await door.serve(request)).status == 414
-    assert (await door.serve(request, CALLER)).status == 200
+    pipeline = RequestPipeline(GROUP.operations, authenticate, require_feature)
+    assert (await pipeline.serve(request)).status == 414
+    assert (await pipeline.serve(request, CALLER)).status == 200
 
 
 async def test_a_400_lists_every_failing_field() -> None:

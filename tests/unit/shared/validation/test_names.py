@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.names import identity_key, name_rule, scripts_of
+from shared.validation.names import identity_key, name_rule, scripts_of
 
 
 @pytest.mark.parametrize(

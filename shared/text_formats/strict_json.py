@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from shared.off_loop import off_loop
+from shared.worker_threads import run_in_worker
 
 MAX_DEPTH = 100
 MAX_CONTAINERS = 100_000
@@ -22,7 +22,7 @@ async def parse_body(body: bytes) -> Any:
     Raises:
         ValueError: as ``parse``.
     """
-    return await off_loop(len(body), parse, body)
+    return await run_in_worker(len(body), parse, body)
 
 
 def parse(body: bytes) -> Any:

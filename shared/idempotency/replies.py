@@ -1,4 +1,4 @@
-"""Answers that are given again: for requests with an idempotency key whose work is more than one append to a chain.
+"""Stored replies to requests with an idempotency key whose work is more than one append to a chain.
 
 An answer may hold a secret that is shown once. It is kept encrypted, under a key that only the caller's own
 idempotency key gives, and forgotten after 24 hours.
@@ -20,7 +20,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from shared.errors import Kind, WorkspaceError
-from shared.idempotency import REMEMBERED, Claim, new_claim, refuse_reuse, stored_name
+from shared.idempotency.keys import REMEMBERED, Claim, new_claim, refuse_reuse, stored_name
 from shared.timestamps import now
 
 LEASE: Final = timedelta(seconds=5)
@@ -51,7 +51,7 @@ class Begun:
     mine: bool
 
 
-class AnswerStore(Protocol):
+class IdempotentReplyStore(Protocol):
     """Remembers who does the work of a request, and its answer.
 
     Methods raise ``WorkspaceError`` UNAVAILABLE, code ``IDEMPOTENCY_UNAVAILABLE``, when the store does not answer.
@@ -79,14 +79,14 @@ class AnswerStore(Protocol):
         ...
 
 
-class Answers:
+class IdempotentReplies:
     """Does the work of a request once, and gives its answer again.
 
     Args:
         store: remembers.
     """
 
-    def __init__(self, store: AnswerStore) -> None:
+    def __init__(self, store: IdempotentReplyStore) -> None:
         self._store = store
 
     async def once(self, caller: str, operation: str, key: str, request: bytes, work: Work) -> bytes:

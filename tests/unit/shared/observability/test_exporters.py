@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from shared.otlp import Signal, disabled, faults, told
+from shared.observability.exporters import Signal, find_unsupported_values, is_disabled, is_exported
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
 BOTH, NEITHER = {Signal.TRACES, Signal.METRICS}, set[Signal]()
@@ -30,8 +30,8 @@ BOTH, NEITHER = {Signal.TRACES, Signal.METRICS}, set[Signal]()
 )
 def test_what_is_told(given: Mapping[str, str], expected: set[Signal]) -> None:
     """A signal is told where it has an endpoint or an exporter, is not kept out, and nothing is disabled."""
-    assert {signal for signal in Signal if told(signal, given)} == expected
-    assert faults(given) == []
+    assert {signal for signal in Signal if is_exported(signal, given)} == expected
+    assert find_unsupported_values(given) == []
 
 
 @pytest.mark.parametrize(
@@ -50,15 +50,15 @@ def test_what_is_told(given: Mapping[str, str], expected: set[Signal]) -> None:
 def test_what_there_is_not_is_a_fault(given: Mapping[str, str], named: str, expected: set[Signal]) -> None:
     """A protocol or exporter that is not known here is named once, and what it is about is told nowhere."""
     environment = {**ENDPOINT, **given}
-    [fault] = faults(environment)
+    [fault] = find_unsupported_values(environment)
     assert named in fault
-    assert {signal for signal in Signal if told(signal, environment)} == expected
+    assert {signal for signal in Signal if is_exported(signal, environment)} == expected
 
 
 def test_what_is_kept_out_has_no_faults() -> None:
     """Whoever turns everything off may leave the rest as it was."""
     given = {**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
-    assert faults({**given, "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"}) == []
-    assert faults({**given, "OTEL_SDK_DISABLED": "true"}) == []
-    assert disabled({"OTEL_SDK_DISABLED": "true"})
-    assert faults({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}) == []
+    assert find_unsupported_values({**given, "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"}) == []
+    assert find_unsupported_values({**given, "OTEL_SDK_DISABLED": "true"}) == []
+    assert is_disabled({"OTEL_SDK_DISABLED": "true"})
+    assert find_unsupported_values({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}) == []

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from shared import logs
+from shared.observability import logs
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ _TYPES: Final = {
 }
 
 
-def rule_told(kind: str, message: str) -> str:
+def reword_pydantic_error(kind: str, message: str) -> str:
     """Return the rule that a value breaks.
 
     Args:

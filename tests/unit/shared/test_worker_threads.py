@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from shared.off_loop import LARGE, LARGE_VALUES, collection_paused, load_modules, off_loop
+from shared.worker_threads import LARGE, LARGE_VALUES, collection_paused, load_modules, run_in_worker
 
 
 def test_small_work_stays_and_large_work_leaves() -> None:
     """A function of a large text runs in another thread, that of a small one at once."""
 
     async def threads() -> tuple[int, int]:
-        return await off_loop(LARGE - 1, threading.get_ident), await off_loop(LARGE, threading.get_ident)
+        return await run_in_worker(LARGE - 1, threading.get_ident), await run_in_worker(LARGE, threading.get_ident)
 
     small, large = asyncio.run(threads())
     assert small == threading.get_ident() != large
@@ -24,9 +24,9 @@ def test_small_work_stays_and_large_work_leaves() -> None:
 
 def test_the_arguments_and_the_error_are_those_of_the_function() -> None:
     """Arguments reach the function, and what it raises reaches the caller."""
-    assert asyncio.run(off_loop(LARGE, int, "ff", base=16)) == 255
+    assert asyncio.run(run_in_worker(LARGE, int, "ff", base=16)) == 255
     with pytest.raises(ValueError, match="invalid literal"):
-        asyncio.run(off_loop(LARGE, int, "x"))
+        asyncio.run(run_in_worker(LARGE, int, "x"))
 
 
 def test_garbage_is_collected_again_after_the_last_of_some_pauses() -> None:
@@ -42,7 +42,7 @@ def test_garbage_is_collected_again_after_the_last_of_some_pauses() -> None:
 
 def test_pauses_without_end_do_not_keep_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where pauses overlap for too long, garbage is collected although another one goes on."""
-    monkeypatch.setattr("shared.off_loop._LONGEST_PAUSE_SECONDS", -1.0)
+    monkeypatch.setattr("shared.worker_threads._LONGEST_PAUSE_SECONDS", -1.0)
     with collection_paused(LARGE_VALUES):
         with collection_paused(LARGE_VALUES):
             assert not gc.isenabled()

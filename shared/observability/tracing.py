@@ -5,8 +5,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import Kind, WorkspaceError
-from shared.observability import Attribute, enabled, tracer
-from shared.otlp import Signal
+from shared.observability.exporters import Attribute, Signal, get_tracer, is_enabled
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -37,7 +36,7 @@ def span(
         kind: of the span, as ``SpanKind`` calls it.
         within: ``traceparent`` and ``tracestate`` (W3C) of what runs around it elsewhere; empty for what does here.
     """
-    if not enabled(Signal.TRACES):
+    if not is_enabled(Signal.TRACES):
         return _OFF
     return _around(name, attributes, kind, ANY, context=context_of(within) if within.get("traceparent") else None)
 
@@ -53,7 +52,7 @@ def call_span(
         failures: exceptions that mark it as failed.
         kind: see ``span``.
     """
-    if not enabled(Signal.TRACES) or caller() is None:
+    if not is_enabled(Signal.TRACES) or caller() is None:
         return _OFF
     return _around(name, attributes, kind, failures)
 
@@ -68,7 +67,7 @@ def batch_span(
         callers: as ``caller`` gave them; where none of them is traced, this is not either.
         attributes: see ``span``.
     """
-    if not enabled(Signal.TRACES):
+    if not is_enabled(Signal.TRACES):
         return _OFF
     traced = [one for one in callers if one is not None and one.trace_flags.sampled]
     if not traced:
@@ -89,7 +88,7 @@ def context_of(carrier: Mapping[str, str]) -> "Context":
 
 def caller() -> "SpanContext | None":
     """Return which span runs, for a batch that it takes part in."""
-    if not enabled(Signal.TRACES):
+    if not is_enabled(Signal.TRACES):
         return None
     from opentelemetry.trace import get_current_span  # noqa: PLC0415  loaded where it is used
 
@@ -117,7 +116,7 @@ def told_of_reply(attributes: Mapping[str, Attribute], *, failed: bool) -> None:
 
 def unexpected(error: BaseException) -> None:
     """Put an exception that nobody foresaw, with its stack trace, to the span that runs."""
-    if enabled(Signal.TRACES):
+    if is_enabled(Signal.TRACES):
         from opentelemetry.trace import get_current_span  # noqa: PLC0415  loaded where it is used
 
         get_current_span().record_exception(error)
@@ -143,7 +142,7 @@ def _around(
 ) -> Iterator[None]:
     from opentelemetry.trace import SpanKind  # noqa: PLC0415  loaded where it is used
 
-    with tracer().start_as_current_span(
+    with get_tracer().start_as_current_span(
         name,
         context,
         SpanKind[kind],

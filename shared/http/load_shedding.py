@@ -21,7 +21,7 @@ from functools import cache
 from typing import Final
 
 from shared.errors import Kind, WorkspaceError
-from shared.observability import count
+from shared.observability.metrics import count
 from shared.settings import settings
 
 ALWAYS_ANSWERED: Final = frozenset({"/healthz", "/oi-api/live-stream/events"})
@@ -65,7 +65,7 @@ class _Request:
     turn: "asyncio.Future[bool]"
 
 
-class _Press:
+class CongestionDetector:
     """Whether a crowd stands: told of everybody who comes, is let in, or is refused."""
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class _Press:
         self._came = self._went = 0
 
 
-class Crowd:
+class LoadShedder:
     """The requests of one event loop: those at work, and those that wait for their turn.
 
     Args:
@@ -125,11 +125,11 @@ class Crowd:
         self._working: dict[_Request, float] = {}
         self._waiting: deque[_Request] = deque()
         self._of_path: Counter[str] = Counter()
-        self._press = _Press()
+        self._press = CongestionDetector()
         self._timer: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
-    async def turn(self, path: str) -> AsyncIterator[None]:
+    async def admit(self, path: str) -> AsyncIterator[None]:
         """Hold a place while a request is worked on; one that is handed on within the process keeps its place.
 
         Args:
@@ -229,6 +229,6 @@ def overloaded() -> WorkspaceError:
 
 
 @cache
-def crowd() -> Crowd:
+def get_load_shedder() -> LoadShedder:
     """Return the crowd of this process."""
-    return Crowd(settings().max_at_work)
+    return LoadShedder(settings().max_at_work)

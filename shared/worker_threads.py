@@ -22,7 +22,7 @@ _LONGEST_PAUSE_SECONDS: Final = 10.0
 _WORKERS: Final = 2
 
 
-async def off_loop[**P, T](size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_in_worker[**P, T](size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Return the result of a function, called in a worker thread where its text is large.
 
     Args:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from shared import logs
+from shared.observability import logs
 
 READY_SECONDS: Final = 5.0
 """How long each has to answer."""

@@ -1,4 +1,4 @@
-"""Answers that are given again: one does the work, repeats wait, and a crash in the middle is survived."""
+"""IdempotentReplies that are given again: one does the work, repeats wait, and a crash in the middle is survived."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from shared import answers
-from shared.answers import Answers
 from shared.backends.embedded.answers import SCHEMA, SqliteAnswerStore
 from shared.backends.embedded.sqlite import Database
 from shared.errors import Kind, WorkspaceError
+from shared.idempotency import replies
+from shared.idempotency.replies import IdempotentReplies
 
 SECRET = b"oik_AAAAAAAA_secret"
 
@@ -27,8 +27,8 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteAnswerStore]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leases and patience that end soon."""
-    monkeypatch.setattr(answers, "LEASE", timedelta(seconds=0.2))
-    monkeypatch.setattr(answers, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(replies, "LEASE", timedelta(seconds=0.2))
+    monkeypatch.setattr(replies, "PATIENCE_SECONDS", 0.5)
 
 
 async def once(
@@ -40,7 +40,7 @@ async def once(
     request: bytes = b"r",
 ) -> bytes:
     """Ask as one process does."""
-    return await Answers(store).once(caller, "POST", key, request, work)
+    return await IdempotentReplies(store).once(caller, "POST", key, request, work)
 
 
 class Worker:

@@ -4,12 +4,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from shared import logs
+from shared.observability import logs
 
 _LOG = logs.logger("snapshots")
 
 
-class Snapshot[T]:
+class VersionedCache[T]:
     """Holds the newest value known; asks the store for its version at most once per ``max_age`` seconds.
 
     Args:

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from shared.observability import INSTRUMENTS
-from shared.otlp import PROTOCOL
+from shared.observability.exporters import PROTOCOL
+from shared.observability.metrics import INSTRUMENTS
 from tests.collector import Collector, attributes_of, collecting
 
 TRACES, METRICS = "/v1/traces", "/v1/metrics"
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 PROGRAM = """
 from shared.errors import invalid
-from shared.observability import INSTRUMENTS, change, count, enabled, measure
-from shared.otlp import Signal
-from shared.tracing import batch_span, call_span, caller, span
+from shared.observability.exporters import Signal, is_enabled
+from shared.observability.metrics import INSTRUMENTS, change, count, measure
+from shared.observability.tracing import batch_span, call_span, caller, span
 with call_span("poll", {}):
     pass
 callers = []
@@ -43,7 +43,7 @@ except ValueError:
 for name, instrument in INSTRUMENTS.items():
     {"counter": count, "histogram": measure, "level": change}[instrument.kind](name, 3)
 import sys
-print(*(enabled(signal) for signal in Signal), "opentelemetry" in sys.modules)
+print(*(is_enabled(signal) for signal in Signal), "opentelemetry" in sys.modules)
 if "opentelemetry" in sys.modules:
     from opentelemetry import metrics, trace
     for provider in (trace.get_tracer_provider(), metrics.get_meter_provider()):

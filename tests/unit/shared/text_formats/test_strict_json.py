@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.strict_json import MAX_CONTAINERS, MAX_DEPTH, parse
+from shared.text_formats.strict_json import MAX_CONTAINERS, MAX_DEPTH, parse
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -9,23 +9,23 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from http import HTTPStatus
 from typing import Protocol
 
-from shared import logs
 from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, unauthenticated
 from shared.errors import Kind, WorkspaceError
-from shared.http import sizes
+from shared.http import size_limits
 from shared.http.cors import Cors
-from shared.http.crowd import Crowd
-from shared.http.guarding import guard
+from shared.http.load_shedding import LoadShedder
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Endpoint, Operation, Problems
 from shared.http.problems import problem_document
 from shared.http.request_span import RequestSpan, request_span
 from shared.http.router import Match, Router
+from shared.http.security_headers import guard
 from shared.http.unknown_names import report
 from shared.http.validation import read
-from shared.observability import count
-from shared.off_loop import collection_paused
-from shared.tracing import unexpected
+from shared.observability import logs
+from shared.observability.metrics import count
+from shared.observability.tracing import unexpected
+from shared.worker_threads import collection_paused
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _LOG = logs.logger("http")
@@ -74,7 +74,7 @@ class Limits(Protocol):
         ...
 
 
-class Door:
+class RequestPipeline:
     """Serves requests over a set of endpoints."""
 
     def __init__(
@@ -84,14 +84,14 @@ class Door:
         require_feature: RequireFeature,
         limits: Limits | None = None,
         cors: Cors | None = None,
-        crowd: Crowd | None = None,
+        load_shedder: LoadShedder | None = None,
     ) -> None:
         self._router = Router(endpoints)
         self._authenticate = authenticate
         self._require_feature = require_feature
         self._limits = limits
         self._cors = cors or Cors()
-        self._crowd = crowd
+        self._load_shedder = load_shedder
 
     async def serve(self, request: Request, known: Principal | None = None) -> Reply:
         """Return the reply to a request; whatever goes wrong becomes a problem document.
@@ -132,7 +132,7 @@ class Door:
             told.matched(route, match.operation.name)
             async with self._turn(request):
                 if known is None:
-                    sizes.check(request)
+                    size_limits.check(request)
                 caller = await self._caller(match.operation, request, known)
                 # What another interface asks for its caller was counted when that caller came.
                 limits = None if known is not None or caller is ANONYMOUS else self._limits
@@ -149,7 +149,7 @@ class Door:
         return reply
 
     def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
-        return nullcontext() if self._crowd is None else self._crowd.turn(request.path)
+        return nullcontext() if self._load_shedder is None else self._load_shedder.admit(request.path)
 
     async def _limited(
         self, match: Match, caller: Principal, request: Request, request_id: str, limits: Limits | None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.conditions import HEADER_PATTERN, UNCONDITIONAL, Condition, Tags, condition
+from shared.conditional_requests import HEADER_PATTERN, UNCONDITIONAL, Condition, Tags, condition
 from shared.errors import WorkspaceError
 
 TAGS = st.text(

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from shared import readiness
-from shared.readiness import Readiness
+from shared.observability import readiness
+from shared.observability.readiness import Readiness
 
 SECONDS = 0.05
 

@@ -1,0 +1,1 @@
+"""Idempotency keys, and stored replies to repeated requests."""

@@ -1,0 +1,158 @@
+"""OpenTelemetry exporters of traces and metrics, as the standard ``OTEL_*`` variables select them.
+
+The app uses only the OpenTelemetry API. The variables name an OTLP collector; on Azure an adapter installs the
+providers of Azure Monitor after the start. Without either, no OpenTelemetry package is imported.
+
+Source: OpenTelemetry, Environment Variable Specification and OTLP Exporter Configuration. An empty value counts as
+missing. The SDK itself reads the variables that are not named here.
+"""
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from shared.observability import logs
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import Meter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.trace import Tracer
+
+SCOPE: Final = "industrial-data-workspace"
+PROTOCOL: Final = "http/protobuf"
+_NONE, _OTLP = "none", "otlp"
+_EXPORTERS: Final = frozenset({"", _NONE, _OTLP})
+
+_LOG = logs.logger("observability")
+_providers_installed = threading.Event()
+
+type Attribute = str | int | float | bool
+
+
+class Signal(StrEnum):
+    """Kind of telemetry, spelled as in the names of the variables."""
+
+    TRACES = "TRACES"
+    METRICS = "METRICS"
+
+
+def is_enabled(signal: Signal) -> bool:
+    """Return whether the process exports a signal, to a collector or through installed providers."""
+    return _providers_installed.is_set() or _is_sent_to_collector(signal)
+
+
+def is_decided_by_environment() -> bool:
+    """Return whether ``OTEL_*`` variables name a collector or disable all telemetry."""
+    return is_disabled(os.environ) or any(_is_sent_to_collector(signal) for signal in Signal)
+
+
+def mark_providers_installed() -> None:
+    """Enable all signals, after an adapter has installed its own OpenTelemetry providers."""
+    _providers_installed.set()
+
+
+def is_disabled(environment: Mapping[str, str]) -> bool:
+    """Return whether ``OTEL_SDK_DISABLED`` turns all telemetry off."""
+    return _value(environment, "OTEL_SDK_DISABLED").lower() == "true"
+
+
+def is_exported(signal: Signal, environment: Mapping[str, str]) -> bool:
+    """Return whether a signal is sent to a collector.
+
+    A signal is sent if its own or the general endpoint is set, or if its exporter is ``otlp``, which then uses the
+    default endpoint of the standard. The exporter ``none`` turns it off.
+    """
+    return _is_requested(signal, environment) and not list(_unsupported_values(signal, environment))
+
+
+def find_unsupported_values(environment: Mapping[str, str]) -> list[str]:
+    """Return a message for each unsupported exporter or protocol; a signal that uses one is not exported."""
+    return list(dict.fromkeys(message for signal in Signal for message in _unsupported_values(signal, environment)))
+
+
+@cache
+def get_tracer() -> "Tracer":
+    """Return the tracer that creates spans; call it only if traces are enabled."""
+    from opentelemetry import trace  # noqa: PLC0415  loaded where it is used
+
+    if _is_sent_to_collector(Signal.TRACES):
+        _install_trace_provider()
+    return trace.get_tracer(SCOPE)
+
+
+@cache
+def get_meter() -> "Meter":
+    """Return the meter that creates instruments; call it only if metrics are enabled."""
+    from opentelemetry import metrics  # noqa: PLC0415  loaded where it is used
+
+    if _is_sent_to_collector(Signal.METRICS):
+        _install_meter_provider()
+    return metrics.get_meter(SCOPE)
+
+
+@cache
+def _is_sent_to_collector(signal: Signal) -> bool:
+    for message in find_unsupported_values(os.environ):
+        _LOG.warning("telemetry is not exported: %s", message)
+    return is_exported(signal, os.environ)
+
+
+def _is_requested(signal: Signal, environment: Mapping[str, str]) -> bool:
+    exporter = _exporter(signal, environment)
+    if is_disabled(environment) or exporter == _NONE:
+        return False
+    endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
+    return bool(exporter) or any(_value(environment, name) for name in endpoints)
+
+
+def _unsupported_values(signal: Signal, environment: Mapping[str, str]) -> Iterator[str]:
+    if not _is_requested(signal, environment):
+        return
+    exporter = _exporter(signal, environment)
+    if exporter not in _EXPORTERS:
+        yield f"OTEL_{signal}_EXPORTER={exporter} is not supported; use otlp or none"
+    for name in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        protocol = _value(environment, name)
+        if protocol and protocol != PROTOCOL:
+            yield f"{name}={protocol} is not supported; use {PROTOCOL}"
+        if protocol:
+            return  # the variable of the signal overrides the general one
+
+
+def _exporter(signal: Signal, environment: Mapping[str, str]) -> str:
+    return _value(environment, f"OTEL_{signal}_EXPORTER").lower()
+
+
+def _value(environment: Mapping[str, str], name: str) -> str:
+    return environment.get(name, "").strip()
+
+
+def _install_trace_provider() -> None:
+    from opentelemetry import trace  # noqa: PLC0415  loaded where it is used
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+    provider = TracerProvider(resource=_resource())
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+
+
+def _install_meter_provider() -> None:
+    from opentelemetry import metrics  # noqa: PLC0415  loaded where it is used
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter  # noqa: PLC0415
+    from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415
+
+    metrics.set_meter_provider(MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], _resource()))
+
+
+def _resource() -> "Resource":
+    """Return the resource that the telemetry belongs to; its default service name is :data:`SCOPE`."""
+    from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource  # noqa: PLC0415
+
+    is_named = SERVICE_NAME in OTELResourceDetector().detect().attributes
+    return Resource.create({} if is_named else {SERVICE_NAME: SCOPE})

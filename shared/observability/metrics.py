@@ -1,0 +1,85 @@
+"""Metrics of the service, recorded with OpenTelemetry if metrics are enabled."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Literal
+
+from shared.observability.exporters import Attribute, Signal, get_meter, is_enabled
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """A metric.
+
+    Attributes:
+        kind: a counter only increases; a level increases and decreases.
+        unit: in the Unified Code for Units of Measure (UCUM).
+        description: one sentence for operators.
+    """
+
+    kind: Literal["counter", "histogram", "level"]
+    unit: str
+    description: str
+
+
+INSTRUMENTS: Final[Mapping[str, Instrument]] = {
+    "workspace.chain.appends": Instrument("counter", "{record}", "Records appended to audit chains."),
+    "workspace.chain.batch_size": Instrument("histogram", "{record}", "Records that one commit held."),
+    "workspace.chain.conflicts": Instrument("counter", "{batch}", "Batches that another instance was ahead of."),
+    "workspace.chain.verify.duration": Instrument("histogram", "s", "Time of a whole verification."),
+    "workspace.query.duration": Instrument("histogram", "s", "Time of a query, as its caller waits for it."),
+    "workspace.ingest.events": Instrument("counter", "{event}", "Hub events that became impulses."),
+    "workspace.ingest.lag": Instrument("histogram", "s", "Age of the oldest event of a batch when it was taken."),
+    "workspace.live.published": Instrument("counter", "{message}", "Impulses handed to the live stream."),
+    "workspace.live.admitted": Instrument("counter", "{client}", "Listeners that were let in."),
+    "workspace.live.clients": Instrument("level", "{client}", "Listeners that are connected to the local host."),
+    "workspace.chain.broken": Instrument("counter", "{verification}", "Verifications that found a broken audit chain."),
+    "workspace.checkpoint.failures": Instrument("counter", "{checkpoint}", "Checkpoints that could not be made."),
+    "workspace.http.errors": Instrument("counter", "{reply}", "Replies with status 429 or 5xx."),
+    "workspace.background.failures": Instrument("counter", "{run}", "Runs of background jobs that failed."),
+    "workspace.downloads.parts": Instrument("counter", "{part}", "Parts of cold downloads that were converted."),
+    "workspace.overload.refusals": Instrument("counter", "{request}", "Requests refused by an instance with too much."),
+    "workspace.live.quota_refusals": Instrument("counter", "{client}", "Live streams beyond their principal's quota."),
+    "workspace.downloads.quota_refusals": Instrument(
+        "counter", "{download}", "Downloads refused or failed beyond their principal's quota."
+    ),
+    "workspace.rate_limit.refusals": Instrument("counter", "{request}", "Requests beyond their principal's budget."),
+}
+
+
+def count(name: str, amount: int = 1, **attributes: Attribute) -> None:
+    """Add to a counter.
+
+    Args:
+        name: one of ``INSTRUMENTS``.
+        amount: not negative.
+        attributes: with few distinct values; never names of people or equipment.
+    """
+    if is_enabled(Signal.METRICS):
+        _instrument(name).add(amount, attributes)
+
+
+def change(name: str, amount: int, **attributes: Attribute) -> None:
+    """Add an amount, which may be negative, to a level; arguments as for ``count``."""
+    if is_enabled(Signal.METRICS):
+        _instrument(name).add(amount, attributes)
+
+
+def measure(name: str, value: float, **attributes: Attribute) -> None:
+    """Add a value to a histogram; arguments as for ``count``."""
+    if is_enabled(Signal.METRICS):
+        _instrument(name).record(value, attributes)
+
+
+@cache
+def _instrument(name: str) -> Any:
+    instrument, meter = INSTRUMENTS[name], get_meter()
+    arguments = (name, instrument.unit, instrument.description)
+    match instrument.kind:
+        case "counter":
+            return meter.create_counter(*arguments)
+        case "histogram":
+            return meter.create_histogram(*arguments)
+        case "level":
+            return meter.create_up_down_counter(*arguments)

@@ -1,0 +1,1 @@
+"""Reading and writing of JSON and CSV text by strict rules."""

@@ -1,0 +1,1 @@
+"""Rules for names that callers send, and messages about invalid values."""

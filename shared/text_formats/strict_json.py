@@ -12,7 +12,8 @@ MAX_DEPTH = 100
 MAX_CONTAINERS = 100_000
 """Arrays and objects in one text. Making and freeing them holds the interpreter, so more of them would delay others."""
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+# The closing quote is optional: without that, each quote of an unclosed string would start another search to the end.
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import uvloop
 from websockets.asyncio.server import ServerConnection, broadcast, serve
 
-from emulators.web_pubsub.service import WebPubSub
+from emulators.web_pubsub.service import WebPubSubEmulator
 from emulators.web_pubsub.settings import HubSettings, ServiceSettings
 from local.http_server.server import Server
 
@@ -22,7 +22,7 @@ _HUB = "live"
 
 async def stand_in(clients: int, messages: int) -> None:
     """Serve the stand-in and publish to a hub in this process."""
-    service = WebPubSub(ServiceSettings(_KEY, hubs={_HUB: HubSettings(anonymous=True)}))
+    service = WebPubSubEmulator(ServiceSettings(_KEY, hubs={_HUB: HubSettings(anonymous=True)}))
     hub = service.hub(_HUB)
     with _listener() as listener:
         server = Server(service, 1, web_sockets=True)

@@ -5,20 +5,20 @@ and after what the SDK's source sends and expects. What it does not implement it
 """
 
 from emulators.cosmos.account import AccountOptions, Consistency
-from emulators.cosmos.faults import Fault, FaultKind, Faults
-from emulators.cosmos.request_log import Exchange, RequestLog
+from emulators.cosmos.faults import FaultInjector, FaultKind, InjectedFault
+from emulators.cosmos.request_log import LoggedRequest, RequestLog
 from emulators.cosmos.server import DEFAULT_KEY, CosmosServer
-from emulators.cosmos.wire import Request
+from emulators.cosmos.wire import CosmosRequest
 
 __all__ = [
     "DEFAULT_KEY",
     "AccountOptions",
     "Consistency",
+    "CosmosRequest",
     "CosmosServer",
-    "Exchange",
-    "Fault",
+    "FaultInjector",
     "FaultKind",
-    "Faults",
-    "Request",
+    "InjectedFault",
+    "LoggedRequest",
     "RequestLog",
 ]

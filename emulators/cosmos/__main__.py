@@ -6,7 +6,7 @@ import sys
 import threading
 
 from emulators.cosmos.account import AccountOptions, Consistency
-from emulators.cosmos.faults import chaos, read_chaos
+from emulators.cosmos.faults import random_faults, random_read_faults
 from emulators.cosmos.server import DEFAULT_KEY, CosmosServer
 
 READS = ("query", "read_item")
@@ -28,11 +28,13 @@ def main() -> None:
     delay = options.delay_ms / 1000
     if options.chaos:
         server.faults.add(
-            *chaos(options.chaos, options.seed, lambda it: it.operation in options.operations, seconds=delay)
+            *random_faults(options.chaos, options.seed, lambda it: it.operation in options.operations, seconds=delay)
         )
     if options.read_chaos:
         server.faults.add(
-            *read_chaos(options.read_chaos, options.seed + 1_000, lambda it: it.operation in READS, seconds=delay)
+            *random_read_faults(
+                options.read_chaos, options.seed + 1_000, lambda it: it.operation in READS, seconds=delay
+            )
         )
     with server:
         sys.stdout.write(f"ready {server.endpoint}\n")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
-from emulators.cosmos.wire import Refusal, Request
+from emulators.cosmos.wire import CosmosError, CosmosRequest
 
 
 class Consistency(StrEnum):
@@ -38,7 +38,7 @@ class AccountOptions:
     multiple_write_locations: bool = False
     bearer: Literal["accept", "deny"] = "accept"
 
-    def check_consistency(self, request: Request) -> None:
+    def check_consistency(self, request: CosmosRequest) -> None:
         """Refuses a request that asks for more than the account gives.
 
         Raises:
@@ -48,9 +48,9 @@ class AccountOptions:
         if not asked:
             return
         if asked not in _STRONGEST_FIRST:
-            raise Refusal(400, f"'{asked}' is not a valid consistency level.")
+            raise CosmosError(400, f"'{asked}' is not a valid consistency level.")
         if _STRONGEST_FIRST.index(Consistency(asked)) < _STRONGEST_FIRST.index(self.consistency):
-            raise Refusal(
+            raise CosmosError(
                 400,
                 f"ConsistencyLevel {asked} specified in the request is invalid when service is configured"
                 f" with consistency level {self.consistency}.",

@@ -13,10 +13,10 @@ from emulators.cosmos import data_plane
 from emulators.cosmos.account import AccountOptions
 from emulators.cosmos.authentication import authenticate
 from emulators.cosmos.control_plane import ControlPlane
-from emulators.cosmos.faults import Fault, FaultKind, Faults
-from emulators.cosmos.operations import operation_of
+from emulators.cosmos.faults import FaultInjector, FaultKind, InjectedFault
+from emulators.cosmos.operations import classify_request
 from emulators.cosmos.request_log import RequestLog
-from emulators.cosmos.wire import ITEM_WRITES, MAX_BYTES, Refusal, Reply, Request, unsupported
+from emulators.cosmos.wire import ITEM_WRITES, MAX_BYTES, CosmosError, CosmosReply, CosmosRequest, unsupported
 
 type Scope = MutableMapping[str, Any]
 type Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -38,7 +38,7 @@ class CosmosApp:
     def __init__(self, key: str, options: AccountOptions, physical_partitions: int, latency: float) -> None:
         self.endpoint = ""
         self.latency = latency
-        self.faults = Faults()
+        self.faults = FaultInjector()
         self.requests = RequestLog()
         self._key = key
         self._options = options
@@ -48,7 +48,7 @@ class CosmosApp:
         """Answers one request."""
         request, oversized = await _read(scope, receive)
         started = time.perf_counter()
-        fault = self.faults.strike(request)
+        fault = self.faults.select(request)
         reply = await self._reply(request, fault, oversized=oversized)
         if reply is None:
             self.requests.add(request, 0, 0, fault.kind if fault else None)
@@ -59,7 +59,9 @@ class CosmosApp:
         self.requests.add(request, reply.status, substatus, fault.kind if fault else None)
         await _send(send, reply, scope if fault and fault.kind is FaultKind.DROP_IN_REPLY else None)
 
-    async def _reply(self, request: Request, fault: Fault | None, *, oversized: bool) -> Reply | None:
+    async def _reply(
+        self, request: CosmosRequest, fault: InjectedFault | None, *, oversized: bool
+    ) -> CosmosReply | None:
         """Gives the reply; None if the connection is to be dropped."""
         if self.latency:
             await asyncio.sleep(self.latency)
@@ -69,35 +71,35 @@ class CosmosApp:
             return None
         try:
             authenticate(request, self._key, self._options)
-            reply = self._struck(request, fault) or self._answer(request, fault, oversized=oversized)
-        except Refusal as refusal:
+            reply = self._injected_reply(request, fault) or self._answer(request, fault, oversized=oversized)
+        except CosmosError as refusal:
             reply = refusal.reply()
         if fault is not None and fault.kind is FaultKind.DELAY_AFTER_COMMIT:
             await asyncio.sleep(fault.seconds)
         if fault is not None and fault.kind is FaultKind.DROP_AFTER_COMMIT:
             return None
         if fault is not None and fault.kind is FaultKind.STATUS_AFTER_COMMIT:
-            return _refusal(fault).reply()
+            return _fault_error(fault).reply()
         return reply
 
-    def _struck(self, request: Request, fault: Fault | None) -> Reply | None:
+    def _injected_reply(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply | None:
         """Gives the reply of a fault that keeps the request from being done."""
         if fault is None:
             return None
         if fault.kind is FaultKind.STATUS:
-            return _refusal(fault).reply()
+            return _fault_error(fault).reply()
         if fault.kind is FaultKind.BATCH_STATUS:
-            return data_plane.failed_batch_reply(request, _refusal(fault))
+            return data_plane.failed_batch_reply(request, _fault_error(fault))
         return None
 
-    def _answer(self, request: Request, fault: Fault | None, *, oversized: bool) -> Reply:
+    def _answer(self, request: CosmosRequest, fault: InjectedFault | None, *, oversized: bool) -> CosmosReply:
         """Does what is asked. Nothing here waits, so requests do not see each other half done."""
         if oversized:
-            raise Refusal(413, "Request size is too large")
+            raise CosmosError(413, "Request size is too large")
         self._options.check_consistency(request)
         operation = request.operation
         if operation == "read_account":
-            return Reply(200, self._options.document(self.endpoint))
+            return CosmosReply(200, self._options.document(self.endpoint))
         if operation == "query_plan":
             return data_plane.plan_reply(request)
         if operation in ITEM_WRITES or operation in ("read_item", "query", "read_feed"):
@@ -107,10 +109,10 @@ class CosmosApp:
         method = getattr(self._control, operation.replace("query_d", "list_d").replace("query_c", "list_c"), None)
         if operation == "unknown" or method is None:
             raise unsupported(f"{request.method} /{'/'.join(request.segments)}")
-        reply: Reply = method(request)
+        reply: CosmosReply = method(request)
         return reply
 
-    def _data(self, request: Request, fault: Fault | None) -> Reply:
+    def _data(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply:
         container = self._control.container(request)
         if request.operation == "batch":
             reply = data_plane.batch_reply(container, request)
@@ -129,7 +131,7 @@ class CosmosApp:
         }
         return reply
 
-    def _common_headers(self, request: Request, started: float) -> dict[str, str]:
+    def _common_headers(self, request: CosmosRequest, started: float) -> dict[str, str]:
         return {
             "content-type": "application/json",
             "date": formatdate(usegmt=True),
@@ -139,11 +141,11 @@ class CosmosApp:
         }
 
 
-def _refusal(fault: Fault) -> Refusal:
-    return Refusal(fault.status, f"Injected: {fault.kind}", fault.substatus, fault.retry_after_ms)
+def _fault_error(fault: InjectedFault) -> CosmosError:
+    return CosmosError(fault.status, f"Injected: {fault.kind}", fault.substatus, fault.retry_after_ms)
 
 
-async def _read(scope: Scope, receive: Receive) -> tuple[Request, bool]:
+async def _read(scope: Scope, receive: Receive) -> tuple[CosmosRequest, bool]:
     """Reads the request; says too whether its body is over the limit."""
     raw: bytes = scope["raw_path"]
     segments = tuple(unquote(part) for part in raw.decode().split("/") if part)
@@ -155,11 +157,11 @@ async def _read(scope: Scope, receive: Receive) -> tuple[Request, bool]:
         size += len(part)
         parts.append(part if size <= MAX_BYTES else b"")
         more = message.get("more_body", False)
-    operation = operation_of(scope["method"], segments, headers)
-    return Request(scope["method"], segments, headers, b"".join(parts), operation), size > MAX_BYTES
+    operation = classify_request(scope["method"], segments, headers)
+    return CosmosRequest(scope["method"], segments, headers, b"".join(parts), operation), size > MAX_BYTES
 
 
-async def _send(send: Send, reply: Reply, cut: Scope | None) -> None:
+async def _send(send: Send, reply: CosmosReply, cut: Scope | None) -> None:
     """Sends a reply; with `cut`, half of it, and drops the connection."""
     body = reply.encoded()
     headers = [(name.encode(), value.encode("latin-1")) for name, value in reply.headers.items()]

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import parse_qsl, unquote
 
 from emulators.cosmos.account import AccountOptions
-from emulators.cosmos.wire import Refusal, Request
+from emulators.cosmos.wire import CosmosError, CosmosRequest
 
 _MAX_SKEW_SECONDS = 15 * 60
 _CONTROL = frozenset(
@@ -16,7 +16,7 @@ _CONTROL = frozenset(
 )
 
 
-def authenticate(request: Request, key: str, options: AccountOptions) -> None:
+def authenticate(request: CosmosRequest, key: str, options: AccountOptions) -> None:
     """Checks a request's authorization.
 
     Args:
@@ -29,22 +29,24 @@ def authenticate(request: Request, key: str, options: AccountOptions) -> None:
     """
     fields = dict(parse_qsl(unquote(request.header("authorization")).replace("+", "%2B"), keep_blank_values=True))
     if fields.get("ver") != "1.0" or not fields.get("sig"):
-        raise Refusal(401, "Required Header authorization is missing. Ensure a valid Authorization token is passed.")
+        raise CosmosError(
+            401, "Required Header authorization is missing. Ensure a valid Authorization token is passed."
+        )
     if fields.get("type") == "aad":
         _check_token(request, options)
         return
     if fields.get("type") != "master":
-        raise Refusal(401, "The authorization token type is not supported.")
+        raise CosmosError(401, "The authorization token type is not supported.")
     _check_date(request)
     if not any(hmac.compare_digest(fields["sig"], sign(request, link, key)) for link in _links(request)):
-        raise Refusal(
+        raise CosmosError(
             401,
             "The input authorization token can't serve the request. The wrong key is being used or the expected"
             " payload is not built as per the protocol.",
         )
 
 
-def sign(request: Request, link: str, key: str) -> str:
+def sign(request: CosmosRequest, link: str, key: str) -> str:
     """Gives the signature of a request for a resource link (REST reference, access control)."""
     _, resource_type = _signed_resource(request)
     date, http_date = request.header("x-ms-date").lower(), request.header("date").lower()
@@ -53,7 +55,7 @@ def sign(request: Request, link: str, key: str) -> str:
     return base64.b64encode(digest).decode()
 
 
-def _signed_resource(request: Request) -> tuple[tuple[str, ...], str]:
+def _signed_resource(request: CosmosRequest) -> tuple[tuple[str, ...], str]:
     """The resource's link as segments, and the resource type: a feed is signed with its parent's link."""
     segments = request.segments
     if len(segments) % 2 == 1:
@@ -61,24 +63,24 @@ def _signed_resource(request: Request) -> tuple[tuple[str, ...], str]:
     return segments, segments[-2] if segments else ""
 
 
-def _links(request: Request) -> list[str]:
+def _links(request: CosmosRequest) -> list[str]:
     link, _ = _signed_resource(request)
     # A link by resource ids is signed as the last id alone, in lower case; which kind it is the path does not say.
     return ["/".join(link), link[-1].lower() if link else ""]
 
 
-def _check_date(request: Request) -> None:
+def _check_date(request: CosmosRequest) -> None:
     try:
         sent = parsedate_to_datetime(request.header("x-ms-date") or request.header("date"))
     except ValueError as error:
-        raise Refusal(401, "The date header is missing or no RFC 1123 date.") from error
+        raise CosmosError(401, "The date header is missing or no RFC 1123 date.") from error
     if abs((datetime.now(UTC) - sent).total_seconds()) > _MAX_SKEW_SECONDS:
-        raise Refusal(403, "The authorization token is not valid at the current time.")
+        raise CosmosError(403, "The authorization token is not valid at the current time.")
 
 
-def _check_token(request: Request, options: AccountOptions) -> None:
+def _check_token(request: CosmosRequest, options: AccountOptions) -> None:
     if options.bearer == "deny" or request.operation in _CONTROL:
-        raise Refusal(
+        raise CosmosError(
             403,
             "Request blocked by Auth: the principal does not have the required RBAC permissions to perform"
             f" {request.operation}.",

@@ -2,15 +2,17 @@
 
 from typing import Any
 
-from emulators.cosmos.containers import Container, Transaction
-from emulators.cosmos.items import ItemOperation, Outcome
-from emulators.cosmos.partition_keys import Key
-from emulators.cosmos.wire import Refusal
+from emulators.cosmos.containers import CosmosContainer, Transaction
+from emulators.cosmos.items import ItemOperation, ItemResult
+from emulators.cosmos.partition_keys import PartitionKey
+from emulators.cosmos.wire import CosmosError
 
 MAX_OPERATIONS = 100
 
 
-def run_batch(container: Container, key: Key, operations: Any, *, minimal: bool) -> tuple[int, list[dict[str, Any]]]:
+def execute_batch(
+    container: CosmosContainer, key: PartitionKey, operations: Any, *, minimal: bool
+) -> tuple[int, list[dict[str, Any]]]:
     """Runs a batch.
 
     Args:
@@ -26,22 +28,22 @@ def run_batch(container: Container, key: Key, operations: Any, *, minimal: bool)
         Refusal: 400, the body is no batch of 1 to 100 operations.
     """
     if not isinstance(operations, list) or not all(isinstance(operation, dict) for operation in operations):
-        raise Refusal(400, "A batch is a list of operations.")
+        raise CosmosError(400, "A batch is a list of operations.")
     if not 0 < len(operations) <= MAX_OPERATIONS:
-        raise Refusal(400, f"A batch has between 1 and {MAX_OPERATIONS} operations.")
+        raise CosmosError(400, f"A batch has between 1 and {MAX_OPERATIONS} operations.")
     transaction = Transaction(container)
     results: list[dict[str, Any]] = []
     for index, operation in enumerate(operations):
         try:
             parsed = _operation(operation, key)
-            results.append(_result(parsed.apply(transaction), bare=minimal and parsed.kind != "read"))
-        except Refusal as refusal:
-            return 207, failed(len(operations), index, refusal)
+            results.append(_batch_result(parsed.apply(transaction), minimal=minimal and parsed.kind != "read"))
+        except CosmosError as refusal:
+            return 207, failed_results(len(operations), index, refusal)
     transaction.commit()
     return 200, results
 
 
-def failed(count: int, index: int, refusal: Refusal) -> list[dict[str, Any]]:
+def failed_results(count: int, index: int, refusal: CosmosError) -> list[dict[str, Any]]:
     """Gives the results of a batch that failed at one operation: 424 for all others."""
     results = [{"statusCode": 424, "requestCharge": 0.0} for _ in range(count)]
     results[index] = {"statusCode": refusal.status, "subStatusCode": refusal.substatus, "requestCharge": 1.0}
@@ -50,7 +52,7 @@ def failed(count: int, index: int, refusal: Refusal) -> list[dict[str, Any]]:
     return results
 
 
-def _operation(operation: dict[str, Any], key: Key) -> ItemOperation:
+def _operation(operation: dict[str, Any], key: PartitionKey) -> ItemOperation:
     return ItemOperation(
         kind=str(operation.get("operationType", "")).lower(),
         key=key,
@@ -61,10 +63,10 @@ def _operation(operation: dict[str, Any], key: Key) -> ItemOperation:
     )
 
 
-def _result(outcome: Outcome, *, bare: bool) -> dict[str, Any]:
-    result: dict[str, Any] = {"statusCode": outcome.status, "requestCharge": outcome.charge}
-    if outcome.item is not None:
-        result["eTag"] = outcome.item.etag
-        if not bare:
-            result["resourceBody"] = outcome.item.document
-    return result
+def _batch_result(result: ItemResult, *, minimal: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {"statusCode": result.status, "requestCharge": result.charge}
+    if result.item is not None:
+        entry["eTag"] = result.item.etag
+        if not minimal:
+            entry["resourceBody"] = result.item.document
+    return entry

@@ -10,16 +10,16 @@ from typing import Any
 
 import orjson
 
-from emulators.cosmos.partition_keys import Key, hash_key, split
-from emulators.cosmos.sort_index import Entry, SortIndex
+from emulators.cosmos.partition_keys import PartitionKey, hash_key, split_hash_range
+from emulators.cosmos.sort_index import SortEntry, SortIndex
 from emulators.cosmos.unique_keys import UniqueKeys
-from emulators.cosmos.wire import MAX_BYTES, Refusal
+from emulators.cosmos.wire import MAX_BYTES, CosmosError
 
 SYSTEM_FIELDS = frozenset({"_rid", "_self", "_etag", "_attachments", "_ts"})
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class CosmosItem:
     """One stored document.
 
     Attributes:
@@ -33,7 +33,7 @@ class Item:
 
     number: int
     id: str
-    key: Key
+    key: PartitionKey
     epk: str
     document: dict[str, Any]
     text: bytes
@@ -44,15 +44,15 @@ class Item:
         return str(self.document["_etag"])
 
 
-class Shelf:
+class ItemList:
     """Items in order of creation, found by position."""
 
     def __init__(self) -> None:
         self._numbers: list[int] = []
-        self._items: dict[int, Item] = {}
+        self._items: dict[int, CosmosItem] = {}
         self._indexes: dict[tuple[str | int, ...], SortIndex] = {}
 
-    def put(self, item: Item) -> None:
+    def put(self, item: CosmosItem) -> None:
         """Adds an item, or replaces the one with its number."""
         old = self._items.get(item.number)
         if old is None:
@@ -63,19 +63,21 @@ class Shelf:
             index.add(item.number, item.document)
         self._items[item.number] = item
 
-    def remove(self, item: Item) -> None:
+    def remove(self, item: CosmosItem) -> None:
         """Takes an item away."""
         old = self._items.pop(item.number)
         for index in self._indexes.values():
             index.remove(old.number, old.document)
         del self._numbers[bisect_left(self._numbers, item.number)]
 
-    def after(self, number: int) -> Iterator[Item]:
+    def after(self, number: int) -> Iterator[CosmosItem]:
         """Gives the items created after a number; the shelf must not change meanwhile."""
         for index in range(bisect_right(self._numbers, number), len(self._numbers)):
             yield self._items[self._numbers[index]]
 
-    def sorted_after(self, path: tuple[str | int, ...], last: Entry | None, *, descending: bool) -> Iterator[Item]:
+    def iterate_sorted_after(
+        self, path: tuple[str | int, ...], last: SortEntry | None, *, descending: bool
+    ) -> Iterator[CosmosItem]:
         """Gives the items by the value at a path that follow an entry; the shelf must not change meanwhile."""
         if path not in self._indexes:
             self._indexes[path] = SortIndex(path)
@@ -95,10 +97,10 @@ class PhysicalRange:
     id: str
     low: str
     high: str
-    shelf: Shelf = field(default_factory=Shelf)
+    items: ItemList = field(default_factory=ItemList)
 
 
-class Container:
+class CosmosContainer:
     """A container and its items.
 
     Args:
@@ -110,96 +112,96 @@ class Container:
         self.properties = properties
         self.rid = str(properties["_rid"])
         self.paths: list[str] = properties["partitionKey"]["paths"]
-        self.ranges = [PhysicalRange(str(i), *bounds) for i, bounds in enumerate(split(physical_partitions))]
+        self.ranges = [PhysicalRange(str(i), *bounds) for i, bounds in enumerate(split_hash_range(physical_partitions))]
         self.lsn = 0
         self.unique_keys = UniqueKeys(properties)
-        self._claimed: dict[tuple[Key, int, bytes], str] = {}
-        self._partitions: dict[Key, dict[str, Item]] = {}
-        self._shelves: dict[Key, Shelf] = {}
+        self._claims: dict[tuple[PartitionKey, int, bytes], str] = {}
+        self._partitions: dict[PartitionKey, dict[str, CosmosItem]] = {}
+        self._items_by_key: dict[PartitionKey, ItemList] = {}
         self._created = 0
-        self._ends: list[tuple[float, int, Key, str, str]] = []
+        self._expirations: list[tuple[float, int, PartitionKey, str, str]] = []
 
     def range_of(self, epk: str) -> PhysicalRange:
         """Gives the physical partition that holds an effective partition key."""
         return next(part for part in self.ranges if part.low <= epk < part.high)
 
-    def find(self, key: Key, item_id: str) -> Item | None:
+    def find(self, key: PartitionKey, item_id: str) -> CosmosItem | None:
         """Gives the item with an id in a logical partition."""
         return self._partitions.get(key, {}).get(item_id)
 
-    def shelf(self, key: Key) -> Shelf:
+    def partition_items(self, key: PartitionKey) -> ItemList:
         """Gives the items of one logical partition in order of creation."""
-        return self._shelves.get(key) or Shelf()
+        return self._items_by_key.get(key) or ItemList()
 
-    def holder(self, key: Key, claim: tuple[int, bytes]) -> str | None:
+    def find_claim_holder(self, key: PartitionKey, claim: tuple[int, bytes]) -> str | None:
         """Gives the id of the item in a logical partition that has these values of a unique key."""
-        return self._claimed.get((key, *claim))
+        return self._claims.get((key, *claim))
 
-    def new_number(self) -> int:
+    def next_number(self) -> int:
         """Gives the next place in the order of creation."""
         self._created += 1
         return self._created
 
-    def commit(self, changes: Mapping[tuple[Key, str], Item | None]) -> None:
+    def commit(self, changes: Mapping[tuple[PartitionKey, str], CosmosItem | None]) -> None:
         """Makes changes: items to store, and None for what is to be removed."""
         if changes:
             self.lsn += 1
         for (key, item_id), item in changes.items():
             old = self.find(key, item_id)
             if old is not None:
-                self._release(old)
+                self._release_claims(old)
             # A re-created item has another number than the one it follows.
             if old is not None and (item is None or item.number != old.number):
-                self._take(old)
+                self._remove_item(old)
             if item is not None:
-                self._put(item)
+                self._add_item(item)
         for (key, item_id), item in changes.items():
             for claim in self.unique_keys.claims(item.document) if item is not None else ():
-                self._claimed[key, *claim] = item_id
+                self._claims[key, *claim] = item_id
 
     def expire(self) -> None:
         """Removes the items whose time to live is over; the service does so when it finds the time, but hides them."""
         moment = time.time()
-        while self._ends and self._ends[0][0] <= moment:
-            _, _, key, item_id, etag = heappop(self._ends)
+        while self._expirations and self._expirations[0][0] <= moment:
+            _, _, key, item_id, etag = heappop(self._expirations)
             item = self.find(key, item_id)
             if item is not None and item.etag == etag:
                 self.commit({(key, item_id): None})
 
-    def _release(self, item: Item) -> None:
+    def _release_claims(self, item: CosmosItem) -> None:
         for claim in self.unique_keys.claims(item.document):
-            self._claimed.pop((item.key, *claim), None)
+            self._claims.pop((item.key, *claim), None)
 
-    def _take(self, item: Item) -> None:
+    def _remove_item(self, item: CosmosItem) -> None:
         del self._partitions[item.key][item.id]
-        self._shelves[item.key].remove(item)
-        self.range_of(item.epk).shelf.remove(item)
+        self._items_by_key[item.key].remove(item)
+        self.range_of(item.epk).items.remove(item)
 
-    def _put(self, item: Item) -> None:
+    def _add_item(self, item: CosmosItem) -> None:
         self._partitions.setdefault(item.key, {})[item.id] = item
-        self._shelves.setdefault(item.key, Shelf()).put(item)
-        self.range_of(item.epk).shelf.put(item)
+        self._items_by_key.setdefault(item.key, ItemList()).put(item)
+        self.range_of(item.epk).items.put(item)
         default = self.properties.get("defaultTtl")
         seconds = item.document.get("ttl", default)
         if default is not None and isinstance(seconds, int) and seconds > 0:
-            heappush(self._ends, (item.document["_ts"] + seconds, item.number, item.key, item.id, item.etag))
+            heappush(self._expirations, (item.document["_ts"] + seconds, item.number, item.key, item.id, item.etag))
 
 
 class Transaction:
     """Changes to one container that are made together or not at all."""
 
-    def __init__(self, container: Container) -> None:
+    def __init__(self, container: CosmosContainer) -> None:
         self.container = container
-        self._changes: dict[tuple[Key, str], Item | None] = {}
-        self._claimed: dict[tuple[Key, int, bytes], str] = {}
+        self._changes: dict[tuple[PartitionKey, str], CosmosItem | None] = {}
+        self._claims: dict[tuple[PartitionKey, int, bytes], str] = {}
 
-    def find(self, key: Key, item_id: str) -> Item | None:
+    def find(self, key: PartitionKey, item_id: str) -> CosmosItem | None:
         """Gives an item as this transaction has left it."""
         if (key, item_id) in self._changes:
             return self._changes[key, item_id]
         return self.container.find(key, item_id)
 
-    def store(self, document: Mapping[str, Any], key: Key, old: Item | None, etag: str) -> Item:
+    def store(self, document: Mapping[str, Any], key: PartitionKey, old: CosmosItem | None, etag: str) -> CosmosItem:
         """Stores a document under a new ETag.
 
         Args:
@@ -211,7 +213,7 @@ class Transaction:
         Raises:
             Refusal: 413, it is larger than 2 MB; 409, another item has its values of a unique key.
         """
-        number = old.number if old else self.container.new_number()
+        number = old.number if old else self.container.next_number()
         stored = {name: _as_double(value) for name, value in document.items() if name not in SYSTEM_FIELDS}
         rid = document_rid(self.container.rid, number)
         stored |= {
@@ -223,22 +225,22 @@ class Transaction:
         }
         text = orjson.dumps(stored)
         if len(text) > MAX_BYTES:
-            raise Refusal(413, "Request size is too large")
-        item = Item(number, str(stored["id"]), key, hash_key(key), stored, text)
+            raise CosmosError(413, "Request size is too large")
+        item = CosmosItem(number, str(stored["id"]), key, hash_key(key), stored, text)
         self._claim(item)
         self._changes[key, item.id] = item
         return item
 
-    def _claim(self, item: Item) -> None:
+    def _claim(self, item: CosmosItem) -> None:
         for claim in self.container.unique_keys.claims(item.document):
-            holder = self._claimed.get((item.key, *claim)) or self.container.holder(item.key, claim)
+            holder = self._claims.get((item.key, *claim)) or self.container.find_claim_holder(item.key, claim)
             # An item that this transaction removed or changed holds what it has claimed here, if anything.
-            changed = (item.key, holder) in self._changes and (item.key, *claim) not in self._claimed
+            changed = (item.key, holder) in self._changes and (item.key, *claim) not in self._claims
             if holder not in (None, item.id) and not changed:
-                raise Refusal(409, "Unique index constraint violation.")
-            self._claimed[item.key, *claim] = item.id
+                raise CosmosError(409, "Unique index constraint violation.")
+            self._claims[item.key, *claim] = item.id
 
-    def remove(self, item: Item) -> None:
+    def remove(self, item: CosmosItem) -> None:
         """Removes an item."""
         self._changes[item.key, item.id] = None
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from emulators.cosmos.containers import Container, decode_rid, encode_rid
+from emulators.cosmos.containers import CosmosContainer, decode_rid, encode_rid
 from emulators.cosmos.indexing import DEFAULT_POLICY
 from emulators.cosmos.items import check_id
 from emulators.cosmos.sql_statement import parse_statement
-from emulators.cosmos.wire import Refusal, Reply, Request, unsupported
+from emulators.cosmos.wire import CosmosError, CosmosReply, CosmosRequest, unsupported
 
 _ids = count(1)
 _NOT_IMPLEMENTED = ("analyticalStorageTtl", "computedProperties", "vectorEmbeddingPolicy")
@@ -19,11 +19,11 @@ _MAX_LEVELS = 3
 
 
 @dataclass
-class Database:
+class CosmosDatabase:
     """A database and its containers."""
 
     properties: dict[str, Any]
-    containers: dict[str, Container] = field(default_factory=dict)
+    containers: dict[str, CosmosContainer] = field(default_factory=dict)
 
 
 class ControlPlane:
@@ -35,10 +35,10 @@ class ControlPlane:
 
     def __init__(self, physical_partitions: int) -> None:
         self._physical_partitions = physical_partitions
-        self._databases: dict[str, Database] = {}
+        self._databases: dict[str, CosmosDatabase] = {}
         self._offers: dict[str, dict[str, Any]] = {}
 
-    def database(self, name: str | None) -> Database:
+    def database(self, name: str | None) -> CosmosDatabase:
         """Finds a database by name or resource id.
 
         Raises:
@@ -47,9 +47,9 @@ class ControlPlane:
         for key, database in self._databases.items():
             if name in (key, database.properties["_rid"]):
                 return database
-        raise Refusal(404, "Resource Not Found: the database does not exist.", substatus=1003)
+        raise CosmosError(404, "Resource Not Found: the database does not exist.", substatus=1003)
 
-    def container(self, request: Request) -> Container:
+    def container(self, request: CosmosRequest) -> CosmosContainer:
         """Finds the container that a request names, by name or resource id.
 
         Raises:
@@ -59,36 +59,36 @@ class ControlPlane:
             if request.container in (key, container.rid):
                 intended = request.header("x-ms-cosmos-intended-collection-rid", container.rid)
                 if intended != container.rid:
-                    raise Refusal(400, "Collection rid in the request does not match the container's.", 1024)
+                    raise CosmosError(400, "Collection rid in the request does not match the container's.", 1024)
                 container.expire()
                 return container
         substatus = 1003 if request.segments[4:] else 0
-        raise Refusal(404, "Resource Not Found: the container does not exist.", substatus)
+        raise CosmosError(404, "Resource Not Found: the container does not exist.", substatus)
 
-    def create_database(self, request: Request) -> Reply:
+    def create_database(self, request: CosmosRequest) -> CosmosReply:
         """Creates a database."""
         name = _new_name(request.json, self._databases)
         rid = encode_rid(next(_ids).to_bytes(4, "little"))
         self_link = f"dbs/{rid}/"
         properties = {"id": name, **_system(rid, self_link), "_colls": "colls/", "_users": "users/"}
-        self._databases[name] = Database(properties)
+        self._databases[name] = CosmosDatabase(properties)
         self._note_offer(request, rid, self_link)
         return _resource(201, properties)
 
-    def read_database(self, request: Request) -> Reply:
+    def read_database(self, request: CosmosRequest) -> CosmosReply:
         """Reads a database."""
         return _resource(200, self.database(request.database).properties)
 
-    def delete_database(self, request: Request) -> Reply:
+    def delete_database(self, request: CosmosRequest) -> CosmosReply:
         """Deletes a database."""
         del self._databases[self.database(request.database).properties["id"]]
-        return Reply(204)
+        return CosmosReply(204)
 
-    def list_databases(self, request: Request) -> Reply:
+    def list_databases(self, request: CosmosRequest) -> CosmosReply:
         """Lists or queries the databases."""
         return _feed(request, "Databases", "", [database.properties for database in self._databases.values()])
 
-    def create_container(self, request: Request) -> Reply:
+    def create_container(self, request: CosmosRequest) -> CosmosReply:
         """Creates a container."""
         database = self.database(request.database)
         body = request.json
@@ -106,44 +106,44 @@ class ControlPlane:
             **_system(rid, self_link),
             **{f"_{kind}": f"{kind}/" for kind in ("docs", "sprocs", "triggers", "udfs", "conflicts")},
         }
-        database.containers[name] = Container(properties, self._physical_partitions)
+        database.containers[name] = CosmosContainer(properties, self._physical_partitions)
         self._note_offer(request, rid, self_link)
         return _resource(201, properties)
 
-    def read_container(self, request: Request) -> Reply:
+    def read_container(self, request: CosmosRequest) -> CosmosReply:
         """Reads a container."""
         return _resource(200, self.container(request).properties)
 
-    def replace_container(self, request: Request) -> Reply:
+    def replace_container(self, request: CosmosRequest) -> CosmosReply:
         """Replaces what may change of a container: its index policy."""
         container, body = self.container(request), request.json
         _check_definition(body)
         if body.get("uniqueKeyPolicy") != container.properties.get("uniqueKeyPolicy"):
-            raise Refusal(400, "The unique keys of a container cannot be changed.")
+            raise CosmosError(400, "The unique keys of a container cannot be changed.")
         if body.get("id") != container.properties["id"] or body["partitionKey"]["paths"] != container.paths:
-            raise Refusal(400, "Neither the id nor the partition key of a container can be changed.")
+            raise CosmosError(400, "Neither the id nor the partition key of a container can be changed.")
         policy = body.get("indexingPolicy", DEFAULT_POLICY)
         container.properties |= {"indexingPolicy": policy, "_etag": _etag(), "_ts": int(time.time())}
         return _resource(200, container.properties)
 
-    def delete_container(self, request: Request) -> Reply:
+    def delete_container(self, request: CosmosRequest) -> CosmosReply:
         """Deletes a container."""
         name = self.container(request).properties["id"]
         del self.database(request.database).containers[name]
-        return Reply(204)
+        return CosmosReply(204)
 
-    def list_containers(self, request: Request) -> Reply:
+    def list_containers(self, request: CosmosRequest) -> CosmosReply:
         """Lists or queries the containers of a database."""
         database = self.database(request.database)
         containers = [container.properties for container in database.containers.values()]
         return _feed(request, "DocumentCollections", database.properties["_rid"], containers)
 
-    def read_ranges(self, request: Request) -> Reply:
+    def read_ranges(self, request: CosmosRequest) -> CosmosReply:
         """Lists the physical partitions; 304 for who has seen them."""
         container = self.container(request)
         etag = f'"{len(container.ranges)}"'
         if request.header("if-none-match") == etag:
-            return Reply(304, headers={"etag": etag})
+            return CosmosReply(304, headers={"etag": etag})
         ranges = [
             {
                 **_system(f"{container.rid}-{part.id}", f"{container.properties['_self']}pkranges/{part.id}/"),
@@ -158,21 +158,21 @@ class ControlPlane:
             for part in container.ranges
         ]
         body = {"_rid": container.rid, "PartitionKeyRanges": ranges, "_count": len(ranges)}
-        return Reply(200, body, {"etag": etag})
+        return CosmosReply(200, body, {"etag": etag})
 
-    def query_offers(self, request: Request) -> Reply:
+    def query_offers(self, request: CosmosRequest) -> CosmosReply:
         """Lists or queries the throughput of databases and containers."""
         return _feed(request, "Offers", "", list(self._offers.values()))
 
-    def replace_offer(self, request: Request) -> Reply:
+    def replace_offer(self, request: CosmosRequest) -> CosmosReply:
         """Sets the throughput of a database or container."""
         offer = self._offers.get(request.segments[1])
         if offer is None:
-            raise Refusal(404, "Resource Not Found: the offer does not exist.")
+            raise CosmosError(404, "Resource Not Found: the offer does not exist.")
         offer |= {"content": request.json.get("content"), "_etag": _etag()}
         return _resource(200, offer)
 
-    def _note_offer(self, request: Request, rid: str, self_link: str) -> None:
+    def _note_offer(self, request: CosmosRequest, rid: str, self_link: str) -> None:
         throughput = request.header("x-ms-offer-throughput")
         if not throughput:
             return
@@ -190,10 +190,10 @@ class ControlPlane:
 
 def _new_name(body: Any, taken: dict[str, Any]) -> str:
     if not isinstance(body, dict) or not isinstance(body.get("id"), str) or not body["id"]:
-        raise Refusal(400, "The input content is invalid because the required properties - 'id; ' - are missing")
+        raise CosmosError(400, "The input content is invalid because the required properties - 'id; ' - are missing")
     check_id(body["id"])
     if body["id"] in taken:
-        raise Refusal(409, "Resource with specified id or name already exists.")
+        raise CosmosError(409, "Resource with specified id or name already exists.")
     return str(body["id"])
 
 
@@ -202,17 +202,17 @@ def _check_definition(body: dict[str, Any]) -> None:
     paths = definition.get("paths")
     kind = definition.get("kind", "Hash")
     if not isinstance(paths, list) or not all(isinstance(path, str) and path.startswith("/") for path in paths):
-        raise Refusal(400, "The partition key definition needs paths that begin with /.")
+        raise CosmosError(400, "The partition key definition needs paths that begin with /.")
     if not 1 <= len(paths) <= (_MAX_LEVELS if kind == "MultiHash" else 1):
-        raise Refusal(400, f"Too many partition key paths for kind '{kind}'.")
+        raise CosmosError(400, f"Too many partition key paths for kind '{kind}'.")
     if definition.get("version", 1) != 2:
         raise unsupported("partition keys of hash version 1")
     _check_unique_keys(body.get("uniqueKeyPolicy"))
     ttl = body.get("defaultTtl")
     if ttl is not None and (not isinstance(ttl, int) or (ttl < 1 and ttl != -1)):
-        raise Refusal(400, "The time to live of a container is -1 or a positive number of seconds.")
+        raise CosmosError(400, "The time to live of a container is -1 or a positive number of seconds.")
     if ttl is not None and body.get("indexingPolicy", {}).get("indexingMode") == "none":
-        raise Refusal(400, "A container without an index has no time to live.")
+        raise CosmosError(400, "A container without an index has no time to live.")
     for name in _NOT_IMPLEMENTED:
         if body.get(name):
             raise unsupported(f"the container property '{name}'")
@@ -221,7 +221,7 @@ def _check_definition(body: dict[str, Any]) -> None:
 def _check_unique_keys(policy: Any) -> None:
     keys = (policy or {}).get("uniqueKeys") or []
     if not all(isinstance(key, dict) and key.get("paths") for key in keys):
-        raise Refusal(400, "A unique key needs paths.")
+        raise CosmosError(400, "A unique key needs paths.")
 
 
 def _system(rid: str, self_link: str) -> dict[str, Any]:
@@ -232,14 +232,14 @@ def _etag() -> str:
     return f'"{uuid.uuid4()}"'
 
 
-def _resource(status: int, properties: dict[str, Any]) -> Reply:
-    return Reply(status, properties, {"etag": properties["_etag"], "x-ms-request-charge": "2.0"})
+def _resource(status: int, properties: dict[str, Any]) -> CosmosReply:
+    return CosmosReply(status, properties, {"etag": properties["_etag"], "x-ms-request-charge": "2.0"})
 
 
-def _feed(request: Request, name: str, rid: str, resources: list[dict[str, Any]]) -> Reply:
+def _feed(request: CosmosRequest, name: str, rid: str, resources: list[dict[str, Any]]) -> CosmosReply:
     if request.operation.startswith("query"):
         body = request.json
         parameters = {entry["name"]: entry["value"] for entry in body.get("parameters", [])}
         statement = parse_statement(body["query"], parameters)
         resources = [value for one in resources if statement.matches(one) for value in statement.results(one)]
-    return Reply(200, {"_rid": rid, name: resources, "_count": len(resources)}, {"x-ms-request-charge": "2.0"})
+    return CosmosReply(200, {"_rid": rid, name: resources, "_count": len(resources)}, {"x-ms-request-charge": "2.0"})

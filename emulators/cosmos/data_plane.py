@@ -6,20 +6,20 @@ from typing import Any
 
 import orjson
 
-from emulators.cosmos.batches import failed, run_batch
-from emulators.cosmos.containers import Container, Transaction
+from emulators.cosmos.batches import execute_batch, failed_results
+from emulators.cosmos.containers import CosmosContainer, Transaction
 from emulators.cosmos.indexing import check_sort
 from emulators.cosmos.items import ItemOperation
 from emulators.cosmos.partition_keys import key_from_header
-from emulators.cosmos.queries import Page, Position, Scope, run
-from emulators.cosmos.sql_statement import Statement, parse_statement
-from emulators.cosmos.wire import Refusal, Reply, Request, unsupported
+from emulators.cosmos.queries import PagePosition, QueryPage, QueryScope, run
+from emulators.cosmos.sql_statement import SqlStatement, parse_statement
+from emulators.cosmos.wire import CosmosError, CosmosReply, CosmosRequest, unsupported
 
 _PAGE_ITEMS = 100
 _MOST_PAGE_ITEMS = 1000
 
 
-def item_reply(container: Container, request: Request) -> Reply:
+def item_reply(container: CosmosContainer, request: CosmosRequest) -> CosmosReply:
     """Does one operation on one item.
 
     Raises:
@@ -39,13 +39,13 @@ def item_reply(container: Container, request: Request) -> Reply:
     transaction.commit()
     headers = {"x-ms-request-charge": f"{outcome.charge:.2f}"}
     if outcome.item is None:
-        return Reply(outcome.status, headers=headers)
+        return CosmosReply(outcome.status, headers=headers)
     headers |= {"etag": outcome.item.etag, "x-ms-item-llsn": str(container.lsn)}
     bare = request.header("prefer") == "return=minimal" and kind != "read"
-    return Reply(outcome.status, None if bare else outcome.item.text, headers)
+    return CosmosReply(outcome.status, None if bare else outcome.item.text, headers)
 
 
-def batch_reply(container: Container, request: Request) -> Reply:
+def batch_reply(container: CosmosContainer, request: CosmosRequest) -> CosmosReply:
     """Runs a transactional batch.
 
     Raises:
@@ -55,23 +55,23 @@ def batch_reply(container: Container, request: Request) -> Reply:
         raise unsupported("batches that are not atomic")
     key = key_from_header(request.header("x-ms-documentdb-partitionkey"), container.paths)
     minimal = request.header("prefer") == "return=minimal"
-    status, results = run_batch(container, key, request.json, minimal=minimal)
+    status, results = execute_batch(container, key, request.json, minimal=minimal)
     charge = sum(result["requestCharge"] for result in results)
-    return Reply(status, results, {"x-ms-request-charge": f"{charge:.2f}", "x-ms-item-count": str(len(results))})
+    return CosmosReply(status, results, {"x-ms-request-charge": f"{charge:.2f}", "x-ms-item-count": str(len(results))})
 
 
-def failed_batch_reply(request: Request, refusal: Refusal) -> Reply:
+def failed_batch_reply(request: CosmosRequest, refusal: CosmosError) -> CosmosReply:
     """Gives the reply to a batch whose first operation was refused."""
     count = len(request.json) if isinstance(request.json, list) else 1
-    return Reply(207, failed(max(count, 1), 0, refusal), {"x-ms-request-charge": "1.0"})
+    return CosmosReply(207, failed_results(max(count, 1), 0, refusal), {"x-ms-request-charge": "1.0"})
 
 
-def plan_reply(request: Request) -> Reply:
+def plan_reply(request: CosmosRequest) -> CosmosReply:
     """Answers the query plan of a query."""
-    return Reply(200, _plan(_statement(request)), {"x-ms-request-charge": "1.0"})
+    return CosmosReply(200, _plan(_statement(request)), {"x-ms-request-charge": "1.0"})
 
 
-def query_reply(container: Container, request: Request, page_limit: int | None) -> Reply:
+def query_reply(container: CosmosContainer, request: CosmosRequest, page_limit: int | None) -> CosmosReply:
     """Answers one page of a query or of the whole container.
 
     Args:
@@ -91,50 +91,50 @@ def query_reply(container: Container, request: Request, page_limit: int | None) 
     most = min(asked if asked > 0 else _MOST_PAGE_ITEMS, _MOST_PAGE_ITEMS)
     identity = _identity(request, container)
     token = request.header("x-ms-continuation")
-    start = Position.decode(token, identity) if token else Position()
+    start = PagePosition.decode(token, identity) if token else PagePosition()
     page = run(statement, scope, start, most if page_limit is None else min(page_limit, most))
     return _page_reply(container, page, identity)
 
 
-def _page_reply(container: Container, page: Page, identity: str) -> Reply:
+def _page_reply(container: CosmosContainer, page: QueryPage, identity: str) -> CosmosReply:
     headers = {
         "x-ms-request-charge": f"{2.0 + 0.05 * page.scanned:.2f}",
         "x-ms-item-count": str(len(page.results)),
     }
     if page.position is not None:
         headers["x-ms-continuation"] = page.position.encode(identity)
-    return Reply(200, {"_rid": container.rid, "Documents": page.results, "_count": len(page.results)}, headers)
+    return CosmosReply(200, {"_rid": container.rid, "Documents": page.results, "_count": len(page.results)}, headers)
 
 
-def _scope(container: Container, request: Request, statement: Statement) -> Scope:
+def _scope(container: CosmosContainer, request: CosmosRequest, statement: SqlStatement) -> QueryScope:
     key = request.header("x-ms-documentdb-partitionkey")
     if key:
-        return Scope(container, key=key_from_header(key, container.paths))
+        return QueryScope(container, key=key_from_header(key, container.paths))
     range_id = request.header("x-ms-documentdb-partitionkeyrangeid") or None
     if range_id is not None and range_id not in [part.id for part in container.ranges]:
-        raise Refusal(410, f"Partition key range {range_id} is gone.", substatus=1002)
+        raise CosmosError(410, f"Partition key range {range_id} is gone.", substatus=1002)
     if range_id is None and request.operation == "query":
         _check_servable(request, statement)
-    scope = Scope(container, range_id=range_id)
+    scope = QueryScope(container, range_id=range_id)
     low, high = request.header("x-ms-start-epk"), request.header("x-ms-end-epk")
     return dataclasses.replace(scope, low=low, high=high or "FF") if low or high else scope
 
 
-def _check_servable(request: Request, statement: Statement) -> None:
+def _check_servable(request: CosmosRequest, statement: SqlStatement) -> None:
     if not request.flag("x-ms-documentdb-query-enablecrosspartition"):
-        raise Refusal(
+        raise CosmosError(
             400,
             "Cross partition query is required but disabled. Please set"
             " x-ms-documentdb-query-enablecrosspartition to true.",
         )
     if not statement.is_plain:
-        raise Refusal(400, "The provided cross partition query can not be directly served by the gateway.", 1004)
+        raise CosmosError(400, "The provided cross partition query can not be directly served by the gateway.", 1004)
 
 
-def _statement(request: Request) -> Statement:
+def _statement(request: CosmosRequest) -> SqlStatement:
     body = request.json
     if not isinstance(body, dict) or not isinstance(body.get("query"), str):
-        raise Refusal(400, "A query is an object with the text in 'query'.")
+        raise CosmosError(400, "A query is an object with the text in 'query'.")
     return parse_statement(body["query"], _parameters(body))
 
 
@@ -142,12 +142,12 @@ def _parameters(body: Mapping[str, Any]) -> dict[str, Any]:
     return {entry["name"]: entry["value"] for entry in body.get("parameters") or []}
 
 
-def _plan(statement: Statement) -> dict[str, Any]:
+def _plan(statement: SqlStatement) -> dict[str, Any]:
     whole = {"min": "", "max": "FF", "isMinInclusive": True, "isMaxInclusive": False}
     return {"partitionedQueryExecutionInfoVersion": 2, "queryInfo": statement.plan(), "queryRanges": [whole]}
 
 
-def _identity(request: Request, container: Container) -> str:
+def _identity(request: CosmosRequest, container: CosmosContainer) -> str:
     """What a continuation is bound to: the container, what is read of it, and the query."""
     names = ("x-ms-documentdb-partitionkey", "x-ms-documentdb-partitionkeyrangeid")
     query = orjson.dumps(request.json).decode() if request.operation == "query" else ""

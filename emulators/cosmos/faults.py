@@ -7,7 +7,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from threading import Lock
 
-from emulators.cosmos.wire import Request
+from emulators.cosmos.wire import CosmosRequest
 
 
 class FaultKind(StrEnum):
@@ -27,12 +27,12 @@ class FaultKind(StrEnum):
 _ONLY = {FaultKind.BATCH_STATUS: ("batch",), FaultKind.PARTIAL_PAGE: ("query", "read_feed")}
 
 
-def _every(_: Request) -> bool:
+def _match_all(_: CosmosRequest) -> bool:
     return True
 
 
 @dataclass
-class Fault:
+class InjectedFault:
     """One thing that goes wrong.
 
     Attributes:
@@ -51,7 +51,7 @@ class Fault:
     """
 
     kind: FaultKind
-    match: Callable[[Request], bool] = _every
+    match: Callable[[CosmosRequest], bool] = _match_all
     times: int | None = None
     probability: float = 1.0
     seed: int = 0
@@ -61,31 +61,31 @@ class Fault:
     seconds: float = 0.0
     page_size: int = 1
     reset: bool = False
-    struck: int = field(default=0, init=False)
+    applied: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
 
-    def strikes(self, request: Request) -> bool:
+    def should_apply(self, request: CosmosRequest) -> bool:
         """Decides whether it strikes this request, and counts it."""
-        if self.times is not None and self.struck >= self.times:
+        if self.times is not None and self.applied >= self.times:
             return False
         if request.operation not in _ONLY.get(self.kind, (request.operation,)) or not self.match(request):
             return False
         if self._random.random() >= self.probability:
             return False
-        self.struck += 1
+        self.applied += 1
         return True
 
 
-class Faults:
+class FaultInjector:
     """The faults of one server; tests add and clear them while it runs."""
 
     def __init__(self) -> None:
-        self._faults: list[Fault] = []
+        self._faults: list[InjectedFault] = []
         self._lock = Lock()
 
-    def add(self, *faults: Fault) -> Fault:
+    def add(self, *faults: InjectedFault) -> InjectedFault:
         """Adds faults and gives back the last; the first that strikes a request wins."""
         with self._lock:
             self._faults.extend(faults)
@@ -96,15 +96,15 @@ class Faults:
         with self._lock:
             self._faults.clear()
 
-    def strike(self, request: Request) -> Fault | None:
+    def select(self, request: CosmosRequest) -> InjectedFault | None:
         """Gives the fault that strikes a request, if any."""
         with self._lock:
-            return next((fault for fault in self._faults if fault.strikes(request)), None)
+            return next((fault for fault in self._faults if fault.should_apply(request)), None)
 
 
-def chaos(
-    probability: float, seed: int, match: Callable[[Request], bool] = _every, *, seconds: float = 0.02
-) -> list[Fault]:
+def random_faults(
+    probability: float, seed: int, match: Callable[[CosmosRequest], bool] = _match_all, *, seconds: float = 0.02
+) -> list[InjectedFault]:
     """Gives one fault of every kind that a sound client survives, each as likely as the others.
 
     Args:
@@ -113,28 +113,28 @@ def chaos(
         match: Which requests they may strike.
         seconds: The length of delays; longer than a client's patience makes outcomes unknown, and commits late.
     """
-    shapes: list[Fault] = [
-        Fault(FaultKind.DROP_BEFORE_COMMIT),
-        Fault(FaultKind.DROP_AFTER_COMMIT),
-        Fault(FaultKind.DROP_AFTER_COMMIT, reset=True),
-        Fault(FaultKind.DROP_IN_REPLY),
-        Fault(FaultKind.STATUS, status=408),
-        Fault(FaultKind.STATUS_AFTER_COMMIT, status=408),
-        Fault(FaultKind.STATUS, status=410, substatus=1002),
-        Fault(FaultKind.STATUS, status=410, substatus=1007),
-        Fault(FaultKind.STATUS, status=412),
-        Fault(FaultKind.STATUS, status=429, substatus=3200, retry_after_ms=5),
-        Fault(FaultKind.BATCH_STATUS, status=429, retry_after_ms=5),
-        Fault(FaultKind.STATUS, status=449),
-        Fault(FaultKind.STATUS, status=500),
-        Fault(FaultKind.STATUS_AFTER_COMMIT, status=500),
-        Fault(FaultKind.STATUS, status=503),
-        Fault(FaultKind.STATUS_AFTER_COMMIT, status=503),
-        Fault(FaultKind.DELAY, seconds=seconds),
-        Fault(FaultKind.PARTIAL_PAGE, page_size=1),
-        Fault(FaultKind.DELAY_AFTER_COMMIT, seconds=seconds),
-        Fault(FaultKind.PARTIAL_PAGE, page_size=0),
-        Fault(FaultKind.BATCH_STATUS, status=449, retry_after_ms=5),
+    shapes: list[InjectedFault] = [
+        InjectedFault(FaultKind.DROP_BEFORE_COMMIT),
+        InjectedFault(FaultKind.DROP_AFTER_COMMIT),
+        InjectedFault(FaultKind.DROP_AFTER_COMMIT, reset=True),
+        InjectedFault(FaultKind.DROP_IN_REPLY),
+        InjectedFault(FaultKind.STATUS, status=408),
+        InjectedFault(FaultKind.STATUS_AFTER_COMMIT, status=408),
+        InjectedFault(FaultKind.STATUS, status=410, substatus=1002),
+        InjectedFault(FaultKind.STATUS, status=410, substatus=1007),
+        InjectedFault(FaultKind.STATUS, status=412),
+        InjectedFault(FaultKind.STATUS, status=429, substatus=3200, retry_after_ms=5),
+        InjectedFault(FaultKind.BATCH_STATUS, status=429, retry_after_ms=5),
+        InjectedFault(FaultKind.STATUS, status=449),
+        InjectedFault(FaultKind.STATUS, status=500),
+        InjectedFault(FaultKind.STATUS_AFTER_COMMIT, status=500),
+        InjectedFault(FaultKind.STATUS, status=503),
+        InjectedFault(FaultKind.STATUS_AFTER_COMMIT, status=503),
+        InjectedFault(FaultKind.DELAY, seconds=seconds),
+        InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1),
+        InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=seconds),
+        InjectedFault(FaultKind.PARTIAL_PAGE, page_size=0),
+        InjectedFault(FaultKind.BATCH_STATUS, status=449, retry_after_ms=5),
     ]
     share = 1 - (1 - probability) ** (1 / len(shapes))
     for index, fault in enumerate(shapes):
@@ -142,9 +142,9 @@ def chaos(
     return shapes
 
 
-def read_chaos(
-    probability: float, seed: int, match: Callable[[Request], bool] = _every, *, seconds: float = 0.02
-) -> list[Fault]:
+def random_read_faults(
+    probability: float, seed: int, match: Callable[[CosmosRequest], bool] = _match_all, *, seconds: float = 0.02
+) -> list[InjectedFault]:
     """Gives the faults of :func:`chaos` that a read can meet: it has no condition that could fail."""
-    every = chaos(probability, seed, match, seconds=seconds)
+    every = random_faults(probability, seed, match, seconds=seconds)
     return [fault for fault in every if fault.status != HTTPStatus.PRECONDITION_FAILED]

@@ -4,21 +4,21 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from emulators.cosmos.containers import Item, Transaction
-from emulators.cosmos.partition_keys import Key, key_from_document
+from emulators.cosmos.containers import CosmosItem, Transaction
+from emulators.cosmos.partition_keys import PartitionKey, key_from_document
 from emulators.cosmos.patches import apply_patch
-from emulators.cosmos.wire import Refusal
+from emulators.cosmos.wire import CosmosError
 
 _MAX_ID_BYTES = 1023
 _versions = count(1)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ItemResult:
     """How an operation ended: its status and the item that it left, if it is to be answered."""
 
     status: int
-    item: Item | None = None
+    item: CosmosItem | None = None
     charge: float = 0.0
 
 
@@ -36,13 +36,13 @@ class ItemOperation:
     """
 
     kind: str
-    key: Key
+    key: PartitionKey
     item_id: str | None = None
     body: Any = None
     if_match: str | None = None
     if_none_match: str | None = None
 
-    def apply(self, transaction: Transaction) -> Outcome:
+    def apply(self, transaction: Transaction) -> ItemResult:
         """Does it within a transaction.
 
         Raises:
@@ -56,51 +56,53 @@ class ItemOperation:
             case "patch":
                 return self._patch(transaction)
             case "delete":
-                transaction.remove(self._present(transaction))
-                return Outcome(204, None, 6.0)
+                transaction.remove(self._find_existing(transaction))
+                return ItemResult(204, None, 6.0)
             case _:
-                raise Refusal(400, f"The operation type '{self.kind}' is invalid.")
+                raise CosmosError(400, f"The operation type '{self.kind}' is invalid.")
 
-    def _write(self, transaction: Transaction) -> Outcome:
+    def _write(self, transaction: Transaction) -> ItemResult:
         document = check_document(self.body)
         check_key(document, self.key, transaction.container.paths)
         if self.kind == "replace":
-            old = self._present(transaction)
+            old = self._find_existing(transaction)
             if document["id"] != self.item_id:
-                raise Refusal(400, "The id in the document does not match the id of the resource.")
-            return _stored(200, transaction, document, self.key, old)
+                raise CosmosError(400, "The id in the document does not match the id of the resource.")
+            return _store_document(200, transaction, document, self.key, old)
         found = transaction.find(self.key, document["id"])
         if found is None:
-            return _stored(201, transaction, document, self.key, None)
+            return _store_document(201, transaction, document, self.key, None)
         if self.kind == "create":
-            raise Refusal(409, "Resource with specified id or name already exists.")
+            raise CosmosError(409, "Resource with specified id or name already exists.")
         self._check_match(found)
-        return _stored(200, transaction, document, self.key, found)
+        return _store_document(200, transaction, document, self.key, found)
 
-    def _read(self, transaction: Transaction) -> Outcome:
-        item = self._present(transaction)
+    def _read(self, transaction: Transaction) -> ItemResult:
+        item = self._find_existing(transaction)
         if self.if_none_match in ("*", item.etag):
-            return Outcome(304, None, 1.0)
-        return Outcome(200, item, 1.0 + len(item.text) // 1024 / 10)
+            return ItemResult(304, None, 1.0)
+        return ItemResult(200, item, 1.0 + len(item.text) // 1024 / 10)
 
-    def _patch(self, transaction: Transaction) -> Outcome:
-        old = self._present(transaction)
+    def _patch(self, transaction: Transaction) -> ItemResult:
+        old = self._find_existing(transaction)
         document = check_document(apply_patch(old.document, self.body))
         if document["id"] != old.id:
-            raise Refusal(400, "The id of an item cannot be patched.")
+            raise CosmosError(400, "The id of an item cannot be patched.")
         check_key(document, self.key, transaction.container.paths)
-        return _stored(200, transaction, document, self.key, old)
+        return _store_document(200, transaction, document, self.key, old)
 
-    def _present(self, transaction: Transaction) -> Item:
+    def _find_existing(self, transaction: Transaction) -> CosmosItem:
         item = transaction.find(self.key, self.item_id or "")
         if item is None:
-            raise Refusal(404, "Entity with the specified id does not exist in the system.")
+            raise CosmosError(404, "Entity with the specified id does not exist in the system.")
         self._check_match(item)
         return item
 
-    def _check_match(self, item: Item) -> None:
+    def _check_match(self, item: CosmosItem) -> None:
         if self.if_match not in (None, "", "*", item.etag):
-            raise Refusal(412, "Operation cannot be performed because one of the specified precondition is not met.")
+            raise CosmosError(
+                412, "Operation cannot be performed because one of the specified precondition is not met."
+            )
 
 
 def check_document(body: Any) -> dict[str, Any]:
@@ -110,10 +112,10 @@ def check_document(body: Any) -> dict[str, Any]:
         Refusal: 400, it is not.
     """
     if not isinstance(body, dict):
-        raise Refusal(400, "The input content is invalid: a document is a JSON object.")
+        raise CosmosError(400, "The input content is invalid: a document is a JSON object.")
     item_id = body.get("id")
     if not isinstance(item_id, str) or not item_id:
-        raise Refusal(400, "The input content is invalid because the required properties - 'id; ' - are missing")
+        raise CosmosError(400, "The input content is invalid because the required properties - 'id; ' - are missing")
     check_id(item_id)
     return body
 
@@ -125,24 +127,26 @@ def check_id(item_id: str) -> None:
         Refusal: 400, it breaks a rule.
     """
     if any(letter in item_id for letter in "/\\?#") or item_id.endswith(" "):
-        raise Refusal(400, "Id contains illegal chars: / \\ ? # or a space at its end.")
+        raise CosmosError(400, "Id contains illegal chars: / \\ ? # or a space at its end.")
     if len(item_id.encode()) > _MAX_ID_BYTES:
-        raise Refusal(400, f"Id is longer than {_MAX_ID_BYTES} bytes.")
+        raise CosmosError(400, f"Id is longer than {_MAX_ID_BYTES} bytes.")
 
 
-def check_key(document: dict[str, Any], key: Key, paths: list[str]) -> None:
+def check_key(document: dict[str, Any], key: PartitionKey, paths: list[str]) -> None:
     """Checks that a document lies in the logical partition that the request names.
 
     Raises:
         Refusal: 400/1001, it does not.
     """
     if key_from_document(document, paths) != key:
-        raise Refusal(
+        raise CosmosError(
             400, "PartitionKey extracted from document doesn't match the one specified in the header", substatus=1001
         )
 
 
-def _stored(status: int, transaction: Transaction, document: dict[str, Any], key: Key, old: Item | None) -> Outcome:
+def _store_document(
+    status: int, transaction: Transaction, document: dict[str, Any], key: PartitionKey, old: CosmosItem | None
+) -> ItemResult:
     etag = f'"{next(_versions):08x}-0000-0000-0000-{transaction.container.lsn:012x}"'
     item = transaction.store(document, key, old, etag)
-    return Outcome(status, item, 5.0 + len(item.text) // 1024 * (1.5 if old is None else 2.0))
+    return ItemResult(status, item, 5.0 + len(item.text) // 1024 * (1.5 if old is None else 2.0))

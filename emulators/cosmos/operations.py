@@ -28,7 +28,7 @@ _BY_PATH = {
 _QUERIES = {"create_database": "query_databases", "create_container": "query_containers", "create_item": "query"}
 
 
-def operation_of(method: str, segments: tuple[str, ...], headers: Mapping[str, str]) -> str:
+def classify_request(method: str, segments: tuple[str, ...], headers: Mapping[str, str]) -> str:
     """Names the operation.
 
     Args:
@@ -41,16 +41,16 @@ def operation_of(method: str, segments: tuple[str, ...], headers: Mapping[str, s
     """
     pattern = "/".join(part if index % 2 == 0 else "*" for index, part in enumerate(segments))
     operation = _BY_PATH.get((method, pattern), "unknown")
-    if _true(headers, "x-ms-cosmos-is-query-plan-request"):
+    if _is_true(headers, "x-ms-cosmos-is-query-plan-request"):
         return "query_plan"
-    if _true(headers, "x-ms-documentdb-isquery"):
+    if _is_true(headers, "x-ms-documentdb-isquery"):
         return _QUERIES.get(operation, operation)
     if operation != "create_item":
         return operation
-    if _true(headers, "x-ms-cosmos-is-batch-request"):
+    if _is_true(headers, "x-ms-cosmos-is-batch-request"):
         return "batch"
-    return "upsert_item" if _true(headers, "x-ms-documentdb-is-upsert") else "create_item"
+    return "upsert_item" if _is_true(headers, "x-ms-documentdb-is-upsert") else "create_item"
 
 
-def _true(headers: Mapping[str, str], name: str) -> bool:
+def _is_true(headers: Mapping[str, str], name: str) -> bool:
     return headers.get(name, "").lower() == "true"

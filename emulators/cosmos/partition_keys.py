@@ -7,19 +7,19 @@ from typing import Any
 
 import orjson
 
-from emulators.cosmos.wire import Refusal
+from emulators.cosmos.wire import CosmosError
 
-type Component = tuple[str, str | float | None]
+type KeyComponent = tuple[str, str | float | None]
 """One value with its type: Python takes 1, 1.0 and True for the same key, Cosmos only the first two."""
 
-type Key = tuple[Component, ...]
+type PartitionKey = tuple[KeyComponent, ...]
 
-UNDEFINED_COMPONENT: Component = ("undefined", None)
+UNDEFINED_COMPONENT: KeyComponent = ("undefined", None)
 _MAX_VALUE_BYTES = 2048
 _MASK = (1 << 64) - 1
 
 
-def key_from_header(text: str, paths: Sequence[str]) -> Key:
+def key_from_header(text: str, paths: Sequence[str]) -> PartitionKey:
     """Reads the partition key header.
 
     Args:
@@ -30,13 +30,13 @@ def key_from_header(text: str, paths: Sequence[str]) -> Key:
         Refusal: 400, it is missing, no such array, or of the wrong length.
     """
     if not text:
-        raise Refusal(400, "PartitionKey value must be supplied for this operation.")
+        raise CosmosError(400, "PartitionKey value must be supplied for this operation.")
     try:
         values = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise Refusal(400, "Partition key header is no valid JSON.") from error
+        raise CosmosError(400, "Partition key header is no valid JSON.") from error
     if not isinstance(values, list) or len(values) != len(paths):
-        raise Refusal(
+        raise CosmosError(
             400,
             "Partition key provided either doesn't correspond to definition in the collection"
             " or doesn't match partition key field values specified in the document.",
@@ -45,9 +45,9 @@ def key_from_header(text: str, paths: Sequence[str]) -> Key:
     return tuple(_from_header(value) for value in values)
 
 
-def key_from_document(document: Mapping[str, Any], paths: Sequence[str]) -> Key:
+def key_from_document(document: Mapping[str, Any], paths: Sequence[str]) -> PartitionKey:
     """Takes the partition key's values out of a document; objects and arrays count as undefined."""
-    return tuple(_component(_at(document, parse_path(path))) for path in paths)
+    return tuple(_component(_find_value(document, parse_path(path))) for path in paths)
 
 
 def parse_path(path: str) -> list[str]:
@@ -55,26 +55,26 @@ def parse_path(path: str) -> list[str]:
     return [part[1:-1] if part[:1] == '"' and part[-1:] == '"' else part for part in path.split("/")[1:]]
 
 
-def hash_key(key: Key) -> str:
+def hash_key(key: PartitionKey) -> str:
     """Gives the effective partition key: 32 hexadecimal digits per component (hash version 2)."""
     return "".join(_hash(component) for component in key)
 
 
-def split(count: int) -> list[tuple[str, str]]:
+def split_hash_range(count: int) -> list[tuple[str, str]]:
     """Splits the whole hash range evenly, as (from, up to but without) pairs."""
     bounds = ["", *(f"{(0x40 << 120) * index // count:032X}" for index in range(1, count)), "FF"]
     return list(itertools.pairwise(bounds))
 
 
-def _from_header(value: object) -> Component:
+def _from_header(value: object) -> KeyComponent:
     if value == {}:
         return UNDEFINED_COMPONENT
     if isinstance(value, dict | list):
-        raise Refusal(400, "Partition key values are strings, numbers, booleans or null.")
+        raise CosmosError(400, "Partition key values are strings, numbers, booleans or null.")
     return _component((value,))
 
 
-def _at(document: Mapping[str, Any], path: Sequence[str]) -> tuple[Any] | None:
+def _find_value(document: Mapping[str, Any], path: Sequence[str]) -> tuple[Any] | None:
     value: Any = document
     for name in path:
         if not isinstance(value, dict) or name not in value:
@@ -83,7 +83,7 @@ def _at(document: Mapping[str, Any], path: Sequence[str]) -> tuple[Any] | None:
     return (value,)
 
 
-def _component(found: tuple[Any] | None) -> Component:
+def _component(found: tuple[Any] | None) -> KeyComponent:
     match found:
         case (None,):
             return ("null", None)
@@ -93,19 +93,19 @@ def _component(found: tuple[Any] | None) -> Component:
             return ("number", float(number))
         case (str() as text,):
             if len(text.encode()) > _MAX_VALUE_BYTES:
-                raise Refusal(400, f"Partition key value exceeds {_MAX_VALUE_BYTES} bytes.")
+                raise CosmosError(400, f"Partition key value exceeds {_MAX_VALUE_BYTES} bytes.")
             return ("string", text)
         case _:
             return UNDEFINED_COMPONENT
 
 
-def _hash(component: Component) -> str:
-    digest = bytearray(reversed(_murmur3(_encoded(component))))
+def _hash(component: KeyComponent) -> str:
+    digest = bytearray(reversed(_murmur3(_encode(component))))
     digest[0] &= 0x3F  # the end of the whole range is FF
     return digest.hex().upper()
 
 
-def _encoded(component: Component) -> bytes:
+def _encode(component: KeyComponent) -> bytes:
     match component:
         case ("null", _):
             return b"\x01"

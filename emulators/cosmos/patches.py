@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from emulators.cosmos.sql_statement import parse_statement
-from emulators.cosmos.wire import Refusal
+from emulators.cosmos.wire import CosmosError
 
 _MAX_OPERATIONS = 10
 
@@ -21,12 +21,12 @@ def apply_patch(document: Mapping[str, Any], patch: Any) -> dict[str, Any]:
         Refusal: 400 for a patch that makes no sense, 412 if the condition does not hold.
     """
     if not isinstance(patch, dict) or not isinstance(patch.get("operations"), list):
-        raise Refusal(400, "A patch has a list of operations.")
+        raise CosmosError(400, "A patch has a list of operations.")
     if not 0 < len(patch["operations"]) <= _MAX_OPERATIONS:
-        raise Refusal(400, f"The number of patch operations must be between 1 and {_MAX_OPERATIONS}.")
+        raise CosmosError(400, f"The number of patch operations must be between 1 and {_MAX_OPERATIONS}.")
     condition = patch.get("condition")
     if condition and not parse_statement(f"SELECT * {condition}", {}).matches(document):
-        raise Refusal(412, "The condition of the patch is not met.")
+        raise CosmosError(412, "The condition of the patch is not met.")
     patched = copy.deepcopy(dict(document))
     for operation in patch["operations"]:
         _apply(patched, operation)
@@ -46,23 +46,23 @@ def _apply(document: dict[str, Any], operation: Mapping[str, Any]) -> None:
     elif kind == "remove":
         _take(document, path)
     elif kind == "incr":
-        _put(document, path, _sum(document, path, operation.get("value")), insert=False)
+        _put(document, path, _add_numbers(document, path, operation.get("value")), insert=False)
     else:
-        raise Refusal(400, f"The patch operation '{kind}' is invalid.")
+        raise CosmosError(400, f"The patch operation '{kind}' is invalid.")
 
 
-def _sum(document: dict[str, Any], path: object, by: object) -> float:
+def _add_numbers(document: dict[str, Any], path: object, by: object) -> float:
     parent, name = _parent(document, path)
     before = parent.get(name, 0) if isinstance(parent, dict) else parent[_index(parent, name)]
     if any(isinstance(number, bool) or not isinstance(number, int | float) for number in (before, by)):
-        raise Refusal(400, f"Only numbers can be incremented: '{path}'.")
+        raise CosmosError(400, f"Only numbers can be incremented: '{path}'.")
     total: float = before + by
     return total
 
 
 def _parent(document: dict[str, Any], path: object) -> tuple[Any, str]:
     if not isinstance(path, str) or not path.startswith("/"):
-        raise Refusal(400, f"'{path}' is no path.")
+        raise CosmosError(400, f"'{path}' is no path.")
     *parents, name = (part.replace("~1", "/").replace("~0", "~") for part in path[1:].split("/"))
     value: Any = document
     for part in parents:
@@ -71,15 +71,15 @@ def _parent(document: dict[str, Any], path: object) -> tuple[Any, str]:
         elif isinstance(value, list):
             value = value[_index(value, part)]
         else:
-            raise Refusal(400, f"The path '{path}' does not exist.")
+            raise CosmosError(400, f"The path '{path}' does not exist.")
     if not isinstance(value, dict | list):
-        raise Refusal(400, f"The path '{path}' does not lead into an object or array.")
+        raise CosmosError(400, f"The path '{path}' does not lead into an object or array.")
     return value, name
 
 
 def _index(values: list[Any], name: str) -> int:
     if not name.isdecimal() or int(name) >= len(values):
-        raise Refusal(400, f"'{name}' is no index into the array.")
+        raise CosmosError(400, f"'{name}' is no index into the array.")
     return int(name)
 
 
@@ -101,5 +101,5 @@ def _take(document: dict[str, Any], path: object, *, keep: bool = False) -> Any:
         index = _index(parent, name)
         return parent[index] if keep else parent.pop(index)
     if name not in parent:
-        raise Refusal(400, f"The path '{path}' does not exist.")
+        raise CosmosError(400, f"The path '{path}' does not exist.")
     return parent[name] if keep else parent.pop(name)

@@ -9,39 +9,39 @@ from typing import Any
 
 import orjson
 
-from emulators.cosmos.containers import Container, Item, Shelf
-from emulators.cosmos.partition_keys import Key
-from emulators.cosmos.sort_index import entry
-from emulators.cosmos.sql_statement import Statement
-from emulators.cosmos.sql_values import UNDEFINED, sort_order
-from emulators.cosmos.wire import Refusal
+from emulators.cosmos.containers import CosmosContainer, CosmosItem, ItemList
+from emulators.cosmos.partition_keys import PartitionKey
+from emulators.cosmos.sort_index import sort_entry
+from emulators.cosmos.sql_statement import SqlStatement
+from emulators.cosmos.sql_values import UNDEFINED, compare_sort_keys
+from emulators.cosmos.wire import CosmosError
 
 _MAX_PAGE_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Scope:
+class QueryScope:
     """What a query reads: a logical partition, or physical ranges, of these the part between two hash values."""
 
-    container: Container
-    key: Key | None = None
+    container: CosmosContainer
+    key: PartitionKey | None = None
     range_id: str | None = None
     low: str = ""
     high: str = "FF"
 
-    def shelves(self) -> list[tuple[str, Shelf]]:
+    def item_lists(self) -> list[tuple[str, ItemList]]:
         """Gives the shelves with the ids of their ranges, in the order in which they are read."""
         if self.key is not None:
-            return [("", self.container.shelf(self.key))]
-        return [(part.id, part.shelf) for part in self.container.ranges if self.range_id in (None, part.id)]
+            return [("", self.container.partition_items(self.key))]
+        return [(part.id, part.items) for part in self.container.ranges if self.range_id in (None, part.id)]
 
-    def holds(self, item: Item) -> bool:
+    def contains(self, item: CosmosItem) -> bool:
         """Says whether an item of the shelves lies between the hash values."""
         return self.low <= item.epk < self.high
 
 
 @dataclass(frozen=True)
-class Position:
+class PagePosition:
     """Where a page ended.
 
     Attributes:
@@ -65,7 +65,7 @@ class Position:
         return base64.urlsafe_b64encode(orjson.dumps(values)).decode()
 
     @classmethod
-    def decode(cls, token: str, query: str) -> "Position":
+    def decode(cls, token: str, query: str) -> "PagePosition":
         """Reads a token.
 
         Raises:
@@ -74,23 +74,23 @@ class Position:
         try:
             digest, range_id, number, keys, skipped, given = orjson.loads(base64.urlsafe_b64decode(token))
         except (ValueError, TypeError) as error:
-            raise Refusal(400, "Invalid Continuation Token") from error
+            raise CosmosError(400, "Invalid Continuation Token") from error
         if digest != _digest(query):
-            raise Refusal(400, "Invalid Continuation Token: it belongs to another query.")
+            raise CosmosError(400, "Invalid Continuation Token: it belongs to another query.")
         values = None if keys is None else [key[0] if key else UNDEFINED for key in keys]
         return cls(range_id, number, values, skipped, given)
 
 
 @dataclass
-class Page:
+class QueryPage:
     """One page of results; `position` is where it ended if there is more."""
 
     results: list[Any] = field(default_factory=list)
-    position: Position | None = None
+    position: PagePosition | None = None
     scanned: int = 0
 
 
-def run(statement: Statement, scope: Scope, start: Position, max_items: int) -> Page:
+def run(statement: SqlStatement, scope: QueryScope, start: PagePosition, max_items: int) -> QueryPage:
     """Runs a statement from a position on.
 
     Args:
@@ -100,52 +100,54 @@ def run(statement: Statement, scope: Scope, start: Position, max_items: int) -> 
         max_items: The most results of the page; 0 gives an empty page with a position.
     """
     if statement.aggregates:
-        documents = [item.document for _, item in _matching(statement, scope, Position())]
-        return Page(statement.aggregate(documents), None, len(documents))
-    read = (_matching, _by_one_key, _by_several_keys)[min(len(statement.sort_keys), 2)]
+        documents = [item.document for _, item in _scan(statement, scope, PagePosition())]
+        return QueryPage(statement.aggregate(documents), None, len(documents))
+    read = (_scan, _scan_sorted, _scan_and_sort)[min(len(statement.sort_keys), 2)]
     return _page(statement, read(statement, scope, start), start, max_items)
 
 
-def _matching(statement: Statement, scope: Scope, start: Position) -> Iterator[tuple[str, Item]]:
-    for range_id, shelf in scope.shelves():
+def _scan(statement: SqlStatement, scope: QueryScope, start: PagePosition) -> Iterator[tuple[str, CosmosItem]]:
+    for range_id, items in scope.item_lists():
         # Ranges are numbered in their order; those before the position's are done.
         if start.range_id and int(range_id or 0) < int(start.range_id):
             continue
-        for item in shelf.after(start.number if range_id == start.range_id else 0):
-            if scope.holds(item) and statement.matches(item.document):
+        for item in items.after(start.number if range_id == start.range_id else 0):
+            if scope.contains(item) and statement.matches(item.document):
                 yield range_id, item
 
 
-def _by_one_key(statement: Statement, scope: Scope, start: Position) -> Iterator[tuple[str, Item]]:
+def _scan_sorted(statement: SqlStatement, scope: QueryScope, start: PagePosition) -> Iterator[tuple[str, CosmosItem]]:
     key = statement.sort_keys[0]
-    last = None if start.keys is None else entry(start.keys[0], start.number)
+    last_entry = None if start.keys is None else sort_entry(start.keys[0], start.number)
     # A query with an order is never sent over several ranges at once.
-    ((range_id, shelf),) = scope.shelves()
-    for item in shelf.sorted_after(key.path, last, descending=key.descending):
-        if scope.holds(item) and statement.matches(item.document):
+    ((range_id, items),) = scope.item_lists()
+    for item in items.iterate_sorted_after(key.path, last_entry, descending=key.descending):
+        if scope.contains(item) and statement.matches(item.document):
             yield range_id, item
 
 
-def _by_several_keys(statement: Statement, scope: Scope, start: Position) -> Iterator[tuple[str, Item]]:
+def _scan_and_sort(statement: SqlStatement, scope: QueryScope, start: PagePosition) -> Iterator[tuple[str, CosmosItem]]:
     descending = [key.descending for key in statement.sort_keys]
 
     def compare(left: tuple[Sequence[Any], int], right: tuple[Sequence[Any], int]) -> int:
-        return sort_order(left[0], right[0], descending) or left[1] - right[1]
+        return compare_sort_keys(left[0], right[0], descending) or left[1] - right[1]
 
     rows = [
         ((statement.keys(item.document), item.number), range_id, item)
-        for range_id, item in _matching(statement, scope, Position())
+        for range_id, item in _scan(statement, scope, PagePosition())
     ]
     if start.keys is not None:
-        last = (start.keys, start.number)
-        rows = [row for row in rows if compare(row[0], last) > 0]
+        last_entry = (start.keys, start.number)
+        rows = [row for row in rows if compare(row[0], last_entry) > 0]
     order = functools.cmp_to_key(compare)
     rows.sort(key=lambda row: order(row[0]))
     return ((range_id, item) for _, range_id, item in rows)
 
 
-def _page(statement: Statement, found: Iterator[tuple[str, Item]], start: Position, max_items: int) -> Page:
-    page, size, end = Page(), 0, start
+def _page(
+    statement: SqlStatement, found: Iterator[tuple[str, CosmosItem]], start: PagePosition, max_items: int
+) -> QueryPage:
+    page, size, end = QueryPage(), 0, start
     for range_id, item in found:
         if statement.most is not None and end.given >= statement.most:
             return page
@@ -154,7 +156,7 @@ def _page(statement: Statement, found: Iterator[tuple[str, Item]], start: Positi
             return page
         skip = end.skipped < statement.skipped
         keys = statement.keys(item.document) if statement.sort_keys else None
-        end = Position(range_id, item.number, keys, end.skipped + skip, end.given + (not skip))
+        end = PagePosition(range_id, item.number, keys, end.skipped + skip, end.given + (not skip))
         page.scanned += 1
         if not skip:
             page.results.extend(statement.results(item.document))

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from threading import Lock
 
 from emulators.cosmos.faults import FaultKind
-from emulators.cosmos.wire import Request
+from emulators.cosmos.wire import CosmosRequest
 
 _KEPT = 100_000
 
 
 @dataclass(frozen=True)
-class Exchange:
+class LoggedRequest:
     """One request and how it was answered.
 
     Attributes:
@@ -23,7 +23,7 @@ class Exchange:
         fault: The fault that struck, if any.
     """
 
-    request: Request
+    request: CosmosRequest
     size: int
     status: int
     substatus: int
@@ -34,31 +34,31 @@ class RequestLog:
     """The newest exchanges, oldest first; bodies are not kept."""
 
     def __init__(self) -> None:
-        self._exchanges: deque[Exchange] = deque(maxlen=_KEPT)
+        self._entries: deque[LoggedRequest] = deque(maxlen=_KEPT)
         self._lock = Lock()
 
-    def add(self, request: Request, status: int, substatus: int, fault: FaultKind | None) -> None:
+    def add(self, request: CosmosRequest, status: int, substatus: int, fault: FaultKind | None) -> None:
         """Notes an exchange."""
-        bare = Request(request.method, request.segments, request.headers, b"", request.operation)
+        bare = CosmosRequest(request.method, request.segments, request.headers, b"", request.operation)
         with self._lock:
-            self._exchanges.append(Exchange(bare, len(request.body), status, substatus, fault))
+            self._entries.append(LoggedRequest(bare, len(request.body), status, substatus, fault))
 
     def clear(self) -> None:
         """Forgets everything."""
         with self._lock:
-            self._exchanges.clear()
+            self._entries.clear()
 
-    def of(self, operation: str) -> list[Exchange]:
+    def for_operation(self, operation: str) -> list[LoggedRequest]:
         """Gives the exchanges of one operation."""
-        return [exchange for exchange in self if exchange.request.operation == operation]
+        return [entry for entry in self if entry.request.operation == operation]
 
-    def operations(self) -> Counter[str]:
+    def count_by_operation(self) -> Counter[str]:
         """Counts the exchanges by operation."""
-        return Counter(exchange.request.operation for exchange in self)
+        return Counter(entry.request.operation for entry in self)
 
-    def __iter__(self) -> Iterator[Exchange]:
+    def __iter__(self) -> Iterator[LoggedRequest]:
         with self._lock:
-            return iter(list(self._exchanges))
+            return iter(list(self._entries))
 
     def __len__(self) -> int:
-        return len(self._exchanges)
+        return len(self._entries)

@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from emulators.cosmos.account import AccountOptions
 from emulators.cosmos.app import CosmosApp
-from emulators.cosmos.faults import Faults
+from emulators.cosmos.faults import FaultInjector
 from emulators.cosmos.request_log import RequestLog
 
 DEFAULT_KEY = base64.b64encode(b"the Cosmos test server's own key").decode()
@@ -30,7 +30,7 @@ class _Protocol(HttpToolsProtocol):
         self.scope["connection"] = self.transport  # type: ignore[typeddict-unknown-key]  # the app's own key
 
 
-class _Server(uvicorn.Server):
+class _CosmosHttpServer(uvicorn.Server):
     """uvicorn's server, ended at once instead of at its next look at the clock."""
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -80,7 +80,7 @@ class CosmosServer:
         self._port = port
         self._certificate = certificate
         self._thread: threading.Thread | None = None
-        self._server: _Server | None = None
+        self._server: _CosmosHttpServer | None = None
 
     @property
     def endpoint(self) -> str:
@@ -88,7 +88,7 @@ class CosmosServer:
         return self.app.endpoint
 
     @property
-    def faults(self) -> Faults:
+    def faults(self) -> FaultInjector:
         """The faults to inject."""
         return self.app.faults
 
@@ -108,7 +108,7 @@ class CosmosServer:
         self._port = listener.getsockname()[1]
         scheme = "https" if self._certificate else "http"
         self.app.endpoint = f"{scheme}://127.0.0.1:{self._port}/"
-        server = _Server(self._config())
+        server = _CosmosHttpServer(self._config())
         self._server = server
         self._thread = threading.Thread(target=server.run, args=([listener],), name="cosmos-server", daemon=True)
         self._thread.start()

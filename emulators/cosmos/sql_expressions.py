@@ -6,20 +6,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from emulators.cosmos.sql_functions import AGGREGATES, FUNCTIONS
-from emulators.cosmos.sql_tokens import Token, syntax_error, tokens_of, unquoted
-from emulators.cosmos.sql_values import UNDEFINED, equal, ordered
-from emulators.cosmos.wire import Refusal
+from emulators.cosmos.sql_tokens import SqlToken, parse_string_literal, syntax_error, tokenize
+from emulators.cosmos.sql_values import UNDEFINED, compare, compare_equal
+from emulators.cosmos.wire import CosmosError
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SqlRow:
     """What an expression is evaluated on: a document, and the aggregates' totals once they are known."""
 
     document: Any
     totals: tuple[Any, ...] = ()
 
 
-type Expression = Callable[[Row], Any]
+type SqlExpression = Callable[[SqlRow], Any]
 
 _ORDERS: dict[str, Callable[[int], bool]] = {
     "<": lambda result: result < 0,
@@ -45,22 +45,22 @@ class ExpressionReader:
     text: str
     parameters: Mapping[str, Any]
     alias: str = "c"
-    aggregates: list[tuple[str, Expression]] = field(default_factory=list)
+    aggregates: list[tuple[str, SqlExpression]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.tokens = tokens_of(self.text)
+        self.tokens = tokenize(self.text)
         self.place = 0
 
     @property
-    def next(self) -> Token:
+    def next(self) -> SqlToken:
         """The token that comes next."""
         return self.tokens[self.place]
 
-    def error(self) -> Refusal:
+    def error(self) -> CosmosError:
         """Gives the refusal of what comes next."""
         return syntax_error(self.text, self.next.start)
 
-    def take(self) -> Token:
+    def take(self) -> SqlToken:
         """Takes the next token."""
         self.place += 1
         return self.tokens[self.place - 1]
@@ -83,54 +83,54 @@ class ExpressionReader:
             raise self.error()
         return self.take().text
 
-    def expression(self) -> Expression:
+    def expression(self) -> SqlExpression:
         """Reads an expression."""
         parts = [self._conjunction()]
         while self.take_if("OR"):
             parts.append(self._conjunction())
-        return parts[0] if len(parts) == 1 else lambda row: _joined(parts, row, decisive=True)
+        return parts[0] if len(parts) == 1 else lambda row: _combine(parts, row, decisive=True)
 
-    def _conjunction(self) -> Expression:
+    def _conjunction(self) -> SqlExpression:
         parts = [self._negation()]
         while self.take_if("AND"):
             parts.append(self._negation())
-        return parts[0] if len(parts) == 1 else lambda row: _joined(parts, row, decisive=False)
+        return parts[0] if len(parts) == 1 else lambda row: _combine(parts, row, decisive=False)
 
-    def _negation(self) -> Expression:
-        return _negated(self._negation()) if self.take_if("NOT") else self._comparison()
+    def _negation(self) -> SqlExpression:
+        return _negate(self._negation()) if self.take_if("NOT") else self._comparison()
 
-    def _comparison(self) -> Expression:
+    def _comparison(self) -> SqlExpression:
         left = self._primary()
         if self.take_if("="):
             right = self._primary()
-            return lambda row: equal(left(row), right(row))
+            return lambda row: compare_equal(left(row), right(row))
         if self.take_if("!=", "<>"):
             other = self._primary()
-            return _negated(lambda row: equal(left(row), other(row)))
+            return _negate(lambda row: compare_equal(left(row), other(row)))
         if self.next.kind == "symbol" and self.next.text in _ORDERS:
             return _order(left, self.take().text, self._primary())
         if self.take_if("NOT"):
-            return _negated(self._membership(left))
+            return _negate(self._membership(left))
         return self._membership(left) if self.next.text.upper() in ("IN", "BETWEEN") else left
 
-    def _membership(self, left: Expression) -> Expression:
+    def _membership(self, left: SqlExpression) -> SqlExpression:
         if self.take_if("BETWEEN"):
             low = _order(left, ">=", self._primary())
             self.expect("AND")
             bounds = [low, _order(left, "<=", self._primary())]
-            return lambda row: _joined(bounds, row, decisive=False)
+            return lambda row: _combine(bounds, row, decisive=False)
         self.expect("IN")
         self.expect("(")
-        tests = [self._equality(left) for _ in self._listed(")")]
+        tests = [self._equality(left) for _ in self._iterate_list(")")]
         if not tests:
             raise self.error()
-        return lambda row: _joined(tests, row, decisive=True)
+        return lambda row: _combine(tests, row, decisive=True)
 
-    def _equality(self, left: Expression) -> Expression:
+    def _equality(self, left: SqlExpression) -> SqlExpression:
         right = self.expression()
-        return lambda row: equal(left(row), right(row))
+        return lambda row: compare_equal(left(row), right(row))
 
-    def _listed(self, closing: str) -> Any:
+    def _iterate_list(self, closing: str) -> Any:
         """Steps through a list up to its closing symbol; the caller reads one element at each step."""
         if self.take_if(closing):
             return
@@ -140,7 +140,7 @@ class ExpressionReader:
                 return
             self.expect(",")
 
-    def _primary(self) -> Expression:
+    def _primary(self) -> SqlExpression:
         token = self.next
         if token.kind == "symbol":
             return self._grouped()
@@ -149,17 +149,17 @@ class ExpressionReader:
             case "number":
                 return _constant(json.loads(token.text))
             case "string":
-                return _constant(unquoted(token.text))
+                return _constant(parse_string_literal(token.text))
             case "parameter":
                 if token.text not in self.parameters:
-                    raise Refusal(400, f"The parameter '{token.text}' is not defined.")
+                    raise CosmosError(400, f"The parameter '{token.text}' is not defined.")
                 return _constant(self.parameters[token.text])
             case "name" if token.text.upper() not in _RESERVED:
                 return self._named(token)
             case _:
                 raise syntax_error(self.text, token.start)
 
-    def _grouped(self) -> Expression:
+    def _grouped(self) -> SqlExpression:
         if self.take_if("("):
             inner = self.expression()
             self.expect(")")
@@ -170,28 +170,28 @@ class ExpressionReader:
                 raise syntax_error(self.text, number.start)
             return _constant(-json.loads(number.text))
         if self.take_if("["):
-            elements = [self.expression() for _ in self._listed("]")]
+            elements = [self.expression() for _ in self._iterate_list("]")]
             return lambda row: [value for part in elements if (value := part(row)) is not UNDEFINED]
         self.expect("{")
-        members = [self._member() for _ in self._listed("}")]
+        members = [self._member() for _ in self._iterate_list("}")]
         return lambda row: {name: value for name, part in members if (value := part(row)) is not UNDEFINED}
 
-    def _member(self) -> tuple[str, Expression]:
+    def _member(self) -> tuple[str, SqlExpression]:
         token = self.take()
         if token.kind not in ("string", "name"):
             raise syntax_error(self.text, token.start)
         self.expect(":")
-        return (unquoted(token.text) if token.kind == "string" else token.text), self.expression()
+        return (parse_string_literal(token.text) if token.kind == "string" else token.text), self.expression()
 
-    def _named(self, token: Token) -> Expression:
+    def _named(self, token: SqlToken) -> SqlExpression:
         upper = token.text.upper()
         if self.take_if("("):
             return self._call(token, upper)
         if token.text == self.alias:
-            return walk(self.path())
+            return path_expression(self.path())
         if upper in _LITERALS:
             return _constant(_LITERALS[upper])
-        raise Refusal(400, f"Identifier '{token.text}' could not be resolved.")
+        raise CosmosError(400, f"Identifier '{token.text}' could not be resolved.")
 
     def path(self) -> tuple[str | int, ...]:
         """Reads the steps of a path after the alias: names and places in arrays."""
@@ -207,53 +207,55 @@ class ExpressionReader:
             self.expect("]")
         return tuple(steps)
 
-    def _step(self, token: Token) -> str | int:
+    def _step(self, token: SqlToken) -> str | int:
         if token.kind == "string":
-            return unquoted(token.text)
+            return parse_string_literal(token.text)
         if token.kind == "number" and token.text.isdecimal():
             return int(token.text)
         raise syntax_error(self.text, token.start)
 
-    def _call(self, token: Token, upper: str) -> Expression:
-        arguments = [self.expression() for _ in self._listed(")")]
+    def _call(self, token: SqlToken, upper: str) -> SqlExpression:
+        arguments = [self.expression() for _ in self._iterate_list(")")]
         if upper in AGGREGATES and len(arguments) == 1:
             self.aggregates.append((upper, arguments[0]))
             index = len(self.aggregates) - 1
             return lambda row: row.totals[index]
         fewest, most, function = FUNCTIONS.get(upper, (1, 0, None))
         if function is None or not fewest <= len(arguments) <= most:
-            raise Refusal(400, f"'{token.text}' with {len(arguments)} arguments is not a function of this test server.")
+            raise CosmosError(
+                400, f"'{token.text}' with {len(arguments)} arguments is not a function of this test server."
+            )
         return lambda row: function(*(argument(row) for argument in arguments))
 
 
-def walk(steps: tuple[str | int, ...]) -> Expression:
+def path_expression(steps: tuple[str | int, ...]) -> SqlExpression:
     """Gives the expression that takes the value at a path of the document."""
-    return lambda row: _walk(row.document, steps)
+    return lambda row: _value_at(row.document, steps)
 
 
-def _constant(value: Any) -> Expression:
+def _constant(value: Any) -> SqlExpression:
     return lambda _: value
 
 
-def _negated(inner: Expression) -> Expression:
-    def negate(row: Row) -> Any:
+def _negate(inner: SqlExpression) -> SqlExpression:
+    def negate(row: SqlRow) -> Any:
         value = inner(row)
         return not value if isinstance(value, bool) else UNDEFINED
 
     return negate
 
 
-def _order(left: Expression, symbol: str, right: Expression) -> Expression:
+def _order(left: SqlExpression, symbol: str, right: SqlExpression) -> SqlExpression:
     holds = _ORDERS[symbol]
 
-    def compare(row: Row) -> Any:
-        result = ordered(left(row), right(row))
+    def evaluate(row: SqlRow) -> Any:
+        result = compare(left(row), right(row))
         return UNDEFINED if result is None else holds(result)
 
-    return compare
+    return evaluate
 
 
-def _joined(parts: list[Expression], row: Row, *, decisive: bool) -> Any:
+def _combine(parts: list[SqlExpression], row: SqlRow, *, decisive: bool) -> Any:
     """OR (decided by a true part) or AND (by a false one); a part that is no boolean leaves undefined."""
     result: Any = not decisive
     for part in parts:
@@ -265,7 +267,7 @@ def _joined(parts: list[Expression], row: Row, *, decisive: bool) -> Any:
     return result
 
 
-def _walk(value: Any, steps: tuple[str | int, ...]) -> Any:
+def _value_at(value: Any, steps: tuple[str | int, ...]) -> Any:
     for step in steps:
         is_index = isinstance(value, list) and isinstance(step, int) and step < len(value)
         if not is_index and not (isinstance(value, dict) and step in value):

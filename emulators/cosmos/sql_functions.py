@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from emulators.cosmos.sql_values import UNDEFINED, rank, same
+from emulators.cosmos.sql_values import UNDEFINED, are_equal, type_rank
 
 
 def _on_strings(function: Callable[[str, str], bool]) -> Callable[..., Any]:
@@ -16,19 +16,19 @@ def _on_strings(function: Callable[[str, str], bool]) -> Callable[..., Any]:
 
 
 def _is_rank(*ranks: int) -> Callable[[Any], bool]:
-    return lambda value: rank(value) in ranks
+    return lambda value: type_rank(value) in ranks
 
 
 def _array_contains(values: Any, wanted: Any, partial: Any = None) -> Any:
     if not isinstance(values, list) or wanted is UNDEFINED:
         return UNDEFINED
-    return any(_within(wanted, value) if partial is True else same(wanted, value) for value in values)
+    return any(_contains_subset(wanted, value) if partial is True else are_equal(wanted, value) for value in values)
 
 
-def _within(wanted: Any, value: Any) -> bool:
+def _contains_subset(wanted: Any, value: Any) -> bool:
     if isinstance(wanted, dict) and isinstance(value, dict):
-        return all(name in value and _within(part, value[name]) for name, part in wanted.items())
-    return same(wanted, value)
+        return all(name in value and _contains_subset(part, value[name]) for name, part in wanted.items())
+    return are_equal(wanted, value)
 
 
 def _for(kind: type, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -54,11 +54,11 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any]]] = {
     "LENGTH": (1, 1, _for(str, len)),
     "LOWER": (1, 1, _for(str, str.lower)),
     "UPPER": (1, 1, _for(str, str.upper)),
-    "ABS": (1, 1, lambda value: abs(value) if rank(value) == 4 else UNDEFINED),
+    "ABS": (1, 1, lambda value: abs(value) if type_rank(value) == 4 else UNDEFINED),
 }
 
 
-def total(name: str, values: list[Any]) -> Any:
+def aggregate_values(name: str, values: list[Any]) -> Any:
     """Gives an aggregate of the defined values that its expression took.
 
     Args:
@@ -71,8 +71,8 @@ def total(name: str, values: list[Any]) -> Any:
     if name in ("MIN", "MAX"):
         if not defined:
             return UNDEFINED
-        return (min if name == "MIN" else max)(defined, key=lambda value: (rank(value), value))
-    if any(rank(value) != 4 for value in defined):
+        return (min if name == "MIN" else max)(defined, key=lambda value: (type_rank(value), value))
+    if any(type_rank(value) != 4 for value in defined):
         return UNDEFINED
     if name == "SUM":
         return sum(defined)

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from emulators.cosmos.sql_expressions import Expression, ExpressionReader, Row, walk
-from emulators.cosmos.sql_functions import total
+from emulators.cosmos.sql_expressions import ExpressionReader, SqlExpression, SqlRow, path_expression
+from emulators.cosmos.sql_functions import aggregate_values
 from emulators.cosmos.sql_values import UNDEFINED
-from emulators.cosmos.wire import Refusal, unsupported
+from emulators.cosmos.wire import CosmosError, unsupported
 
 _AGGREGATE_NAMES = {"COUNT": "Count", "SUM": "Sum", "MIN": "Min", "MAX": "Max", "AVG": "Average"}
 
@@ -22,7 +22,7 @@ class SortKey:
 
 
 @dataclass(frozen=True)
-class Statement:
+class SqlStatement:
     """One SELECT statement.
 
     Attributes:
@@ -41,17 +41,17 @@ class Statement:
     """
 
     text: str
-    select: Expression
+    select: SqlExpression
     select_text: str
     is_value: bool
     alias: str
-    condition: Expression | None
+    condition: SqlExpression | None
     condition_text: str
     sort_keys: tuple[SortKey, ...]
     top: int | None
     offset: int | None
     limit: int | None
-    aggregates: tuple[tuple[str, Expression], ...]
+    aggregates: tuple[tuple[str, SqlExpression], ...]
 
     @property
     def is_plain(self) -> bool:
@@ -70,22 +70,22 @@ class Statement:
 
     def matches(self, document: Mapping[str, Any]) -> bool:
         """Says whether a document passes the WHERE clause."""
-        return self.condition is None or self.condition(Row(document)) is True
+        return self.condition is None or self.condition(SqlRow(document)) is True
 
     def keys(self, document: Mapping[str, Any]) -> list[Any]:
         """Gives a document's sort keys."""
-        return [walk(key.path)(Row(document)) for key in self.sort_keys]
+        return [path_expression(key.path)(SqlRow(document)) for key in self.sort_keys]
 
     def results(self, document: Mapping[str, Any]) -> list[Any]:
         """Gives what a document makes: one result, or none if it is undefined."""
-        value = self.select(Row(document))
+        value = self.select(SqlRow(document))
         return [] if value is UNDEFINED else [value]
 
     def aggregate(self, documents: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Gives the result of an aggregate over documents: one, or none if it is undefined."""
-        rows = [Row(document) for document in documents]
-        totals = tuple(total(name, [argument(row) for row in rows]) for name, argument in self.aggregates)
-        value = self.select(Row(UNDEFINED, totals))
+        rows = [SqlRow(document) for document in documents]
+        totals = tuple(aggregate_values(name, [argument(row) for row in rows]) for name, argument in self.aggregates)
+        value = self.select(SqlRow(UNDEFINED, totals))
         return [] if value is UNDEFINED else [value]
 
     def plan(self) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Statement:
         return f'[{{"item": {call}}}]'
 
 
-def parse_statement(text: str, parameters: Mapping[str, Any]) -> Statement:
+def parse_statement(text: str, parameters: Mapping[str, Any]) -> SqlStatement:
     """Reads a query.
 
     Args:
@@ -156,7 +156,7 @@ def parse_statement(text: str, parameters: Mapping[str, Any]) -> Statement:
 
 
 class _StatementReader(ExpressionReader):
-    def statement(self) -> Statement:
+    def statement(self) -> SqlStatement:
         self.expect("SELECT")
         top = self._count() if self.take_if("TOP") else None
         self._find_alias()
@@ -172,7 +172,7 @@ class _StatementReader(ExpressionReader):
             raise self.error()
         if self.aggregates and (sort_keys or top is not None or offset is not None):
             raise unsupported("aggregates with ORDER BY, TOP or OFFSET")
-        return Statement(
+        return SqlStatement(
             self.text, select, select_text, is_value, self.alias, condition, condition_text,
             sort_keys, top, offset, limit, tuple(self.aggregates),
         )  # fmt: skip
@@ -188,7 +188,7 @@ class _StatementReader(ExpressionReader):
                 self._from_alias()
                 self.place = here
                 return
-        raise Refusal(400, "The query has no FROM clause.")
+        raise CosmosError(400, "The query has no FROM clause.")
 
     def _from_alias(self) -> None:
         self.alias = self.name()
@@ -201,7 +201,7 @@ class _StatementReader(ExpressionReader):
         self.expect("FROM")
         self._from_alias()
 
-    def _select(self) -> Expression:
+    def _select(self) -> SqlExpression:
         if self.take_if("*"):
             return lambda row: row.document
         if self.take_if("VALUE"):
@@ -211,7 +211,7 @@ class _StatementReader(ExpressionReader):
             fields.append(self._field(len(fields) + 1))
         return lambda row: {name: value for name, part in fields if (value := part(row)) is not UNDEFINED}
 
-    def _field(self, number: int) -> tuple[str, Expression]:
+    def _field(self, number: int) -> tuple[str, SqlExpression]:
         start = self.place
         part = self.expression()
         last = self.tokens[self.place - 1]
@@ -220,7 +220,7 @@ class _StatementReader(ExpressionReader):
         is_path = self.tokens[start].text == self.alias and last.kind == "name" and self.place - start > 1
         return (last.text if is_path else f"${number}"), part
 
-    def _where(self) -> tuple[Expression | None, str]:
+    def _where(self) -> tuple[SqlExpression | None, str]:
         if not self.take_if("WHERE"):
             return None, ""
         start = self.next.start
@@ -259,5 +259,5 @@ class _StatementReader(ExpressionReader):
         token = self.take()
         value = self.parameters.get(token.text) if token.kind == "parameter" else token.text
         if not str(value).isdecimal():
-            raise Refusal(400, f"'{token.text}' is no count for TOP, OFFSET or LIMIT.")
+            raise CosmosError(400, f"'{token.text}' is no count for TOP, OFFSET or LIMIT.")
         return int(str(value))

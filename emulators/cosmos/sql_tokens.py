@@ -4,7 +4,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from emulators.cosmos.wire import Refusal
+from emulators.cosmos.wire import CosmosError
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -19,7 +19,7 @@ _TOKEN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class SqlToken:
     """One token: its kind (number, string, parameter, name, symbol, end), text, and place in the query."""
 
     kind: str
@@ -28,31 +28,31 @@ class Token:
     end: int
 
 
-def syntax_error(text: str, at: int) -> Refusal:
+def syntax_error(text: str, at: int) -> CosmosError:
     """Gives the refusal of a query that cannot be read."""
-    return Refusal(
+    return CosmosError(
         400, f"Syntax error, or a form that the Cosmos test server does not implement, near '{text[at : at + 30]}'."
     )
 
 
-def tokens_of(text: str) -> list[Token]:
+def tokenize(text: str) -> list[SqlToken]:
     """Gives the tokens of a query, and one of kind `end`.
 
     Raises:
         Refusal: 400, there is something that is no token.
     """
-    tokens: list[Token] = []
+    tokens: list[SqlToken] = []
     position, last = 0, len(text.rstrip())
     while position < last:
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
             raise syntax_error(text, position)
         position = match.end()
-        tokens.append(Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup), position))
-    return [*tokens, Token("end", "", last, last)]
+        tokens.append(SqlToken(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup), position))
+    return [*tokens, SqlToken("end", "", last, last)]
 
 
-def unquoted(literal: str) -> str:
+def parse_string_literal(literal: str) -> str:
     """Gives the value of a string literal in single or double quotes."""
     inner = literal[1:-1]
     if literal[0] == "'":

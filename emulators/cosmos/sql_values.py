@@ -16,39 +16,39 @@ UNDEFINED: Final = Undefined()
 _RANKS: dict[type, int] = {Undefined: 0, type(None): 1, bool: 2, int: 4, float: 4, str: 5, list: 6}
 
 
-def rank(value: Any) -> int:
+def type_rank(value: Any) -> int:
     """Gives a value's place among the types: undefined, null, booleans, numbers, strings, arrays, objects."""
     return _RANKS.get(type(value), 7)
 
 
-def equal(left: Any, right: Any) -> Any:
+def compare_equal(left: Any, right: Any) -> Any:
     """Compares for equality: undefined if one side is, false between types."""
     if left is UNDEFINED or right is UNDEFINED:
         return UNDEFINED
-    return same(left, right)
+    return are_equal(left, right)
 
 
-def same(left: Any, right: Any) -> bool:
+def are_equal(left: Any, right: Any) -> bool:
     """Compares two defined values, through arrays and objects."""
-    if rank(left) != rank(right):
+    if type_rank(left) != type_rank(right):
         return False
     if isinstance(left, list):
-        return len(left) == len(right) and all(map(same, left, right))
+        return len(left) == len(right) and all(map(are_equal, left, right))
     if isinstance(left, dict):
-        return left.keys() == right.keys() and all(same(left[name], right[name]) for name in left)
+        return left.keys() == right.keys() and all(are_equal(left[name], right[name]) for name in left)
     return bool(left == right)
 
 
-def ordered(left: Any, right: Any) -> int | None:
+def compare(left: Any, right: Any) -> int | None:
     """Compares for order: negative, 0 or positive; None between types and where there is no order."""
-    if rank(left) != rank(right) or rank(left) not in (1, 2, 4, 5):
+    if type_rank(left) != type_rank(right) or type_rank(left) not in (1, 2, 4, 5):
         return None
     if left is None:
         return 0
     return int(left > right) - int(left < right)
 
 
-def sort_order(left: Sequence[Any], right: Sequence[Any], descending: Sequence[bool]) -> int:
+def compare_sort_keys(left: Sequence[Any], right: Sequence[Any], descending: Sequence[bool]) -> int:
     """Compares two lists of sort keys, of mixed types too.
 
     Args:
@@ -57,7 +57,7 @@ def sort_order(left: Sequence[Any], right: Sequence[Any], descending: Sequence[b
         descending: The direction of each key.
     """
     for one, other, down in zip(left, right, descending, strict=True):
-        result = rank(one) - rank(other) or ordered(one, other) or 0
+        result = type_rank(one) - type_rank(other) or compare(one, other) or 0
         if result:
             return -result if down else result
     return 0

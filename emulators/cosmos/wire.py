@@ -28,7 +28,7 @@ CODES = {
 }
 
 
-class Refusal(Exception):  # noqa: N818  it is an answer, not a failure of the server
+class CosmosError(Exception):
     """A request answered with an error status.
 
     Args:
@@ -45,22 +45,22 @@ class Refusal(Exception):  # noqa: N818  it is an answer, not a failure of the s
         self.substatus = substatus
         self.retry_after_ms = retry_after_ms
 
-    def reply(self) -> "Reply":
+    def reply(self) -> "CosmosReply":
         """Gives the reply with Cosmos' error body and headers."""
         body = {"code": CODES.get(self.status, "Error"), "message": f"Message: {self.message}"}
         headers = {"x-ms-substatus": str(self.substatus), "x-ms-request-charge": "1.0"}
         if self.retry_after_ms is not None:
             headers["x-ms-retry-after-ms"] = str(self.retry_after_ms)
-        return Reply(self.status, body, headers)
+        return CosmosReply(self.status, body, headers)
 
 
-def unsupported(what: str) -> Refusal:
+def unsupported(what: str) -> CosmosError:
     """Gives the refusal of something that Cosmos has and this test server has not."""
-    return Refusal(400, f"the Cosmos test server does not implement {what}")
+    return CosmosError(400, f"the Cosmos test server does not implement {what}")
 
 
 @dataclass(frozen=True)
-class Request:
+class CosmosRequest:
     """One request, its path taken apart.
 
     Attributes:
@@ -107,7 +107,7 @@ class Request:
         try:
             return orjson.loads(self.body)
         except orjson.JSONDecodeError as error:
-            raise Refusal(400, f"The request body is no valid JSON: {error}") from error
+            raise CosmosError(400, f"The request body is no valid JSON: {error}") from error
 
     def header(self, name: str, default: str = "") -> str:
         """Gives a header's value by its lower-case name."""
@@ -130,7 +130,7 @@ WRITES = ITEM_WRITES | {
 
 
 @dataclass
-class Reply:
+class CosmosReply:
     """One reply: a status, a body (JSON value, encoded bytes or nothing) and headers of its own."""
 
     status: int

@@ -37,11 +37,11 @@ UNSUPPORTED = {
 _COMPOUND = frozenset({ActionType.WHEN_ANY, ActionType.WHEN_ALL})
 
 
-def flattened(actions: Iterable[Action]) -> Iterator[Action]:
+def flatten(actions: Iterable[Action]) -> Iterator[Action]:
     """Return single actions in the order in which the SDK numbers their tasks."""
     for action in actions:
         if kind(action) in _COMPOUND:
-            yield from flattened(action["compoundActions"])
+            yield from flatten(action["compoundActions"])
         else:
             yield action
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from emulators.durable.management import Filter
-from emulators.durable.records import Status
+from emulators.durable.management import InstanceFilter
+from emulators.durable.records import OrchestrationStatus
 
 TOKEN = "x-ms-continuation-token"  # noqa: S105  the name of a header
 """Names where the next page of a list begins."""
@@ -19,7 +19,7 @@ _PAGE, _MOST, _DIGITS = 100, 1_000, 10
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class WebhookRequest:
     """A request that holds the key.
 
     Attributes:
@@ -37,7 +37,7 @@ class Call:
     body: bytes
 
 
-def json_text(body: bytes) -> str | None:
+def normalize_json(body: bytes) -> str | None:
     """Return a body as JSON text, None where it is none."""
     try:
         return json.dumps(json.loads(body, parse_constant=_refuse))
@@ -49,7 +49,7 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def seconds(call: Call, name: str) -> float | None:
+def parse_seconds(call: WebhookRequest, name: str) -> float | None:
     """Return a parameter in seconds within sensible bounds, None where it is not there or no number."""
     try:
         given = float(call.query.get(name, ""))
@@ -58,28 +58,28 @@ def seconds(call: Call, name: str) -> float | None:
     return min(max(given, _LEAST_PAUSE), _LONGEST_WAIT) if math.isfinite(given) else None
 
 
-def page_size(call: Call) -> int:
+def parse_page_size(call: WebhookRequest) -> int:
     """Return how many instances a page of a list holds."""
     given = call.query.get("top", "")
     sound = given.isdecimal() and len(given) < _DIGITS and int(given) > 0
     return min(int(given), _MOST) if sound else _PAGE
 
 
-def is_true(call: Call, name: str) -> bool:
+def is_true(call: WebhookRequest, name: str) -> bool:
     """Return whether a parameter says true."""
     return call.query.get(name, "").lower() == "true"
 
 
-def shows_input(call: Call) -> bool:
+def wants_input(call: WebhookRequest) -> bool:
     """Return whether the caller wants inputs, which is so unless it says no."""
     return call.query.get("showInput", "").lower() != "false"
 
 
-def meant(call: Call) -> Filter:
+def parse_filter(call: WebhookRequest) -> InstanceFilter:
     """Return the conditions of a query; what does not parse is left out, as the extension does."""
-    named = {status.lower(): status for status in Status}
+    named = {status.lower(): status for status in OrchestrationStatus}
     given = call.query.get("runtimeStatus", "").split(",")
-    return Filter(
+    return InstanceFilter(
         created_from=_instant(call.query.get("createdTimeFrom", "")),
         created_to=_instant(call.query.get("createdTimeTo", "")),
         statuses=[named[name.strip().lower()] for name in given if name.strip().lower() in named],
@@ -95,7 +95,7 @@ def _instant(text: str) -> datetime | None:
         return None
 
 
-def token_after(last: str) -> str:
+def build_token(last: str) -> str:
     """Return the token of the page behind an instance's id."""
     return base64.urlsafe_b64encode(last.encode()).decode()
 

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from emulators.durable import events, turns
 from emulators.durable.clock import Clock
-from emulators.durable.functions import Functions
-from emulators.durable.records import Activity, PendingActivity, Status
+from emulators.durable.functions import FunctionRunner
+from emulators.durable.records import Activity, OrchestrationStatus, PendingActivity
 from emulators.durable.settings import DurableSettings
-from emulators.durable.store import Store
-from local.host.shutdown import Stopping
+from emulators.durable.store import OrchestrationStore
+from local.host.shutdown import ShutdownSignal
 from local.host.worker import FunctionFailed
 from shared.observability.logs import fields, logger
 
@@ -22,11 +22,16 @@ _ABANDON_SECONDS = 1.0
 """A function that catches its cancellation does not keep the host."""
 
 
-class Engine:
+class DurableEngine:
     """Runs the orchestrations of a store until the host stops; what it has not finished then is taken up again."""
 
     def __init__(
-        self, store: Store, functions: Functions, settings: DurableSettings, clock: Clock, stopping: Stopping
+        self,
+        store: OrchestrationStore,
+        functions: FunctionRunner,
+        settings: DurableSettings,
+        clock: Clock,
+        stopping: ShutdownSignal,
     ) -> None:
         self._store = store
         self._functions = functions
@@ -34,8 +39,8 @@ class Engine:
         self._clock = clock
         self._stopping = stopping
         self._wake = asyncio.Event()
-        self._turning: dict[str, asyncio.Task[None]] = {}
-        self._acting: set[asyncio.Task[None]] = set()
+        self._running_turns: dict[str, asyncio.Task[None]] = {}
+        self._running_activities: set[asyncio.Task[None]] = set()
         self._last_activity = 0
 
     def wake(self) -> None:
@@ -48,16 +53,16 @@ class Engine:
         try:
             while not self._stopping.is_set():
                 self._wake.clear()
-                await self._clock.wait(await self._spread(), self._wake)
+                await self._clock.wait(await self._start_ready_work(), self._wake)
         finally:
             stop.cancel()
-            await self._abandon()
+            await self._cancel_running()
 
     async def _wake_on_stop(self) -> None:
         await self._stopping.wait()
         self._wake.set()
 
-    async def _spread(self) -> datetime | None:
+    async def _start_ready_work(self) -> datetime | None:
         """Begin what can begin now and return when the next timer is due."""
         at = self._clock.now()
         try:
@@ -66,35 +71,35 @@ class Engine:
             return await self._store.next_due(at)
         except sqlite3.Error:
             _LOGGER.exception("orchestrations cannot be read")
-            await self._stopping.within(_TROUBLE_SECONDS)
+            await self._stopping.wait_for(_TROUBLE_SECONDS)
             return at
 
     async def _begin_turns(self, at: datetime) -> None:
-        free = self._settings.max_orchestrators - len(self._turning)
+        free = self._settings.max_orchestrators - len(self._running_turns)
         if free <= 0:
             return
-        ready = await self._store.ready(at, self._settings.max_orchestrators)
-        for instance in [instance for instance in ready if instance not in self._turning][:free]:
+        find_ready = await self._store.find_ready(at, self._settings.max_orchestrators)
+        for instance in [instance for instance in find_ready if instance not in self._running_turns][:free]:
             task = asyncio.create_task(self._turns(instance))
-            self._turning[instance] = task
-            task.add_done_callback(functools.partial(self._turned, instance))
+            self._running_turns[instance] = task
+            task.add_done_callback(functools.partial(self._on_turns_done, instance))
 
-    def _turned(self, instance: str, _task: asyncio.Task[None]) -> None:
-        del self._turning[instance]
+    def _on_turns_done(self, instance: str, _task: asyncio.Task[None]) -> None:
+        del self._running_turns[instance]
         self._wake.set()
 
     async def _begin_activities(self) -> None:
-        free = self._settings.max_activities - len(self._acting)
+        free = self._settings.max_activities - len(self._running_activities)
         if free <= 0:
             return
         for pending in await self._store.activities(self._last_activity, free):
             self._last_activity = pending.number
-            task = asyncio.create_task(self._act(pending))
-            self._acting.add(task)
-            task.add_done_callback(self._acted)
+            task = asyncio.create_task(self._complete_activity(pending))
+            self._running_activities.add(task)
+            task.add_done_callback(self._on_activity_done)
 
-    def _acted(self, task: asyncio.Task[None]) -> None:
-        self._acting.discard(task)
+    def _on_activity_done(self, task: asyncio.Task[None]) -> None:
+        self._running_activities.discard(task)
         self._wake.set()
 
     async def _turns(self, instance: str) -> None:
@@ -106,7 +111,7 @@ class Engine:
             except Exception:
                 # Also what is a fault of this engine: the instance is tried again, the others go on.
                 _LOGGER.exception("a turn cannot be made", extra=fields(instance=instance))
-                await self._stopping.within(_TROUBLE_SECONDS)
+                await self._stopping.wait_for(_TROUBLE_SECONDS)
                 return
 
     async def _turn(self, instance: str) -> bool:
@@ -114,21 +119,21 @@ class Engine:
         work = await self._store.work(instance, at)
         if work is None:
             return False
-        turn = await turns.take(work, self._functions.orchestrate, self._functions.names, at)
+        turn = await turns.run_turn(work, self._functions.run_orchestrator, self._functions.names, at)
         stored = await self._store.commit(work, turn, at)
-        if stored and turn.status is Status.FAILED:
+        if stored and turn.status is OrchestrationStatus.FAILED:
             where = fields(instance=instance, function=work.instance.start.name)
             _LOGGER.error("an orchestration failed: %s", turn.output, extra=where)
         self._wake.set()
         return stored
 
-    async def _act(self, pending: PendingActivity) -> None:
-        event = await self._outcome(pending.activity)
-        await self._insist(lambda: self._store.activity_done(pending, event, self._clock.now()))
+    async def _complete_activity(self, pending: PendingActivity) -> None:
+        event = await self._run_activity(pending.activity)
+        await self._store_with_retry(lambda: self._store.activity_done(pending, event, self._clock.now()))
 
-    async def _outcome(self, activity: Activity) -> events.Event:
+    async def _run_activity(self, activity: Activity) -> events.Event:
         try:
-            result = await self._functions.act(activity.name, activity.input)
+            result = await self._functions.run_activity(activity.name, activity.input)
         except FunctionFailed as failure:
             _LOGGER.error(  # noqa: TRY400  the stack trace that counts is the function's
                 "an activity failed: %s",
@@ -139,19 +144,19 @@ class Engine:
             return events.task_failed(activity.task, reason, failure.stack_trace, self._clock.now())
         return events.task_completed(activity.task, result, self._clock.now())
 
-    async def _insist(self, store: Callable[[], Awaitable[None]]) -> None:
+    async def _store_with_retry(self, store: Callable[[], Awaitable[None]]) -> None:
         """Store until it works: a result that is lost would leave its orchestration waiting until the next start."""
         while not self._stopping.is_set():
             try:
                 await store()
             except sqlite3.Error:
                 _LOGGER.exception("the end of an activity cannot be stored")
-                await self._stopping.within(_TROUBLE_SECONDS)
+                await self._stopping.wait_for(_TROUBLE_SECONDS)
             else:
                 return
 
-    async def _abandon(self) -> None:
-        left = [*self._turning.values(), *self._acting]
+    async def _cancel_running(self) -> None:
+        left = [*self._running_turns.values(), *self._running_activities]
         for task in left:
             task.cancel()
         if left:

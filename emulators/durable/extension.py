@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from emulators.durable.clock import Clock, SystemClock
-from emulators.durable.engine import Engine
+from emulators.durable.engine import DurableEngine
 from emulators.durable.functions import AppFunctions, app_functions
-from emulators.durable.key import system_key
-from emulators.durable.links import Links
+from emulators.durable.key import load_system_key
+from emulators.durable.links import ManagementUrls
 from emulators.durable.management import Management
 from emulators.durable.settings import DurableSettings
-from emulators.durable.store import Store
+from emulators.durable.store import OrchestrationStore
 from emulators.durable.webhooks import Webhooks
-from local.host.shutdown import Stopping
+from local.host.shutdown import ShutdownSignal
 from local.host.worker import LoadedFunction
 from local.host.worker_protocol import TypedData
 from shared.backends.embedded.writable import check_enters
@@ -26,7 +26,7 @@ _TURN_SECONDS = 0.5
 _FILE = "durable.sqlite"
 
 
-class Durable:
+class DurableExtension:
     """The Durable Task stand-in of one host."""
 
     def __init__(
@@ -35,20 +35,20 @@ class Durable:
         data_dir: Path,
         origin: str,
         settings: DurableSettings,
-        stopping: Stopping,
+        stopping: ShutdownSignal,
     ) -> None:
         """Take the app's functions, the folder of all state, and the address that the host is reached at."""
         self._data_dir = data_dir
         self._stopping = stopping
         self._app: AppFunctions = app_functions(functions, settings.version)
-        self._links = Links(origin, settings.hub, system_key(data_dir / "durable.key"))
+        self._links = ManagementUrls(origin, settings.hub, load_system_key(data_dir / "durable.key"))
         clock: Clock = SystemClock()
-        self._store = Store(data_dir / _FILE)
-        self._engine = Engine(self._store, self._app, settings, clock, stopping)
+        self._store = OrchestrationStore(data_dir / _FILE)
+        self._engine = DurableEngine(self._store, self._app, settings, clock, stopping)
         management = Management(self._store, clock, self._engine.wake)
         self.webhooks = Webhooks(management, self._links, self._app.names)
 
-    def bound(self, function: LoadedFunction) -> LoadedFunction:
+    def bind_clients(self, function: LoadedFunction) -> LoadedFunction:
         """Return a function with the values of its durable client bindings."""
         values = {name: TypedData(string=self._links.binding(hub)) for name, hub in function.clients.items()}
         return replace(function, inputs=values) if values else function
@@ -84,13 +84,13 @@ class Durable:
                 if not told:
                     _LOGGER.info("another host runs the orchestrations of this data directory; this one waits")
                     told = True
-                await self._stopping.within(_TURN_SECONDS)
+                await self._stopping.wait_for(_TURN_SECONDS)
             else:
                 return True
         return False
 
 
-def needed(functions: Iterable[LoadedFunction]) -> bool:
+def uses_durable_functions(functions: Iterable[LoadedFunction]) -> bool:
     """Return whether an app uses Durable Functions."""
     kinds = {"orchestrationTrigger", "activityTrigger"}
     return any(function.kind in kinds or function.clients for function in functions)

@@ -5,22 +5,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from emulators.durable.turns import Names, OrchestratorFailed
+from emulators.durable.turns import FunctionNames, OrchestratorFailed
 from local.host.worker import FunctionFailed, LoadedFunction, invoke
 from local.host.worker_protocol import TypedData
 
 _PREFIX = re.compile(r"\b\w++: ")
 
 
-class Functions(Protocol):
+class FunctionRunner(Protocol):
     """What the engine calls."""
 
     @property
-    def names(self) -> Names:
+    def names(self) -> FunctionNames:
         """Return what there is."""
         ...
 
-    async def orchestrate(self, name: str, context: str) -> str:
+    async def run_orchestrator(self, name: str, context: str) -> str:
         """Call an orchestrator with its context and return its state, both JSON texts.
 
         Raises:
@@ -28,7 +28,7 @@ class Functions(Protocol):
         """
         ...
 
-    async def act(self, name: str, given: str) -> str | None:
+    async def run_activity(self, name: str, given: str) -> str | None:
         """Call an activity with its input and return its result, both JSON texts.
 
         Raises:
@@ -46,11 +46,11 @@ class AppFunctions:
     version: str | None
 
     @property
-    def names(self) -> Names:
+    def names(self) -> FunctionNames:
         """Return what there is."""
-        return Names(frozenset(self.activities), frozenset(self.orchestrators), self.version)
+        return FunctionNames(frozenset(self.activities), frozenset(self.orchestrators), self.version)
 
-    async def orchestrate(self, name: str, context: str) -> str:
+    async def run_orchestrator(self, name: str, context: str) -> str:
         """Call an orchestrator through the worker library."""
         function = self.orchestrators.get(name)
         if function is None:
@@ -64,7 +64,7 @@ class AppFunctions:
             raise OrchestratorFailed("it returned no state; is it declared with orchestration_trigger?")
         return str(answer.value)
 
-    async def act(self, name: str, given: str) -> str | None:
+    async def run_activity(self, name: str, given: str) -> str | None:
         """Call an activity through the worker library."""
         function = self.activities.get(name)
         if function is None:

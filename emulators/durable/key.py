@@ -5,7 +5,7 @@ import secrets
 from pathlib import Path
 
 
-def system_key(path: Path) -> str:
+def load_system_key(path: Path) -> str:
     """Return the key in a file that only its owner reads; the file is made when it is missing."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -14,7 +14,7 @@ _CONNECTION = "Storage"
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class ManagementUrls:
     """Makes addresses.
 
     Attributes:

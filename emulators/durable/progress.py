@@ -8,7 +8,7 @@ from emulators.durable.actions import Action
 
 
 @dataclass(slots=True)
-class Asked:
+class ScheduledAction:
     """An action seen in an earlier turn, and the id of its task where it has one."""
 
     signature: str
@@ -16,7 +16,7 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Retry:
+class RetryState:
     """A call under a retry policy.
 
     Attributes:
@@ -29,7 +29,7 @@ class Retry:
 
 
 @dataclass(slots=True)
-class Progress:
+class OrchestrationProgress:
     """The engine's side of a replay; it gives out ids exactly when the SDK does.
 
     Attributes:
@@ -42,9 +42,9 @@ class Progress:
     """
 
     next_task: int = 0
-    asked: list[Asked] = field(default_factory=list)
-    running: dict[int, Retry] = field(default_factory=dict)
-    waiting: dict[int, Retry] = field(default_factory=dict)
+    asked: list[ScheduledAction] = field(default_factory=list)
+    running: dict[int, RetryState] = field(default_factory=dict)
+    waiting: dict[int, RetryState] = field(default_factory=dict)
     waits: dict[str, int] = field(default_factory=dict)
     cancelled: list[int] = field(default_factory=list)
 
@@ -58,14 +58,14 @@ class Progress:
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
-def load(text: str) -> Progress:
+def load(text: str) -> OrchestrationProgress:
     """Return what ``dump`` made a text of; an empty object is the beginning."""
     members: dict[str, Any] = json.loads(text)
-    return Progress(
+    return OrchestrationProgress(
         next_task=members.get("next_task", 0),
-        asked=[Asked(**item) for item in members.get("asked", ())],
-        running={int(task): Retry(**item) for task, item in members.get("running", {}).items()},
-        waiting={int(task): Retry(**item) for task, item in members.get("waiting", {}).items()},
+        asked=[ScheduledAction(**item) for item in members.get("asked", ())],
+        running={int(task): RetryState(**item) for task, item in members.get("running", {}).items()},
+        waiting={int(task): RetryState(**item) for task, item in members.get("waiting", {}).items()},
         waits=members.get("waits", {}),
         cancelled=members.get("cancelled", []),
     )

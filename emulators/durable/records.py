@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Status(StrEnum):
+class OrchestrationStatus(StrEnum):
     """Where an orchestration stands, by the names of the Durable Task extension."""
 
     PENDING = "Pending"
@@ -23,7 +23,7 @@ class Status(StrEnum):
         return self in ENDED
 
 
-ENDED = frozenset({Status.COMPLETED, Status.FAILED, Status.TERMINATED})
+ENDED = frozenset({OrchestrationStatus.COMPLETED, OrchestrationStatus.FAILED, OrchestrationStatus.TERMINATED})
 
 
 class MessageKind(StrEnum):
@@ -72,7 +72,7 @@ class Instance:
     """An orchestration as it is kept; ``input``, ``output`` and ``custom_status`` are JSON texts."""
 
     start: NewInstance
-    status: Status
+    status: OrchestrationStatus
     output: str | None
     custom_status: str | None
     created: datetime
@@ -80,7 +80,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class OrchestrationMessage:
     """Something that happened to an orchestration, not yet part of its history."""
 
     number: int
@@ -108,7 +108,7 @@ class PendingActivity:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TurnInput:
     """What one turn of an orchestration starts from.
 
     Attributes:
@@ -121,7 +121,7 @@ class Work:
     instance: Instance
     history: list[str]
     progress: str
-    messages: list[Message]
+    messages: list[OrchestrationMessage]
 
 
 def new_id() -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from emulators.durable import events
 from emulators.durable.events import Event
-from emulators.durable.records import ENDED, Instance, MessageKind, NewInstance, Parent, Status
+from emulators.durable.records import ENDED, Instance, MessageKind, NewInstance, OrchestrationStatus, Parent
 from shared.timestamps import parse_rfc3339, rfc3339
 
 COLUMNS = (
@@ -16,17 +16,17 @@ COLUMNS = (
 )
 
 
-def instance_of(row: tuple[Any, ...]) -> Instance:
+def instance_from_row(row: tuple[Any, ...]) -> Instance:
     """Return the instance that a row of ``COLUMNS`` stands for."""
     parent = Parent(row[5], row[6], row[7]) if row[5] is not None else None
     start = NewInstance(row[0], row[1], row[2], row[3], row[4], parent)
-    return Instance(start, Status(row[8]), row[9], row[10], parse_rfc3339(row[11]), parse_rfc3339(row[12]))
+    return Instance(start, OrchestrationStatus(row[8]), row[9], row[10], parse_rfc3339(row[11]), parse_rfc3339(row[12]))
 
 
 def find(connection: sqlite3.Connection, instance: str) -> Instance | None:
     """Return an instance, None when there is none of this id."""
     row = connection.execute(f"SELECT {COLUMNS} FROM instances WHERE id = ?", (instance,)).fetchone()  # noqa: S608  constants
-    return instance_of(row) if row else None
+    return instance_from_row(row) if row else None
 
 
 def start(connection: sqlite3.Connection, new: NewInstance, at: datetime) -> bool:
@@ -45,7 +45,7 @@ def start(connection: sqlite3.Connection, new: NewInstance, at: datetime) -> boo
             new.name,
             new.version,
             new.input,
-            Status.PENDING,
+            OrchestrationStatus.PENDING,
             rfc3339(at),
             rfc3339(at),
             *parent,
@@ -71,19 +71,19 @@ def send(
     )
 
 
-def tell_parent(connection: sqlite3.Connection, ended: Instance, at: datetime) -> None:
+def notify_parent(connection: sqlite3.Connection, ended: Instance, at: datetime) -> None:
     """Tell the orchestration that called this one how it ended; it may have ended or begun anew meanwhile."""
     parent = ended.start.parent
-    if parent is None or not listens(connection, parent.instance, parent.execution):
+    if parent is None or not is_active_run(connection, parent.instance, parent.execution):
         return
-    if ended.status is Status.COMPLETED:
+    if ended.status is OrchestrationStatus.COMPLETED:
         event = events.sub_orchestration_completed(parent.task, ended.output, at)
     else:
         event = events.sub_orchestration_failed(parent.task, _reason(ended), at)
     send(connection, parent.instance, MessageKind.DONE, event, at)
 
 
-def listens(connection: sqlite3.Connection, instance: str, execution: str) -> bool:
+def is_active_run(connection: sqlite3.Connection, instance: str, execution: str) -> bool:
     """Return whether this run of an instance still takes messages."""
     found = find(connection, instance)
     return found is not None and found.start.execution == execution and found.status not in ENDED

@@ -27,7 +27,9 @@ _KEPT = ("Reason", "Details", "OrchestrationStatus", "FireAt")
 _OUTPUTS = ("Result", "Input")
 
 
-def document(instance: Instance, *, show_input: bool, history: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+def status_document(
+    instance: Instance, *, show_input: bool, history: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
     """Return the status document; times are to the second, as the extension writes them."""
     shown = {
         "name": instance.start.name,
@@ -42,7 +44,7 @@ def document(instance: Instance, *, show_input: bool, history: list[dict[str, An
     return shown if history is None else shown | {"historyEvents": history}
 
 
-def shown_history(texts: Iterable[str], *, show_output: bool) -> list[dict[str, Any]]:
+def history_document(texts: Iterable[str], *, show_output: bool) -> list[dict[str, Any]]:
     """Return a history for people: what was scheduled is told with its end, the engine's own notes are left out."""
     scheduled: dict[int, dict[str, Any]] = {}
     shown: list[dict[str, Any]] = []

@@ -7,7 +7,15 @@ from pathlib import Path
 
 from emulators.durable import records, rows
 from emulators.durable.events import Event, sub_orchestration_failed, timer_fired
-from emulators.durable.records import Activity, Instance, Message, MessageKind, PendingActivity, Status, Work
+from emulators.durable.records import (
+    Activity,
+    Instance,
+    MessageKind,
+    OrchestrationMessage,
+    OrchestrationStatus,
+    PendingActivity,
+    TurnInput,
+)
 from emulators.durable.schema import SCHEMA
 from emulators.durable.turns import Turn
 from shared.backends.embedded.sqlite import Database
@@ -17,7 +25,7 @@ _BATCH = 200
 """Most completions that one turn delivers."""
 
 
-class Store:
+class OrchestrationStore:
     """The engine's side of the file; a thread of its own does the work."""
 
     def __init__(self, path: Path) -> None:
@@ -27,7 +35,7 @@ class Store:
         """Finish what runs and close the file."""
         await self.database.close()
 
-    async def ready(self, at: datetime, limit: int) -> list[str]:
+    async def find_ready(self, at: datetime, limit: int) -> list[str]:
         """Return ids of instances that something happened to."""
         return await self.database.read(
             lambda connection: [row[0] for row in connection.execute(_READY, (rfc3339(at), limit))]
@@ -39,11 +47,11 @@ class Store:
         text = await self.database.read(lambda connection: connection.execute(query, (rfc3339(at),)).fetchone()[0])
         return parse_rfc3339(text) if text else None
 
-    async def work(self, instance: str, at: datetime) -> Work | None:
+    async def work(self, instance: str, at: datetime) -> TurnInput | None:
         """Return what the next turn of an instance starts from, None when there is nothing for it."""
         return await self.database.read(lambda connection: _work(connection, instance, at))
 
-    async def commit(self, work: Work, turn: Turn, at: datetime) -> bool:
+    async def commit(self, work: TurnInput, turn: Turn, at: datetime) -> bool:
         """Store a turn; return False when the instance was ended or begun anew meanwhile, and nothing is stored."""
         return await self.database.write(lambda connection: _commit(connection, work, turn, at))
 
@@ -80,47 +88,49 @@ ORDER BY kind != 'start', due, number LIMIT ?
 """
 
 
-def _work(connection: sqlite3.Connection, instance: str, at: datetime) -> Work | None:
+def _work(connection: sqlite3.Connection, instance: str, at: datetime) -> TurnInput | None:
     found = rows.find(connection, instance)
-    if found is None or found.status not in {Status.PENDING, Status.RUNNING}:
+    if found is None or found.status not in {OrchestrationStatus.PENDING, OrchestrationStatus.RUNNING}:
         return None
     given = connection.execute(_MESSAGES, (instance, rfc3339(at), _BATCH)).fetchall()
     progress = connection.execute("SELECT progress FROM instances WHERE id = ?", (instance,)).fetchone()[0]
-    messages = _deliverable([Message(row[0], MessageKind(row[1]), json.loads(row[2])) for row in given], progress)
+    messages = _select_deliverable(
+        [OrchestrationMessage(row[0], MessageKind(row[1]), json.loads(row[2])) for row in given], progress
+    )
     if not messages:
         return None
     query = "SELECT event FROM history WHERE instance = ? ORDER BY number"
     history = [row[0] for row in connection.execute(query, (instance,))]
-    return Work(found, history, progress, messages)
+    return TurnInput(found, history, progress, messages)
 
 
-def _deliverable(messages: list[Message], progress: str) -> list[Message]:
+def _select_deliverable(messages: list[OrchestrationMessage], progress: str) -> list[OrchestrationMessage]:
     """Return what one turn can take.
 
     Only completions that change no task ids share a turn, since the SDK numbers a retry while it reads the failure;
     and an event goes alone, so that none is read that an orchestrator which continues as new has not taken.
     """
-    retried = _retried(progress)
-    taken: list[Message] = []
+    retried = _retried_tasks(progress)
+    taken: list[OrchestrationMessage] = []
     for message in messages:
-        if _goes_alone(message, retried):
+        if _needs_own_turn(message, retried):
             return taken or [message]
         taken.append(message)
     return taken
 
 
-def _retried(progress: str) -> set[int]:
+def _retried_tasks(progress: str) -> set[int]:
     members = json.loads(progress)
     return {int(task) for task in (*members.get("running", ()), *members.get("waiting", ()))}
 
 
-def _goes_alone(message: Message, retried: set[int]) -> bool:
+def _needs_own_turn(message: OrchestrationMessage, retried: set[int]) -> bool:
     if message.kind in {MessageKind.START, MessageKind.RAISED}:
         return True
     return message.event.get("TimerId", message.event.get("TaskScheduledId")) in retried
 
 
-def _commit(connection: sqlite3.Connection, work: Work, turn: Turn, at: datetime) -> bool:
+def _commit(connection: sqlite3.Connection, work: TurnInput, turn: Turn, at: datetime) -> bool:
     start = work.instance.start
     found = rows.find(connection, start.instance)
     if found is None or found.start.execution != start.execution or found.status.ended:
@@ -133,9 +143,9 @@ def _commit(connection: sqlite3.Connection, work: Work, turn: Turn, at: datetime
         return False
     connection.executemany("DELETE FROM messages WHERE number = ?", taken)
     if turn.continue_with is not None:
-        _begin_anew(connection, found, turn, at)
+        _continue_as_new(connection, found, turn, at)
         return True
-    _keep(connection, found, turn, at)
+    _store_turn(connection, found, turn, at)
     for child in turn.children:
         if not rows.start(connection, child, at) and child.parent is not None:
             reason = f"An Orchestration instance with the ID {child.instance} already exists."
@@ -144,9 +154,13 @@ def _commit(connection: sqlite3.Connection, work: Work, turn: Turn, at: datetime
     return True
 
 
-def _keep(connection: sqlite3.Connection, found: Instance, turn: Turn, at: datetime) -> None:
+def _store_turn(connection: sqlite3.Connection, found: Instance, turn: Turn, at: datetime) -> None:
     instance = found.start.instance
-    status = Status.SUSPENDED if found.status is Status.SUSPENDED and not turn.status.ended else turn.status
+    status = (
+        OrchestrationStatus.SUSPENDED
+        if found.status is OrchestrationStatus.SUSPENDED and not turn.status.ended
+        else turn.status
+    )
     connection.execute(
         "UPDATE instances SET status = ?, output = ?, custom_status = ?, updated_at = ?, progress = ? WHERE id = ?",
         (status, turn.output, turn.custom_status, rfc3339(at), turn.progress.dump(), instance),
@@ -173,10 +187,10 @@ def end(connection: sqlite3.Connection, instance: str, at: datetime) -> None:
     connection.execute("DELETE FROM messages WHERE instance = ?", (instance,))
     ended = rows.find(connection, instance)
     if ended is not None:
-        rows.tell_parent(connection, ended, at)
+        rows.notify_parent(connection, ended, at)
 
 
-def _begin_anew(connection: sqlite3.Connection, found: Instance, turn: Turn, at: datetime) -> None:
+def _continue_as_new(connection: sqlite3.Connection, found: Instance, turn: Turn, at: datetime) -> None:
     """Begin a new run of the same instance; of the old one stay only events that it has not taken."""
     instance = found.start.instance
     connection.execute("DELETE FROM messages WHERE instance = ? AND kind != 'raised'", (instance,))
@@ -193,5 +207,5 @@ def _begin_anew(connection: sqlite3.Connection, found: Instance, turn: Turn, at:
 def _activity_done(connection: sqlite3.Connection, pending: PendingActivity, event: Event, at: datetime) -> None:
     deleted = connection.execute("DELETE FROM activities WHERE number = ?", (pending.number,)).rowcount
     activity = pending.activity
-    if deleted and rows.listens(connection, activity.instance, activity.execution):
+    if deleted and rows.is_active_run(connection, activity.instance, activity.execution):
         rows.send(connection, activity.instance, MessageKind.DONE, event, at)

@@ -9,8 +9,16 @@ from typing import Any
 from emulators.durable import actions, events, progress
 from emulators.durable.actions import Action, ActionType
 from emulators.durable.events import Event, EventType
-from emulators.durable.progress import Asked, Progress, Retry
-from emulators.durable.records import Activity, Message, MessageKind, NewInstance, Parent, Status, Work
+from emulators.durable.progress import OrchestrationProgress, RetryState, ScheduledAction
+from emulators.durable.records import (
+    Activity,
+    MessageKind,
+    NewInstance,
+    OrchestrationMessage,
+    OrchestrationStatus,
+    Parent,
+    TurnInput,
+)
 from shared.timestamps import parse_rfc3339, rfc3339
 
 MAX_HISTORY = 50_000
@@ -29,7 +37,7 @@ type Orchestrate = Callable[[str, str], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class FunctionNames:
     """What an orchestrator may call.
 
     Attributes:
@@ -61,8 +69,8 @@ class Turn:
     """
 
     history: list[str]
-    progress: Progress
-    status: Status = Status.RUNNING
+    progress: OrchestrationProgress
+    status: OrchestrationStatus = OrchestrationStatus.RUNNING
     output: str | None = None
     custom_status: str | None = None
     activities: list[Activity] = field(default_factory=list)
@@ -72,20 +80,20 @@ class Turn:
     continue_with: str | None = None
 
 
-async def take(work: Work, orchestrate: Orchestrate, known: Names, now: datetime) -> Turn:
+async def run_turn(work: TurnInput, run_orchestrator: Orchestrate, known: FunctionNames, now: datetime) -> Turn:
     """Run one turn.
 
     Args:
         work: what there is and what happened.
-        orchestrate: calls the orchestrator.
+        run_orchestrator: calls the orchestrator.
         known: which activities and orchestrators the app has.
         now: the time that the orchestrator sees.
     """
-    return await _Taking(work, known, now).run(orchestrate)
+    return await _TurnRunner(work, known, now).run(run_orchestrator)
 
 
-class _Taking:
-    def __init__(self, work: Work, known: Names, now: datetime) -> None:
+class _TurnRunner:
+    def __init__(self, work: TurnInput, known: FunctionNames, now: datetime) -> None:
         self._work = work
         self._start = work.instance.start
         self._known = known
@@ -94,19 +102,19 @@ class _Taking:
         self._new: list[Event] = []
         self._turn = Turn([], self._progress)
 
-    async def run(self, orchestrate: Orchestrate) -> Turn:
+    async def run(self, run_orchestrator: Orchestrate) -> Turn:
         if len(self._work.history) > MAX_HISTORY:
             self._fail(f"its history has more than {MAX_HISTORY} events; let it continue as new")
-            return self._finished()
+            return self._finish()
         try:
             self._deliver()
-            state, error = await self._answer(orchestrate)
-            self._follow(state, error)
+            state, error = await self._answer(run_orchestrator)
+            self._apply_state(state, error)
         except OrchestratorFailed as failure:
             self._fail(str(failure))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             self._fail(f"its answer is not one of the Durable Functions SDK ({type(error).__name__}: {error})")
-        return self._finished()
+        return self._finish()
 
     def _deliver(self) -> None:
         """Put what happened into the history; retries take their ids now, as the SDK does on the same events."""
@@ -118,24 +126,24 @@ class _Taking:
             self._new.append(message.event)
             self._note(message)
 
-    def _note(self, message: Message) -> None:
+    def _note(self, message: OrchestrationMessage) -> None:
         happened = message.event
         if message.kind is MessageKind.RAISED:
             self._progress.waits[happened["Name"]] -= 1
         elif message.kind is MessageKind.TIMER:
             retry = self._progress.waiting.pop(happened["TimerId"], None)
             if retry is not None and retry.attempts < retry.action["retryOptions"]["maxNumberOfAttempts"]:
-                self._call(retry.action, Retry(retry.action, retry.attempts + 1))
+                self._call(retry.action, RetryState(retry.action, retry.attempts + 1))
         else:
             retry = self._progress.running.pop(happened["TaskScheduledId"], None)
             if retry is not None and _failed(happened):
                 pause = timedelta(milliseconds=retry.action["retryOptions"]["firstRetryIntervalInMilliseconds"])
                 self._progress.waiting[self._timer(self._now + pause)] = retry
 
-    async def _answer(self, orchestrate: Orchestrate) -> tuple[Mapping[str, Any], str | None]:
+    async def _answer(self, run_orchestrator: Orchestrate) -> tuple[Mapping[str, Any], str | None]:
         """Return the orchestrator's state, and its error when it raised; the SDK puts the state behind the text."""
         try:
-            return json.loads(await orchestrate(self._start.name, self._context())), None
+            return json.loads(await run_orchestrator(self._start.name, self._context())), None
         except OrchestratorFailed as failure:
             message, mark, text = str(failure).rpartition(_STATE_MARK)
             if not mark:
@@ -156,21 +164,21 @@ class _Taking:
         given = self._start.input if self._start.input is not None else "null"
         return f'{json.dumps(members)[:-1]},"input":{given},"history":[{",".join(played + fresh)}]}}'
 
-    def _follow(self, state: Mapping[str, Any], error: str | None) -> None:
+    def _apply_state(self, state: Mapping[str, Any], error: str | None) -> None:
         """Turn the orchestrator's answer into what is to be done."""
         if state.get("customStatus") is not None:
             self._turn.custom_status = json.dumps(state["customStatus"])
-        asked = [action for group in state["actions"] for action in actions.flattened(group)]
-        reason = self._deviation(asked) or self._ask(asked)
+        asked = [action for group in state["actions"] for action in actions.flatten(group)]
+        reason = self._find_deviation(asked) or self._ask(asked)
         if reason:
             self._fail(reason)
         elif error is not None:
             self._fail(error)
         elif state["isDone"] and self._turn.continue_with is None:
-            self._turn.status = Status.COMPLETED
+            self._turn.status = OrchestrationStatus.COMPLETED
             self._turn.output = json.dumps(state["output"]) if state.get("output") is not None else None
 
-    def _deviation(self, asked: Sequence[Action]) -> str | None:
+    def _find_deviation(self, asked: Sequence[Action]) -> str | None:
         """Return how the orchestrator departed from what it asked for before, None where it did not."""
         for position, before in enumerate(self._progress.asked):
             now = actions.signature(asked[position]) if position < len(asked) else "nothing"
@@ -195,10 +203,10 @@ class _Taking:
             if kind in actions.UNSUPPORTED:
                 return f"the local host does not run {actions.UNSUPPORTED[kind]}"
             if kind in actions.ACTIVITIES and action["functionName"] not in self._known.activities:
-                return unknown(action["functionName"], "activity")
+                return unknown_function_message(action["functionName"], "activity")
             if kind in actions.SUB_ORCHESTRATIONS and action["functionName"] not in self._known.orchestrators:
-                return unknown(action["functionName"], "orchestrator")
-            self._progress.asked.append(Asked(actions.signature(action), self._schedule(kind, action)))
+                return unknown_function_message(action["functionName"], "orchestrator")
+            self._progress.asked.append(ScheduledAction(actions.signature(action), self._schedule(kind, action)))
         return None
 
     def _schedule(self, kind: ActionType, action: Action) -> int | None:
@@ -214,7 +222,7 @@ class _Taking:
             if action.get("isCanceled"):
                 self._cancel(task)
             return task
-        return self._call(action, Retry(action, 1) if kind in actions.WITH_RETRY else None)
+        return self._call(action, RetryState(action, 1) if kind in actions.WITH_RETRY else None)
 
     def _timer(self, due: datetime) -> int:
         task = self._progress.new_task()
@@ -222,7 +230,7 @@ class _Taking:
         self._turn.timers.append((task, due))
         return task
 
-    def _call(self, action: Action, retry: Retry | None) -> int:
+    def _call(self, action: Action, retry: RetryState | None) -> int:
         task = self._progress.new_task()
         if retry is not None:
             self._progress.running[task] = retry
@@ -256,11 +264,11 @@ class _Taking:
         return task
 
     def _fail(self, reason: str) -> None:
-        self._turn.status = Status.FAILED
+        self._turn.status = OrchestrationStatus.FAILED
         self._turn.continue_with = None
         self._turn.output = json.dumps(f"Orchestrator function '{self._start.name}' failed: {reason}")
 
-    def _finished(self) -> Turn:
+    def _finish(self) -> Turn:
         if self._turn.status.ended:
             how, result = self._turn.status, self._turn.output
             self._new.append(
@@ -275,6 +283,6 @@ def _failed(happened: Event) -> bool:
     return happened["EventType"] in {EventType.TASK_FAILED, EventType.SUB_ORCHESTRATION_FAILED}
 
 
-def unknown(name: str, what: str) -> str:
+def unknown_function_message(name: str, what: str) -> str:
     """Return what the Durable Task extension says of a name that no function has."""
     return f"The function '{name}' doesn't exist, is disabled, or is not an {what} function."

@@ -5,11 +5,11 @@ import os
 import sys
 
 from emulators.web_pubsub.process import serve
-from emulators.web_pubsub.settings import SYSTEM_EVENTS, EveryEvent, HubSettings, ServiceSettings
-from emulators.web_pubsub.upstream import UpstreamUrl
+from emulators.web_pubsub.settings import SYSTEM_EVENTS, AnyEvent, HubSettings, ServiceSettings
+from emulators.web_pubsub.upstream import HttpUpstream
 from shared.observability.logs import configure
 
-_LEAST_KEY_BYTES = 32
+_MIN_KEY_BYTES = 32
 
 
 def main() -> int:
@@ -19,9 +19,9 @@ def main() -> int:
     hubs = HubSettings(anonymous=arguments.anonymous)
     if arguments.upstream:
         hubs = HubSettings(
-            upstream=UpstreamUrl(arguments.upstream),
+            upstream=HttpUpstream(arguments.upstream),
             system_events=frozenset(arguments.events),
-            user_events=EveryEvent() if arguments.user_events else frozenset(),
+            user_events=AnyEvent() if arguments.user_events else frozenset(),
             anonymous=arguments.anonymous,
         )
     try:
@@ -56,8 +56,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _key(text: str) -> str:
-    if len(text.encode()) < _LEAST_KEY_BYTES:
-        raise argparse.ArgumentTypeError(f"at least {_LEAST_KEY_BYTES} bytes are expected")
+    if len(text.encode()) < _MIN_KEY_BYTES:
+        raise argparse.ArgumentTypeError(f"at least {_MIN_KEY_BYTES} bytes are expected")
     return text
 
 

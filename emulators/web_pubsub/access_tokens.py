@@ -13,7 +13,7 @@ from shared.errors import Kind, WorkspaceError
 
 type Claims = Mapping[str, Any]
 
-_REMEMBERED = 1_000
+_CACHE_SIZE = 1_000
 _BAD = "The access token is malformed, expired, or not signed with the access key."
 _SCHEMES = frozenset({"http", "https", "ws", "wss"})
 
@@ -37,7 +37,7 @@ def read_token(token: str, access_key: str, host: str, target: str) -> Claims:
 
 
 # Who publishes signs with one token for many calls, and checking it costs more than the call.
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _verified(token: str, access_key: str, host: str, target: str) -> Claims:
     try:
         parse_header(token)

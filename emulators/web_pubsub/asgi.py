@@ -11,7 +11,7 @@ type Application = Callable[[Message, Receive, Send], Awaitable[None]]
 type RawHeaders = Iterable[tuple[bytes, bytes]]
 
 
-def headers_of(scope: Message) -> dict[str, list[str]]:
+def read_headers(scope: Message) -> dict[str, list[str]]:
     """Return the headers of a request, each name with all its values."""
     headers: dict[str, list[str]] = {}
     for name, value in scope["headers"]:
@@ -19,12 +19,12 @@ def headers_of(scope: Message) -> dict[str, list[str]]:
     return headers
 
 
-def query_of(scope: Message) -> dict[str, list[str]]:
+def read_query(scope: Message) -> dict[str, list[str]]:
     """Return the query parameters of a request, each name with all its values, empty ones too."""
     return parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
 
 
-def bearer_of(headers: dict[str, list[str]]) -> str | None:
+def read_bearer_token(headers: dict[str, list[str]]) -> str | None:
     """Return the token of the header Authorization, None when there is none of the scheme Bearer."""
     for value in headers.get("authorization", ()):
         scheme, _, token = value.partition(" ")
@@ -33,7 +33,7 @@ def bearer_of(headers: dict[str, list[str]]) -> str | None:
     return None
 
 
-def origin_of(scope: Message, headers: dict[str, list[str]]) -> str:
+def read_origin(scope: Message, headers: dict[str, list[str]]) -> str:
     """Return the host and port that the caller used, in lower case."""
     host = headers.get("host", [""])[0] or "{}:{}".format(*scope["server"])
     return host.lower()

@@ -8,24 +8,24 @@ from typing import NoReturn
 import orjson
 
 from emulators.web_pubsub.asgi import Message, Receive
-from emulators.web_pubsub.client_requests import MOST_NAME_LENGTH
+from emulators.web_pubsub.client_requests import MAX_NAME_LENGTH
 from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.payloads import DataType, Payload
 from emulators.web_pubsub.permissions import Permission
 from shared.errors import Kind, WorkspaceError, invalid
 
-MOST_BODY_BYTES = 1024 * 1024
-_MOST_READ_BYTES = 16 * MOST_BODY_BYTES
+MAX_BODY_BYTES = 1024 * 1024
+_MAX_READ_BYTES = 16 * MAX_BODY_BYTES
 _TYPES = {
     "text/plain": DataType.TEXT,
     "application/json": DataType.JSON,
     "application/octet-stream": DataType.BINARY,
 }
-_LONGEST_TTL_SECONDS = 300
+_MAX_TTL_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DataPlaneRequest:
     """An authenticated call.
 
     Attributes:
@@ -48,7 +48,7 @@ class Call:
     headers: Mapping[str, Sequence[str]]
     body: bytes
 
-    def one(self, name: str) -> str | None:
+    def query_value(self, name: str) -> str | None:
         """Return a query parameter that may be given once.
 
         Raises:
@@ -59,28 +59,28 @@ class Call:
             raise invalid(name, "may be given once")
         return values[0] if values else None
 
-    def number(self, name: str, default: int, least: int, most: int) -> int:
+    def parse_number(self, name: str, default: int, least: int, most: int) -> int:
         """Return a query parameter that is a whole number.
 
         Raises:
             WorkspaceError: INVALID_REQUEST: it is none, or out of bounds.
         """
-        text = self.one(name)
+        text = self.query_value(name)
         if text is None:
             return default
         if not re.fullmatch(r"[0-9]{1,10}", text) or not least <= int(text) <= most:
             raise invalid(name, f"must be a whole number from {least} to {most}")
         return int(text)
 
-    def reason(self) -> str:
+    def close_reason(self) -> str:
         """Return why connections are closed."""
-        return self.one("reason") or ""
+        return self.query_value("reason") or ""
 
-    def excluded(self) -> frozenset[str]:
+    def excluded_ids(self) -> frozenset[str]:
         """Return the ids of connections that the call leaves out."""
         return frozenset(self.query.get("excluded", ()))
 
-    def group(self) -> str:
+    def parse_group(self) -> str:
         """Return the group of the path.
 
         Raises:
@@ -88,20 +88,20 @@ class Call:
         """
         return _group(self.path["group"], "group")
 
-    def permission(self) -> tuple[Permission, str | None]:
+    def parse_permission(self) -> tuple[Permission, str | None]:
         """Return the permission of the path and the group that it is for, None for every group.
 
         Raises:
             WorkspaceError: INVALID_REQUEST: there is no such permission.
         """
-        target = self.one("targetName")
+        target = self.query_value("targetName")
         try:
             permission = Permission(self.path["permission"])
         except ValueError:
             raise invalid("permission", f"must be one of {', '.join(Permission)}") from None
         return permission, target if target is None else _group(target, "targetName")
 
-    def payload(self) -> Payload:
+    def parse_payload(self) -> Payload:
         """Return the message that the body is.
 
         Raises:
@@ -118,13 +118,13 @@ class Call:
                 orjson.loads(self.body)
         except ValueError:
             raise invalid("body", f"is not {data_type.value}") from None
-        return Payload(self.body, data_type, self.group() if "group" in self.path else None)
+        return Payload(self.body, data_type, self.parse_group() if "group" in self.path else None)
 
     def _refuse_unsupported(self) -> None:
         """Refuse what would change who receives the message: ignoring it would deliver to the wrong clients."""
-        if self.one("filter") is not None:
+        if self.query_value("filter") is not None:
             _unsupported("filter")
-        if self.number("messageTtlSeconds", 0, 0, _LONGEST_TTL_SECONDS):
+        if self.parse_number("messageTtlSeconds", 0, 0, _MAX_TTL_SECONDS):
             _unsupported("messageTtlSeconds")
         if self._header("content-encoding") not in {"", "identity"}:
             _unsupported("Content-Encoding")
@@ -143,24 +143,24 @@ async def read_body(headers: Mapping[str, Sequence[str]], receive: Receive) -> b
         ConnectionError: the caller is gone.
     """
     parts: list[bytes] = []
-    size, more = 0, int(next(iter(headers.get("content-length", ())), "0")) <= _MOST_READ_BYTES
-    while more and size <= _MOST_READ_BYTES:
+    size, more = 0, int(next(iter(headers.get("content-length", ())), "0")) <= _MAX_READ_BYTES
+    while more and size <= _MAX_READ_BYTES:
         message: Message = await receive()
         if message["type"] == "http.disconnect":
             raise ConnectionError("the caller is gone")
         part = message.get("body", b"")
         more = message.get("more_body", False)
         size += len(part)
-        if size <= MOST_BODY_BYTES:
+        if size <= MAX_BODY_BYTES:
             parts.append(part)
-    if more or size > MOST_BODY_BYTES or not parts:
-        raise WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body is larger than {MOST_BODY_BYTES} bytes.")
+    if more or size > MAX_BODY_BYTES or not parts:
+        raise WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body is larger than {MAX_BODY_BYTES} bytes.")
     return b"".join(parts)
 
 
 def _group(name: str, field: str) -> str:
-    if not name.strip() or len(name) > MOST_NAME_LENGTH:
-        raise invalid(field, f"must hold 1 to {MOST_NAME_LENGTH} characters, not all blank")
+    if not name.strip() or len(name) > MAX_NAME_LENGTH:
+        raise invalid(field, f"must hold 1 to {MAX_NAME_LENGTH} characters, not all blank")
     return name
 
 

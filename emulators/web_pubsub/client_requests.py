@@ -6,17 +6,17 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from emulators.web_pubsub.payloads import DataType
 
-MOST_NAME_LENGTH = 1024
+MAX_NAME_LENGTH = 1024
 
 type AckId = Annotated[int, Field(ge=0, lt=2**64)] | None
-type GroupName = Annotated[str, Field(min_length=1, max_length=MOST_NAME_LENGTH, pattern=r"\S")]
+type GroupName = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=r"\S")]
 
 
-class _Request(BaseModel):
+class _ClientRequest(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class GroupRequest(_Request):
+class GroupRequest(_ClientRequest):
     """Join or leave a group."""
 
     type: Literal["joinGroup", "leaveGroup"]
@@ -24,7 +24,7 @@ class GroupRequest(_Request):
     ackId: AckId = None  # noqa: N815  as it is called
 
 
-class SendToGroup(_Request):
+class SendToGroup(_ClientRequest):
     """Send a message to everybody in a group."""
 
     type: Literal["sendToGroup"]
@@ -35,7 +35,7 @@ class SendToGroup(_Request):
     ackId: AckId = None  # noqa: N815  as it is called
 
 
-class EventRequest(_Request):
+class EventRequest(_ClientRequest):
     """Send an event to the event handler."""
 
     type: Literal["event"]
@@ -45,13 +45,13 @@ class EventRequest(_Request):
     ackId: AckId = None  # noqa: N815  as it is called
 
 
-class Ping(_Request):
+class Ping(_ClientRequest):
     """Ask for a pong."""
 
     type: Literal["ping"]
 
 
-type Request = Annotated[GroupRequest | SendToGroup | EventRequest | Ping, Field(discriminator="type")]
+type ClientRequest = Annotated[GroupRequest | SendToGroup | EventRequest | Ping, Field(discriminator="type")]
 
-REQUESTS: TypeAdapter[GroupRequest | SendToGroup | EventRequest | Ping] = TypeAdapter(Request)
+REQUESTS: TypeAdapter[GroupRequest | SendToGroup | EventRequest | Ping] = TypeAdapter(ClientRequest)
 """Reads one request from JSON."""

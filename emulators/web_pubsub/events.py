@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import orjson
 
 from emulators.web_pubsub.settings import HubSettings
-from emulators.web_pubsub.upstream import Answer, Upstream, UpstreamError
+from emulators.web_pubsub.upstream import HandlerResponse, Upstream, UpstreamError
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, logger
 from shared.timestamps import now, rfc3339
@@ -20,7 +20,7 @@ _JSON = "application/json; charset=utf-8"
 
 
 @dataclass(slots=True)
-class Subject:
+class EventSubject:
     """The connection that events are about.
 
     Attributes:
@@ -38,7 +38,7 @@ class Subject:
     origin: str
 
 
-class Events:
+class HubEvents:
     """The events of one hub."""
 
     def __init__(self, hub: str, settings: HubSettings, access_key: str) -> None:
@@ -46,17 +46,17 @@ class Events:
         self._settings = settings
         self._access_key = access_key
         self._allowed = False
-        self._told: set[asyncio.Task[None]] = set()
+        self._pending: set[asyncio.Task[None]] = set()
 
-    def wants_connect(self) -> bool:
+    def handles_connect(self) -> bool:
         """Return whether the handler decides who may connect."""
         return self._settings.upstream is not None and "connect" in self._settings.system_events
 
-    def wants(self, event: str) -> bool:
+    def handles_event(self, event: str) -> bool:
         """Return whether the handler is told a user event."""
         return self._settings.upstream is not None and event in self._settings.user_events
 
-    async def connect(self, subject: Subject, document: Mapping[str, object]) -> Answer:
+    async def connect(self, subject: EventSubject, document: Mapping[str, object]) -> HandlerResponse:
         """Ask whether a client may connect.
 
         Raises:
@@ -67,7 +67,7 @@ class Events:
         except UpstreamError as error:
             raise _unavailable(error) from None
 
-    async def user_event(self, event: str, subject: Subject, content_type: str, data: bytes) -> Answer:
+    async def user_event(self, event: str, subject: EventSubject, content_type: str, data: bytes) -> HandlerResponse:
         """Tell what a client sent and return what the handler answers.
 
         Raises:
@@ -75,8 +75,8 @@ class Events:
         """
         return await self._post("user", event, subject, content_type, data)
 
-    def tell(
-        self, event: str, subject: Subject, after: asyncio.Task[None] | None = None, **document: str
+    def notify(
+        self, event: str, subject: EventSubject, after: asyncio.Task[None] | None = None, **document: str
     ) -> asyncio.Task[None] | None:
         """Tell of a connection that began or ended, without waiting; what fails is logged.
 
@@ -91,20 +91,20 @@ class Events:
         """
         if self._settings.upstream is None or event not in self._settings.system_events:
             return None
-        task = asyncio.create_task(self._tell(event, subject, after, document))
-        self._told.add(task)
-        task.add_done_callback(self._told.discard)
+        task = asyncio.create_task(self._notify(event, subject, after, document))
+        self._pending.add(task)
+        task.add_done_callback(self._pending.discard)
         return task
 
     async def close(self) -> None:
         """Let what is being told end, and let go of the upstream."""
-        if self._told:
-            await asyncio.wait(self._told, timeout=1.0)
+        if self._pending:
+            await asyncio.wait(self._pending, timeout=1.0)
         if self._settings.upstream is not None:
             await self._settings.upstream.close()
 
-    async def _tell(
-        self, event: str, subject: Subject, after: asyncio.Task[None] | None, document: Mapping[str, str]
+    async def _notify(
+        self, event: str, subject: EventSubject, after: asyncio.Task[None] | None, document: Mapping[str, str]
     ) -> None:
         if after is not None:
             await asyncio.wait((after,))
@@ -116,7 +116,9 @@ class Events:
         if not 200 <= answer.status < 300:  # noqa: PLR2004  any 2xx
             _LOGGER.warning("the event handler refuses to be told", extra=fields(event=event, status=answer.status))
 
-    async def _post(self, kind: str, event: str, subject: Subject, content_type: str, data: bytes) -> Answer:
+    async def _post(
+        self, kind: str, event: str, subject: EventSubject, content_type: str, data: bytes
+    ) -> HandlerResponse:
         upstream = self._settings.upstream
         if upstream is None:
             raise UpstreamError("there is no event handler")

@@ -11,10 +11,10 @@ import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from emulators.web_pubsub.access_tokens import Claims, read_token
-from emulators.web_pubsub.asgi import Message, bearer_of, headers_of, origin_of, query_of
+from emulators.web_pubsub.asgi import Message, read_bearer_token, read_headers, read_origin, read_query
 from emulators.web_pubsub.connection import JSON_SUBPROTOCOL
-from emulators.web_pubsub.events import Events, Subject
-from emulators.web_pubsub.upstream import Answer
+from emulators.web_pubsub.events import EventSubject, HubEvents
+from emulators.web_pubsub.upstream import HandlerResponse
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.observability.logs import logger
 from shared.timestamps import parse_rfc3339
@@ -23,16 +23,16 @@ RELIABLE_SUBPROTOCOL = "json.reliable.webpubsub.azure.v1"
 _LOGGER = logger("emulators.web_pubsub")
 
 
-class RefusedError(Exception):
+class HandlerRejectionError(Exception):
     """The event handler refuses the client, with an answer that is the client's."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: HandlerResponse) -> None:
         super().__init__(f"the event handler answers {answer.status}")
         self.answer = answer
 
 
 @dataclass(slots=True)
-class Admission:
+class AcceptedClient:
     """A client that may connect.
 
     Attributes:
@@ -54,7 +54,7 @@ class Admission:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class _ConnectAnswer(BaseModel):
+class _ConnectResponse(BaseModel):
     """The body of the event handler's answer."""
 
     model_config = ConfigDict(strict=True)
@@ -65,7 +65,9 @@ class _ConnectAnswer(BaseModel):
     subprotocol: str | None = None
 
 
-async def admit(scope: Message, connection_id: str, access_key: str, events: Events, *, anonymous: bool) -> Admission:
+async def authorize_client(
+    scope: Message, connection_id: str, access_key: str, events: HubEvents, *, anonymous: bool
+) -> AcceptedClient:
     """Return how a client connects.
 
     Args:
@@ -79,15 +81,15 @@ async def admit(scope: Message, connection_id: str, access_key: str, events: Eve
         WorkspaceError: UNAUTHENTICATED, INVALID_REQUEST, or EVENT_HANDLER_UNAVAILABLE.
         RefusedError: the event handler refuses.
     """
-    headers = headers_of(scope)
-    host = origin_of(scope, headers)
+    headers = read_headers(scope)
+    host = read_origin(scope, headers)
     claims = _claims(scope, headers, access_key, host, anonymous=anonymous)
     admission = _from_claims(claims)
     offered: Sequence[str] = scope["subprotocols"]
     if offered and set(offered) <= {RELIABLE_SUBPROTOCOL}:
         raise invalid("Sec-WebSocket-Protocol", f"{RELIABLE_SUBPROTOCOL} is not supported")
-    if events.wants_connect():
-        subject = Subject(connection_id, admission.user_id, None, None, host)
+    if events.handles_connect():
+        subject = EventSubject(connection_id, admission.user_id, None, None, host)
         answer = await events.connect(subject, _document(scope, headers, claims))
         _take_answer(admission, answer, offered)
     if admission.subprotocol is None and JSON_SUBPROTOCOL in offered:
@@ -98,7 +100,7 @@ async def admit(scope: Message, connection_id: str, access_key: str, events: Eve
 def _claims(
     scope: Message, headers: dict[str, list[str]], access_key: str, host: str, *, anonymous: bool
 ) -> Claims | None:
-    token = query_of(scope).get("access_token", [None])[0] or bearer_of(headers)
+    token = read_query(scope).get("access_token", [None])[0] or read_bearer_token(headers)
     if token is not None:
         return read_token(token, access_key, host, scope["raw_path"].decode("latin-1"))
     if not anonymous:
@@ -106,13 +108,13 @@ def _claims(
     return None
 
 
-def _from_claims(claims: Claims | None) -> Admission:
+def _from_claims(claims: Claims | None) -> AcceptedClient:
     if claims is None:
-        return Admission()
+        return AcceptedClient()
     instants = [datetime.fromtimestamp(claims["exp"], UTC)]
     if isinstance(claims.get("expires_at"), str):
-        instants.append(_instant(claims["expires_at"]))
-    return Admission(
+        instants.append(_parse_instant(claims["expires_at"]))
+    return AcceptedClient(
         user_id=claims.get("sub"),
         groups=_texts(claims.get("webpubsub.group")),
         roles=_texts(claims.get("role")),
@@ -120,7 +122,7 @@ def _from_claims(claims: Claims | None) -> Admission:
     )
 
 
-def _instant(text: str) -> datetime:
+def _parse_instant(text: str) -> datetime:
     try:
         return parse_rfc3339(text)
     except ValueError:
@@ -134,7 +136,7 @@ def _texts(claim: object) -> list[str]:
 
 
 def _document(scope: Message, headers: dict[str, list[str]], claims: Claims | None) -> dict[str, object]:
-    query = {name: values for name, values in query_of(scope).items() if name != "access_token"}
+    query = {name: values for name, values in read_query(scope).items() if name != "access_token"}
     return {
         "claims": {name: _claim_texts(value) for name, value in (claims or {}).items()},
         "query": query,
@@ -145,25 +147,25 @@ def _document(scope: Message, headers: dict[str, list[str]], claims: Claims | No
 
 
 def _claim_texts(value: Any) -> list[str]:
-    return [each if isinstance(each, str) else orjson.dumps(each).decode() for each in _listed(value)]
+    return [each if isinstance(each, str) else orjson.dumps(each).decode() for each in _as_list(value)]
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _take_answer(admission: Admission, answer: Answer, offered: Sequence[str]) -> None:
+def _take_answer(admission: AcceptedClient, answer: HandlerResponse, offered: Sequence[str]) -> None:
     if not 200 <= answer.status < 300:  # noqa: PLR2004  any 2xx
-        raise RefusedError(answer)
+        raise HandlerRejectionError(answer)
     admission.headers = answer.headers
     admission.state = answer.headers.get("ce-connectionstate")
-    expiry = expiry_in(admission.state)
+    expiry = parse_state_expiry(admission.state)
     if expiry is not None:
         admission.expires_at = expiry  # the handler knows until when who opened a link may listen
     if not answer.body:
         return
     try:
-        given = _ConnectAnswer.model_validate_json(answer.body)
+        given = _ConnectResponse.model_validate_json(answer.body)
     except ValidationError as error:
         _LOGGER.error("the event handler's answer to connect is malformed: %s", error)  # noqa: TRY400  its text says it
         raise WorkspaceError(
@@ -176,7 +178,7 @@ def _take_answer(admission: Admission, answer: Answer, offered: Sequence[str]) -
         admission.subprotocol = given.subprotocol
 
 
-def expiry_in(state: str | None) -> datetime | None:
+def parse_state_expiry(state: str | None) -> datetime | None:
     """Return the member ``expiresAt`` (RFC 3339) of a connection state that is the Base64 of a JSON object.
 
     The state is the handler's own and opaque to the service; that this member closes the connection is the stand-in's.

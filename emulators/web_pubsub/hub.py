@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Iterable
 
-from emulators.web_pubsub.connection import Connection
+from emulators.web_pubsub.connection import ClientConnection
 from emulators.web_pubsub.payloads import DataType, Payload
 from shared.observability.metrics import change
 
@@ -14,11 +14,11 @@ class Hub:
     """The clients of one hub. Groups exist while somebody is in them."""
 
     def __init__(self) -> None:
-        self.connections: dict[str, Connection] = {}
-        self._groups: dict[str, dict[str, Connection]] = {}
-        self._users: dict[str, dict[str, Connection]] = {}
+        self.connections: dict[str, ClientConnection] = {}
+        self._groups: dict[str, dict[str, ClientConnection]] = {}
+        self._users: dict[str, dict[str, ClientConnection]] = {}
 
-    def add(self, connection: Connection, groups: Iterable[str] = ()) -> None:
+    def add(self, connection: ClientConnection, groups: Iterable[str] = ()) -> None:
         """Take a client in, and into groups."""
         self.connections[connection.id] = connection
         change("workspace.live.clients", 1)
@@ -27,36 +27,36 @@ class Hub:
         for group in groups:
             self.join(connection, group)
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: ClientConnection) -> None:
         """Forget a client; doing it twice does nothing."""
         self.leave_all(connection)
         if self.connections.pop(connection.id, None) is not None:
             change("workspace.live.clients", -1)
         if connection.user_id is not None:
             _take_out(self._users, connection.user_id, connection)
-        connection.gone()
+        connection.dispose()
 
-    def join(self, connection: Connection, group: str) -> None:
+    def join(self, connection: ClientConnection, group: str) -> None:
         """Put a client into a group."""
         if connection.id in self.connections:
             self._groups.setdefault(group, {})[connection.id] = connection
             connection.groups.add(group)
 
-    def leave(self, connection: Connection, group: str) -> None:
+    def leave(self, connection: ClientConnection, group: str) -> None:
         """Take a client out of a group."""
         _take_out(self._groups, group, connection)
         connection.groups.discard(group)
 
-    def leave_all(self, connection: Connection) -> None:
+    def leave_all(self, connection: ClientConnection) -> None:
         """Take a client out of every group."""
         for group in tuple(connection.groups):
             self.leave(connection, group)
 
-    def in_group(self, group: str) -> Collection[Connection]:
+    def group_connections(self, group: str) -> Collection[ClientConnection]:
         """Return who is in a group."""
         return self._groups.get(group, {}).values()
 
-    def of_user(self, user_id: str) -> Collection[Connection]:
+    def user_connections(self, user_id: str) -> Collection[ClientConnection]:
         """Return the clients of a user."""
         return self._users.get(user_id, {}).values()
 
@@ -68,10 +68,10 @@ class Hub:
             data: one JSON value, or what the data type says.
             data_type: what the data are.
         """
-        await self.deliver(Payload(data, data_type, group=group), self.in_group(group))
+        await self.deliver(Payload(data, data_type, group=group), self.group_connections(group))
 
     async def deliver(
-        self, payload: Payload, connections: Iterable[Connection], excluded: Collection[str] = _NOBODY
+        self, payload: Payload, connections: Iterable[ClientConnection], excluded: Collection[str] = _NOBODY
     ) -> None:
         """Send a message to clients, except those whose ids are excluded.
 
@@ -84,7 +84,7 @@ class Hub:
         await asyncio.sleep(0)
 
 
-def _take_out(index: dict[str, dict[str, Connection]], key: str, connection: Connection) -> None:
+def _take_out(index: dict[str, dict[str, ClientConnection]], key: str, connection: ClientConnection) -> None:
     members = index.get(key)
     if members is not None:
         members.pop(connection.id, None)

@@ -5,19 +5,19 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-MOST_MESSAGES = 10_000
-MOST_BYTES = 4 * 1024 * 1024
+MAX_MESSAGES = 10_000
+MAX_BYTES = 4 * 1024 * 1024
 """What a client may be behind by before it is given up."""
 
-_MANY_BYTES = MOST_BYTES // 2
+_CHECK_SOCKET_BYTES = MAX_BYTES // 2
 """Up to here it need not be asked what the socket still holds, which is a high-water mark and a message at most."""
 
 _CHUNK_BYTES = 64 * 1024
-_APART_SECONDS = 0.05
+_COALESCE_SECONDS = 0.05
 """How long little that was put soon after a write waits for more: writing is what costs most."""
 
 
-class Wire(Protocol):
+class ClientSocket(Protocol):
     """The socket of a client."""
 
     def has_room(self) -> bool:
@@ -28,7 +28,7 @@ class Wire(Protocol):
         """Write whole frames."""
         ...
 
-    def waiting(self) -> int:
+    def buffered_bytes(self) -> int:
         """Return how many bytes were written and not yet taken by the network."""
         ...
 
@@ -48,17 +48,17 @@ class Outbox:
     does not take waits here, up to a bound.
     """
 
-    def __init__(self, wire: Wire, overflowed: Callable[[], None]) -> None:
+    def __init__(self, wire: ClientSocket, on_overflow: Callable[[], None]) -> None:
         """Take the socket, and what to call when the client is too far behind."""
         self._wire = wire
-        self._overflowed = overflowed
+        self._on_overflow = on_overflow
         self._frames: deque[bytes] = deque()
         self._bytes = 0
         self._scheduled: asyncio.Handle | None = None
-        self._soon = False
+        self._flush_is_immediate = False
         self._flushed_at = 0.0
         self._closed = False
-        self._emptied: list[asyncio.Future[None]] = []
+        self._waiters: list[asyncio.Future[None]] = []
         wire.call_on_room(self._flush)
 
     def put(self, frame: bytes) -> None:
@@ -67,19 +67,19 @@ class Outbox:
             return
         self._frames.append(frame)
         self._bytes += len(frame)
-        if len(self._frames) > MOST_MESSAGES or (
-            self._bytes > _MANY_BYTES and self._bytes + self._wire.waiting() > MOST_BYTES
+        if len(self._frames) > MAX_MESSAGES or (
+            self._bytes > _CHECK_SOCKET_BYTES and self._bytes + self._wire.buffered_bytes() > MAX_BYTES
         ):
             self.discard()
-            self._overflowed()
-        elif self._scheduled is None or (not self._soon and self._bytes >= _CHUNK_BYTES):
+            self._on_overflow()
+        elif self._scheduled is None or (not self._flush_is_immediate and self._bytes >= _CHUNK_BYTES):
             self._schedule()
 
-    async def put_paced(self, frame: bytes) -> bool:
+    async def put_when_drained(self, frame: bytes) -> bool:
         """Send a frame once the client took everything before it; return False when the client is gone."""
         while not self._closed and (self._frames or not self._wire.has_room()):
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._emptied.append(waiter)
+            self._waiters.append(waiter)
             await waiter
         self.put(frame)
         return not self._closed
@@ -93,17 +93,17 @@ class Outbox:
         self._closed = True
         self._frames.clear()
         self._bytes = 0
-        self._wake()
+        self._wake_waiters()
 
     def _schedule(self) -> None:
         """Have the queue written: at once after a pause or where it is long, else together with what comes next."""
         loop = asyncio.get_running_loop()
-        left = self._flushed_at + _APART_SECONDS - loop.time()
+        left = self._flushed_at + _COALESCE_SECONDS - loop.time()
         soon = left <= 0 or self._bytes >= _CHUNK_BYTES
-        if self._scheduled is None or (soon and not self._soon):
+        if self._scheduled is None or (soon and not self._flush_is_immediate):
             if self._scheduled is not None:
                 self._scheduled.cancel()
-            self._soon = soon
+            self._flush_is_immediate = soon
             self._scheduled = loop.call_soon(self._flush) if soon else loop.call_later(left, self._flush)
 
     def _flush(self) -> None:
@@ -114,7 +114,7 @@ class Outbox:
         while self._frames and self._wire.has_room():
             self._wire.write(self._chunk())
         if not self._frames and self._wire.has_room():
-            self._wake()
+            self._wake_waiters()
 
     def _chunk(self) -> bytes:
         """Take frames off the queue: those that fit into one write, at least one."""
@@ -126,8 +126,8 @@ class Outbox:
         self._bytes -= size
         return b"".join(chunk) if len(chunk) > 1 else chunk[0]
 
-    def _wake(self) -> None:
-        waiters, self._emptied = self._emptied, []
+    def _wake_waiters(self) -> None:
+        waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)

@@ -34,12 +34,12 @@ class Payload:
     from_user: str | None = None
 
     @cached_property
-    def plain(self) -> bytes:
+    def plain_frame(self) -> bytes:
         """The frame for a client without subprotocol: the data as it is."""
-        return frame(self.data, binary=self.data_type is DataType.BINARY)
+        return build_frame(self.data, binary=self.data_type is DataType.BINARY)
 
     @cached_property
-    def enveloped(self) -> bytes:
+    def json_frame(self) -> bytes:
         """The frame for a client of json.webpubsub.azure.v1."""
         document: dict[str, object] = {"type": "message", "from": "server" if self.group is None else "group"}
         if self.group is not None:
@@ -47,7 +47,7 @@ class Payload:
         if self.from_user is not None:
             document["fromUserId"] = self.from_user
         document |= {"dataType": self.data_type.value, "data": self._embedded()}
-        return frame(orjson.dumps(document))
+        return build_frame(orjson.dumps(document))
 
     def _embedded(self) -> object:
         match self.data_type:
@@ -59,6 +59,6 @@ class Payload:
                 return base64.b64encode(self.data).decode("ascii")
 
 
-def frame(data: bytes, *, binary: bool = False) -> bytes:
+def build_frame(data: bytes, *, binary: bool = False) -> bytes:
     """Return one unfragmented, unmasked frame of text or binary data (RFC 6455 section 5.2)."""
     return Frame(Opcode.BINARY if binary else Opcode.TEXT, data).serialize(mask=False)

@@ -25,7 +25,7 @@ class Permissions:
                 elif role.startswith(f"{prefix}."):
                     self.grant(permission, role.removeprefix(f"{prefix}."))
 
-    def holds(self, permission: Permission, group: str | None) -> bool:
+    def allows(self, permission: Permission, group: str | None) -> bool:
         """Return whether a permission is held for a group, None for every group."""
         return (permission, None) in self._held or (permission, group) in self._held
 

@@ -8,9 +8,9 @@ import uvicorn
 import uvloop
 
 from emulators.web_pubsub.asgi import Application
-from emulators.web_pubsub.service import WebPubSub
+from emulators.web_pubsub.service import WebPubSubEmulator
 from emulators.web_pubsub.settings import ServiceSettings
-from emulators.web_pubsub.sockets import MOST_MESSAGE_BYTES, PING_SECONDS, FrameSocket
+from emulators.web_pubsub.sockets import MAX_MESSAGE_BYTES, PING_SECONDS, FrameSocket
 
 _GRACE_SECONDS = 3
 
@@ -29,18 +29,18 @@ def serve(settings: ServiceSettings, port: int) -> None:
 
 
 async def _serve(settings: ServiceSettings, listener: socket.socket) -> None:
-    service = WebPubSub(settings)
+    service = WebPubSubEmulator(settings)
     # uvicorn raises a signal that it handled once more when it is done; by then there is nothing left to end.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: None)
-    server = StandInServer(service, listener)
+    server = EmulatorServer(service, listener)
     try:
         await server.serve(sockets=[listener])
     finally:
         await service.close()
 
 
-class StandInServer(uvicorn.Server):
+class EmulatorServer(uvicorn.Server):
     """uvicorn as the stand-in needs it; it prints where it serves once it does."""
 
     def __init__(self, app: Application, listener: socket.socket) -> None:
@@ -49,7 +49,7 @@ class StandInServer(uvicorn.Server):
                 app,
                 http="httptools",
                 ws=FrameSocket,
-                ws_max_size=MOST_MESSAGE_BYTES,
+                ws_max_size=MAX_MESSAGE_BYTES,
                 ws_ping_interval=PING_SECONDS,
                 ws_ping_timeout=PING_SECONDS,
                 ws_per_message_deflate=False,

@@ -6,7 +6,7 @@ from websockets.exceptions import HeaderLineTooLong, InvalidMethod, RequestLineT
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
-from local.http_server.error_replies import refusal, request_id
+from local.http_server.error_replies import error_reply, request_id
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply
 from shared.observability.logs import fields, logger
@@ -16,7 +16,7 @@ _VERSION: Final = "13"
 _SWITCHING: Final = 101
 
 
-def fault_of(handshake: Request, protocol: ServerProtocol) -> WorkspaceError | None:
+def find_handshake_error(handshake: Request, protocol: ServerProtocol) -> WorkspaceError | None:
     """Return what is wrong with a handshake, None where it can be accepted."""
     if handshake.headers.get_all("Sec-WebSocket-Version") not in ([], [_VERSION]):
         detail = f"Another version of WebSocket is spoken here, {_VERSION}."
@@ -29,7 +29,7 @@ def fault_of(handshake: Request, protocol: ServerProtocol) -> WorkspaceError | N
     return invalid("handshake", str(protocol.handshake_exc))
 
 
-def unread(protocol: ServerProtocol) -> WorkspaceError:
+def unreadable_handshake_error(protocol: ServerProtocol) -> WorkspaceError:
     """Return what is wrong with a request that could not be read as a handshake."""
     match protocol.handshake_exc:
         case RequestLineTooLong():
@@ -50,7 +50,7 @@ def told(error: WorkspaceError, handshake: Request | None) -> Reply:
     """
     raw = [] if handshake is None else handshake.headers.raw_items()
     given = request_id((name.lower().encode(), value.encode("utf-8", "surrogateescape")) for name, value in raw)
-    reply = refusal(error, given, close=True)
+    reply = error_reply(error, given, close=True)
     if error.kind is Kind.UPGRADE_REQUIRED:
         reply.headers["Sec-WebSocket-Version"] = _VERSION
     method = "GET" if handshake is None else handshake.method

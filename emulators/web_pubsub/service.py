@@ -6,32 +6,32 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from emulators.web_pubsub.access_tokens import read_token
-from emulators.web_pubsub.asgi import Message, Receive, Send, bearer_of, headers_of, origin_of, query_of
-from emulators.web_pubsub.calls import Call, read_body
-from emulators.web_pubsub.clients import refuse, serve_client
-from emulators.web_pubsub.events import Events
+from emulators.web_pubsub.asgi import Message, Receive, Send, read_bearer_token, read_headers, read_origin, read_query
+from emulators.web_pubsub.calls import DataPlaneRequest, read_body
+from emulators.web_pubsub.clients import reject_handshake, serve_client
+from emulators.web_pubsub.events import HubEvents
 from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.operations import OPERATIONS, Operation
 from emulators.web_pubsub.settings import ServiceSettings
-from local.http_server.error_replies import refusal, request_id
+from local.http_server.error_replies import error_reply, request_id
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply
 from shared.observability.logs import logger
 
 _LOGGER = logger("emulators.web_pubsub")
 _HUB = re.compile(r"[A-Za-z][A-Za-z0-9_`,.\[\]]{0,127}")
-_REMEMBERED = 1_000
+_CACHE_SIZE = 1_000
 _API, _CLIENT = "/api/hubs/", "/client/hubs/"
 _API_VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(-preview)?")
 
 
-class WebPubSub:
+class WebPubSubEmulator:
     """The stand-in: serve it with :class:`emulators.web_pubsub.sockets.FrameSocket`, from one event loop."""
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._settings = settings
         self._hubs: dict[str, Hub] = {}
-        self._events: dict[str, Events] = {}
+        self._events: dict[str, HubEvents] = {}
 
     def hub(self, name: str) -> Hub:
         """Return a hub; every hub exists from its first use on."""
@@ -54,11 +54,11 @@ class WebPubSub:
         name = unquote(path.removeprefix(_CLIENT))
         if not path.startswith(_CLIENT) or not _HUB.fullmatch(name):
             await receive()
-            await refuse(scope, send, _not_found())
+            await reject_handshake(scope, send, _not_found())
             return
-        settings = self._settings.of(name)
+        settings = self._settings.for_hub(name)
         if name not in self._events:
-            self._events[name] = Events(name, settings, self._settings.access_key)
+            self._events[name] = HubEvents(name, settings, self._settings.access_key)
         await serve_client(
             scope,
             receive,
@@ -75,7 +75,7 @@ class WebPubSub:
         except WorkspaceError as error:
             given_id = request_id(scope["headers"])
             # What was not read of a body would be taken for the next request.
-            reply = refusal(_with_message(error), given_id, close=error.kind is Kind.TOO_LARGE)
+            reply = error_reply(_with_message(error), given_id, close=error.kind is Kind.TOO_LARGE)
         except ConnectionError:
             return
         await _reply(send, reply, is_head=scope["method"] == "HEAD")
@@ -89,11 +89,11 @@ class WebPubSub:
         if not path.startswith(_API) or not _HUB.fullmatch(name):
             raise _not_found()
         operation, parts = _route(scope["method"], rest)
-        headers, query = headers_of(scope), query_of(scope)
-        host = origin_of(scope, headers)
+        headers, query = read_headers(scope), read_query(scope)
+        host = read_origin(scope, headers)
         self._check_token(scope, headers, host, path)
         body = await read_body(headers, receive)
-        call = Call(
+        request = DataPlaneRequest(
             hub_name=name,
             hub=self.hub(name),
             access_key=self._settings.access_key,
@@ -103,12 +103,12 @@ class WebPubSub:
             headers=headers,
             body=body,
         )
-        if not _API_VERSION.fullmatch(call.one("api-version") or ""):
+        if not _API_VERSION.fullmatch(request.query_value("api-version") or ""):
             raise invalid("api-version", "is required, for instance 2024-12-01")
-        return await operation(call)
+        return await operation(request)
 
     def _check_token(self, scope: Message, headers: dict[str, list[str]], host: str, path: str) -> None:
-        token = bearer_of(headers)
+        token = read_bearer_token(headers)
         if token is None:
             raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", "An access token is required.")
         query = scope["query_string"].decode("latin-1")
@@ -120,7 +120,7 @@ def _with_message(error: WorkspaceError) -> WorkspaceError:
     return WorkspaceError(error.kind, error.code, error.detail, **error.members, message=error.detail)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _route(method: str, rest: str) -> tuple[Operation, Mapping[str, str]]:
     """Return the operation of a method and a path below the hub, and the parts of the path that vary, decoded."""
     segments = rest.split("/")

@@ -10,15 +10,15 @@ import orjson
 from pydantic import ValidationError
 
 from emulators.web_pubsub.client_requests import REQUESTS, EventRequest, GroupRequest, Ping, SendToGroup
-from emulators.web_pubsub.connection import POLICY, Connection
-from emulators.web_pubsub.events import Events, Subject
-from emulators.web_pubsub.handshake import expiry_in
+from emulators.web_pubsub.connection import POLICY, ClientConnection
+from emulators.web_pubsub.events import EventSubject, HubEvents
+from emulators.web_pubsub.handshake import parse_state_expiry
 from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.payloads import DataType, Payload
 from emulators.web_pubsub.permissions import Permission
-from emulators.web_pubsub.upstream import Answer, UpstreamError
+from emulators.web_pubsub.upstream import HandlerResponse, UpstreamError
 
-_MOST_ACKS_KNOWN = 10_000
+_MAX_KNOWN_ACKS = 10_000
 _TYPES = {
     DataType.TEXT: "text/plain; charset=utf-8",
     DataType.JSON: "application/json; charset=utf-8",
@@ -29,7 +29,7 @@ _TYPES = {
 class Session(Protocol):
     """The side of a connection that takes what the client sends."""
 
-    async def take(self, text: str | None, data: bytes | None) -> None:
+    async def handle_message(self, text: str | None, data: bytes | None) -> None:
         """Take one message, text or binary."""
         ...
 
@@ -37,31 +37,31 @@ class Session(Protocol):
 class PlainSession:
     """A client without subprotocol: what it sends is the event ``message``, dropped where no handler is told it."""
 
-    def __init__(self, connection: Connection, events: Events, subject: Subject) -> None:
+    def __init__(self, connection: ClientConnection, events: HubEvents, subject: EventSubject) -> None:
         self._connection = connection
         self._events = events
         self._subject = subject
 
-    async def take(self, text: str | None, data: bytes | None) -> None:
+    async def handle_message(self, text: str | None, data: bytes | None) -> None:
         """Tell the event handler and send its answer back; the connection ends where it refuses."""
-        if not self._events.wants("message"):
+        if not self._events.handles_event("message"):
             return
         data_type = DataType.BINARY if text is None else DataType.TEXT
         sent = (data or b"") if text is None else text.encode()
-        await tell_handler(self._connection, self._events, self._subject, "message", data_type, sent)
+        await forward_event(self._connection, self._events, self._subject, "message", data_type, sent)
 
 
 class JsonSession:
     """A client of json.webpubsub.azure.v1."""
 
-    def __init__(self, connection: Connection, hub: Hub, events: Events, subject: Subject) -> None:
+    def __init__(self, connection: ClientConnection, hub: Hub, events: HubEvents, subject: EventSubject) -> None:
         self._connection = connection
         self._hub = hub
         self._events = events
         self._subject = subject
         self._acked: OrderedDict[int, None] = OrderedDict()
 
-    async def take(self, text: str | None, data: bytes | None) -> None:
+    async def handle_message(self, text: str | None, data: bytes | None) -> None:
         """Do what is asked; what is no request of the subprotocol ends the connection."""
         try:
             request = REQUESTS.validate_json(text if text is not None else data or b"")
@@ -69,51 +69,51 @@ class JsonSession:
             self._connection.close(POLICY, "the message is no request of the subprotocol")
             return
         if isinstance(request, Ping):
-            self._connection.tell({"type": "pong"})
+            self._connection.send_system_message({"type": "pong"})
         elif request.ackId is not None and request.ackId in self._acked:
-            self._ack(request.ackId, "Duplicate", "The request with this ackId was done before.")
+            self._send_error_ack(request.ackId, "Duplicate", "The request with this ackId was done before.")
         else:
-            await self._do(request)
+            await self._handle_request(request)
 
-    async def _do(self, request: GroupRequest | SendToGroup | EventRequest) -> None:
-        done = await self._done(request)
+    async def _handle_request(self, request: GroupRequest | SendToGroup | EventRequest) -> None:
+        done = await self._execute(request)
         if request.ackId is not None and done is not None:
-            self._answer(request.ackId, done=done)
+            self._acknowledge(request.ackId, done=done)
 
-    async def _done(self, request: GroupRequest | SendToGroup | EventRequest) -> bool | None:
+    async def _execute(self, request: GroupRequest | SendToGroup | EventRequest) -> bool | None:
         """Return whether a request was allowed, None where it ended the connection."""
         match request:
             case GroupRequest():
-                return self._move(request)
+                return self._change_membership(request)
             case SendToGroup():
                 return await self._send(request)
             case EventRequest():
-                return await self._tell(request)
+                return await self._send_event(request)
 
-    def _move(self, request: GroupRequest) -> bool:
-        if not self._connection.permissions.holds(Permission.JOIN_LEAVE_GROUP, request.group):
+    def _change_membership(self, request: GroupRequest) -> bool:
+        if not self._connection.permissions.allows(Permission.JOIN_LEAVE_GROUP, request.group):
             return False
         move = self._hub.join if request.type == "joinGroup" else self._hub.leave
         move(self._connection, request.group)
         return True
 
     async def _send(self, request: SendToGroup) -> bool | None:
-        if not self._connection.permissions.holds(Permission.SEND_TO_GROUP, request.group):
+        if not self._connection.permissions.allows(Permission.SEND_TO_GROUP, request.group):
             return False
         data = self._data(request)
         if data is None:
             return None
         payload = Payload(data, request.dataType, request.group, self._connection.user_id)
         excluded = {self._connection.id} if request.noEcho else ()
-        await self._hub.deliver(payload, tuple(self._hub.in_group(request.group)), excluded)
+        await self._hub.deliver(payload, tuple(self._hub.group_connections(request.group)), excluded)
         return True
 
-    async def _tell(self, request: EventRequest) -> bool | None:
+    async def _send_event(self, request: EventRequest) -> bool | None:
         data = self._data(request)
         if data is None:
             return None
-        if self._events.wants(request.event):
-            await tell_handler(self._connection, self._events, self._subject, request.event, request.dataType, data)
+        if self._events.handles_event(request.event):
+            await forward_event(self._connection, self._events, self._subject, request.event, request.dataType, data)
         return True
 
     def _data(self, request: SendToGroup | EventRequest) -> bytes | None:
@@ -130,22 +130,22 @@ class JsonSession:
         self._connection.close(POLICY, "data is not of its dataType")
         return None
 
-    def _answer(self, ack_id: int, *, done: bool) -> None:
+    def _acknowledge(self, ack_id: int, *, done: bool) -> None:
         if not done:
-            self._ack(ack_id, "Forbidden", "The client lacks the permission.")
+            self._send_error_ack(ack_id, "Forbidden", "The client lacks the permission.")
             return
         self._acked[ack_id] = None
-        if len(self._acked) > _MOST_ACKS_KNOWN:
+        if len(self._acked) > _MAX_KNOWN_ACKS:
             self._acked.popitem(last=False)
-        self._connection.tell({"type": "ack", "ackId": ack_id, "success": True})
+        self._connection.send_system_message({"type": "ack", "ackId": ack_id, "success": True})
 
-    def _ack(self, ack_id: int, name: str, message: str) -> None:
+    def _send_error_ack(self, ack_id: int, name: str, message: str) -> None:
         error = {"name": name, "message": message}
-        self._connection.tell({"type": "ack", "ackId": ack_id, "success": False, "error": error})
+        self._connection.send_system_message({"type": "ack", "ackId": ack_id, "success": False, "error": error})
 
 
-async def tell_handler(
-    connection: Connection, events: Events, subject: Subject, event: str, data_type: DataType, data: bytes
+async def forward_event(
+    connection: ClientConnection, events: HubEvents, subject: EventSubject, event: str, data_type: DataType, data: bytes
 ) -> None:
     """Tell the event handler what a client sent and send its answer back; the connection ends where it refuses."""
     try:
@@ -158,14 +158,14 @@ async def tell_handler(
         return
     if "ce-connectionstate" in answer.headers:
         connection.state = subject.state = answer.headers["ce-connectionstate"]
-        expiry = expiry_in(connection.state)
+        expiry = parse_state_expiry(connection.state)
         if expiry is not None:
             connection.close_at(expiry)
     if answer.body:
         connection.send(Payload(answer.body, _data_type(answer)))
 
 
-def _data_type(answer: Answer) -> DataType:
+def _data_type(answer: HandlerResponse) -> DataType:
     media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     for data_type, name in _TYPES.items():
         if media_type == name.partition(";")[0]:

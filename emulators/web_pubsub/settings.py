@@ -3,18 +3,18 @@
 from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from emulators.web_pubsub.connection import Connection
+from emulators.web_pubsub.connection import ClientConnection
 from emulators.web_pubsub.upstream import Upstream
 
 SYSTEM_EVENTS = frozenset({"connect", "connected", "disconnected"})
 
 
-type Prelude = Callable[[Connection, Mapping[str, Sequence[str]]], Coroutine[None, None, None] | None]
+type Prelude = Callable[[ClientConnection, Mapping[str, Sequence[str]]], Coroutine[None, None, None] | None]
 """Given a client that is about to join its groups, and its query parameters, returns what is done for it first, or None
 for nothing. The service itself has no such thing: it is how a replay comes before live messages."""
 
 
-class EveryEvent(Container[str]):
+class AnyEvent(Container[str]):
     """Every user event, which the service's own settings write as ``*``."""
 
     def __contains__(self, name: object) -> bool:
@@ -57,6 +57,6 @@ class ServiceSettings:
     hubs: Mapping[str, HubSettings] = field(default_factory=dict)
     other_hubs: HubSettings = field(default_factory=HubSettings)
 
-    def of(self, hub: str) -> HubSettings:
+    def for_hub(self, hub: str) -> HubSettings:
         """Return the settings of a hub."""
         return self.hubs.get(hub, self.other_hubs)

@@ -14,14 +14,14 @@ from websockets.http11 import Request
 from websockets.protocol import State
 
 from emulators.web_pubsub.asgi import Message
-from emulators.web_pubsub.refusing import fault_of, told, unread
-from local.http_server.error_replies import wire
+from emulators.web_pubsub.refusing import find_handshake_error, told, unreadable_handshake_error
+from local.http_server.error_replies import serialize_reply
 from shared.errors import WorkspaceError
 
 EXTENSION = "local.frames"
 """The member of a scope's ``extensions`` that holds the socket itself."""
 
-MOST_MESSAGE_BYTES = 1024 * 1024
+MAX_MESSAGE_BYTES = 1024 * 1024
 """Of what a client sends; more closes it with 1009."""
 
 PING_SECONDS = 60.0
@@ -41,9 +41,9 @@ class FrameSocket(WebSocketsSansIOProtocol):
 
     def handle_connect(self, event: Request) -> None:
         """Offer the socket to the application, beside what ASGI has."""
-        error = fault_of(event, self.conn)
+        error = find_handshake_error(event, self.conn)
         if error is not None:
-            self._refuse(error, event)
+            self._reject(error, event)
             return
         super().handle_connect(event)
         cast("Message", self.scope)["extensions"][EXTENSION] = self
@@ -60,7 +60,7 @@ class FrameSocket(WebSocketsSansIOProtocol):
         if self.conn.state is State.OPEN and not self.transport.is_closing():
             self.transport.write(data)
 
-    def waiting(self) -> int:
+    def buffered_bytes(self) -> int:
         """Return how many bytes were written and not yet taken by the network."""
         return self.transport.get_write_buffer_size()
 
@@ -81,7 +81,7 @@ class FrameSocket(WebSocketsSansIOProtocol):
         self.conn.send_close(code, reason)
         self._write_all()
         self.close_sent = True
-        self._read_on()
+        self._resume_reading()
         self.close_timer = self.loop.call_later(_END_SECONDS, self.transport.abort)
 
     async def send(self, message: ASGISendEvent) -> None:
@@ -93,14 +93,14 @@ class FrameSocket(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the socket."""
         super().connection_lost(exc)
-        self._room()
+        self._notify_room()
 
     def resume_writing(self) -> None:
         """Send on, and answer pings again."""
         super().resume_writing()
         if self.queue.empty():
-            self._read_on()
-        self._room()
+            self._resume_reading()
+        self._notify_room()
 
     def shutdown(self) -> None:
         """Close because the server stops (1001); a client that does not read must not hold it up."""
@@ -134,7 +134,7 @@ class FrameSocket(WebSocketsSansIOProtocol):
             return
         super().data_received(data)
         if not self.handshake_initiated and self.conn.handshake_exc is not None:
-            self._refuse(unread(self.conn), None)
+            self._reject(unreadable_handshake_error(self.conn), None)
 
     def handle_parser_exception(self) -> None:
         """Close after a breach of the protocol.
@@ -149,25 +149,25 @@ class FrameSocket(WebSocketsSansIOProtocol):
         self.stop_keepalive()
         if not self.transport.is_closing():
             self.transport.write_eof()
-            self._read_on()
+            self._resume_reading()
         if self.close_timer is not None:
             self.close_timer.cancel()
         self.close_timer = self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 
-    def _refuse(self, error: WorkspaceError, handshake: Request | None) -> None:
+    def _reject(self, error: WorkspaceError, handshake: Request | None) -> None:
         """Answer in place of the upgrade; nothing that still comes is looked at."""
         self.handshake_initiated = self.handshake_complete = self.close_sent = True
-        self.transport.write(wire(told(error, handshake), self.default_headers))
+        self.transport.write(serialize_reply(told(error, handshake), self.default_headers))
         self.transport.close()
 
     def _write_all(self) -> None:
         self.transport.write(b"".join(self.conn.data_to_send()))
 
-    def _read_on(self) -> None:
+    def _resume_reading(self) -> None:
         if self.read_paused:
             self.read_paused = False
             self.transport.resume_reading()
 
-    def _room(self) -> None:
+    def _notify_room(self) -> None:
         if self._on_room is not None:
             self._on_room()

@@ -9,7 +9,7 @@ import aiohttp
 
 from emulators.web_pubsub.asgi import Application, Message
 
-_MOST_ANSWER_BYTES = 1024 * 1024
+_MAX_RESPONSE_BYTES = 1024 * 1024
 _SECONDS = 30.0
 
 
@@ -18,7 +18,7 @@ class UpstreamError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HandlerResponse:
     """What the event handler answers.
 
     Attributes:
@@ -35,7 +35,7 @@ class Answer:
 class Upstream(Protocol):
     """A way to an event handler."""
 
-    async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> HandlerResponse:
         """Send one request and return its answer, whatever its status.
 
         Args:
@@ -54,26 +54,28 @@ class Upstream(Protocol):
         ...
 
 
-class UpstreamUrl:
+class HttpUpstream:
     """An event handler at an address, in which ``{event}`` stands for the event's name."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._session: aiohttp.ClientSession | None = None
 
-    async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> HandlerResponse:
         """Send one request, without following redirects."""
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_SECONDS))
         url = self._url.replace("{event}", quote(event, safe=""))
         try:
             async with self._session.request(method, url, headers=headers, data=body, allow_redirects=False) as reply:
-                content = await reply.content.read(_MOST_ANSWER_BYTES + 1)
-                while not reply.content.at_eof() and len(content) <= _MOST_ANSWER_BYTES:
-                    content += await reply.content.read(_MOST_ANSWER_BYTES + 1)
-                if len(content) > _MOST_ANSWER_BYTES:
+                content = await reply.content.read(_MAX_RESPONSE_BYTES + 1)
+                while not reply.content.at_eof() and len(content) <= _MAX_RESPONSE_BYTES:
+                    content += await reply.content.read(_MAX_RESPONSE_BYTES + 1)
+                if len(content) > _MAX_RESPONSE_BYTES:
                     raise UpstreamError("the answer is too large")
-                return Answer(reply.status, {name.lower(): value for name, value in reply.headers.items()}, content)
+                return HandlerResponse(
+                    reply.status, {name.lower(): value for name, value in reply.headers.items()}, content
+                )
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise UpstreamError(type(error).__name__) from None
 
@@ -83,7 +85,7 @@ class UpstreamUrl:
             await self._session.close()
 
 
-class UpstreamApplication:
+class AsgiUpstream:
     """An event handler that is a route of an ASGI application in this process."""
 
     def __init__(self, application: Application, path: str, host: str = "127.0.0.1") -> None:
@@ -92,7 +94,7 @@ class UpstreamApplication:
         self._path = path
         self._host = host
 
-    async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> HandlerResponse:
         """Call the application; what it raises is no answer."""
         target = urlsplit(self._path.replace("{event}", quote(event, safe="")))
         sent = {"host": self._host, **headers, "content-length": str(len(body))}
@@ -110,7 +112,7 @@ class UpstreamApplication:
             "server": ("127.0.0.1", 0),
             "client": ("127.0.0.1", 0),
         }
-        exchange = _Exchange(body)
+        exchange = _AsgiCall(body)
         try:
             await self._application(scope, exchange.receive, exchange.send)
         except Exception as error:
@@ -121,7 +123,7 @@ class UpstreamApplication:
         """Nothing is held."""
 
 
-class _Exchange:
+class _AsgiCall:
     """One request to an application, and what it sends back."""
 
     def __init__(self, body: bytes) -> None:
@@ -140,6 +142,6 @@ class _Exchange:
         else:
             self._parts.append(message.get("body", b""))
 
-    def answer(self) -> Answer:
+    def answer(self) -> HandlerResponse:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers}
-        return Answer(self._status, headers, b"".join(self._parts))
+        return HandlerResponse(self._status, headers, b"".join(self._parts))

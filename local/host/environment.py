@@ -48,7 +48,7 @@ def read_host_json(folder: Path) -> HostJson:
 def _durable(section: Mapping[str, Any]) -> DurableSettings:
     default = DurableSettings()
     settings = DurableSettings(
-        hub=resolved(str(section.get("hubName", default.hub))),
+        hub=resolve_settings(str(section.get("hubName", default.hub))),
         max_activities=int(section.get("maxConcurrentActivityFunctions", default.max_activities)),
         max_orchestrators=int(section.get("maxConcurrentOrchestratorFunctions", default.max_orchestrators)),
         version=section.get("defaultVersion"),
@@ -68,7 +68,7 @@ def load_local_settings(folder: Path) -> None:
         os.environ.setdefault(name, str(value))
 
 
-def resolved(text: str) -> str:
+def resolve_settings(text: str) -> str:
     """Return a binding's text with every ``%SETTING%`` replaced by the app setting of that name.
 
     Raises:

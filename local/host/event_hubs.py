@@ -9,7 +9,7 @@ from local.host import event_metadata
 from local.host.event_metadata import PartitionReader
 from local.host.hub_access import HubAccess
 from local.host.retries import REDELIVERY
-from local.host.shutdown import Stopping
+from local.host.shutdown import ShutdownSignal
 from local.host.worker import FunctionFailed, LoadedFunction, invoke
 from local.host.worker_protocol import RetryContext, TypedData
 from shared.backends.embedded.hub import StoredEvent
@@ -55,7 +55,7 @@ class PartitionLoop:
     """Delivers one partition to one function, in order, and commits what the function took."""
 
     def __init__(
-        self, setting: EventHubSetting, partition: str, hub: HubAccess, batch_size: int, stopping: Stopping
+        self, setting: EventHubSetting, partition: str, hub: HubAccess, batch_size: int, stopping: ShutdownSignal
     ) -> None:
         self._setting = setting
         self._reader = PartitionReader(setting.function.name, setting.hub, setting.group, partition)
@@ -70,7 +70,7 @@ class PartitionLoop:
                 await self._deliver_all()
             except sqlite3.Error:
                 _LOGGER.exception("the event hub cannot be read", extra=self._where())
-                await self._stopping.within(_TROUBLE_SECONDS)
+                await self._stopping.wait_for(_TROUBLE_SECONDS)
 
     async def _deliver_all(self) -> None:
         place = (self._reader.hub, self._reader.group, self._reader.partition)
@@ -87,7 +87,7 @@ class PartitionLoop:
                 after = delivery.last
                 await self._commit(after)
             if self._setting.gathers and len(events) < self._batch_size:
-                await self._stopping.within(self._setting.gathers)
+                await self._stopping.wait_for(self._setting.gathers)
 
     async def _read(self, after: int) -> list[StoredEvent]:
         where, limit = self._reader, self._batch_size
@@ -101,7 +101,7 @@ class PartitionLoop:
         binary = self._setting.binary
         if self._setting.many:
             data = event_metadata.bodies(events, binary=binary)
-            metadata = event_metadata.of_batch(events, self._reader)
+            metadata = event_metadata.batch_metadata(events, self._reader)
             return [_Delivery(data, metadata, events[0].sequence_number, events[-1].sequence_number)]
         return (
             _Delivery(
@@ -128,10 +128,10 @@ class PartitionLoop:
                 self._log_failure(failure, delivery, retries)
             else:
                 return True
-            if policy.exhausted(retries):
+            if policy.is_exhausted(retries):
                 _LOGGER.critical("events are given up: the retry policy ends here", extra=self._where(delivery))
                 return True
-            if await self._stopping.within(policy.delay(retries)):
+            if await self._stopping.wait_for(policy.delay(retries)):
                 return False
         raise AssertionError("itertools.count() does not end")
 

@@ -13,7 +13,7 @@ from shared.backends.embedded.hub import StoredEvent
 from shared.backends.embedded.hub_file import instant_of
 from shared.timestamps import now, rfc3339
 
-_REMEMBERED = 1_000
+_CACHE_SIZE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def bodies(events: Sequence[StoredEvent], *, binary: bool) -> TypedData:
     return _strings([_text(event) for event in events])
 
 
-def of_batch(events: Sequence[StoredEvent], reader: PartitionReader) -> dict[str, TypedData]:
+def batch_metadata(events: Sequence[StoredEvent], reader: PartitionReader) -> dict[str, TypedData]:
     """Return the trigger metadata of a batch (``cardinality`` many)."""
     offsets = _strings([_offset(event) for event in events])
     return _surroundings(reader) | {
@@ -100,7 +100,7 @@ def _offset(event: StoredEvent) -> str:
     return str(event.sequence_number)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _time(enqueued: int) -> str:
     """Return the instant of a commit, which its events share, with the offset +00:00.
 

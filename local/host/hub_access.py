@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
-from local.host.shutdown import Stopping
+from local.host.shutdown import ShutdownSignal
 from shared.backends.embedded.hub import HubReader
 from shared.observability.logs import fields, logger
 from shared.timestamps import now
@@ -40,21 +40,21 @@ class HubAccess:
         """Return what is set when the file next changes or the host stops; take it before reading, to miss nothing."""
         return self._arrival
 
-    async def watch(self, stopping: Stopping) -> None:
+    async def watch(self, stopping: ShutdownSignal) -> None:
         """Look for changes until the host stops."""
-        while not await stopping.within(_POLL_SECONDS):
+        while not await stopping.wait_for(_POLL_SECONDS):
             try:
                 changed = await self.do(HubReader.changed)
             except sqlite3.Error:
                 _LOGGER.exception("the event hub cannot be read")
-                await stopping.within(_TROUBLE_SECONDS)
+                await stopping.wait_for(_TROUBLE_SECONDS)
                 continue
             if changed:
                 self._arrival.set()
                 self._arrival = asyncio.Event()
         self._arrival.set()
 
-    async def trim_hourly(self, groups: Mapping[str, Collection[str]], stopping: Stopping) -> None:
+    async def trim_hourly(self, groups: Mapping[str, Collection[str]], stopping: ShutdownSignal) -> None:
         """Delete events older than a day that every group has read, now and each hour, until the host stops."""
         while not stopping.is_set():
             try:
@@ -64,7 +64,7 @@ class HubAccess:
             else:
                 if deleted:
                     _LOGGER.info("the event hub is trimmed", extra=fields(deleted=deleted))
-            await stopping.within(_TRIM_SECONDS)
+            await stopping.wait_for(_TRIM_SECONDS)
 
     async def close(self) -> None:
         """Close the file."""

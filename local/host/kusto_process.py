@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from local.errors import StartError
-from local.host.shutdown import Stopping
+from local.host.shutdown import ShutdownSignal
 from shared.observability.logs import fields, logger
 
 _LOGGER = logger("local.kusto_child")
@@ -19,7 +19,7 @@ _FIRST_DELAY, _LONGEST_DELAY = 0.5, 15.0
 _READY = "ready "
 
 
-class KustoChild:
+class KustoProcess:
     """Runs ``python -m emulators.kusto`` over the data directory's telemetry and its hub."""
 
     def __init__(self, data_dir: Path, command: Sequence[str] = (sys.executable, "-m", "emulators.kusto")) -> None:
@@ -43,14 +43,14 @@ class KustoChild:
         self._port = int(address.rpartition(":")[2])
         return address
 
-    async def supervise(self, stopping: Stopping) -> None:
+    async def supervise(self, stopping: ShutdownSignal) -> None:
         """Pass on what the child prints, and start it again on the same port when it dies, until the host stops."""
         delay = _FIRST_DELAY
         while not stopping.is_set():
             if await self._ended(stopping):
                 return
             _LOGGER.error("the embedded Kusto endpoint died; it is started again", extra=fields(delay=delay))
-            if await stopping.within(delay):
+            if await stopping.wait_for(delay):
                 return
             delay = min(delay * 2, _LONGEST_DELAY)
             with contextlib.suppress(StartError):
@@ -87,7 +87,7 @@ class KustoChild:
             start_new_session=True,
         )
 
-    async def _ended(self, stopping: Stopping) -> bool:
+    async def _ended(self, stopping: ShutdownSignal) -> bool:
         """Wait for the child's end; return whether the host stops."""
         ends = [asyncio.create_task(self._pass_on()), asyncio.create_task(stopping.wait())]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)

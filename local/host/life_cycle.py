@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emulators.durable.extension import Durable, needed
+from emulators.durable.extension import DurableExtension, uses_durable_functions
 from local.errors import StartError
 from local.host import worker
 from local.host.environment import HostJson, read_host_json
 from local.host.event_hubs import PartitionLoop
 from local.host.hub_access import HubAccess
-from local.host.kusto_process import KustoChild
-from local.host.live_replay import HubProgress, ReplayFirst
-from local.host.live_stream import LiveFront, access_key
+from local.host.kusto_process import KustoProcess
+from local.host.live_replay import HubProgress, ReplayPrelude
+from local.host.live_stream import LiveStreamGateway, access_key
 from local.host.running_hosts import record_host
-from local.host.shutdown import Stopping
-from local.host.sole_host import sole_host
+from local.host.shutdown import ShutdownSignal
+from local.host.sole_host import claim_data_dir
 from local.host.timer_status import TimerStatusFile
 from local.host.timers import Timer
 from local.host.triggers import Triggers, sort
@@ -55,7 +55,7 @@ _CONSOLE = "pages_console"
 """The function that serves the web console; an app without it takes no sign-in links."""
 
 _LIVE_ENDPOINT, _LIVE_KEY = "WEB_PUBSUB_ENDPOINT", "WEB_PUBSUB_ACCESS_KEY"
-_LEAST_CHILD_SECONDS, _MOST_CHILD_SECONDS = 0.5, 4.5
+_MIN_CHILD_SECONDS, _MAX_CHILD_SECONDS = 0.5, 4.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class Host:
         """Take where to serve from, and what to call once it serves: with its address and a sign-in link or nothing."""
         self._options = options
         self._announce = announce
-        self._stopping = Stopping()
-        self._closing = Stopping()
+        self._stopping = ShutdownSignal()
+        self._closing = ShutdownSignal()
         self._has_console = False
         self._failed = False
         self._end = math.inf
@@ -147,7 +147,7 @@ class Host:
         host_json = read_host_json(self._options.app)
         functions = await worker.index(self._options.app)
         durable = self._durable(functions, listener, host_json, stack)
-        triggers = sort(map(durable.bound, functions) if durable else functions, host_json)
+        triggers = sort(map(durable.bind_clients, functions) if durable else functions, host_json)
         if self._options.workspace_file is not None:
             await _seed(self._options.workspace_file)
         timers = self._start_timers(triggers)
@@ -164,7 +164,7 @@ class Host:
         )
         if carries_live:
             await _forget_streams()
-            live = LiveFront(app, os.environ[_LIVE_KEY], ReplayFirst(HubProgress(hub, self._stopping)))
+            live = LiveStreamGateway(app, os.environ[_LIVE_KEY], ReplayPrelude(HubProgress(hub, self._stopping)))
             stack.push_async_callback(live.close)
             app = live
         await self._start_http(app, listener, web_sockets=carries_live)
@@ -175,12 +175,12 @@ class Host:
         listener: socket.socket,
         host_json: HostJson,
         stack: AsyncExitStack,
-    ) -> Durable | None:
+    ) -> DurableExtension | None:
         """Return the Durable Task stand-in, None for an app that does not use it."""
-        if not needed(functions):
+        if not uses_durable_functions(functions):
             return None
         origin = address(_reachable(self._options.host), listener)
-        durable = Durable(functions, self._options.data_dir, origin, host_json.durable, self._stopping)
+        durable = DurableExtension(functions, self._options.data_dir, origin, host_json.durable, self._stopping)
         stack.push_async_callback(durable.close)
         stands_on("durable engine", durable.check)
         return durable
@@ -188,8 +188,8 @@ class Host:
     async def _start_kusto(self, stack: AsyncExitStack) -> None:
         if os.environ.get("KUSTO_URI"):
             return
-        stack.enter_context(await sole_host(self._options.data_dir))
-        child = KustoChild(self._options.data_dir)
+        stack.enter_context(await claim_data_dir(self._options.data_dir))
+        child = KustoProcess(self._options.data_dir)
         stack.push_async_callback(lambda: child.stop(self._child_seconds()))
         os.environ["KUSTO_URI"] = await child.start()
         # The workspace command, another process over the same data directory, finds the engine by it.
@@ -266,7 +266,7 @@ class Host:
     def _child_seconds(self) -> float:
         """Return the time that is left for the child to end in, once everything else has."""
         left = self._end - time.monotonic() - _CANCEL_SECONDS
-        return min(max(left, _LEAST_CHILD_SECONDS), _MOST_CHILD_SECONDS)
+        return min(max(left, _MIN_CHILD_SECONDS), _MAX_CHILD_SECONDS)
 
     async def _drain(self) -> None:
         """Let requests and invocations in progress end; what takes too long is cancelled, and its events come again."""

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 
-from emulators.web_pubsub.connection import Connection
+from emulators.web_pubsub.connection import ClientConnection
 from emulators.web_pubsub.payloads import DataType, Payload
 from local.host.hub_access import HubAccess
-from local.host.shutdown import Stopping
+from local.host.shutdown import ShutdownSignal
 from shared.backends.embedded.hub import HubReader
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History
@@ -21,7 +21,7 @@ _WAIT_SECONDS = 30.0
 _LOGGER = logger("local.live_replay")
 
 
-class ReplayFirst:
+class ReplayPrelude:
     """Replays what a client asked for with ``since`` or ``windowSec`` before live impulses.
 
     Args:
@@ -32,7 +32,7 @@ class ReplayFirst:
         self._progress = progress
 
     def __call__(
-        self, connection: Connection, query: Mapping[str, Sequence[str]]
+        self, connection: ClientConnection, query: Mapping[str, Sequence[str]]
     ) -> Coroutine[None, None, None] | None:
         """Hold live impulses back and return the replay; None for a client that asked for none."""
         # The app has checked the very same parameters when it let the client in.
@@ -43,25 +43,25 @@ class ReplayFirst:
         connection.hold()
         return self._replay(connection, filters, since)
 
-    async def _replay(self, connection: Connection, filters: StreamFilters, since: datetime) -> None:
+    async def _replay(self, connection: ClientConnection, filters: StreamFilters, since: datetime) -> None:
         from shared.wiring import services  # noqa: PLC0415  the settings that it reads are complete only now
 
         wired = services()
         connections = filters.connections(await wired.catalog.current())
-        await Replay(History(wired.engine), self._progress).run(_Client(connection), connections, since)
+        await Replay(History(wired.engine), self._progress).run(_ClientStream(connection), connections, since)
 
 
-class _Client:
+class _ClientStream:
     """The Stream of a client of the stand-in."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
         self.hold: Callable[[], None] = connection.hold
-        self.spilled: Callable[[], bool] = connection.spilled
+        self.spilled: Callable[[], bool] = connection.has_overflowed
 
     async def send(self, texts: Sequence[bytes]) -> bool:
         """Send impulses at the client's pace."""
-        return await self._connection.send_all_paced([Payload(text, DataType.TEXT) for text in texts])
+        return await self._connection.send_all_when_drained([Payload(text, DataType.TEXT) for text in texts])
 
     async def release(self, repeated: Callable[[bytes], bool]) -> None:
         """Go on live."""
@@ -71,7 +71,7 @@ class _Client:
 class HubProgress:
     """The Progress port over the offsets of the hub's consumer groups."""
 
-    def __init__(self, hub: HubAccess, stopping: Stopping) -> None:
+    def __init__(self, hub: HubAccess, stopping: ShutdownSignal) -> None:
         self._hub = hub
         self._stopping = stopping
 
@@ -90,7 +90,7 @@ class HubProgress:
             read = await self._hub.do(lambda reader: _read(reader, group))
             if all(read[partition] >= end for partition, end in ends.items()):
                 return
-            if await self._stopping.within(_POLL_SECONDS):
+            if await self._stopping.wait_for(_POLL_SECONDS):
                 return
         _LOGGER.warning("a replay may have a gap or a repeat: its hub is read too slowly", extra=fields(group=group))
 

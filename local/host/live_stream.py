@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from emulators.web_pubsub.asgi import Application
-from emulators.web_pubsub.clients import refuse
-from emulators.web_pubsub.service import WebPubSub
+from emulators.web_pubsub.clients import reject_handshake
+from emulators.web_pubsub.service import WebPubSubEmulator
 from emulators.web_pubsub.settings import HubSettings, Prelude, ServiceSettings
-from emulators.web_pubsub.upstream import UpstreamApplication
+from emulators.web_pubsub.upstream import AsgiUpstream
 from local.http_server.application import Message, Receive, Send
 from local.http_server.authority import check_host
 from local.http_server.error_replies import request_id
@@ -45,7 +45,7 @@ def access_key(path: Path) -> str:
     return path.read_text()
 
 
-class LiveFront:
+class LiveStreamGateway:
     """Everything that the host serves: the app, and Web PubSub's stand-in where it stands in the cloud.
 
     Args:
@@ -56,11 +56,11 @@ class LiveFront:
 
     def __init__(self, app: Application, key: str, prelude: Prelude) -> None:
         self._app = app
-        events = UpstreamApplication(app, _EVENTS)
+        events = AsgiUpstream(app, _EVENTS)
         hub = HubSettings(
             events, frozenset({"connect", "disconnected"}), anonymous=True, prelude=prelude, passed=_LIMITS
         )
-        self._service = WebPubSub(ServiceSettings(key, {HUB: hub}))
+        self._service = WebPubSubEmulator(ServiceSettings(key, {HUB: hub}))
         # A client that opens streams without a pause must leave turns of the event loop to others.
         self._handshakes = asyncio.Semaphore(HANDSHAKES)
 
@@ -88,7 +88,7 @@ class LiveFront:
             check_host(scope["headers"], scope["http_version"])
         except WorkspaceError as error:
             await receive()
-            await refuse(scope, send, error)
+            await reject_handshake(scope, send, error)
             return
         headers = [(name, value) for name, value in scope["headers"] if name not in _REPLACED]
         moved = [(MOVED_HEADER.encode(), value) for name, value in scope["headers"] if name == b"authorization"]

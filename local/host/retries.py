@@ -6,7 +6,7 @@ from typing import Any
 
 ENDLESS = -1
 _JITTER = 0.2
-_LARGEST_EXPONENT = 30
+_MAX_EXPONENT = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class RetryPolicy:
     minimum: float
     maximum: float
 
-    def exhausted(self, retries: int) -> bool:
+    def is_exhausted(self, retries: int) -> bool:
         """Return whether nothing is left after this many retries."""
         return self.max_retry_count != ENDLESS and retries >= self.max_retry_count
 
@@ -31,7 +31,7 @@ class RetryPolicy:
         """Return the seconds to wait after this many retries: doubling, with jitter, within the bounds."""
         if self.minimum >= self.maximum:
             return self.minimum
-        base = self.minimum * float(2 ** min(retries, _LARGEST_EXPONENT))
+        base = self.minimum * float(2 ** min(retries, _MAX_EXPONENT))
         return min(self.maximum, base * random.uniform(1 - _JITTER, 1 + _JITTER))  # noqa: S311  not a secret
 
 
@@ -39,7 +39,7 @@ REDELIVERY = RetryPolicy(max_retry_count=ENDLESS, minimum=0.5, maximum=30)
 """For functions that declare no policy: the embedded hub stays at-least-once."""
 
 
-def policy_of(options: Any) -> RetryPolicy | None:
+def read_retry_policy(options: Any) -> RetryPolicy | None:
     """Return the policy that the worker library reports for a function, None where it declares none."""
     if options is None:
         return None

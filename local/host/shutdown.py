@@ -3,7 +3,7 @@
 import asyncio
 
 
-class Stopping:
+class ShutdownSignal:
     """Set once, when the host is to stop."""
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class Stopping:
         """Wait until the host stops."""
         await self._event.wait()
 
-    async def within(self, seconds: float) -> bool:
+    async def wait_for(self, seconds: float) -> bool:
         """Wait so many seconds, or until the host stops; return whether it stops."""
         try:
             async with asyncio.timeout(seconds):

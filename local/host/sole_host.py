@@ -14,7 +14,7 @@ _WAIT_SECONDS = 6.0
 _POLL_SECONDS = 0.1
 
 
-async def sole_host(data_dir: Path) -> TextIO:
+async def claim_data_dir(data_dir: Path) -> TextIO:
     """Claim a data directory until the file that is returned is closed, or the process ends however it ends.
 
     Raises:

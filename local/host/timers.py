@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from local.host.shutdown import Stopping
+from local.host.shutdown import ShutdownSignal
 from local.host.timer_status import Occurrence, TimerStatusFile
 from local.host.worker import FunctionFailed, LoadedFunction, invoke
 from local.host.worker_protocol import TypedData
@@ -15,7 +15,7 @@ from shared.timestamps import now
 
 _LOGGER = logger("local.timers")
 _MONITORED = timedelta(minutes=1)
-_LONGEST_SLEEP = 30.0
+_MAX_SLEEP = 30.0
 """Seconds; the clock of a desk machine may be set, or stand still while it sleeps."""
 
 
@@ -31,7 +31,7 @@ class TimerSetting:
 class Timer:
     """Runs one timer function on its schedule and when asked to."""
 
-    def __init__(self, setting: TimerSetting, statuses: TimerStatusFile, stopping: Stopping) -> None:
+    def __init__(self, setting: TimerSetting, statuses: TimerStatusFile, stopping: ShutdownSignal) -> None:
         self._setting = setting
         self._statuses = statuses
         self._stopping = stopping
@@ -67,7 +67,7 @@ class Timer:
 
     async def _stopping_before(self, due: datetime) -> bool:
         while (remaining := (due - now()).total_seconds()) > 0:
-            if await self._stopping.within(min(remaining, _LONGEST_SLEEP)):
+            if await self._stopping.wait_for(min(remaining, _MAX_SLEEP)):
                 return True
         return self._stopping.is_set()
 

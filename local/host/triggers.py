@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from local.errors import StartError
-from local.host.environment import HostJson, resolved
+from local.host.environment import HostJson, resolve_settings
 from local.host.event_hubs import DEFAULT_GROUP, EventHubSetting
 from local.host.timers import TimerSetting
 from local.host.worker import LoadedFunction
@@ -78,7 +78,7 @@ def is_disabled(name: str) -> bool:
 
 def _timer(function: LoadedFunction) -> TimerSetting:
     try:
-        schedule = Schedule(resolved(str(function.trigger["schedule"])))
+        schedule = Schedule(resolve_settings(str(function.trigger["schedule"])))
     except ValueError as error:
         raise StartError(f"the timer {function.name}: {error}") from None
     return TimerSetting(function, schedule, bool(function.trigger.get("runOnStartup", False)))
@@ -86,8 +86,8 @@ def _timer(function: LoadedFunction) -> TimerSetting:
 
 def _event_hub(function: LoadedFunction) -> EventHubSetting:
     trigger = function.trigger
-    hub = resolved(str(trigger["eventHubName"]))
-    group = resolved(str(trigger.get("consumerGroup") or DEFAULT_GROUP))
+    hub = resolve_settings(str(trigger["eventHubName"]))
+    group = resolve_settings(str(trigger.get("consumerGroup") or DEFAULT_GROUP))
     return EventHubSetting(
         function,
         hub=hub,

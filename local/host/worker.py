@@ -15,7 +15,7 @@ import azure_functions_runtime as runtime
 
 from local.errors import StartError
 from local.host import worker_protocol as protos
-from local.host.retries import RetryPolicy, policy_of
+from local.host.retries import RetryPolicy, read_retry_policy
 from local.host.worker_protocol import InvocationRequest, ParameterBinding, RetryContext, TypedData
 
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -65,15 +65,17 @@ async def index(folder: Path) -> tuple[LoadedFunction, ...]:
         raise StartError(f"there is no function_app.py in {folder}")
     sys.path.insert(0, str(folder))
     runtime.start_threadpool_executor()
-    request = protos.Request(worker_init_request=protos.RpcHttp(capabilities={}, function_app_directory=str(folder)))
+    request = protos.WorkerRequest(
+        worker_init_request=protos.RpcHttp(capabilities={}, function_app_directory=str(folder))
+    )
     request.properties.update(host="127.0.0.1", protos=protos)
     answer = await runtime.worker_init_request(request)
     if answer.result.status != protos.StatusResult.Success:
         raise StartError(f"the function app in {folder} cannot be indexed\n{answer.result.exception.stack_trace}")
-    metadata = (await runtime.functions_metadata_request(protos.Request())).function_metadata_results or []
+    metadata = (await runtime.functions_metadata_request(protos.WorkerRequest())).function_metadata_results or []
     for entry in metadata:
         load = protos.RpcFunctionMetadata(function_id=entry.function_id)
-        await runtime.function_load_request(protos.Request(function_load_request=load))
+        await runtime.function_load_request(protos.WorkerRequest(function_load_request=load))
     return tuple(_loaded(entry) for entry in metadata)
 
 
@@ -105,7 +107,7 @@ async def invoke(
         call.trigger_metadata = dict(metadata)
     if retry is not None:
         call.retry_context = retry
-    answer = await _guarded(protos.Request(invocation_request=call))
+    answer = await _guarded(protos.WorkerRequest(invocation_request=call))
     if answer.result.status != protos.StatusResult.Success:
         failure = answer.result.exception
         raise FunctionFailed(failure.message, failure.stack_trace)
@@ -113,7 +115,7 @@ async def invoke(
     return value
 
 
-async def _guarded(request: protos.Request) -> Any:
+async def _guarded(request: protos.WorkerRequest) -> Any:
     """Call the worker library, which lets through what is no ``Exception``; the host must not end with one function."""
     try:
         return await runtime.invocation_request(request)
@@ -132,4 +134,4 @@ def _loaded(entry: Any) -> LoadedFunction:
     if trigger is None:
         raise StartError(f"the function {entry.name} has no trigger")
     clients = {binding["name"]: binding.get("taskHub") for binding in bindings if binding["type"] == "durableClient"}
-    return LoadedFunction(entry.name, entry.function_id, trigger, policy_of(entry.retry_options), clients)
+    return LoadedFunction(entry.name, entry.function_id, trigger, read_retry_policy(entry.retry_options), clients)

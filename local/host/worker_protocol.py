@@ -188,7 +188,7 @@ class InvocationRequest:
         self.retry_context = _FIRST_ATTEMPT
 
 
-class Request:
+class WorkerRequest:
     """The envelope of a call: its content under ``request``, its surroundings in ``properties``."""
 
     __slots__ = ("properties", "request")

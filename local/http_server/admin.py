@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from local.host.worker import LoadedFunction
-from local.http_server.authority import names_this_machine
+from local.http_server.authority import is_loopback_host
 from shared.errors import Kind, WorkspaceError, invalid
 
 _FUNCTIONS = "/admin/functions/"
@@ -25,7 +25,7 @@ class Admin:
         Raises:
             WorkspaceError: ADMINISTRATION_IS_LOCAL; ROUTE_NOT_FOUND; INVALID_REQUEST.
         """
-        if not from_this_machine(scope):
+        if not is_local_request(scope):
             detail = "The administration answers callers on this machine only."
             raise WorkspaceError(Kind.FORBIDDEN, "ADMINISTRATION_IS_LOCAL", detail)
         name = raw_path.removeprefix(_FUNCTIONS)
@@ -38,14 +38,12 @@ class Admin:
         self._timers[name]()
 
 
-def from_this_machine(scope: Mapping[str, Any]) -> bool:
+def is_local_request(scope: Mapping[str, Any]) -> bool:
     """Tell callers on this machine from others, and from web pages that a browser on this machine shows.
 
     A page whose name was made to resolve to this machine sends no ``Origin`` to it, but its name as ``Host``.
     """
-    if any(
-        name == b"origin" or (name == b"host" and not names_this_machine(value)) for name, value in scope["headers"]
-    ):
+    if any(name == b"origin" or (name == b"host" and not is_loopback_host(value)) for name, value in scope["headers"]):
         return False
     client = scope.get("client")
     return client is not None and ipaddress.ip_address(client[0]).is_loopback

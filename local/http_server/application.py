@@ -9,15 +9,15 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from emulators.durable.links import PREFIX
-from emulators.durable.webhooks import Answered, Webhooks
+from emulators.durable.webhooks import WebhookReply, Webhooks
 from local.host.worker import FunctionFailed, invoke
 from local.host.worker_protocol import RpcHttp, TypedData
 from local.http_server import cookies
 from local.http_server.admin import Admin
 from local.http_server.authority import check_host, check_target
-from local.http_server.error_replies import refusal, request_id
+from local.http_server.error_replies import error_reply, request_id
 from local.http_server.files import Files
-from local.http_server.routes import Match, RouteTable
+from local.http_server.routes import RouteMatch, RouteTable
 from local.sign_in.exchange import PATH as SIGN_IN
 from local.sign_in.exchange import SignInExchange
 from shared.backends.embedded.file_links import PATH as FILES
@@ -43,7 +43,7 @@ _GUARDING = [(name.lower().encode(), value.encode()) for name, value in GUARDING
 _OWN_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 
-class _Gone(Exception):  # noqa: N818  an event, not an error
+class _ClientDisconnectedError(Exception):
     """The caller went away before the whole request was here."""
 
 
@@ -70,24 +70,24 @@ class HttpApp:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
         given_id, begun = request_id(scope["headers"]), time.perf_counter()
-        send = _guarding(send)
+        send = _add_security_headers(send)
         answer: Answer | Reply | None
         try:
             if scope["raw_path"].startswith(FILES.encode()):
                 answer = await self._file(scope, send, given_id)
             else:
                 answer = await self._answer(scope, receive, given_id)
-        except _Gone:
+        except _ClientDisconnectedError:
             return
         except asyncio.CancelledError:
             # The host's drain is over, and with this reply so is the task.
             stopping = WorkspaceError(Kind.UNAVAILABLE, "HOST_STOPPING", "The host stops; send the request again.")
-            answer = refusal(stopping, given_id, close=True)
+            answer = error_reply(stopping, given_id, close=True)
         except Exception:
             _LOGGER.exception("the host failed", extra=fields(requestId=given_id))
-            answer = refusal(_failed("The host failed; its log has the reason."), given_id, close=True)
+            answer = error_reply(_failed("The host failed; its log has the reason."), given_id, close=True)
         if isinstance(answer, Reply):
-            tell_refused(_seen(scope), given_id, answer, time.perf_counter() - begun)
+            tell_refused(_traced_request(scope), given_id, answer, time.perf_counter() - begun)
             answer = _of_reply(answer)
         if answer is not None:
             await _reply(send, *answer)
@@ -98,7 +98,7 @@ class HttpApp:
             check_host(scope["headers"], scope["http_version"])
             await self._files.serve(scope, send, given_id)
         except WorkspaceError as error:
-            return refusal(error, given_id, close=True)
+            return error_reply(error, given_id, close=True)
         return None
 
     async def _answer(self, scope: Message, receive: Receive, given_id: str) -> Answer | Reply:
@@ -108,11 +108,11 @@ class HttpApp:
             check_target(scope["raw_path"].decode("latin-1"))
             body = await _body(scope["headers"], receive)
         except WorkspaceError as error:
-            return refusal(error, given_id, close=True)
+            return error_reply(error, given_id, close=True)
         try:
             return await self._dispatch(scope, body, given_id)
         except WorkspaceError as error:
-            return refusal(error, given_id)
+            return error_reply(error, given_id)
 
     async def _dispatch(self, scope: Message, body: bytes, given_id: str) -> Answer:
         """Return the answer to a whole request."""
@@ -127,16 +127,16 @@ class HttpApp:
         # The app's own door refuses a crowd, too; here that costs a fraction of an invocation.
         async with nullcontext() if self._load_shedder is None else self._load_shedder.admit(raw_path):
             match = self._match(raw_path, scope["method"])
-            return await _invoked(match, _request(scope, raw_path, match, body), given_id)
+            return await _invoke(match, _request(scope, raw_path, match, body), given_id)
 
-    def _match(self, raw_path: str, method: str) -> Match:
+    def _match(self, raw_path: str, method: str) -> RouteMatch:
         match = self._routes.match(raw_path, method)
         if match is None:
             raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "There is nothing at this address.")
         return match
 
 
-async def _invoked(match: Match, request: RpcHttp, given_id: str) -> Answer:
+async def _invoke(match: RouteMatch, request: RpcHttp, given_id: str) -> Answer:
     """Return a function's answer; its failure is told to the log, and only that there was one to the caller."""
     name = match.function.name
     try:
@@ -160,7 +160,7 @@ def _signed_in(document: Mapping[str, Any], given_id: str) -> Answer:
     return 200, [*headers, (b"x-request-id", given_id.encode())], json.dumps(document).encode()
 
 
-def _webhook_answer(answered: Answered) -> Answer:
+def _webhook_answer(answered: WebhookReply) -> Answer:
     headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in answered.headers.items()]
     if answered.document is None:
         return answered.status, headers, b""
@@ -174,7 +174,7 @@ async def _body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> byt
             raise _too_large()
     message = await receive()
     if message["type"] == "http.disconnect":
-        raise _Gone
+        raise _ClientDisconnectedError
     first: bytes = message.get("body", b"")
     if not message.get("more_body", False):
         return first
@@ -182,7 +182,7 @@ async def _body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> byt
     while message.get("more_body", False):
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise _Gone
+            raise _ClientDisconnectedError
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > MAX_BODY_BYTES:
@@ -198,7 +198,7 @@ def _too_large() -> WorkspaceError:
     return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body is larger than {MAX_BODY_BYTES} bytes.")
 
 
-def _request(scope: Message, raw_path: str, match: Match, body: bytes) -> RpcHttp:
+def _request(scope: Message, raw_path: str, match: RouteMatch, body: bytes) -> RpcHttp:
     headers = _headers(scope["headers"])
     query = scope["query_string"].decode("latin-1")
     host = headers.get("host") or "{}:{}".format(*scope["server"])
@@ -254,12 +254,12 @@ def _of_reply(reply: Reply) -> Answer:
     return reply.status, headers, reply.body
 
 
-def _seen(scope: Message) -> Request:
+def _traced_request(scope: Message) -> Request:
     """Return what a trace tells of a request."""
     return Request(scope["method"], scope["raw_path"].decode("latin-1"), "", _headers(scope["headers"]), b"")
 
 
-def _guarding(send: Send) -> Send:
+def _add_security_headers(send: Send) -> Send:
     """Return what sends and adds the headers that every reply has."""
 
     async def guarded(message: Message) -> None:

@@ -46,7 +46,7 @@ def _is_authority(host: str) -> bool:
         return False
 
 
-def names_this_machine(host: bytes) -> bool:
+def is_loopback_host(host: bytes) -> bool:
     """Return whether a ``Host`` is a loopback address or ``localhost``, with any port or none; no resolver is asked."""
     text = host.decode("latin-1").lower()
     name = text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]

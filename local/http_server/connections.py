@@ -12,15 +12,15 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from local.http_server.authority import split_target
-from local.http_server.error_replies import RawHeaders, refusal, request_id, timed_out, wire
-from local.http_server.head_limits import HeadSizes
-from local.http_server.spoken import check_head, unparsed
+from local.http_server.error_replies import RawHeaders, error_reply, request_id, serialize_reply, timeout_reply
+from local.http_server.head_limits import HeadSizeCounter
+from local.http_server.spoken import check_protocol, parse_failure
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply
 from shared.observability.logs import fields, logger
 
 _LOGGER = logger("local.connections")
-_MOST_CONNECTIONS = 1000
+_MAX_CONNECTIONS = 1000
 _STREAMS_SHARE = 0.8
 """Share of the connections that may be live streams; the rest remains for requests."""
 _LINGER_SECONDS = 1.0
@@ -29,11 +29,11 @@ _LINGER_SECONDS = 1.0
 
 def _connections() -> int:
     """Return how many connections leave the process as many files for everything else."""
-    return min(_MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+    return min(_MAX_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """What a caller may take.
 
     Attributes:
@@ -54,8 +54,8 @@ class Limits:
 class LimitedConfig(uvicorn.Config):
     """The server's options, with the limits of its connections."""
 
-    limits: Limits
-    by_silence: "OrderedDict[Connection, None]"
+    limits: ConnectionLimits
+    idle_order: "OrderedDict[HttpConnection, None]"
     """The connections without WebSocket; the one that was silent for longest comes first."""
 
 
@@ -67,7 +67,7 @@ class _Stage(Enum):
     BODY = auto()
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """uvicorn's connection, which gives up callers that stop in the middle of a request."""
 
     def __init__(
@@ -79,13 +79,13 @@ class Connection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = config.limits
-        self._by_silence = config.by_silence
+        self._idle_order = config.idle_order
         self._stage = _Stage.NOTHING
         self._begun = self._heard = self.loop.time()
         self._timer: asyncio.TimerHandle | None = None
         self._refused = False
         self._upgraded = False
-        self._sizes = HeadSizes()
+        self._sizes = HeadSizeCounter()
         self._data = b""
         self._fault: WorkspaceError | None = None
 
@@ -94,14 +94,14 @@ class Connection(HttpToolsProtocol):
         full = len(self.connections) >= self._limits.connections
         super().connection_made(transport)
         if full and not self._make_room():
-            self._refuse_connection()
+            self._reject_connection()
             return
-        self._by_silence[self] = None
-        self._arm(self._limits.seconds)
+        self._idle_order[self] = None
+        self._start_timer(self._limits.seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
-        self._by_silence.pop(self, None)
+        self._idle_order.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
@@ -111,13 +111,13 @@ class Connection(HttpToolsProtocol):
         if self._refused:
             return
         self._heard = self.loop.time()
-        self._by_silence.move_to_end(self)
+        self._idle_order.move_to_end(self)
         self._data = data
         super().data_received(data)
         if not self._sizes.add_data(len(data)):
-            self._refuse_head()
+            self._reject_head()
         if self._timer is None and not self._upgraded and not self.transport.is_closing():
-            self._arm(self._limits.seconds)
+            self._start_timer(self._limits.seconds)
 
     def on_message_begin(self) -> None:
         """Note that a request begins."""
@@ -145,7 +145,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Note that a body may follow; a host in the request target goes before the header (RFC 9112 section 3.2.2)."""
         try:
-            check_head(self.parser.get_http_version(), self.headers)
+            check_protocol(self.parser.get_http_version(), self.headers)
             host, self.url = split_target(self.url)
         except WorkspaceError as error:
             # The parser tells whoever feeds it of an error of its own, not of this one.
@@ -164,10 +164,10 @@ class Connection(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         """Leave the connection to the WebSocket protocol, unless too many are WebSockets already."""
-        if sum(not isinstance(each, Connection) for each in self.connections) >= self._limits.streams:
-            self._refuse_stream()
+        if sum(not isinstance(each, HttpConnection) for each in self.connections) >= self._limits.streams:
+            self._reject_stream()
             return
-        self._by_silence.pop(self, None)
+        self._idle_order.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -177,38 +177,38 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP or too large, unless that would be taken for the answer to an earlier request."""
         begun = b"" if self._stage is _Stage.BODY else self._data
-        error = self._fault or self._sizes.error or unparsed(begun, msg.rstrip("."))
+        error = self._fault or self._sizes.error or parse_failure(begun, msg.rstrip("."))
         if self._may_reply():
-            self._turn_away(refusal(error, self._request_id(), close=True))
+            self._reply_and_close(error_reply(error, self._request_id(), close=True))
         else:
             self.transport.close()
 
-    def _refuse_head(self) -> None:
+    def _reject_head(self) -> None:
         if not self._refused:
             self.send_400_response("")
 
-    def _arm(self, seconds: float) -> None:
-        self._timer = self.loop.call_later(seconds, self._look)
+    def _start_timer(self, seconds: float) -> None:
+        self._timer = self.loop.call_later(seconds, self._check_deadline)
 
-    def _look(self) -> None:
+    def _check_deadline(self) -> None:
         """Give the caller up when it has used its time; time that it waits for an answer is not its own."""
         self._timer = None
         if self.transport.is_closing():
             return
         now = self.loop.time()
-        if self._waits():
+        if self._is_waiting_for_us():
             self._begun = self._heard = now
         left = (self._begun if self._stage is _Stage.HEADERS else self._heard) + self._limits.seconds - now
         if left > 0:
-            self._arm(left)
+            self._start_timer(left)
         elif self._stage is _Stage.NOTHING:
             self.transport.close()
         else:
             part = self._stage.name.lower()
             _LOGGER.info("a request does not arrive; its connection is closed", extra=fields(part=part))
-            self._end(timed_out(f"The {part} of the request did not arrive in time.", self._request_id()))
+            self._reply_and_end(timeout_reply(f"The {part} of the request did not arrive in time.", self._request_id()))
 
-    def _waits(self) -> bool:
+    def _is_waiting_for_us(self) -> bool:
         """Return whether it is this side that has something to do, or keeps the connection for later."""
         if self._stage is _Stage.BODY:
             return bool(self.pipeline) or self.flow.read_paused
@@ -218,7 +218,7 @@ class Connection(HttpToolsProtocol):
         cycle = cast("RequestResponseCycle | None", self.cycle)
         return cycle is not None and not cycle.response_complete
 
-    def _end(self, reply: Reply) -> None:
+    def _reply_and_end(self, reply: Reply) -> None:
         """Reply and close; only close where the reply would come before or into another one."""
         if self._may_reply():
             self._write(reply)
@@ -234,9 +234,9 @@ class Connection(HttpToolsProtocol):
 
         Sockets that never send a request, or stop in the middle of one, would otherwise keep everybody else out.
         """
-        return any(each.gives_way() for each in self._by_silence)
+        return any(each.make_way() for each in self._idle_order)
 
-    def gives_way(self) -> bool:
+    def make_way(self) -> bool:
         """Close this connection for another one, unless a request of it is being answered; return whether it is."""
         busy = bool(self.pipeline) if self._stage is _Stage.BODY else self._is_answering()
         if busy or self._refused or self.transport.is_closing():
@@ -245,21 +245,21 @@ class Connection(HttpToolsProtocol):
         if self._stage is _Stage.NOTHING:
             self.transport.close()
         else:
-            self._end(refusal(_no_connection_left(), self._request_id(), close=True))
+            self._reply_and_end(error_reply(_connection_limit_error(), self._request_id(), close=True))
         return True
 
-    def _refuse_stream(self) -> None:
+    def _reject_stream(self) -> None:
         _LOGGER.warning("too many live streams; one is refused", extra=fields(limit=self._limits.streams))
         detail = f"The host has {self._limits.streams} live streams open, the most it serves; try again later."
         error = WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", detail)
-        self._turn_away(refusal(error, self._request_id(), close=True))
+        self._reply_and_close(error_reply(error, self._request_id(), close=True))
 
-    def _refuse_connection(self) -> None:
+    def _reject_connection(self) -> None:
         _LOGGER.warning("too many connections; one is refused", extra=fields(limit=self._limits.connections))
         self.connections.discard(self)
-        self._turn_away(refusal(_no_connection_left(), request_id(()), close=True))
+        self._reply_and_close(error_reply(_connection_limit_error(), request_id(()), close=True))
 
-    def _turn_away(self, reply: Reply) -> None:
+    def _reply_and_close(self, reply: Reply) -> None:
         """Reply, and close a little later; what still comes is thrown away."""
         self._refused = True
         if self._timer is not None:
@@ -277,8 +277,8 @@ class Connection(HttpToolsProtocol):
         return request_id(() if self._stage is _Stage.NOTHING else known)
 
     def _write(self, reply: Reply) -> None:
-        self.transport.write(wire(reply, self.server_state.default_headers))
+        self.transport.write(serialize_reply(reply, self.server_state.default_headers))
 
 
-def _no_connection_left() -> WorkspaceError:
+def _connection_limit_error() -> WorkspaceError:
     return WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", "The host has no connection left; try again.")

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterable
 from http import HTTPStatus
 
-from local.http_server.spoken import UnspokenError
+from local.http_server.spoken import UnsupportedHttpError
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply
 from shared.http.problems import problem_reply
@@ -28,7 +28,9 @@ def request_id(headers: RawHeaders) -> str:
     return uuid.uuid4().hex
 
 
-def refusal(error: WorkspaceError, given_id: str, *, close: bool = False, status: HTTPStatus | None = None) -> Reply:
+def error_reply(
+    error: WorkspaceError, given_id: str, *, close: bool = False, status: HTTPStatus | None = None
+) -> Reply:
     """Return the reply that tells a caller of an error of the host.
 
     Args:
@@ -37,7 +39,7 @@ def refusal(error: WorkspaceError, given_id: str, *, close: bool = False, status
         close: whether the connection ends with the reply, because the rest of the request is not read.
         status: where it is not that of the error.
     """
-    if isinstance(error, UnspokenError):
+    if isinstance(error, UnsupportedHttpError):
         status = error.status
     reply = problem_reply(error, given_id, status)
     reply.headers["x-request-id"] = given_id
@@ -47,7 +49,7 @@ def refusal(error: WorkspaceError, given_id: str, *, close: bool = False, status
     return reply
 
 
-def wire(reply: Reply, further: RawHeaders) -> bytes:
+def serialize_reply(reply: Reply, further: RawHeaders) -> bytes:
     """Return a reply as it goes out where no application answers (RFC 9112 section 4).
 
     Args:
@@ -61,7 +63,7 @@ def wire(reply: Reply, further: RawHeaders) -> bytes:
     return b"\r\n".join(lines)
 
 
-def timed_out(detail: str, given_id: str) -> Reply:
+def timeout_reply(detail: str, given_id: str) -> Reply:
     """Return the 408 for a request that does not arrive; the app's own time-outs are the engine's, so 504."""
     error = WorkspaceError(Kind.TIMEOUT, "REQUEST_TIMEOUT", detail)
-    return refusal(error, given_id, close=True, status=HTTPStatus.REQUEST_TIMEOUT)
+    return error_reply(error, given_id, close=True, status=HTTPStatus.REQUEST_TIMEOUT)

@@ -23,7 +23,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _ByteRange:
     """What is sent of a file: bytes from ``first`` up to, not with, ``end``."""
 
     status: int
@@ -58,7 +58,7 @@ class Files:
         except (OSError, ValueError):
             raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "The file is no longer there.") from None
         with file:
-            await _send_file(scope, send, file, [*_named(linked), (b"x-request-id", request_id.encode())])
+            await _send_file(scope, send, file, [*_link_headers(linked), (b"x-request-id", request_id.encode())])
 
     def _linked(self, scope: Scope) -> Linked:
         path = scope["raw_path"].decode("latin-1").removeprefix(PATH)
@@ -72,7 +72,7 @@ class Files:
         return linked
 
 
-def _named(linked: Linked) -> list[tuple[bytes, bytes]]:
+def _link_headers(linked: Linked) -> list[tuple[bytes, bytes]]:
     return [
         (b"content-type", b"application/octet-stream"),
         (b"content-disposition", content_disposition(linked.file_name).encode("ascii")),
@@ -98,10 +98,10 @@ async def _send_file(scope: Scope, send: Send, file: IO[bytes], headers: list[tu
     elif part.status == 416:  # noqa: PLR2004  Range Not Satisfiable
         headers.append((b"content-range", f"bytes */{found.st_size}".encode()))
     await send({"type": "http.response.start", "status": part.status, "headers": headers})
-    await _send_body(send, file, part if scope["method"] == "GET" else _Part(part.status, 0, 0))
+    await _send_body(send, file, part if scope["method"] == "GET" else _ByteRange(part.status, 0, 0))
 
 
-async def _send_body(send: Send, file: IO[bytes], part: _Part) -> None:
+async def _send_body(send: Send, file: IO[bytes], part: _ByteRange) -> None:
     file.seek(part.first)
     left = part.end - part.first
     while left:
@@ -113,15 +113,15 @@ async def _send_body(send: Send, file: IO[bytes], part: _Part) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def _part(wanted: str, size: int) -> _Part:
+def _part(wanted: str, size: int) -> _ByteRange:
     """Return what a Range header asks for; one that is not understood, or of several parts, asks for everything."""
     found = _RANGE.fullmatch(wanted.replace(" ", ""))
     if found is None or not (found[1] or found[2]):
-        return _Part(200, 0, size)
+        return _ByteRange(200, 0, size)
     if found[1]:
         first, end = int(found[1]), min(int(found[2]) + 1, size) if found[2] else size
         if found[2] and int(found[2]) < int(found[1]):
-            return _Part(200, 0, size)
+            return _ByteRange(200, 0, size)
     else:
         first, end = max(0, size - int(found[2])), size
-    return _Part(206, first, end) if first < end else _Part(416, 0, 0)
+    return _ByteRange(206, first, end) if first < end else _ByteRange(416, 0, 0)

@@ -15,7 +15,7 @@ class HeadTooLarge(Exception):  # noqa: N818  ends the parser's work; ``HeadSize
     """A request's target or its headers are too large."""
 
 
-class HeadSizes:
+class HeadSizeCounter:
     """The sizes of one request's target and headers, and of what the parser holds back until it is whole.
 
     Attributes:

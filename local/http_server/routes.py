@@ -14,7 +14,7 @@ _ESCAPED_SLASH = re.compile(r"%(2[Ff])")
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class RouteMatch:
     """A path's function and what its template's names stand for."""
 
     function: LoadedFunction
@@ -68,7 +68,7 @@ class RouteTable:
             node = _child(node, segment, names, route)
         _append(node.routes, _Route(function, methods, tuple(names)), route)
 
-    def match(self, raw_path: str, method: str) -> Match | None:
+    def match(self, raw_path: str, method: str) -> RouteMatch | None:
         """Return the function for a path, as sent, and a method; None where there is none.
 
         Segments are percent-decoded except for an escaped slash, and compared without regard to case; a slash at the
@@ -78,10 +78,10 @@ class RouteTable:
         if segments[-1] == "":
             segments.pop()
         if "%" in raw_path:
-            segments = [_decoded(segment) for segment in segments]
-        for route, values in _walk(self._root, segments, 0, ()):
+            segments = [_decode_segment(segment) for segment in segments]
+        for route, values in _find_routes(self._root, segments, 0, ()):
             if not route.methods or method in route.methods:
-                return Match(route.function, dict(zip(route.names, values, strict=True)))
+                return RouteMatch(route.function, dict(zip(route.names, values, strict=True)))
         return None
 
 
@@ -94,7 +94,7 @@ def _append(routes: list[_Route], added: _Route, template: str) -> None:
     routes.append(added)
 
 
-def _walk(
+def _find_routes(
     node: _Node, segments: list[str], position: int, values: tuple[str, ...]
 ) -> Iterator[tuple[_Route, tuple[str, ...]]]:
     if position == len(segments):
@@ -103,13 +103,13 @@ def _walk(
         segment = segments[position]
         literal = node.literals.get(segment.lower())
         if literal is not None:
-            yield from _walk(literal, segments, position + 1, values)
+            yield from _find_routes(literal, segments, position + 1, values)
         for pattern, child in node.mixed:
             found = pattern.fullmatch(segment)
             if found:
-                yield from _walk(child, segments, position + 1, values + found.groups())
+                yield from _find_routes(child, segments, position + 1, values + found.groups())
         if node.parameter is not None and segment:
-            yield from _walk(node.parameter, segments, position + 1, (*values, segment))
+            yield from _find_routes(node.parameter, segments, position + 1, (*values, segment))
     rest = "/".join(segments[position:])
     for route in node.catch_all:
         # A missing rest leaves its name out.
@@ -154,5 +154,5 @@ def _name(inside: str, route: str) -> str:
     return inside
 
 
-def _decoded(segment: str) -> str:
+def _decode_segment(segment: str) -> str:
     return unquote(_ESCAPED_SLASH.sub(r"%25\1", segment))

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import uvicorn
 
-from emulators.web_pubsub.sockets import MOST_MESSAGE_BYTES, PING_SECONDS, FrameSocket
+from emulators.web_pubsub.sockets import MAX_MESSAGE_BYTES, PING_SECONDS, FrameSocket
 from local.errors import StartError
-from local.host.shutdown import Stopping
+from local.host.shutdown import ShutdownSignal
 from local.http_server.application import Message, Receive, Send
-from local.http_server.connections import Connection, LimitedConfig, Limits
+from local.http_server.connections import ConnectionLimits, HttpConnection, LimitedConfig
 
 _KEEP_ALIVE_SECONDS = 120
 _BACKLOG = 2048
@@ -24,7 +24,7 @@ class Server(uvicorn.Server):
     """A server that leaves signals to the host, and says when it listens."""
 
     def __init__(
-        self, app: Application, drain_seconds: int, limits: Limits | None = None, *, web_sockets: bool = False
+        self, app: Application, drain_seconds: int, limits: ConnectionLimits | None = None, *, web_sockets: bool = False
     ) -> None:
         """Take what is served.
 
@@ -34,7 +34,7 @@ class Server(uvicorn.Server):
             limits: of callers.
             web_sockets: whether the application takes scopes of WebSocket clients, too.
         """
-        super().__init__(_config(app, drain_seconds, limits or Limits(), web_sockets=web_sockets))
+        super().__init__(_config(app, drain_seconds, limits or ConnectionLimits(), web_sockets=web_sockets))
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -47,7 +47,7 @@ class Server(uvicorn.Server):
         """Leave signals alone."""
         yield
 
-    async def exit_on(self, closing: Stopping, left: Callable[[], float]) -> None:
+    async def exit_on(self, closing: ShutdownSignal, left: Callable[[], float]) -> None:
         """Stop accepting when nothing in the host calls the server any more; requests in progress have what is left."""
         await closing.wait()
         self.config.timeout_graceful_shutdown = int(left())
@@ -80,12 +80,12 @@ def address(host: str, listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
 
-def _config(app: Application, drain_seconds: int, limits: Limits, *, web_sockets: bool) -> LimitedConfig:
+def _config(app: Application, drain_seconds: int, limits: ConnectionLimits, *, web_sockets: bool) -> LimitedConfig:
     config = LimitedConfig(
         app,
-        http=Connection,
+        http=HttpConnection,
         ws=FrameSocket if web_sockets else "none",
-        ws_max_size=MOST_MESSAGE_BYTES,
+        ws_max_size=MAX_MESSAGE_BYTES,
         ws_ping_interval=PING_SECONDS,
         ws_ping_timeout=PING_SECONDS,
         ws_per_message_deflate=False,
@@ -99,5 +99,5 @@ def _config(app: Application, drain_seconds: int, limits: Limits, *, web_sockets
         timeout_graceful_shutdown=drain_seconds,
     )
     config.limits = limits
-    config.by_silence = OrderedDict()
+    config.idle_order = OrderedDict()
     return config

@@ -15,7 +15,7 @@ _MAJOR: Final = b"1"
 _CODING: Final = b"transfer-encoding"
 
 
-class UnspokenError(WorkspaceError):
+class UnsupportedHttpError(WorkspaceError):
     """What HTTP has and this host does not.
 
     Args:
@@ -29,7 +29,7 @@ class UnspokenError(WorkspaceError):
         self.status = status
 
 
-def check_head(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
+def check_protocol(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
     """Return when a request's version and the coding of its body are ones that are spoken.
 
     Args:
@@ -44,14 +44,14 @@ def check_head(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
         raise _another_version()
     codings = {part.strip(b" \t").lower() for name, value in headers if name == _CODING for part in value.split(b",")}
     if codings - {b"", b"chunked"}:
-        raise UnspokenError(
+        raise UnsupportedHttpError(
             HTTPStatus.NOT_IMPLEMENTED,
             "TRANSFER_CODING_NOT_IMPLEMENTED",
             "The body has a transfer coding; chunked is the only one that is taken.",
         )
 
 
-def unparsed(data: bytes, message: str) -> WorkspaceError:
+def parse_failure(data: bytes, message: str) -> WorkspaceError:
     """Return what is told of a request that the parser gave up, inside its ``except``.
 
     Args:
@@ -63,11 +63,11 @@ def unparsed(data: bytes, message: str) -> WorkspaceError:
         return _another_version()
     if line is not None and isinstance(sys.exception(), httptools.HttpParserInvalidMethodError):
         detail = "The method of the request is not known."
-        return UnspokenError(HTTPStatus.NOT_IMPLEMENTED, "METHOD_NOT_IMPLEMENTED", detail)
+        return UnsupportedHttpError(HTTPStatus.NOT_IMPLEMENTED, "METHOD_NOT_IMPLEMENTED", detail)
     return invalid("request", message)
 
 
-def _another_version() -> UnspokenError:
-    return UnspokenError(
+def _another_version() -> UnsupportedHttpError:
+    return UnsupportedHttpError(
         HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP_VERSION_NOT_SUPPORTED", "HTTP/1.1 is spoken here."
     )

@@ -20,8 +20,8 @@ from rich.progress import Progress
 
 from local.replay.client import TelemetryClient
 from local.replay.errors import ReplayError
-from local.replay.rows import TIMESTAMP, CsvFile, RepeatFilter, Row, Target, zone_named
-from local.replay.service import LocalService, NamedService, Service, checked_session, declared_connection
+from local.replay.rows import TIMESTAMP, CsvFile, CsvRow, RepeatFilter, ReplayTarget, parse_zone
+from local.replay.service import LocalService, RemoteService, TargetService, checked_session, declared_connection
 from shared.catalog.models import Source, TimestampFormat
 from shared.telemetry.layout import layout_from_source
 from shared.telemetry.pointers import compile_pointer
@@ -49,13 +49,13 @@ class Pace:
     concurrency: int = 4
 
 
-async def replay(rows: Iterable[Row], client: TelemetryClient, pace: Pace, progress: "Counter") -> int:
+async def replay(rows: Iterable[CsvRow], client: TelemetryClient, pace: Pace, progress: "AcceptedRows") -> int:
     """Send rows and return how many were accepted.
 
     Raises:
         ReplayError: a file or the service rejects a row; what was sent before stays.
     """
-    queue: asyncio.Queue[list[Row] | None] = asyncio.Queue(pace.concurrency)
+    queue: asyncio.Queue[list[CsvRow] | None] = asyncio.Queue(pace.concurrency)
     try:
         async with asyncio.TaskGroup() as tasks:
             for _ in range(pace.concurrency):
@@ -69,10 +69,10 @@ async def replay(rows: Iterable[Row], client: TelemetryClient, pace: Pace, progr
     return progress.accepted
 
 
-async def batches(rows: Iterable[Row], pace: Pace) -> AsyncIterator[list[Row]]:
+async def batches(rows: Iterable[CsvRow], pace: Pace) -> AsyncIterator[list[CsvRow]]:
     """Yield the rows in batches, each when it is due."""
     clock = _Clock(pace.speed)
-    batch: list[Row] = []
+    batch: list[CsvRow] = []
     size = 0
     for row in rows:
         wait = clock.wait(row)
@@ -88,7 +88,7 @@ async def batches(rows: Iterable[Row], pace: Pace) -> AsyncIterator[list[Row]]:
         yield batch
 
 
-class Counter:
+class AcceptedRows:
     """Counts accepted rows, and shows them on a terminal.
 
     Args:
@@ -115,7 +115,7 @@ class _Clock:
         self._speed = speed
         self._start: tuple[float, datetime] | None = None
 
-    def wait(self, row: Row) -> float:
+    def wait(self, row: CsvRow) -> float:
         """Return the seconds until a row is due, 0 or less when it is."""
         if not self._speed:
             return 0.0
@@ -125,7 +125,7 @@ class _Clock:
         return started + (row.moment - first).total_seconds() / self._speed - time.monotonic()
 
 
-async def _send(queue: "asyncio.Queue[list[Row] | None]", client: TelemetryClient, progress: Counter) -> None:
+async def _send(queue: "asyncio.Queue[list[CsvRow] | None]", client: TelemetryClient, progress: AcceptedRows) -> None:
     while (batch := await queue.get()) is not None:
         progress.add(await client.post(batch))
 
@@ -203,7 +203,7 @@ def _speed(text: str) -> float:
 
 def _zone(text: str) -> tzinfo:
     try:
-        return zone_named(text)
+        return parse_zone(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -231,7 +231,7 @@ async def run(options: argparse.Namespace) -> str:
     Raises:
         ReplayError: no service answers, a file is not as expected, or the service rejects a row.
     """
-    service: Service = NamedService(options.url) if options.url else LocalService(options.data_dir)
+    service: TargetService = RemoteService(options.url) if options.url else LocalService(options.data_dir)
     key = api_key(options.key_file, options.principal)
     started = time.monotonic()
     async with checked_session() as session:
@@ -243,7 +243,7 @@ async def run(options: argparse.Namespace) -> str:
         pace = Pace(options.batch, options.speed, options.concurrency)
         console = Console(stderr=True)
         with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-            accepted = await replay(rows.first_rows(_rows(files)), client, pace, Counter(bar, total))
+            accepted = await replay(rows.unique_rows(_rows(files)), client, pace, AcceptedRows(bar, total))
     seconds = time.monotonic() - started
     return f"{rows.read} rows read, {accepted} accepted, {rows.repeated} repeated, in {seconds:.1f} s"
 
@@ -254,10 +254,10 @@ def check(files: Sequence[CsvFile]) -> int:
     Raises:
         ReplayError: a row of any file cannot be sent.
     """
-    return sum(1 for _ in RepeatFilter().first_rows(_rows(files)))
+    return sum(1 for _ in RepeatFilter().unique_rows(_rows(files)))
 
 
-def _rows(files: Sequence[CsvFile]) -> Iterator[Row]:
+def _rows(files: Sequence[CsvFile]) -> Iterator[CsvRow]:
     for file in files:
         yield from file.rows()
 
@@ -271,7 +271,7 @@ async def _files(options: argparse.Namespace) -> list[CsvFile]:
         "timestamp_format": options.timestamp_format,
     }
     source = (local or Source()).model_copy(update={name: each for name, each in named.items() if each is not None})
-    target = Target(options.connection, layout_from_source(source))
+    target = ReplayTarget(options.connection, layout_from_source(source))
     return [
         CsvFile(path, target, options.delimiter, options.time_column, options.assume_zone, options.device)
         for path in options.files

@@ -10,18 +10,18 @@ from typing import Any
 import aiohttp
 
 from local.replay.errors import ReplayError
-from local.replay.rows import Row
-from local.replay.service import NoHostError, Service
+from local.replay.rows import CsvRow
+from local.replay.service import NoHostError, TargetService
 
 ATTEMPTS = 10
-LONGEST_WAIT_SECONDS = 30.0
+MAX_WAIT_SECONDS = 30.0
 TIMEOUT = aiohttp.ClientTimeout(total=60)
 _PROBE_TIMEOUT = aiohttp.ClientTimeout(total=4)
-_TRY_AGAIN = frozenset({429, 502, 503, 504})
+_RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServiceResponse:
     """What the service said: status, JSON body (empty where it was none), seconds of Retry-After if it gave any."""
 
     status: int
@@ -43,7 +43,7 @@ class TelemetryClient:
     def __init__(
         self,
         session: aiohttp.ClientSession,
-        service: Service,
+        service: TargetService,
         connection: str,
         api_key: str,
         *,
@@ -73,7 +73,7 @@ class TelemetryClient:
         except (aiohttp.ClientError, TimeoutError) as error:
             raise ReplayError(f"{endpoint.address} does not answer: {type(error).__name__}") from None
 
-    async def post(self, rows: Sequence[Row]) -> int:
+    async def post(self, rows: Sequence[CsvRow]) -> int:
         """Send rows and return how many the service accepted; sent twice, they count once there.
 
         Raises:
@@ -87,7 +87,7 @@ class TelemetryClient:
             token = await self._sign_in(stale=token)
             answer = await self._persist("POST", path, token, body)
         if answer.status != HTTPStatus.ACCEPTED:
-            raise ReplayError(f"{rows[0].place} to {rows[-1].place}: {_said(answer)}")
+            raise ReplayError(f"{rows[0].place} to {rows[-1].place}: {_describe(answer)}")
         return int(answer.body.get("accepted", len(rows)))
 
     async def _sign_in(self, *, stale: str) -> str:
@@ -98,11 +98,11 @@ class TelemetryClient:
                 answer = await self._persist("GET", path, self._api_key, None)
                 token = answer.body.get("Token")
                 if answer.status != HTTPStatus.OK or not isinstance(token, str):
-                    raise ReplayError(f"no token for the API key: {_said(answer)}")
+                    raise ReplayError(f"no token for the API key: {_describe(answer)}")
                 self._token = token
             return self._token
 
-    async def _persist(self, method: str, path: str, bearer: str, body: bytes | None) -> Answer:
+    async def _persist(self, method: str, path: str, bearer: str, body: bytes | None) -> ServiceResponse:
         wait = self._first_wait
         trouble = ""
         for _ in range(ATTEMPTS):
@@ -114,15 +114,15 @@ class TelemetryClient:
                 # It may come back, at another address.
                 trouble, pause = str(error), None
             else:
-                if answer.status not in _TRY_AGAIN:
+                if answer.status not in _RETRIED_STATUSES:
                     return answer
-                trouble, pause = _said(answer), answer.retry_after
+                trouble, pause = _describe(answer), answer.retry_after
             jittered = wait * random.uniform(0.8, 1.2)  # noqa: S311  spreads load, guards nothing
-            await asyncio.sleep(min(jittered if pause is None else pause, LONGEST_WAIT_SECONDS))
-            wait = min(wait * 2, LONGEST_WAIT_SECONDS)
+            await asyncio.sleep(min(jittered if pause is None else pause, MAX_WAIT_SECONDS))
+            wait = min(wait * 2, MAX_WAIT_SECONDS)
         raise ReplayError(f"the service does not accept the request after {ATTEMPTS} attempts: {trouble}")
 
-    async def _request(self, method: str, path: str, bearer: str, body: bytes | None) -> Answer:
+    async def _request(self, method: str, path: str, bearer: str, body: bytes | None) -> ServiceResponse:
         headers = {"Authorization": f"Bearer {bearer}"}
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -137,7 +137,9 @@ class TelemetryClient:
             allow_redirects=False,
             trace_request_ctx=endpoint,
         ) as response:
-            return Answer(response.status, await _json(response), _seconds(response.headers.get("Retry-After", "")))
+            return ServiceResponse(
+                response.status, await _json(response), _seconds(response.headers.get("Retry-After", ""))
+            )
 
 
 async def _json(response: aiohttp.ClientResponse) -> dict[str, Any]:
@@ -153,6 +155,6 @@ def _seconds(text: str) -> float | None:
     return float(text) if text.isascii() and text.isdecimal() else None
 
 
-def _said(answer: Answer) -> str:
+def _describe(answer: ServiceResponse) -> str:
     code, detail = answer.body.get("code", ""), answer.body.get("detail", "")
     return " ".join(str(part) for part in (answer.status, code, detail) if part)

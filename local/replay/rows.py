@@ -22,8 +22,8 @@ from shared.timestamps import parse_rfc3339, rfc3339
 TIMESTAMP, MESSAGE_ID, DEVICE_ID = "timestamp", "messageId", "deviceId"
 _DELIMITERS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
-_LONGEST_NUMBER = 1000
-_MOST_NAMES = 20
+_MAX_NUMBER_LENGTH = 1000
+_MAX_NAMES_SHOWN = 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 type _Tree = dict[str, "str | _Tree"]
@@ -35,7 +35,7 @@ class FileError(ReplayError):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ReplayTarget:
     """The connection that receives the rows.
 
     Attributes:
@@ -78,13 +78,13 @@ class CsvFile:
     """
 
     path: Path
-    target: Target
+    target: ReplayTarget
     delimiter: str = ","
     time_column: str = TIMESTAMP
     zone: tzinfo | None = None
     device: str = ""
 
-    def rows(self) -> Iterator["Row"]:
+    def rows(self) -> Iterator["CsvRow"]:
         """Yield the rows, numbered from 1.
 
         Raises:
@@ -102,7 +102,7 @@ class CsvFile:
         except UnicodeDecodeError:
             raise FileError(f"{self.path}: not UTF-8") from None
 
-    def _rows(self, reader: Iterator[list[str]]) -> Iterator["Row"]:
+    def _rows(self, reader: Iterator[list[str]]) -> Iterator["CsvRow"]:
         names = _next(self.path, reader, 0)
         if not names:
             raise FileError(f"{self.path}: a header with the names of the columns is expected in the first line")
@@ -122,7 +122,7 @@ class CsvFile:
                 f"are expected{self._delimiter_hint(names)}"
             )
         if self.time_column not in names:
-            shown = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+            shown = ", ".join(names[:_MAX_NAMES_SHOWN]) + (", ..." if len(names) > _MAX_NAMES_SHOWN else "")
             hint = self._delimiter_hint(names) or "; name the column of the time with --time-column"
             raise FileError(f"{self.path}: there is no column {self.time_column!r}; there are {shown}{hint}")
         taken = {pointer[0] for pointer in self.target.pointers if pointer}
@@ -146,7 +146,7 @@ class CsvFile:
         best = max(better, key=lambda each: (self.time_column in better[each], len(better[each])), default="")
         return f"; try --delimiter {_DELIMITERS[best]}" if best else ""
 
-    def _row(self, names: Sequence[str], cells: Sequence[str], number: int) -> "Row":
+    def _row(self, names: Sequence[str], cells: Sequence[str], number: int) -> "CsvRow":
         place = f"{self.path}: row {number}"
         if len(cells) != len(names):
             raise FileError(f"{place} has {len(cells)} cells; the header has {len(names)}")
@@ -168,7 +168,7 @@ class CsvFile:
         message = self._message(payload, own_id or content, device, moment)
         if len(message) > MAX_MESSAGE_BYTES:
             raise FileError(f"{place} is over {MAX_MESSAGE_BYTES} bytes as a message")
-        return Row(place, moment, message, content, own_id)
+        return CsvRow(place, moment, message, content, own_id)
 
     def _message(self, payload: _Tree, message_id: str, device: str, moment: datetime) -> bytes:
         layout = self.target.layout
@@ -192,7 +192,7 @@ class CsvFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CsvRow:
     """A row as a message.
 
     Attributes:
@@ -226,7 +226,7 @@ class RepeatFilter:
         self._seen: set[bytes] = set()
         self._own: dict[str, tuple[str, str]] = {}
 
-    def first_rows(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def unique_rows(self, rows: Iterable[CsvRow]) -> Iterator[CsvRow]:
         """Yield the rows that repeat none.
 
         Raises:
@@ -239,7 +239,7 @@ class RepeatFilter:
             else:
                 yield row
 
-    def _is_repeat(self, row: Row) -> bool:
+    def _is_repeat(self, row: CsvRow) -> bool:
         if row.own_id:
             this = (row.content, row.place)
             first = self._own.setdefault(row.own_id, this)
@@ -253,7 +253,7 @@ class RepeatFilter:
         return False
 
 
-def zone_named(name: str) -> tzinfo:
+def parse_zone(name: str) -> tzinfo:
     """Return the zone of an IANA name.
 
     Raises:
@@ -277,7 +277,7 @@ def _next(path: Path, reader: Iterator[list[str]], number: int) -> list[str] | N
 def _json(cell: str) -> str:
     """Return a cell as JSON text: a number exactly as it is written, anything else as a string."""
     text = cell.strip()
-    if len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text) and math.isfinite(float(text)):
+    if len(text) <= _MAX_NUMBER_LENGTH and _NUMBER.fullmatch(text) and math.isfinite(float(text)):
         return text
     return _string(cell)
 

@@ -18,7 +18,7 @@ class NoHostError(ReplayError):
     """No local host runs over the data directory."""
 
 
-class Endpoint(Protocol):
+class ServiceEndpoint(Protocol):
     """A service at one address."""
 
     @property
@@ -31,10 +31,10 @@ class Endpoint(Protocol):
         ...
 
 
-class Service(Protocol):
+class TargetService(Protocol):
     """The receiver of requests."""
 
-    def locate(self) -> Endpoint:
+    def locate(self) -> ServiceEndpoint:
         """Return where the service is at present.
 
         Raises:
@@ -43,13 +43,13 @@ class Service(Protocol):
         ...
 
 
-class NamedService:
+class RemoteService:
     """The service at an address that the caller gives."""
 
     def __init__(self, url: str) -> None:
         self.address = url.rstrip("/")
 
-    def locate(self) -> Endpoint:
+    def locate(self) -> ServiceEndpoint:
         """Return itself."""
         return self
 
@@ -64,7 +64,7 @@ class LocalService:
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
 
-    def locate(self) -> Endpoint:
+    def locate(self) -> ServiceEndpoint:
         """Return a running host."""
         host = find_host(self._data_dir)
         if host is None:

@@ -12,8 +12,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from azure.cosmos.aio import CosmosClient
 
 from emulators.cosmos import CosmosServer
-from emulators.cosmos.faults import Fault, chaos
-from emulators.cosmos.wire import Request
+from emulators.cosmos.faults import InjectedFault, random_faults
+from emulators.cosmos.wire import CosmosRequest
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import create_containers
 
@@ -51,14 +51,14 @@ async def accounts(kind: str) -> AsyncIterator[Accounts]:
         yield opened
 
 
-def storms() -> list[Fault]:
+def storms() -> list[InjectedFault]:
     """Return the faults of a bad day; a condition that fails for no reason is none of them."""
-    return [fault for fault in (*chaos(0.3, 1, _written), *chaos(0.1, 2, _read)) if fault.status != 412]
+    return [fault for fault in (*random_faults(0.3, 1, _written), *random_faults(0.1, 2, _read)) if fault.status != 412]
 
 
-def _written(request: Request) -> bool:
+def _written(request: CosmosRequest) -> bool:
     return request.operation == "batch"
 
 
-def _read(request: Request) -> bool:
+def _read(request: CosmosRequest) -> bool:
     return request.operation in {"read_item", "query"}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from emulators.cosmos import CosmosServer
-from emulators.cosmos.faults import read_chaos
+from emulators.cosmos.faults import random_read_faults
 from shared.backends.embedded.documents import AccountFile, SqliteDocumentStore
 from shared.data_stores.models import MISSING, DocumentKey, PartitionValue, StoredDocument
 from shared.data_stores.partition_keys import read_partition_key
@@ -38,7 +38,7 @@ async def _cosmos(*, faults: bool) -> AsyncIterator[DocumentStore]:
         async with documents(server) as store:
             if faults:
                 # Throttling is the caller's to hear, and a condition that fails the caller's to meet.
-                faulty = read_chaos(0.2, 20261121, lambda request: request.operation in OPERATIONS)
+                faulty = random_read_faults(0.2, 20261121, lambda request: request.operation in OPERATIONS)
                 server.faults.add(*(one for one in faulty if one.status != 429))
             yield store
 

@@ -41,7 +41,7 @@ class RemoteRuntime:
     def start_threadpool_executor(self) -> None:
         """Do nothing: the worker starts its own."""
 
-    async def _ask(self, name: str, request: protos.Request) -> Any:
+    async def _ask(self, name: str, request: protos.WorkerRequest) -> Any:
         if self._writer is None:
             self._writer = await self._start()
         number = next(self._numbers)

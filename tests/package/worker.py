@@ -101,7 +101,7 @@ class Worker:
     async def _call(self, name: str, content: Any) -> Any:
         import azure_functions_runtime as runtime  # noqa: PLC0415  from the package
 
-        request = self._protos.Request()
+        request = self._protos.WorkerRequest()
         request.request = content
         request.properties.update(host="127.0.0.1", protos=self._protos)
         if name == "worker_init_request":

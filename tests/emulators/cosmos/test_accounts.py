@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from emulators.cosmos import AccountOptions, Consistency, CosmosServer, Fault, FaultKind
+from emulators.cosmos import AccountOptions, Consistency, CosmosServer, FaultKind, InjectedFault
 
 
 class _Credential:
@@ -91,7 +91,7 @@ async def test_unsigned_request_is_refused(server: CosmosServer) -> None:
 async def test_signature_covers_the_resource(server: CosmosServer, client: CosmosClient) -> None:
     """The signature of one resource does not open another."""
     await client.create_database("plant")
-    headers = dict(server.requests.of("create_database")[0].request.headers)
+    headers = dict(server.requests.for_operation("create_database")[0].request.headers)
     async with httpx.AsyncClient() as plain:
         kept = {name: headers[name] for name in ("authorization", "x-ms-date", "x-ms-version")}
         assert (
@@ -103,7 +103,7 @@ async def test_signature_covers_the_resource(server: CosmosServer, client: Cosmo
 async def test_stale_date_is_refused(server: CosmosServer, client: CosmosClient) -> None:
     """A signature is good for 15 minutes only."""
     await client.create_database("plant")
-    headers = dict(server.requests.of("create_database")[0].request.headers)
+    headers = dict(server.requests.for_operation("create_database")[0].request.headers)
     headers["x-ms-date"] = "Mon, 01 Jan 2024 00:00:00 GMT"
     kept = {name: headers[name] for name in ("authorization", "x-ms-date")}
     async with httpx.AsyncClient() as plain:
@@ -154,7 +154,7 @@ async def test_session_tokens_come_back() -> None:
         container = await database.create_container("records", PartitionKey("/pk"))
         await container.create_item({"id": "a", "pk": "p"})
         await container.read_item("a", "p")
-        assert server.requests.of("read_item")[0].request.header("x-ms-session-token") == "0:0#1"
+        assert server.requests.for_operation("read_item")[0].request.header("x-ms-session-token") == "0:0#1"
 
 
 async def test_slow_reads_are_hedged() -> None:
@@ -171,9 +171,9 @@ async def test_slow_reads_are_hedged() -> None:
         database = await client.create_database("plant")
         container = await database.create_container("records", PartitionKey("/pk"))
         await container.create_item({"id": "a", "pk": "p"})
-        slow = Fault(FaultKind.DELAY, lambda request: request.operation == "read_item", times=1, seconds=1)
+        slow = InjectedFault(FaultKind.DELAY, lambda request: request.operation == "read_item", times=1, seconds=1)
         server.faults.add(slow)
         assert (await container.read_item("a", "p"))["id"] == "a"
         # The slow one is noted when it is done; the answer came from the other.
-        assert [exchange.fault for exchange in server.requests.of("read_item")] == [None]
-        assert slow.struck == 1
+        assert [exchange.fault for exchange in server.requests.for_operation("read_item")] == [None]
+        assert slow.applied == 1

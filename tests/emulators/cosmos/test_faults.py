@@ -20,24 +20,24 @@ from azure.cosmos.exceptions import (
     CosmosResourceExistsError,
 )
 
-from emulators.cosmos import CosmosServer, Fault, FaultKind, Request
-from emulators.cosmos.faults import chaos
+from emulators.cosmos import CosmosRequest, CosmosServer, FaultKind, InjectedFault
+from emulators.cosmos.faults import random_faults
 
 NO_RETRIES: dict[str, Any] = {"retry_total": 0, "retry_throttle_total": -1, "enable_endpoint_discovery": False}
 """The options under which the aio SDK sends every write once."""
 
 
-def _strikes(request: Request) -> bool:
+def _strikes(request: CosmosRequest) -> bool:
     return request.operation in ("batch", "create_item", "read_item")
 
 
-def _status(status: int, substatus: int = 0, *, after: bool = False) -> Fault:
+def _status(status: int, substatus: int = 0, *, after: bool = False) -> InjectedFault:
     kind = FaultKind.STATUS_AFTER_COMMIT if after else FaultKind.STATUS
-    return Fault(kind, _strikes, times=1, status=status, substatus=substatus, retry_after_ms=1)
+    return InjectedFault(kind, _strikes, times=1, status=status, substatus=substatus, retry_after_ms=1)
 
 
-def _fault(kind: FaultKind, **more: Any) -> Fault:
-    return Fault(kind, _strikes, times=1, **more)
+def _fault(kind: FaultKind, **more: Any) -> InjectedFault:
+    return InjectedFault(kind, _strikes, times=1, **more)
 
 
 async def _append(container: ContainerProxy) -> object:
@@ -58,7 +58,7 @@ async def _outcome(container: ContainerProxy) -> tuple[str, bool]:
     return ended, (await container.read_item("head", "p"))["n"] == 1
 
 
-def _faults() -> dict[str, Fault]:
+def _faults() -> dict[str, InjectedFault]:
     return {
         "drop before": _fault(FaultKind.DROP_BEFORE_COMMIT),
         "drop after": _fault(FaultKind.DROP_AFTER_COMMIT),
@@ -104,7 +104,7 @@ async def test_batch_by_default(server: CosmosServer, container: ContainerProxy,
     server.faults.add(_faults()[name])
     ended, sent, _ = MEASURED[name]
     assert await _outcome(container) == ended
-    assert len(server.requests.of("batch")) == sent
+    assert len(server.requests.for_operation("batch")) == sent
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -114,7 +114,7 @@ async def test_batch_without_retries(server: CosmosServer, container: ContainerP
         once = client.get_database_client("plant").get_container_client(container.id)
         server.faults.add(_faults()[name])
         assert await _outcome(once) == MEASURED[name][2]
-        assert len(server.requests.of("batch")) == 1
+        assert len(server.requests.for_operation("batch")) == 1
 
 
 @pytest.mark.parametrize("write_retries", [1, 3])
@@ -132,7 +132,7 @@ async def test_create_sees_its_own_first_try(server: CosmosServer, container: Co
     server.faults.add(_fault(FaultKind.DROP_AFTER_COMMIT))
     with pytest.raises(CosmosResourceExistsError):
         await container.create_item({"id": "a", "pk": "p"})
-    assert [exchange.status for exchange in server.requests.of("create_item")] == [0, 409]
+    assert [exchange.status for exchange in server.requests.for_operation("create_item")] == [0, 409]
 
 
 def test_sync_sdk_sends_a_write_once(server: CosmosServer) -> None:
@@ -143,7 +143,7 @@ def test_sync_sdk_sends_a_write_once(server: CosmosServer) -> None:
         with pytest.raises(ServiceResponseError):
             container.create_item({"id": "a", "pk": "p"})
         assert container.read_item("a", "p")["id"] == "a"
-        assert len(server.requests.of("create_item")) == 1
+        assert len(server.requests.for_operation("create_item")) == 1
 
 
 @pytest.mark.parametrize("name", ["drop before", "drop after", "drop in reply", "408", "429", "503"])
@@ -152,7 +152,7 @@ async def test_reads_are_repeated(server: CosmosServer, container: ContainerProx
     await container.create_item({"id": "a", "pk": "p"})
     server.faults.add(_faults()[name])
     assert (await container.read_item("a", "p"))["id"] == "a"
-    assert len(server.requests.of("read_item")) == 2
+    assert len(server.requests.for_operation("read_item")) == 2
 
 
 @pytest.mark.parametrize("substatus", [0, 1000, 1002, 1007, 1008])
@@ -168,12 +168,12 @@ async def test_410_is_raised(server: CosmosServer, container: ContainerProxy, su
 
 async def test_throttling_says_how_long(server: CosmosServer, container: ContainerProxy) -> None:
     """A 429 that outlasts the SDK's retries is raised with the wait that was asked."""
-    fault = Fault(FaultKind.STATUS, _strikes, status=429, substatus=3200, retry_after_ms=1)
+    fault = InjectedFault(FaultKind.STATUS, _strikes, status=429, substatus=3200, retry_after_ms=1)
     server.faults.add(fault)
     with pytest.raises(CosmosHttpResponseError) as caught:
         await container.create_item({"id": "a", "pk": "p"})
     assert caught.value.headers["x-ms-retry-after-ms"] == "1"
-    assert fault.struck == 10
+    assert fault.applied == 10
 
 
 async def test_429_in_a_batch_is_not_repeated(server: CosmosServer, container: ContainerProxy) -> None:
@@ -214,22 +214,24 @@ async def test_writes_come_true_after_a_timeout(
 
 async def test_faults_are_counted_and_cleared(server: CosmosServer, container: ContainerProxy) -> None:
     """A fault strikes as often as it may, and not once it is cleared."""
-    fault = server.faults.add(Fault(FaultKind.STATUS, _strikes, status=449))
+    fault = server.faults.add(InjectedFault(FaultKind.STATUS, _strikes, status=449))
     for _ in range(2):
         with pytest.raises(CosmosHttpResponseError):
             await container.create_item({"id": "a", "pk": "p"})
     server.faults.clear()
     await container.create_item({"id": "a", "pk": "p"})
-    assert fault.struck == 2
-    assert [exchange.fault for exchange in server.requests.of("create_item")] == [FaultKind.STATUS] * 2 + [None]
+    assert fault.applied == 2
+    assert [exchange.fault for exchange in server.requests.for_operation("create_item")] == [FaultKind.STATUS] * 2 + [
+        None
+    ]
 
 
 async def test_chaos_strikes_as_often_as_asked() -> None:
     """All kinds together strike with the probability asked."""
-    faults = chaos(0.3, seed=7)
-    request = Request("POST", ("dbs", "d", "colls", "c", "docs"), {}, b"", "batch")
-    struck = sum(any(fault.strikes(request) for fault in faults) for _ in range(4000))
-    assert 0.22 < struck / 4000 < 0.38
+    faults = random_faults(0.3, seed=7)
+    request = CosmosRequest("POST", ("dbs", "d", "colls", "c", "docs"), {}, b"", "batch")
+    applied = sum(any(fault.should_apply(request) for fault in faults) for _ in range(4000))
+    assert 0.22 < applied / 4000 < 0.38
 
 
 async def test_lost_replies_of_single_writes(server: CosmosServer, container: ContainerProxy) -> None:

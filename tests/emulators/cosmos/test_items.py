@@ -89,7 +89,7 @@ async def test_if_none_match_spares_reads(server: CosmosServer, container: Conta
     item = await container.create_item({"id": "a", "pk": "p"})
     condition = {"etag": item["_etag"], "match_condition": MatchConditions.IfModified}
     assert await container.read_item("a", "p", **condition) == {}
-    assert server.requests.of("read_item")[-1].status == 304
+    assert server.requests.for_operation("read_item")[-1].status == 304
     await container.upsert_item({"id": "a", "pk": "p"})
     assert (await container.read_item("a", "p", **condition))["id"] == "a"
 

@@ -7,7 +7,7 @@ from azure.cosmos import PartitionKey
 from azure.cosmos.aio import ContainerProxy, DatabaseProxy
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
-from emulators.cosmos import CosmosServer, Fault, FaultKind
+from emulators.cosmos import CosmosServer, FaultKind, InjectedFault
 
 ITEMS: list[dict[str, Any]] = [
     {"id": f"i{n:02}", "pk": f"p{n % 3}", "n": n, "even": n % 2 == 0, "tags": ["x", n % 4], "deep": {"s": f"t{n % 5}"}}
@@ -178,7 +178,9 @@ async def test_other_queries_are_refused(filled: ContainerProxy, query: str) -> 
 
 async def test_partial_pages(server: CosmosServer, filled: ContainerProxy) -> None:
     """Pages with fewer items than asked, even none, lose nothing."""
-    server.faults.add(Fault(FaultKind.PARTIAL_PAGE, page_size=0, times=3), Fault(FaultKind.PARTIAL_PAGE, times=3))
+    server.faults.add(
+        InjectedFault(FaultKind.PARTIAL_PAGE, page_size=0, times=3), InjectedFault(FaultKind.PARTIAL_PAGE, times=3)
+    )
     found = await _all(filled, "SELECT VALUE c.n FROM c ORDER BY c.n", partition_key="p1", max_item_count=10)
     assert found == [item["n"] for item in ITEMS if item["pk"] == "p1"]
 

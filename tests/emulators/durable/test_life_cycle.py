@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from emulators.durable import turns
-from emulators.durable.key import system_key
+from emulators.durable.key import load_system_key
 from emulators.durable.settings import DurableSettings
 from tests.emulators.durable.hosts import DurableHost
 from tests.emulators.durable.worlds import World
@@ -192,6 +192,6 @@ def test_key_file_left_empty_by_a_crash_is_filled(tmp_path: Path) -> None:
     """A start that ended before the key was written does not leave the API open or shut for good."""
     path = tmp_path / "durable.key"
     path.touch()
-    key = system_key(path)
+    key = load_system_key(path)
     assert len(key) > 40
-    assert system_key(path) == key
+    assert load_system_key(path) == key

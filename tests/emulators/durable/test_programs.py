@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulators.durable.management import Filter
+from emulators.durable.management import InstanceFilter
 from emulators.durable.settings import DurableSettings
 from tests.emulators.durable import programs
 from tests.emulators.durable.worlds import World
@@ -59,7 +59,7 @@ async def outcome(world: World, crashes: Crashes) -> dict[str, Any]:
 
     async def ended() -> bool:
         await crashes.happen()
-        for instance in await world.management.page(Filter(), "", 100):
+        for instance in await world.management.page(InstanceFilter(), "", 100):
             for name in programs.EVENTS:
                 key = (instance.start.execution, name)
                 if not instance.status.ended and fed.setdefault(key, 0) < 1:

@@ -10,13 +10,13 @@ from typing import Any
 from azure.durable_functions import Orchestrator
 
 from emulators.durable import status
-from emulators.durable.engine import Engine
+from emulators.durable.engine import DurableEngine
 from emulators.durable.management import Management
 from emulators.durable.records import NewInstance, new_id
 from emulators.durable.settings import DurableSettings
-from emulators.durable.store import Store
-from emulators.durable.turns import Names, OrchestratorFailed
-from local.host.shutdown import Stopping
+from emulators.durable.store import OrchestrationStore
+from emulators.durable.turns import FunctionNames, OrchestratorFailed
+from local.host.shutdown import ShutdownSignal
 from local.host.worker import FunctionFailed
 
 
@@ -64,11 +64,11 @@ class SdkFunctions:
         return function
 
     @property
-    def names(self) -> Names:
+    def names(self) -> FunctionNames:
         """Return what is registered."""
-        return Names(frozenset(self.activities), frozenset(self.orchestrators))
+        return FunctionNames(frozenset(self.activities), frozenset(self.orchestrators))
 
-    async def orchestrate(self, name: str, context: str) -> str:
+    async def run_orchestrator(self, name: str, context: str) -> str:
         """Let the SDK replay an orchestrator."""
         self.before_call()
         self.replays += 1
@@ -77,7 +77,7 @@ class SdkFunctions:
         except Exception as error:  # noqa: BLE001  whatever the app raises
             raise OrchestratorFailed(str(error)) from None
 
-    async def act(self, name: str, given: str) -> str | None:
+    async def run_activity(self, name: str, given: str) -> str | None:
         """Call an activity."""
         self.before_call()
         value = json.loads(given)
@@ -102,9 +102,9 @@ class World:
 
     def begin(self) -> None:
         """Begin an engine."""
-        self._stopping = Stopping()
-        self.store = Store(self._path)
-        engine = Engine(self.store, self.functions, self._settings, self.clock, self._stopping)
+        self._stopping = ShutdownSignal()
+        self.store = OrchestrationStore(self._path)
+        engine = DurableEngine(self.store, self.functions, self._settings, self.clock, self._stopping)
         self.management = Management(self.store, self.clock, engine.wake)
         self._engine = asyncio.create_task(engine.run())
 
@@ -128,8 +128,8 @@ class World:
         """Return the status document."""
         found = await self.management.find(instance)
         assert found is not None
-        history = status.shown_history(await self.management.history(instance), show_output=True)
-        return status.document(found, show_input=True, history=history)
+        history = status.history_document(await self.management.history(instance), show_output=True)
+        return status.status_document(found, show_input=True, history=history)
 
     async def until(self, condition: Callable[[], Awaitable[bool]], *, tick: float = 0.0) -> None:
         """Wait until a condition holds; the clock moves a tick at each look."""

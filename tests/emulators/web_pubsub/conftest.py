@@ -11,8 +11,8 @@ from azure.core.credentials import AzureKeyCredential
 from azure.messaging.webpubsubservice.aio import WebPubSubServiceClient
 from websockets.asyncio.client import ClientConnection, connect
 
-from emulators.web_pubsub.settings import SYSTEM_EVENTS, EveryEvent, HubSettings, ServiceSettings
-from emulators.web_pubsub.upstream import UpstreamApplication
+from emulators.web_pubsub.settings import SYSTEM_EVENTS, AnyEvent, HubSettings, ServiceSettings
+from emulators.web_pubsub.upstream import AsgiUpstream
 from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Running, serving
 
 
@@ -21,9 +21,9 @@ async def running() -> AsyncIterator[Running]:
     """A stand-in: hub ``live`` with every event told and anonymous clients, other hubs without handler."""
     handler = Handler()
     told = HubSettings(
-        upstream=UpstreamApplication(handler, "/events/{event}"),
+        upstream=AsgiUpstream(handler, "/events/{event}"),
         system_events=SYSTEM_EVENTS,
-        user_events=EveryEvent(),
+        user_events=AnyEvent(),
         anonymous=True,
     )
     async with serving(ServiceSettings(KEY, hubs={"live": told}), handler) as running:
@@ -31,7 +31,7 @@ async def running() -> AsyncIterator[Running]:
 
 
 @pytest.fixture
-async def plain(running: Running) -> AsyncIterator[WebPubSubServiceClient]:
+async def plain_frame(running: Running) -> AsyncIterator[WebPubSubServiceClient]:
     """The official service client of hub ``plain``, which has no event handler."""
     async with WebPubSubServiceClient(running.url, "plain", AzureKeyCredential(KEY)) as client:
         yield client
@@ -52,12 +52,12 @@ async def http() -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.fixture
-async def join(plain: WebPubSubServiceClient) -> AsyncIterator[Connect]:
+async def join(plain_frame: WebPubSubServiceClient) -> AsyncIterator[Connect]:
     """Connects ``websockets`` clients to hub ``plain`` with tokens of the official client."""
     async with AsyncExitStack() as stack:
 
         async def connected(*groups: str, json_client: bool = False, **claims: Any) -> ClientConnection:
-            token = await plain.get_client_access_token(groups=list(groups), **claims)
+            token = await plain_frame.get_client_access_token(groups=list(groups), **claims)
             protocols = [JSON] if json_client else None
             client = await stack.enter_async_context(connect(token["url"], subprotocols=protocols))  # type: ignore[arg-type]
             if json_client:

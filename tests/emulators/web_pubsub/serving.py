@@ -13,7 +13,7 @@ import jwt
 from websockets.asyncio.client import ClientConnection
 
 from emulators.web_pubsub.asgi import Message, Receive, Send
-from emulators.web_pubsub.service import WebPubSub
+from emulators.web_pubsub.service import WebPubSubEmulator
 from emulators.web_pubsub.settings import ServiceSettings
 from local.http_server.server import Server
 
@@ -67,7 +67,7 @@ class Running:
     """A stand-in that serves."""
 
     url: str
-    service: WebPubSub
+    service: WebPubSubEmulator
     handler: Handler
     server: Server
 
@@ -97,7 +97,7 @@ async def listening(server: Server) -> AsyncIterator[int]:
 @asynccontextmanager
 async def serving(settings: ServiceSettings, handler: Handler) -> AsyncIterator[Running]:
     """Serve a stand-in until the end of the block."""
-    service = WebPubSub(settings)
+    service = WebPubSubEmulator(settings)
     server = Server(service, 3, web_sockets=True)
     try:
         async with listening(server) as port:

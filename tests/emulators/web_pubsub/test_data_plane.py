@@ -20,22 +20,22 @@ def connection_id(running: Running, client: ClientConnection, number: int = 0) -
     return list(running.service.hub("plain").connections)[number]
 
 
-async def test_messages_arrive_as_they_were_sent(plain: WebPubSubServiceClient, join: Connect) -> None:
+async def test_messages_arrive_as_they_were_sent(plain_frame: WebPubSubServiceClient, join: Connect) -> None:
     """Plain clients receive the bytes of JSON and text as text messages, and those of the rest as binary ones."""
     client = await join("g")
-    await plain.send_to_group("g", {"n": 1.5})
+    await plain_frame.send_to_group("g", {"n": 1.5})
     # The SDK counts the characters of a str for its length in bytes.
-    await plain.send_to_group("g", BytesIO("grüße".encode()), content_type="text/plain")
-    await plain.send_to_group("g", BytesIO(b"\x00\xff"), content_type="application/octet-stream")
+    await plain_frame.send_to_group("g", BytesIO("grüße".encode()), content_type="text/plain")
+    await plain_frame.send_to_group("g", BytesIO(b"\x00\xff"), content_type="application/octet-stream")
     assert [await client.recv() for _ in range(3)] == ['{"n": 1.5}', "grüße", b"\x00\xff"]
 
 
-async def test_json_clients_receive_envelopes(plain: WebPubSubServiceClient, join: Connect) -> None:
+async def test_json_clients_receive_envelopes(plain_frame: WebPubSubServiceClient, join: Connect) -> None:
     """Clients of the subprotocol learn where a message is from and what its data are."""
     client = await join("g", json_client=True)
-    await plain.send_to_group("g", {"n": 1})
-    await plain.send_to_all("t", content_type="text/plain")
-    await plain.send_to_all(BytesIO(b"\x00\xff"), content_type="application/octet-stream")
+    await plain_frame.send_to_group("g", {"n": 1})
+    await plain_frame.send_to_all("t", content_type="text/plain")
+    await plain_frame.send_to_all(BytesIO(b"\x00\xff"), content_type="application/octet-stream")
     assert json.loads(await client.recv()) == {
         "type": "message",
         "from": "group",
@@ -48,52 +48,54 @@ async def test_json_clients_receive_envelopes(plain: WebPubSubServiceClient, joi
 
 
 async def test_users_and_connections_are_reached(
-    running: Running, plain: WebPubSubServiceClient, join: Connect
+    running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
     """A message to a user reaches each of its clients, one to a connection that client alone."""
     first, second, other = await join(user_id="anna"), await join(user_id="anna"), await join(user_id="ben")
-    await plain.send_to_user("anna", "to anna", content_type="text/plain")
-    await plain.send_to_connection(connection_id(running, second, 1), "to one", content_type="text/plain")
-    await plain.send_to_all("to all", content_type="text/plain")
+    await plain_frame.send_to_user("anna", "to anna", content_type="text/plain")
+    await plain_frame.send_to_connection(connection_id(running, second, 1), "to one", content_type="text/plain")
+    await plain_frame.send_to_all("to all", content_type="text/plain")
     assert [await first.recv(), await first.recv()] == ["to anna", "to all"]
     assert [await second.recv(), await second.recv(), await second.recv()] == ["to anna", "to one", "to all"]
     assert await other.recv() == "to all"
 
 
 async def test_excluded_connections_are_left_out(
-    running: Running, plain: WebPubSubServiceClient, join: Connect
+    running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
     """Excluded connection ids receive nothing, in a group and in the hub."""
     left_out, reached = await join("g"), await join("g")
     excluded = [connection_id(running, left_out), "unknown"]
-    await plain.send_to_group("g", "group", content_type="text/plain", excluded=excluded)
-    await plain.send_to_all("all", content_type="text/plain", excluded=excluded)
-    await plain.send_to_all("last", content_type="text/plain")
+    await plain_frame.send_to_group("g", "group", content_type="text/plain", excluded=excluded)
+    await plain_frame.send_to_all("all", content_type="text/plain", excluded=excluded)
+    await plain_frame.send_to_all("last", content_type="text/plain")
     assert [await reached.recv() for _ in range(3)] == ["group", "all", "last"]
     assert await left_out.recv() == "last"
 
 
-async def test_groups_are_changed_by_the_server(running: Running, plain: WebPubSubServiceClient, join: Connect) -> None:
+async def test_groups_are_changed_by_the_server(
+    running: Running, plain_frame: WebPubSubServiceClient, join: Connect
+) -> None:
     """Connections and users are put into groups, listed page by page, taken out, and a group ends with its last."""
     clients = [await join(user_id="anna") for _ in range(3)]
     one = connection_id(running, clients[0])
-    await plain.add_connection_to_group("a", one)
-    await plain.add_user_to_group("b", "anna")
-    assert await plain.group_exists("a")
-    assert [member.connection_id async for member in plain.list_connections(group="a")] == [one]
-    members = [member async for member in plain.list_connections(group="b", top=2)]
+    await plain_frame.add_connection_to_group("a", one)
+    await plain_frame.add_user_to_group("b", "anna")
+    assert await plain_frame.group_exists("a")
+    assert [member.connection_id async for member in plain_frame.list_connections(group="a")] == [one]
+    members = [member async for member in plain_frame.list_connections(group="b", top=2)]
     assert [member.user_id for member in members] == ["anna", "anna"]
-    await plain.remove_connection_from_group("a", one)
-    await plain.remove_user_from_group("b", "anna")
-    assert not await plain.group_exists("a")
-    await plain.add_user_to_group("c", "anna")
-    await plain.remove_connection_from_all_groups(one)
-    await plain.remove_user_from_all_groups("anna")
-    assert not await plain.group_exists("c")
+    await plain_frame.remove_connection_from_group("a", one)
+    await plain_frame.remove_user_from_group("b", "anna")
+    assert not await plain_frame.group_exists("a")
+    await plain_frame.add_user_to_group("c", "anna")
+    await plain_frame.remove_connection_from_all_groups(one)
+    await plain_frame.remove_user_from_all_groups("anna")
+    assert not await plain_frame.group_exists("c")
 
 
 async def test_long_groups_are_listed_in_pages(
-    running: Running, http: httpx.AsyncClient, plain: WebPubSubServiceClient, join: Connect
+    running: Running, http: httpx.AsyncClient, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
     """A page names the next one until everybody was listed once, and ``top`` ends the list."""
     for _ in range(5):
@@ -108,74 +110,74 @@ async def test_long_groups_are_listed_in_pages(
     assert seen == [ids[0:2], ids[2:4]]
 
 
-async def test_existence_is_told(running: Running, plain: WebPubSubServiceClient, join: Connect) -> None:
+async def test_existence_is_told(running: Running, plain_frame: WebPubSubServiceClient, join: Connect) -> None:
     """Connections, users and groups exist while a client is there."""
     client = await join("g", user_id="anna")
-    assert await plain.connection_exists(connection_id(running, client))
-    assert await plain.user_exists("anna")
-    assert not await plain.connection_exists("nobody")
-    assert not await plain.user_exists("ben")
-    assert not await plain.group_exists("h")
+    assert await plain_frame.connection_exists(connection_id(running, client))
+    assert await plain_frame.user_exists("anna")
+    assert not await plain_frame.connection_exists("nobody")
+    assert not await plain_frame.user_exists("ben")
+    assert not await plain_frame.group_exists("h")
 
 
 @pytest.mark.parametrize("close", ["connection", "user", "group", "all"])
 async def test_the_server_closes_clients(
-    running: Running, plain: WebPubSubServiceClient, join: Connect, close: str
+    running: Running, plain_frame: WebPubSubServiceClient, join: Connect, close: str
 ) -> None:
     """A closed client sees code 1000 and the reason, and is gone from the hub."""
     client = await join("g", user_id="anna")
     match close:
         case "connection":
-            await plain.close_connection(connection_id(running, client), reason="enough")
+            await plain_frame.close_connection(connection_id(running, client), reason="enough")
         case "user":
-            await plain.close_user_connections("anna", reason="enough")
+            await plain_frame.close_user_connections("anna", reason="enough")
         case "group":
-            await plain.close_group_connections("g", reason="enough")
+            await plain_frame.close_group_connections("g", reason="enough")
         case _:
-            await plain.close_all_connections(reason="enough")
+            await plain_frame.close_all_connections(reason="enough")
     with pytest.raises(ConnectionClosed) as closed:
         await client.recv()
     assert closed.value.rcvd is not None
     assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1000, "enough")
-    assert not await plain.user_exists("anna")
+    assert not await plain_frame.user_exists("anna")
 
 
 @pytest.mark.parametrize(
     "reason", ["member's gone", "a+b & c=d; 100%", "läuft ab: 期限切れ 🔒", "%27 is no apostrophe", "a,b!(c)*~'", "?/#"]
 )
 async def test_any_reason_is_told(
-    running: Running, plain: WebPubSubServiceClient, join: Connect, *, reason: str
+    running: Running, plain_frame: WebPubSubServiceClient, join: Connect, *, reason: str
 ) -> None:
     """A client is closed with the reason as it was given, however the SDK and its transport escape it."""
     client = await join()
-    await plain.close_connection(connection_id(running, client), reason=reason)
+    await plain_frame.close_connection(connection_id(running, client), reason=reason)
     with pytest.raises(ConnectionClosed) as closed:
         await client.recv()
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.reason == reason
 
 
-async def test_excluded_clients_stay_open(running: Running, plain: WebPubSubServiceClient, join: Connect) -> None:
+async def test_excluded_clients_stay_open(running: Running, plain_frame: WebPubSubServiceClient, join: Connect) -> None:
     """Closing all clients but some leaves those connected."""
     stays, goes = await join(), await join()
-    await plain.close_all_connections(excluded=[connection_id(running, stays)])
+    await plain_frame.close_all_connections(excluded=[connection_id(running, stays)])
     with pytest.raises(ConnectionClosed):
         await goes.recv()
-    await plain.send_to_all("still", content_type="text/plain")
+    await plain_frame.send_to_all("still", content_type="text/plain")
     assert await stays.recv() == "still"
 
 
 async def test_permissions_are_granted_and_revoked(
-    running: Running, plain: WebPubSubServiceClient, join: Connect
+    running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
     """A permission is held from its grant to its revocation, for one group or for all."""
     one = connection_id(running, await join(json_client=True))
-    await plain.grant_permission("sendToGroup", one, target_name="g")
-    assert await plain.has_permission("sendToGroup", one, target_name="g")
-    assert not await plain.has_permission("sendToGroup", one)
-    assert not await plain.has_permission("joinLeaveGroup", one, target_name="g")
-    await plain.revoke_permission("sendToGroup", one, target_name="g")
-    assert not await plain.has_permission("sendToGroup", one, target_name="g")
+    await plain_frame.grant_permission("sendToGroup", one, target_name="g")
+    assert await plain_frame.has_permission("sendToGroup", one, target_name="g")
+    assert not await plain_frame.has_permission("sendToGroup", one)
+    assert not await plain_frame.has_permission("joinLeaveGroup", one, target_name="g")
+    await plain_frame.revoke_permission("sendToGroup", one, target_name="g")
+    assert not await plain_frame.has_permission("sendToGroup", one, target_name="g")
 
 
 async def test_the_sync_client_works_too(running: Running, join: Connect) -> None:

@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
 from emulators.web_pubsub.settings import SYSTEM_EVENTS, HubSettings, ServiceSettings
-from emulators.web_pubsub.upstream import UpstreamApplication
+from emulators.web_pubsub.upstream import AsgiUpstream
 from shared.timestamps import now, rfc3339
 from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Running, serving, until
 
@@ -57,7 +57,7 @@ async def test_the_access_token_may_be_a_header(running: Running) -> None:
     """A token in the header Authorization lets a client in as one in the query does."""
     url = running.client_url("plain")
     async with connect(url, additional_headers={"Authorization": f"Bearer {token_for(url, sub='anna')}"}):
-        assert len(running.service.hub("plain").of_user("anna")) == 1
+        assert len(running.service.hub("plain").user_connections("anna")) == 1
 
 
 async def test_the_event_handler_is_asked(running: Running) -> None:
@@ -203,7 +203,7 @@ async def test_the_handler_may_let_a_client_stay_longer_than_its_access_token(ru
 async def test_only_chosen_events_are_told() -> None:
     """A handler that is told of ends alone does not decide who connects."""
     handler = Handler(status=403)
-    settings = HubSettings(upstream=UpstreamApplication(handler, "/e"), system_events=SYSTEM_EVENTS - {"connect"})
+    settings = HubSettings(upstream=AsgiUpstream(handler, "/e"), system_events=SYSTEM_EVENTS - {"connect"})
     async with serving(ServiceSettings(KEY, other_hubs=settings), handler) as running:
         url = running.client_url("any")
         async with connect(f"{url}?access_token={token_for(url)}"):
@@ -215,8 +215,8 @@ async def test_clients_are_forgotten_when_they_go(running: Running, join: Connec
     """A client that closes leaves the hub and its groups."""
     client = await join("g", user_id="anna")
     hub = running.service.hub("plain")
-    assert len(hub.in_group("g")) == 1
+    assert len(hub.group_connections("g")) == 1
     await client.close()
     await until(lambda: not hub.connections)
-    assert not hub.in_group("g")
-    assert not hub.of_user("anna")
+    assert not hub.group_connections("g")
+    assert not hub.user_connections("anna")

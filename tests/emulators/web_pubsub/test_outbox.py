@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulators.web_pubsub.outbox import MOST_BYTES, MOST_MESSAGES, Outbox
+from emulators.web_pubsub.outbox import MAX_BYTES, MAX_MESSAGES, Outbox
 
 
 class Pipe:
@@ -25,7 +25,7 @@ class Pipe:
         """Take data."""
         self.taken.append(data)
 
-    def waiting(self) -> int:
+    def buffered_bytes(self) -> int:
         """Return that nothing waits."""
         return 0
 
@@ -90,12 +90,12 @@ async def test_frames_of_one_turn_leave_in_one_write() -> None:
 
 async def test_the_bounds_are_ten_thousand_messages_and_four_mebibytes() -> None:
     """One message or one byte over a bound gives the client up, once; nothing is taken or written afterwards."""
-    for frame, most in ((b"x", MOST_MESSAGES), (b"x" * 4096, MOST_BYTES // 4096)):
+    for build_frame, most in ((b"x", MAX_MESSAGES), (b"x" * 4096, MAX_BYTES // 4096)):
         pipe = Pipe()
         box, overflows = outbox(pipe)
         pipe.set_room(room=False)
         for _ in range(most):
-            box.put(frame)
+            box.put(build_frame)
         assert not overflows
         box.put(b"y")
         box.put(b"z")
@@ -111,7 +111,7 @@ async def test_paced_frames_wait_until_everything_before_was_taken() -> None:
     box, _ = outbox(pipe)
     pipe.set_room(room=False)
     box.put(b"before")
-    paced = asyncio.create_task(box.put_paced(b"paced"))
+    paced = asyncio.create_task(box.put_when_drained(b"paced"))
     await asyncio.sleep(0)
     assert not paced.done()
     pipe.set_room(room=True)
@@ -125,7 +125,7 @@ async def test_paced_frames_do_not_wait_for_a_client_that_is_gone() -> None:
     pipe = Pipe()
     box, _ = outbox(pipe)
     pipe.set_room(room=False)
-    paced = asyncio.create_task(box.put_paced(b"paced"))
+    paced = asyncio.create_task(box.put_when_drained(b"paced"))
     await asyncio.sleep(0)
     box.discard()
     assert not await paced

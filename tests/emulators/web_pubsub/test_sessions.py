@@ -56,11 +56,11 @@ async def test_clients_join_leave_and_send(join: Connect) -> None:
 
 async def test_what_is_sent_reaches_plain_clients_as_its_type_says(join: Connect) -> None:
     """Plain clients get text and JSON as text messages, the rest as binary ones; the sender may leave itself out."""
-    plain, sender = await join("g"), await join("g", json_client=True, roles=_ALL)
+    plain_frame, sender = await join("g"), await join("g", json_client=True, roles=_ALL)
     for ack_id, (data_type, data) in enumerate((("text", "ü"), ("json", [1, None]), ("binary", "AP8="))):
         request = {"type": "sendToGroup", "group": "g", "dataType": data_type, "data": data, "noEcho": True}
         assert (await ask(sender, **request, ackId=ack_id))["success"]
-    assert [await plain.recv() for _ in range(3)] == ["ü", "[1,null]", b"\x00\xff"]
+    assert [await plain_frame.recv() for _ in range(3)] == ["ü", "[1,null]", b"\x00\xff"]
 
 
 async def test_roles_for_one_group_are_for_one_group(join: Connect) -> None:
@@ -73,13 +73,13 @@ async def test_roles_for_one_group_are_for_one_group(join: Connect) -> None:
 
 
 async def test_permissions_that_are_granted_later_count(
-    running: Running, plain: WebPubSubServiceClient, join: Connect
+    running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
     """A client may do what the server granted it while it was connected."""
     client = await join(json_client=True)
     assert not (await ask(client, type="joinGroup", group="a", ackId=1))["success"]
     (connection_id,) = running.service.hub("plain").connections
-    await plain.grant_permission("joinLeaveGroup", connection_id, target_name="a")
+    await plain_frame.grant_permission("joinLeaveGroup", connection_id, target_name="a")
     assert (await ask(client, type="joinGroup", group="a", ackId=2))["success"]
 
 
@@ -162,18 +162,18 @@ async def test_plain_messages_are_the_event_message(running: Running) -> None:
         assert closed.value.rcvd.code == 1008
 
 
-async def test_without_handler_plain_messages_are_dropped(plain: WebPubSubServiceClient, join: Connect) -> None:
+async def test_without_handler_plain_messages_are_dropped(plain_frame: WebPubSubServiceClient, join: Connect) -> None:
     """What a plain client sends to a hub without event handler is dropped, and the client stays."""
     client = await join()
     await client.send("text")
     await client.send(b"binary")
-    await plain.send_to_all("still", content_type="text/plain")
+    await plain_frame.send_to_all("still", content_type="text/plain")
     assert await client.recv() == "still"
 
 
-async def test_the_official_async_client_works(plain: WebPubSubServiceClient) -> None:
+async def test_the_official_async_client_works(plain_frame: WebPubSubServiceClient) -> None:
     """The official asynchronous client joins, sends with acks, hears the group, and sees a refusal."""
-    token = await plain.get_client_access_token(roles=["webpubsub.joinLeaveGroup", "webpubsub.sendToGroup.g"])
+    token = await plain_frame.get_client_access_token(roles=["webpubsub.joinLeaveGroup", "webpubsub.sendToGroup.g"])
     heard: asyncio.Queue[Any] = asyncio.Queue()
     async with AsyncWebPubSubClient(
         token["url"], protocol_type=WebPubSubProtocolType.JSON, message_retry_total=0
@@ -187,9 +187,9 @@ async def test_the_official_async_client_works(plain: WebPubSubServiceClient) ->
             await client.send_to_group("other", "x", WebPubSubDataType.TEXT)
 
 
-async def test_the_official_sync_client_works(plain: WebPubSubServiceClient) -> None:
+async def test_the_official_sync_client_works(plain_frame: WebPubSubServiceClient) -> None:
     """The official synchronous client joins, sends with acks, and hears the group."""
-    token = await plain.get_client_access_token(roles=_ALL)
+    token = await plain_frame.get_client_access_token(roles=_ALL)
     heard: list[Any] = []
     done = threading.Event()
 

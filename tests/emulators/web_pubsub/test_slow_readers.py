@@ -11,7 +11,7 @@ from azure.messaging.webpubsubservice.aio import WebPubSubServiceClient
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from emulators.web_pubsub.outbox import MOST_BYTES, MOST_MESSAGES
+from emulators.web_pubsub.outbox import MAX_BYTES, MAX_MESSAGES
 from emulators.web_pubsub.payloads import DataType
 from tests.emulators.web_pubsub.serving import Connect, Running, until
 
@@ -44,28 +44,28 @@ class RawClient:
         return bytes(received)
 
 
-async def slow_client(running: Running, plain: WebPubSubServiceClient, *groups: str) -> RawClient:
+async def slow_client(running: Running, plain_frame: WebPubSubServiceClient, *groups: str) -> RawClient:
     """Return a client that was let in and reads nothing."""
-    token = await plain.get_client_access_token(groups=list(groups), user_id="slow")
+    token = await plain_frame.get_client_access_token(groups=list(groups), user_id="slow")
     client = await asyncio.to_thread(RawClient, running, token["token"])
-    await until(lambda: bool(running.service.hub("plain").of_user("slow")))
+    await until(lambda: bool(running.service.hub("plain").user_connections("slow")))
     return client
 
 
 async def test_a_slow_reader_is_dropped_and_nobody_else_waits(
-    running: Running, plain: WebPubSubServiceClient, join: Connect
+    running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
     """One client stops reading and is closed with 1013; twenty others receive everything, in order."""
     readers = [await join("g") for _ in range(20)]
-    slow = await slow_client(running, plain, "g")
+    slow = await slow_client(running, plain_frame, "g")
     hub = running.service.hub("plain")
     sent = 0
     counts = [0] * len(readers)
     received = [asyncio.create_task(_numbers(reader, counts, index)) for index, reader in enumerate(readers)]
-    while hub.of_user("slow"):
+    while hub.user_connections("slow"):
         await hub.publish("g", b"%08d" % sent + b"x" * 4000, _TEXT)
         sent += 1
-        assert sent * 4000 < 4 * MOST_BYTES, "the slow client was not given up"
+        assert sent * 4000 < 4 * MAX_BYTES, "the slow client was not given up"
         # The readers share this process: they catch up before more is sent.
         await until(functools.partial(_have, counts, sent - 50))
     await hub.publish("g", b"end", _TEXT)
@@ -86,34 +86,34 @@ async def _numbers(client: ClientConnection, counts: list[int], index: int) -> l
     return numbers
 
 
-async def test_many_small_messages_are_too_much_as_well(running: Running, plain: WebPubSubServiceClient) -> None:
+async def test_many_small_messages_are_too_much_as_well(running: Running, plain_frame: WebPubSubServiceClient) -> None:
     """A client is given up for ten thousand messages that wait, however small they are."""
-    slow = await slow_client(running, plain, "g")
+    slow = await slow_client(running, plain_frame, "g")
     hub = running.service.hub("plain")
     # Large ones first, so that the network has no room left for the small ones.
     for _ in range(20):
         await hub.publish("g", b"x" * 100_000, _TEXT)
-    (connection,) = hub.of_user("slow")
-    for _ in range(MOST_MESSAGES - 100):
+    (connection,) = hub.user_connections("slow")
+    for _ in range(MAX_MESSAGES - 100):
         await hub.publish("g", b"y", _TEXT)
-    assert hub.of_user("slow")
+    assert hub.user_connections("slow")
     for _ in range(200):
         await hub.publish("g", b"y", _TEXT)
-    await until(lambda: not hub.of_user("slow"))
+    await until(lambda: not hub.user_connections("slow"))
     assert connection.close_reason == "the client fell too far behind"
     slow.socket.close()
 
 
-async def test_paced_messages_wait_for_the_reader(running: Running, plain: WebPubSubServiceClient) -> None:
+async def test_paced_messages_wait_for_the_reader(running: Running, plain_frame: WebPubSubServiceClient) -> None:
     """Four times the bound sent to one connection arrives whole when the client reads at last, and nobody is closed."""
-    slow = await slow_client(running, plain)
-    (connection,) = running.service.hub("plain").of_user("slow")
-    part, count = b"z" * 500_000, 4 * MOST_BYTES // 500_000
+    slow = await slow_client(running, plain_frame)
+    (connection,) = running.service.hub("plain").user_connections("slow")
+    part, count = b"z" * 500_000, 4 * MAX_BYTES // 500_000
 
     async def send() -> None:
         for _ in range(count):
-            await plain.send_to_connection(connection.id, part.decode(), content_type="text/plain")
-        await plain.close_connection(connection.id, reason="done")
+            await plain_frame.send_to_connection(connection.id, part.decode(), content_type="text/plain")
+        await plain_frame.close_connection(connection.id, reason="done")
 
     sending = asyncio.create_task(send())
     done, _ = await asyncio.wait((sending,), timeout=0.5)
@@ -124,14 +124,16 @@ async def test_paced_messages_wait_for_the_reader(running: Running, plain: WebPu
     assert frames.count(b"z") == count * len(part)
 
 
-async def test_a_paced_sender_is_told_that_the_client_went(running: Running, plain: WebPubSubServiceClient) -> None:
+async def test_a_paced_sender_is_told_that_the_client_went(
+    running: Running, plain_frame: WebPubSubServiceClient
+) -> None:
     """Who waits for a client that goes does not wait on."""
-    slow = await slow_client(running, plain)
-    (connection,) = running.service.hub("plain").of_user("slow")
+    slow = await slow_client(running, plain_frame)
+    (connection,) = running.service.hub("plain").user_connections("slow")
 
     async def send() -> None:
         while True:
-            await plain.send_to_connection(connection.id, "z" * 500_000, content_type="text/plain")
+            await plain_frame.send_to_connection(connection.id, "z" * 500_000, content_type="text/plain")
 
     sending = asyncio.create_task(send())
     await asyncio.wait((sending,), timeout=0.3)
@@ -141,11 +143,11 @@ async def test_a_paced_sender_is_told_that_the_client_went(running: Running, pla
 
 
 async def test_the_end_of_the_server_does_not_wait_for_a_slow_reader(
-    running: Running, plain: WebPubSubServiceClient, join: Connect
+    running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
     """A client that reads nothing does not hold the server up; one that reads sees 1001."""
     reader = await join("h")
-    slow = await slow_client(running, plain, "g")
+    slow = await slow_client(running, plain_frame, "g")
     for _ in range(20):
         await running.service.hub("plain").publish("g", b"x" * 100_000, _TEXT)
     running.server.should_exit = True

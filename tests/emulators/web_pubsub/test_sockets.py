@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulators.web_pubsub.sockets import MOST_MESSAGE_BYTES
+from emulators.web_pubsub.sockets import MAX_MESSAGE_BYTES
 from local.http_server.server import Server
 from tests.emulators.web_pubsub.echo import echo
 from tests.emulators.web_pubsub.serving import listening
@@ -59,7 +59,7 @@ class Peer:
 
     async def send(self, *frames: Frame) -> None:
         """Send frames."""
-        self.writer.write(b"".join(frame.encode() for frame in frames))
+        self.writer.write(b"".join(build_frame.encode() for build_frame in frames))
         await self.writer.drain()
 
     async def receive(self) -> Frame:
@@ -76,10 +76,10 @@ class Peer:
 
     async def closed(self) -> int:
         """Return the code of the close frame that comes next, after which the connection ends."""
-        frame = await self.receive()
-        assert frame.opcode == CLOSE, frame
+        build_frame = await self.receive()
+        assert build_frame.opcode == CLOSE, build_frame
         assert await asyncio.wait_for(self._reader.read(), 20) == b""
-        return int.from_bytes(frame.data[:2])
+        return int.from_bytes(build_frame.data[:2])
 
 
 @asynccontextmanager
@@ -113,7 +113,7 @@ async def port() -> AsyncIterator[int]:
         yield port
 
 
-@pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 65535, 65536, MOST_MESSAGE_BYTES])
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 65535, 65536, MAX_MESSAGE_BYTES])
 @pytest.mark.parametrize("opcode", [TEXT, BINARY])
 async def test_messages_of_every_length_form_pass(port: int, size: int, opcode: int) -> None:
     """A message comes back whole, in one unmasked frame, whichever form its length has (section 5.2)."""
@@ -148,8 +148,8 @@ def test_fragments_make_one_message(text: str, cuts: Sequence[int], pinged: bool
         async with echoing() as port, connected(port) as peer:
             await peer.send(*frames)
             received = [await peer.receive() for _ in range(1 + pinged * len(parts))]
-            assert [frame.data for frame in received if frame.opcode == TEXT] == [data]
-            pongs = [frame.data for frame in received if frame.opcode == PONG]
+            assert [build_frame.data for build_frame in received if build_frame.opcode == TEXT] == [data]
+            pongs = [build_frame.data for build_frame in received if build_frame.opcode == PONG]
             assert pongs == [b"p%d" % index for index in range(len(parts))] * pinged
 
     asyncio.run(run())
@@ -195,8 +195,8 @@ async def test_pings_are_answered_and_pongs_are_not(port: int) -> None:
         ([Frame(TEXT, b"\xc3")], 1007),
         ([Frame(TEXT, b"\xf4\x90\x80\x80")], 1007),
         ([Frame(TEXT, b"\xce", fin=False), Frame(CONTINUATION, b"\xce")], 1007),
-        ([Frame(TEXT, b"x" * (MOST_MESSAGE_BYTES + 1))], 1009),
-        ([Frame(BINARY, b"x" * MOST_MESSAGE_BYTES, fin=False), Frame(CONTINUATION, b"x")], 1009),
+        ([Frame(TEXT, b"x" * (MAX_MESSAGE_BYTES + 1))], 1009),
+        ([Frame(BINARY, b"x" * MAX_MESSAGE_BYTES, fin=False), Frame(CONTINUATION, b"x")], 1009),
     ],
 )
 async def test_breaches_of_the_protocol_close(port: int, frames: list[Frame], code: int) -> None:
@@ -209,7 +209,7 @@ async def test_breaches_of_the_protocol_close(port: int, frames: list[Frame], co
 async def test_the_code_arrives_though_the_client_still_sends(port: int) -> None:
     """A client in the midst of a message that is too long sees 1009, not a reset."""
     async with connected(port) as peer:
-        head = Frame(BINARY, b"x" * (8 * MOST_MESSAGE_BYTES)).encode()
+        head = Frame(BINARY, b"x" * (8 * MAX_MESSAGE_BYTES)).encode()
         peer.writer.write(head)
         assert await peer.closed() == 1009
 

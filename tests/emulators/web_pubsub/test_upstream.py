@@ -3,7 +3,7 @@
 import pytest
 from aiohttp import web
 
-from emulators.web_pubsub.upstream import UpstreamApplication, UpstreamError, UpstreamUrl
+from emulators.web_pubsub.upstream import AsgiUpstream, HttpUpstream, UpstreamError
 from tests.emulators.web_pubsub.serving import Handler
 
 
@@ -23,7 +23,7 @@ async def test_an_event_is_posted_to_its_address() -> None:
         return web.Response(status=302, headers={"Location": "/elsewhere", "X-Mixed": "Case"}, body=b"moved")
 
     runner = web.ServerRunner(web.Server(handle))
-    upstream = UpstreamUrl(f"{await _serve(runner)}/events/{{event}}")
+    upstream = HttpUpstream(f"{await _serve(runner)}/events/{{event}}")
     try:
         answer = await upstream.request("POST", "a/b", {"ce-hub": "h"}, b"body")
     finally:
@@ -41,7 +41,7 @@ async def test_large_answers_are_refused(size: int, fits: bool) -> None:  # noqa
         return web.Response(body=b"x" * size)
 
     runner = web.ServerRunner(web.Server(handle))
-    upstream = UpstreamUrl(await _serve(runner))
+    upstream = HttpUpstream(await _serve(runner))
     try:
         if fits:
             assert len((await upstream.request("POST", "e", {}, b"")).body) == size
@@ -56,7 +56,7 @@ async def test_large_answers_are_refused(size: int, fits: bool) -> None:  # noqa
 async def test_an_address_that_does_not_answer_is_told() -> None:
     """Nobody at the address, or no address at all, is an UpstreamError."""
     for url in ("http://127.0.0.1:1/", "nonsense"):
-        upstream = UpstreamUrl(url)
+        upstream = HttpUpstream(url)
         with pytest.raises(UpstreamError):
             await upstream.request("POST", "e", {}, b"")
         await upstream.close()
@@ -65,7 +65,7 @@ async def test_an_address_that_does_not_answer_is_told() -> None:
 async def test_an_application_that_breaks_is_told() -> None:
     """What an application in this process raises is an UpstreamError, and its answer passes whole."""
     handler = Handler(status=201, body=b"done", headers={"x-a": "b"})
-    upstream = UpstreamApplication(handler, "/e/{event}")
+    upstream = AsgiUpstream(handler, "/e/{event}")
     answer = await upstream.request("POST", "x", {"ce-type": "azure.webpubsub.user.x", "ce-eventname": "x"}, b"1")
     assert (answer.status, answer.body, answer.headers["x-a"]) == (201, b"done", "b")
     with pytest.raises(UpstreamError):

@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from emulators.web_pubsub.asgi import Message, Receive, Send
 from emulators.web_pubsub.settings import HubSettings, ServiceSettings
-from emulators.web_pubsub.upstream import UpstreamApplication
+from emulators.web_pubsub.upstream import AsgiUpstream
 from functions.http_blueprint import get_pipeline
 from functions.live_stream import CONNECT, CONNECTED, ROUTE
 from shared.errors import WorkspaceError
@@ -139,7 +139,7 @@ async def test_replays_of_the_live_stream(
     """Who asks for what was gets it over the message service, with what reaches the table late; live goes on beside."""
     key = await asyncio.to_thread(apply, EDITOR)
     events = frozenset({CONNECT, CONNECTED})
-    hub = HubSettings(UpstreamApplication(_through_the_door, f"/{ROUTE}/events"), events, anonymous=True)
+    hub = HubSettings(AsgiUpstream(_through_the_door, f"/{ROUTE}/events"), events, anonymous=True)
     async with serving(ServiceSettings(KEY, {"live": hub}), Handler()) as service:
         deployed.message_service = service.url
         app = instances()

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from emulators.cosmos.faults import chaos
+from emulators.cosmos.faults import random_faults
 from shared.errors import WorkspaceError
 from tests.emulators.kusto.endpoints import end
 from tests.unit.functions.azure_plant import ADMIN, EDITOR, EVENTS, Instance, Plant
@@ -98,7 +98,7 @@ async def ended_account(plant: Plant, chance: random.Random) -> None:
 async def faulty_account(plant: Plant, chance: random.Random) -> None:
     """Let the document database fail in every way at once."""
     faults = plant.deployed.cosmos.faults
-    faults.add(*chaos(0.4, chance.randrange(2**32), lambda request: request.operation == "batch"))
+    faults.add(*random_faults(0.4, chance.randrange(2**32), lambda request: request.operation == "batch"))
     await asyncio.sleep(chance.uniform(0.2, 1.0))
     faults.clear()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from local.errors import StartError
-from local.host.environment import HostJson, load_local_settings, read_host_json, resolved
+from local.host.environment import HostJson, load_local_settings, read_host_json, resolve_settings
 
 
 def test_defaults_without_files(tmp_path: Path) -> None:
@@ -25,6 +25,6 @@ def test_broken_host_json_is_refused(tmp_path: Path, text: str) -> None:
 def test_settings_fill_in_binding_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """%NAME% stands for the app setting of that name, anywhere in a text; a missing one is named."""
     monkeypatch.setenv("HUB", "impulses")
-    assert resolved("a-%HUB%-%HUB%") == "a-impulses-impulses"
+    assert resolve_settings("a-%HUB%-%HUB%") == "a-impulses-impulses"
     with pytest.raises(StartError, match="NO_SUCH"):
-        resolved("%NO_SUCH%")
+        resolve_settings("%NO_SUCH%")

@@ -9,7 +9,7 @@ import pytest
 from local.host import event_hubs
 from local.host.event_hubs import EventHubSetting, PartitionLoop
 from local.host.hub_access import HubAccess
-from local.host.shutdown import Stopping
+from local.host.shutdown import ShutdownSignal
 from local.host.worker import LoadedFunction
 from shared.backends.embedded.hub import HubLog
 from shared.backends.embedded.hub_file import partition_of
@@ -18,14 +18,14 @@ from shared.telemetry.models import HubMessage
 FUNCTION = LoadedFunction("archive", "id", {"name": "events", "type": "eventHubTrigger"}, None)
 
 
-class StopsAtFirstPause(Stopping):
+class StopsAtFirstPause(ShutdownSignal):
     """The host stops when somebody first pauses, and knows for how long that was meant to be."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pauses: list[float] = []
 
-    async def within(self, seconds: float) -> bool:
+    async def wait_for(self, seconds: float) -> bool:
         """Note the pause and stop."""
         self.pauses.append(seconds)
         self.set()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from local.errors import StartError
-from local.host.kusto_process import KustoChild
-from local.host.shutdown import Stopping
+from local.host.kusto_process import KustoProcess
+from local.host.shutdown import ShutdownSignal
 
 STAND_IN = """
 import os, socket, sys
@@ -27,8 +27,8 @@ DEADLINE = 30
 
 
 @pytest.fixture
-async def child(tmp_path: Path) -> AsyncIterator[KustoChild]:
-    kusto = KustoChild(tmp_path, (sys.executable, "-c", STAND_IN))
+async def child(tmp_path: Path) -> AsyncIterator[KustoProcess]:
+    kusto = KustoProcess(tmp_path, (sys.executable, "-c", STAND_IN))
     yield kusto
     await kusto.stop(5)
 
@@ -43,11 +43,11 @@ async def gone(pid: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_dead_child_is_started_again_on_its_port(tmp_path: Path, child: KustoChild) -> None:
+async def test_dead_child_is_started_again_on_its_port(tmp_path: Path, child: KustoProcess) -> None:
     """A child that is killed comes back at the same address."""
     address = await child.start()
     host, port = address.removeprefix("http://").split(":")
-    stopping = Stopping()
+    stopping = ShutdownSignal()
     supervision = asyncio.create_task(child.supervise(stopping))
     os.kill(pids(tmp_path)[0], signal.SIGKILL)
     async with asyncio.timeout(DEADLINE):
@@ -60,7 +60,7 @@ async def test_dead_child_is_started_again_on_its_port(tmp_path: Path, child: Ku
     await supervision
 
 
-async def test_stop_ends_the_child(tmp_path: Path, child: KustoChild) -> None:
+async def test_stop_ends_the_child(tmp_path: Path, child: KustoProcess) -> None:
     """After stop the child is gone; a second stop does nothing."""
     await child.start()
     await child.stop(5)
@@ -71,4 +71,4 @@ async def test_stop_ends_the_child(tmp_path: Path, child: KustoChild) -> None:
 async def test_child_that_cannot_start_is_reported() -> None:
     """A child that ends before it is ready fails the start with its exit code."""
     with pytest.raises(StartError, match="ended with code 3"):
-        await KustoChild(Path("unused"), (sys.executable, "-c", "raise SystemExit(3)")).start()
+        await KustoProcess(Path("unused"), (sys.executable, "-c", "raise SystemExit(3)")).start()

@@ -5,7 +5,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.host.retries import RetryPolicy, policy_of
+from local.host.retries import RetryPolicy, read_retry_policy
 from local.host.worker_protocol import RpcRetryOptions
 
 
@@ -18,8 +18,8 @@ def test_delay_stays_within_its_bounds(minimum: float, span: float, retries: int
 
 def test_policy_ends_after_its_count() -> None:
     """A policy allows exactly its count of retries; -1 never ends."""
-    assert [RetryPolicy(2, 1, 1).exhausted(retries) for retries in (0, 1, 2)] == [False, False, True]
-    assert not RetryPolicy(-1, 1, 1).exhausted(10**9)
+    assert [RetryPolicy(2, 1, 1).is_exhausted(retries) for retries in (0, 1, 2)] == [False, False, True]
+    assert not RetryPolicy(-1, 1, 1).is_exhausted(10**9)
 
 
 def test_policies_of_the_worker_library() -> None:
@@ -31,6 +31,6 @@ def test_policies_of_the_worker_library() -> None:
         minimum_interval=timedelta(seconds=2),
         maximum_interval=timedelta(minutes=1),
     )
-    assert policy_of(fixed) == RetryPolicy(3, 7, 7)
-    assert policy_of(growing) == RetryPolicy(-1, 2, 60)
-    assert policy_of(None) is None
+    assert read_retry_policy(fixed) == RetryPolicy(3, 7, 7)
+    assert read_retry_policy(growing) == RetryPolicy(-1, 2, 60)
+    assert read_retry_policy(None) is None

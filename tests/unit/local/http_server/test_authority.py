@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.http_server.authority import check_host, names_this_machine, split_target
+from local.http_server.authority import check_host, is_loopback_host, split_target
 from shared.errors import WorkspaceError
 
 
@@ -66,7 +66,7 @@ def test_host_is_there_once() -> None:
 )
 def test_names_of_this_machine(host: str, *, here: bool) -> None:
     """Loopback addresses and localhost mean this machine; a name that somebody else may point here does not."""
-    assert names_this_machine(host.encode()) is here
+    assert is_loopback_host(host.encode()) is here
 
 
 @pytest.mark.parametrize(

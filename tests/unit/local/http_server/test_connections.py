@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from local.http_server.application import Message, Receive, Send
-from local.http_server.connections import Limits
+from local.http_server.connections import ConnectionLimits
 from local.http_server.server import Server, listen
 
 DEADLINE = 30
@@ -57,12 +57,12 @@ def app() -> App:
 
 
 @pytest.fixture
-def limits() -> Limits:
-    return Limits(connections=3, seconds=0.3)
+def limits() -> ConnectionLimits:
+    return ConnectionLimits(connections=3, seconds=0.3)
 
 
 @pytest.fixture
-async def address(app: App, limits: Limits) -> AsyncIterator[Address]:
+async def address(app: App, limits: ConnectionLimits) -> AsyncIterator[Address]:
     listener = listen("127.0.0.1", 0)
     server = Server(app, 1, limits)
     serving = asyncio.create_task(server.serve([listener]))
@@ -144,7 +144,7 @@ async def test_headers_have_one_time_for_all(address: Address) -> None:
     writer.close()
 
 
-@pytest.mark.parametrize("limits", [Limits(connections=3, seconds=1.0)])
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=1.0)])
 async def test_slow_body_that_goes_on_is_whole(address: Address) -> None:
     """A body may take longer than the limit as long as something comes."""
     head = b"POST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 6\r\n\r\n"
@@ -172,7 +172,7 @@ async def test_garbage_behind_a_request_is_no_answer_to_it(app: App, address: Ad
     assert problem(await exchange(address, b"\x00\x01\r\n\r\n"))["status"] == 400
 
 
-@pytest.mark.parametrize("limits", [Limits(connections=3, seconds=DEADLINE)])
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
 async def test_one_connection_too_many_is_refused(app: App, address: Address) -> None:
     """While all connections are busy, a further one gets 503 with Retry-After; when one closes, the next is served."""
     app.free.clear()
@@ -195,7 +195,7 @@ async def test_one_connection_too_many_is_refused(app: App, address: Address) ->
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("limits", [Limits(connections=3, seconds=DEADLINE)])
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
 @pytest.mark.parametrize("begun", [b"", b"GET /a HTTP/1.1\r\nX-Slow: ", HALF_BODY])
 async def test_a_silent_connection_gives_way(address: Address, begun: bytes) -> None:
     """At the cap, the connection that was silent for longest is closed for a new one that sends a request."""
@@ -225,7 +225,7 @@ async def test_streams_leave_connections_to_requests() -> None:
         await receive()
 
     listener = listen("127.0.0.1", 0)
-    server = Server(serve, 1, Limits(connections=5), web_sockets=True)
+    server = Server(serve, 1, ConnectionLimits(connections=5), web_sockets=True)
     serving = asyncio.create_task(server.serve([listener]))
     await server.listening.wait()
     host, port = listener.getsockname()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from local.http_server.error_replies import refusal, request_id, timed_out
+from local.http_server.error_replies import error_reply, request_id, timeout_reply
 from shared.errors import Kind, WorkspaceError
 
 
@@ -24,7 +24,7 @@ def test_other_request_ids_are_replaced(given: list[bytes]) -> None:
 
 def test_time_out_is_the_callers() -> None:
     """A request that does not arrive is 408, not the engine's 504."""
-    reply = timed_out("late", "id")
+    reply = timeout_reply("late", "id")
     document = json.loads(reply.body)
     assert (reply.status, document["status"], document["title"]) == (408, 408, "Request Timeout")
     assert (document["code"], document["traceId"], reply.headers["Connection"]) == ("REQUEST_TIMEOUT", "id", "close")
@@ -32,6 +32,6 @@ def test_time_out_is_the_callers() -> None:
 
 def test_refusal_keeps_the_errors_headers() -> None:
     """What the app's problems carry in headers, the host's carry too."""
-    reply = refusal(WorkspaceError(Kind.UNAVAILABLE, "X_Y", "no", retryAfter=7), "id")
+    reply = error_reply(WorkspaceError(Kind.UNAVAILABLE, "X_Y", "no", retryAfter=7), "id")
     assert (reply.headers["Retry-After"], reply.headers["x-request-id"]) == ("7", "id")
     assert "Connection" not in reply.headers

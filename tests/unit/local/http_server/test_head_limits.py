@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.http_server.head_limits import HeadSizes, HeadTooLarge
+from local.http_server.head_limits import HeadSizeCounter, HeadTooLarge
 from shared.errors import Kind
 from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, header_size
 
@@ -12,7 +12,7 @@ from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, h
 @given(st.lists(st.integers(1, MAX_TARGET), min_size=1, max_size=6))
 def test_a_target_counts_in_however_many_parts(parts: list[int]) -> None:
     """The refusal comes with the part that goes over the limit, and not before."""
-    sizes, total = HeadSizes(), 0
+    sizes, total = HeadSizeCounter(), 0
     sizes.begin()
     for part in parts:
         total += part
@@ -29,7 +29,7 @@ def test_a_target_counts_in_however_many_parts(parts: list[int]) -> None:
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(0, 12_000)), max_size=MAX_HEADERS + 5))
 def test_headers_count_by_number_and_size(headers: list[tuple[int, int]]) -> None:
     """The refusal comes with the header that is one too many, or goes over the size."""
-    sizes, total = HeadSizes(), 0
+    sizes, total = HeadSizeCounter(), 0
     sizes.begin()
     for number, (name, value) in enumerate(headers, 1):
         total += header_size("n" * name, "v" * value)
@@ -44,7 +44,7 @@ def test_headers_count_by_number_and_size(headers: list[tuple[int, int]]) -> Non
 
 def test_each_request_counts_anew() -> None:
     """A connection serves any number of requests, each with headers of its own."""
-    sizes = HeadSizes()
+    sizes = HeadSizeCounter()
     for _ in range(5):
         sizes.begin()
         sizes.add_target(b"a" * MAX_TARGET)
@@ -54,7 +54,7 @@ def test_each_request_counts_anew() -> None:
 
 def test_bytes_that_give_nothing_are_limited() -> None:
     """What the parser was fed without giving anything out may not grow; anything given out starts the count anew."""
-    sizes = HeadSizes()
+    sizes = HeadSizeCounter()
     assert sizes.add_data(MAX_HEADER_BYTES)
     sizes.tell()
     assert sizes.add_data(10 * MAX_HEADER_BYTES)

@@ -18,21 +18,21 @@ from hypothesis import strategies as st
 from local.host.running_hosts import record_host
 from local.replay import __main__ as replay
 from local.replay import client as replay_client
-from local.replay.__main__ import Counter, Pace
+from local.replay.__main__ import AcceptedRows, Pace
 from local.replay.client import TelemetryClient
 from local.replay.errors import ReplayError
-from local.replay.rows import CsvFile, FileError, RepeatFilter, Target
-from local.replay.service import LocalService, NamedService, NoHostError, checked_session
+from local.replay.rows import CsvFile, FileError, RepeatFilter, ReplayTarget
+from local.replay.service import LocalService, NoHostError, RemoteService, checked_session
 from shared.catalog.models import Source
 from shared.telemetry.acceptance import parse_messages
 from shared.telemetry.layout import layout_from_source
 
 KEY = "oik_abcdefgh_secret"
-RIG = Target("rig")
+RIG = ReplayTarget("rig")
 TIME = "2026-01-05T08:00:00Z"
 
 
-class Service:
+class TargetService:
     """Issues tokens for the key, takes telemetry, and fails as told."""
 
     def __init__(self) -> None:
@@ -82,9 +82,9 @@ class Service:
 
 
 @pytest.fixture
-async def service() -> AsyncIterator[Service]:
+async def service() -> AsyncIterator[TargetService]:
     """A service on a port of its own."""
-    made = Service()
+    made = TargetService()
     app = web.Application(client_max_size=2**20, middlewares=[made.count])
     app.router.add_get("/healthz", made.health)
     app.router.add_get("/workspace/api/keys/jwt", made.token)
@@ -109,13 +109,13 @@ def _numbers(count: int) -> str:
     return "timestamp,a\n" + "".join(f"{TIME},{number}\n" for number in range(count))
 
 
-async def _replay(file: CsvFile, service: Service, pace: Pace | None = None, key: str = KEY) -> int:
+async def _replay(file: CsvFile, service: TargetService, pace: Pace | None = None, key: str = KEY) -> int:
     async with checked_session() as session:
-        client = TelemetryClient(session, NamedService(service.url), "rig", key, first_wait=0.001)
-        return await replay.replay(file.rows(), client, pace or Pace(), Counter())
+        client = TelemetryClient(session, RemoteService(service.url), "rig", key, first_wait=0.001)
+        return await replay.replay(file.rows(), client, pace or Pace(), AcceptedRows())
 
 
-async def test_rows_become_messages(tmp_path: Path, service: Service) -> None:
+async def test_rows_become_messages(tmp_path: Path, service: TargetService) -> None:
     """Numbers stay as written, empty cells are left out, the time column becomes the timestamp, text stays text."""
     text = (
         "ts;Pressure;State;Note;Big\n"
@@ -157,7 +157,7 @@ def test_any_cell(tmp_path_factory: pytest.TempPathFactory, cell: str) -> None:
     assert value == (cell if cell.strip() else None) or value == cell.strip()
 
 
-async def test_replaying_twice_changes_nothing(tmp_path: Path, service: Service) -> None:
+async def test_replaying_twice_changes_nothing(tmp_path: Path, service: TargetService) -> None:
     """Ids depend on the content, so a second replay sends the same messages, also of a renamed file."""
     path = _file(tmp_path, _numbers(1200))
     assert await _replay(CsvFile(path, RIG), service, Pace(batch=100)) == 1200
@@ -182,7 +182,7 @@ def test_ids_are_of_the_content(tmp_path: Path) -> None:
     assert _ids(_file(tmp_path, f"b,timestamp,a\nx,{TIME},2\nx,{TIME},1.0\n", "b/0.csv"))[0] == first[1]
     others = [
         _ids(_file(tmp_path, text), device="d"),
-        _ids(_file(tmp_path, text), target=Target("press")),
+        _ids(_file(tmp_path, text), target=ReplayTarget("press")),
         _ids(_file(tmp_path, text.replace("08:00:00", "08:00:01"))),
         _ids(_file(tmp_path, text.replace("a,b", "b,a"))),
         _ids(_file(tmp_path, text.replace(",x", ",y"))),
@@ -198,7 +198,7 @@ def test_repeated_rows_are_counted(tmp_path: Path) -> None:
     two = CsvFile(_file(tmp_path, f"timestamp,a\n{TIME},2\n{TIME},3\n", "b/0.csv"), RIG)
     own = CsvFile(_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},1,m\n{TIME},1,n\n"), RIG)
     rows = RepeatFilter()
-    left = list(rows.first_rows([*one.rows(), *two.rows(), *own.rows()]))
+    left = list(rows.unique_rows([*one.rows(), *two.rows(), *own.rows()]))
     assert (rows.read, rows.repeated, len(left)) == (8, 3, 5)
 
 
@@ -213,7 +213,7 @@ def _busy(**headers: str) -> web.Response:
     return web.json_response({"code": "THROTTLED"}, status=429, headers=headers)
 
 
-async def test_failures_on_the_way(tmp_path: Path, service: Service) -> None:
+async def test_failures_on_the_way(tmp_path: Path, service: TargetService) -> None:
     """Throttling, an outage and a connection dropped after the service took the rows are all got over."""
     file = CsvFile(_file(tmp_path, _numbers(40)), RIG)
     service.failures = [_busy(**{"Retry-After": "0"}), web.Response(status=503), None, _busy()]
@@ -222,7 +222,7 @@ async def test_failures_on_the_way(tmp_path: Path, service: Service) -> None:
     assert len(service.accepted) == 50
 
 
-async def test_token_refresh(tmp_path: Path, service: Service) -> None:
+async def test_token_refresh(tmp_path: Path, service: TargetService) -> None:
     """A token that is refused is replaced once, by one that all requests share."""
     file = CsvFile(_file(tmp_path, _numbers(40)), RIG)
     rejected = web.json_response({"code": "UNAUTHORIZED"}, status=401)
@@ -231,7 +231,7 @@ async def test_token_refresh(tmp_path: Path, service: Service) -> None:
     assert service.tokens == 2
 
 
-async def test_refusals_end_the_replay(tmp_path: Path, service: Service) -> None:
+async def test_refusals_end_the_replay(tmp_path: Path, service: TargetService) -> None:
     """What the service refuses ends the replay with its reason and the rows; an unknown key says so without the key."""
     file = CsvFile(_file(tmp_path, _numbers(40)), RIG)
     service.failures = [
@@ -246,14 +246,14 @@ async def test_refusals_end_the_replay(tmp_path: Path, service: Service) -> None
         await _replay(file, service, key="oik_wrong")
 
 
-async def test_gives_up(tmp_path: Path, service: Service) -> None:
+async def test_gives_up(tmp_path: Path, service: TargetService) -> None:
     """A service that is down for ten attempts ends the replay."""
     service.failures = [_busy(**{"Retry-After": "0"}) for _ in range(10)]
     with pytest.raises(ReplayError, match="after 10 attempts: 429 THROTTLED"):
         await _replay(CsvFile(_file(tmp_path, _numbers(1)), RIG), service)
 
 
-async def test_wide_rows(tmp_path: Path, service: Service) -> None:
+async def test_wide_rows(tmp_path: Path, service: TargetService) -> None:
     """Batches stay below the size of body that the service takes."""
     file = CsvFile(_file(tmp_path, "timestamp,b\n" + f"{TIME},{'x' * 100_000}\n" * 30), RIG)
     assert await _replay(file, service) == 30
@@ -320,8 +320,8 @@ def test_own_ids(tmp_path: Path) -> None:
     assert row.moment == datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
-def _target(**source: str) -> Target:
-    return Target("rig", layout_from_source(Source.model_validate(source)))
+def _target(**source: str) -> ReplayTarget:
+    return ReplayTarget("rig", layout_from_source(Source.model_validate(source)))
 
 
 @pytest.mark.parametrize("form", ["rfc3339", "epochSeconds", "epochMilliseconds"])
@@ -374,7 +374,7 @@ def test_devices_need_a_pointer(tmp_path: Path) -> None:
         list(CsvFile(path, target, device="d").rows())
 
 
-async def test_a_key_goes_to_the_running_host_only(tmp_path: Path, service: Service) -> None:
+async def test_a_key_goes_to_the_running_host_only(tmp_path: Path, service: TargetService) -> None:
     """Once the host has ended, nothing is sent to the process that has its port, also while another host runs."""
     local = LocalService(tmp_path)
     with pytest.raises(NoHostError, match="--url"):
@@ -391,7 +391,7 @@ async def test_a_key_goes_to_the_running_host_only(tmp_path: Path, service: Serv
     assert service.requests == 1
 
 
-async def test_a_host_that_comes_back_elsewhere_is_found(tmp_path: Path, service: Service) -> None:
+async def test_a_host_that_comes_back_elsewhere_is_found(tmp_path: Path, service: TargetService) -> None:
     """A replay goes on at the address of the host that replaces one that ended."""
     local = LocalService(tmp_path)
     with record_host(tmp_path, "http://127.0.0.1:1"):
@@ -407,7 +407,7 @@ async def test_a_service_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -
         async with checked_session() as session:
             for port in (silent.getsockname()[1], 1):
                 with pytest.raises(ReplayError, match="does not answer"):
-                    await TelemetryClient(session, NamedService(f"http://127.0.0.1:{port}"), "rig", KEY).probe()
+                    await TelemetryClient(session, RemoteService(f"http://127.0.0.1:{port}"), "rig", KEY).probe()
 
 
 def test_keys_are_looked_for_where_the_host_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -456,7 +456,7 @@ def test_wrong_options(arguments: list[str], capsys: pytest.CaptureFixture[str])
 
 
 async def test_command(
-    tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, service: TargetService, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The command sums up what was accepted and ends with 0; an error ends with 1, and neither shows the key."""
     monkeypatch.setenv("OI_API_KEY", KEY)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from azure.cosmos.aio import CosmosClient
 
-from emulators.cosmos import AccountOptions, CosmosServer, Fault, FaultKind
-from emulators.cosmos.faults import chaos
+from emulators.cosmos import AccountOptions, CosmosServer, FaultKind, InjectedFault
+from emulators.cosmos.faults import random_faults
 from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts, data_accounts
 from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 from shared.data_stores.models import AccountContainer, DatabasePlace, DocumentKey, Table
@@ -74,8 +74,8 @@ WRITES: dict[str, Call] = {
 }
 
 
-def _struck(server: CosmosServer, operation: str, fault: dict[str, Any], times: int = 1) -> Fault:
-    return server.faults.add(Fault(match=lambda request: request.operation == operation, times=times, **fault))
+def _struck(server: CosmosServer, operation: str, fault: dict[str, Any], times: int = 1) -> InjectedFault:
+    return server.faults.add(InjectedFault(match=lambda request: request.operation == operation, times=times, **fault))
 
 
 async def _done(server: CosmosServer, operation: str) -> int:
@@ -100,7 +100,7 @@ async def test_a_lost_answer_is_found_out(
     """A write whose outcome is not known is looked for, sent again only when it is not there, and then answered."""
     fault = _struck(server, operation, OUTLASTED[name])
     etag = await WRITES[operation](store)
-    assert fault.struck == 1
+    assert fault.applied == 1
     assert await _done(server, operation) == 1
     key = NEW if operation == "create_item" else KEY
     stored = await store.read(LINE, key)
@@ -132,11 +132,11 @@ async def test_refusals_of_the_account_are_told(
         "read_item": lambda one: one.read(LINE, KEY),
         "query": lambda one: one.list(LINE, "l1", 10, None, whole=False),
     }
-    struck = _struck(server, operation, fault)
+    applied = _struck(server, operation, fault)
     with pytest.raises(WorkspaceError) as caught:
         await calls[operation](store)
     assert caught.value.code == code
-    assert struck.struck == 1
+    assert applied.applied == 1
     if code == "THROTTLED":
         assert caught.value.members == {"retryAfter": 2}
     if operation in WRITES:
@@ -151,7 +151,7 @@ async def test_a_write_that_nobody_can_find_out_about_says_so(server: CosmosServ
         fault = _struck(server, "replace_item", {"kind": FaultKind.DELAY_AFTER_COMMIT, "seconds": 0.4})
         writing = asyncio.create_task(store.replace(LINE, KEY, text(KEY, 1), before.etag))
         async with asyncio.timeout(10):
-            while not fault.struck or (await other.read(LINE, KEY)) == before:  # noqa: ASYNC110  another thread's doing
+            while not fault.applied or (await other.read(LINE, KEY)) == before:  # noqa: ASYNC110  another thread's doing
                 await asyncio.sleep(0.01)
         await other.replace(LINE, KEY, text(KEY, 2), None)
         with pytest.raises(WorkspaceError) as caught:
@@ -164,7 +164,7 @@ async def test_endless_faults_are_given_up(
 ) -> None:
     """After its tries a write says that its outcome is unknown, and a read that the store does not answer."""
     monkeypatch.setattr("shared.backends.azure.cosmos_data_faults.ATTEMPTS", 3)
-    server.faults.add(Fault(FaultKind.STATUS, lambda request: request.operation.endswith("_item"), status=500))
+    server.faults.add(InjectedFault(FaultKind.STATUS, lambda request: request.operation.endswith("_item"), status=500))
     for operation, call in WRITES.items():
         with pytest.raises(WorkspaceError) as caught:
             await call(store)
@@ -179,7 +179,7 @@ async def test_a_storm_loses_and_doubles_no_update(server: CosmosServer, seed: i
     """Writers count one document up amid every fault: what was answered counts once, what is unknown once or not."""
     async with documents(server, read_seconds=READ_SECONDS) as store:
         await store.create(LINE, KEY, text(KEY))
-        faults = chaos(0.3, seed, lambda request: request.operation in ("replace_item", "read_item"))
+        faults = random_faults(0.3, seed, lambda request: request.operation in ("replace_item", "read_item"))
         server.faults.add(*(fault for fault in faults if fault.status != 412))
         answered = unknown = 0
 
@@ -202,7 +202,7 @@ async def test_a_storm_loses_and_doubles_no_update(server: CosmosServer, seed: i
         n = json.loads(stored.text)["n"]
     assert answered <= n <= answered + unknown, f"seed {seed}: {answered} answered, {unknown} unknown"
     assert answered > 5, f"seed {seed}"
-    assert sum(fault.struck for fault in faults) > 10, f"seed {seed}"
+    assert sum(fault.applied for fault in faults) > 10, f"seed {seed}"
 
 
 async def test_what_others_wrote_is_read_bare(server: CosmosServer, store: CosmosDocumentStore) -> None:
@@ -225,7 +225,7 @@ async def test_tables_and_accounts_that_are_not_there(server: CosmosServer, stor
     with pytest.raises(WorkspaceError) as caught:
         await store.read(nowhere, KEY)
     assert caught.value.code == "DATA_STORE_UNAVAILABLE"
-    assert server.requests.operations()["create_item"] == 1
+    assert server.requests.count_by_operation()["create_item"] == 1
 
 
 async def test_several_write_regions_are_refused() -> None:

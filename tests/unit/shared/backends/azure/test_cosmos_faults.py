@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from azure.cosmos.aio import CosmosClient
 
-from emulators.cosmos import CosmosServer, Fault, FaultKind, Request
-from emulators.cosmos.faults import chaos
+from emulators.cosmos import CosmosRequest, CosmosServer, FaultKind, InjectedFault
+from emulators.cosmos.faults import random_faults
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_items import HEAD_ID, partition
 from shared.errors import Kind, WorkspaceError
@@ -50,11 +50,11 @@ async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
         yield opened
 
 
-def _of_batch(request: Request) -> bool:
+def _of_batch(request: CosmosRequest) -> bool:
     return request.operation == "batch"
 
 
-def _of_read(request: Request) -> bool:
+def _of_read(request: CosmosRequest) -> bool:
     return request.operation in ("query", "read_item")
 
 
@@ -64,19 +64,19 @@ async def _until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def _status(status: int, *, kind: FaultKind = FaultKind.STATUS, substatus: int = 0) -> Fault:
-    return Fault(kind, _of_batch, times=1, status=status, substatus=substatus, retry_after_ms=1)
+def _status(status: int, *, kind: FaultKind = FaultKind.STATUS, substatus: int = 0) -> InjectedFault:
+    return InjectedFault(kind, _of_batch, times=1, status=status, substatus=substatus, retry_after_ms=1)
 
 
-def _fault(kind: FaultKind, **more: Any) -> Fault:
-    return Fault(kind, _of_batch, times=1, **more)
+def _fault(kind: FaultKind, **more: Any) -> InjectedFault:
+    return InjectedFault(kind, _of_batch, times=1, **more)
 
 
 MET = ("conflicts", "unknown_outcomes", "read_retries")
 AFTER = FaultKind.STATUS_AFTER_COMMIT
 IN_BATCH = FaultKind.BATCH_STATUS
 type Expected = tuple[type[Exception] | None, bool]
-FAULTS: dict[str, tuple[Fault, Expected]] = {
+FAULTS: dict[str, tuple[InjectedFault, Expected]] = {
     "drop before": (_fault(FaultKind.DROP_BEFORE_COMMIT), (OutcomeUnknownError, False)),
     "drop after": (_fault(FaultKind.DROP_AFTER_COMMIT), (OutcomeUnknownError, True)),
     "reset after": (_fault(FaultKind.DROP_AFTER_COMMIT, reset=True), (OutcomeUnknownError, True)),
@@ -103,9 +103,9 @@ FAULTS: dict[str, tuple[Fault, Expected]] = {
 }
 
 
-def _fresh(name: str) -> Fault:
+def _fresh(name: str) -> InjectedFault:
     fault = FAULTS[name][0]
-    fault.struck = 0
+    fault.applied = 0
     return fault
 
 
@@ -121,10 +121,10 @@ async def test_a_fault_means_what_is_certain(server: CosmosServer, store: Cosmos
     else:
         with pytest.raises(expected):
             await store.append(CHAIN, batch(tip, 2), tip)
-    assert fault.struck == 1
-    await _until(lambda: len(server.requests.of("batch")) == 4 + (expected is None))
+    assert fault.applied == 1
+    await _until(lambda: len(server.requests.for_operation("batch")) == 4 + (expected is None))
     # Three of the fixture, one here, and another one only where the refusal was certain.
-    assert len(server.requests.of("batch")) == 4 + (expected is None)
+    assert len(server.requests.for_operation("batch")) == 4 + (expected is None)
     assert (await store.tip(CHAIN)).sequence == (5 if stored else 3)
     assert await sequences(store) == list(range(1, 6 if stored else 4))
     await _stored_once_by_the_engine(server, store, name)
@@ -151,9 +151,12 @@ async def test_a_batch_that_comes_late_is_refused(server: CosmosServer, store: C
     (log,) = logs([store])
     late = server.faults.add(_fault(FaultKind.DELAY, seconds=0.5))
     appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
-    assert late.struck == 1
-    await _until(lambda: len(server.requests.of("batch")) == 5)
-    assert sorted(exchange.status for exchange in server.requests.of("batch")[3:]) in ([200, 207], [200, 412])
+    assert late.applied == 1
+    await _until(lambda: len(server.requests.for_operation("batch")) == 5)
+    assert sorted(exchange.status for exchange in server.requests.for_operation("batch")[3:]) in (
+        [200, 207],
+        [200, 412],
+    )
     assert await sequences(store) == [1, 2, 3, 4]
     assert (await store.tip(CHAIN)).hash == appended.record.hash
 
@@ -163,12 +166,12 @@ async def test_a_repeat_after_throttling_keeps_its_condition(server: CosmosServe
     tip = await store.tip(CHAIN)
     conditional: list[bool] = []
 
-    def note(request: Request) -> bool:
+    def note(request: CosmosRequest) -> bool:
         if _of_batch(request):
             conditional.append(b'"ifMatch"' in request.body)
         return _of_batch(request) and len(conditional) == 1
 
-    server.faults.add(Fault(FaultKind.STATUS, note, status=429, retry_after_ms=400))
+    server.faults.add(InjectedFault(FaultKind.STATUS, note, status=429, retry_after_ms=400))
     waiting = asyncio.create_task(store.append(CHAIN, batch(tip, 1, name="late"), tip))
     await _until(lambda: store.usage.throttled == 1)
     await store.append(CHAIN, batch(tip, 1), tip)
@@ -183,7 +186,7 @@ async def test_endless_throttling_is_unavailable(
 ) -> None:
     """After its patience the store says that nothing was written."""
     monkeypatch.setattr("shared.backends.azure.cosmos_chain.THROTTLED_SECONDS", 0.05)
-    server.faults.add(Fault(FaultKind.STATUS, _of_batch, status=429, retry_after_ms=20))
+    server.faults.add(InjectedFault(FaultKind.STATUS, _of_batch, status=429, retry_after_ms=20))
     tip = await store.tip(CHAIN)
     with pytest.raises(WorkspaceError) as caught:
         await store.append(CHAIN, batch(tip, 1), tip)
@@ -206,17 +209,17 @@ async def test_a_service_that_is_gone_is_unavailable() -> None:
 
 
 READ_FAULTS = [
-    Fault(FaultKind.DROP_BEFORE_COMMIT),
-    Fault(FaultKind.DROP_IN_REPLY),
-    Fault(FaultKind.DELAY, seconds=0.5),
-    Fault(FaultKind.PARTIAL_PAGE, page_size=1),
-    Fault(FaultKind.PARTIAL_PAGE, page_size=0),
-    *(Fault(FaultKind.STATUS, status=status, retry_after_ms=1) for status in (408, 410, 429, 449, 500, 503)),
+    InjectedFault(FaultKind.DROP_BEFORE_COMMIT),
+    InjectedFault(FaultKind.DROP_IN_REPLY),
+    InjectedFault(FaultKind.DELAY, seconds=0.5),
+    InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1),
+    InjectedFault(FaultKind.PARTIAL_PAGE, page_size=0),
+    *(InjectedFault(FaultKind.STATUS, status=status, retry_after_ms=1) for status in (408, 410, 429, 449, 500, 503)),
 ]
 
 
 @pytest.mark.parametrize("fault", READ_FAULTS, ids=lambda fault: f"{fault.kind} {fault.status} {fault.page_size}")
-async def test_reads_outlast_faults(server: CosmosServer, store: CosmosChainStore, fault: Fault) -> None:
+async def test_reads_outlast_faults(server: CosmosServer, store: CosmosChainStore, fault: InjectedFault) -> None:
     """A read that failed is made again and gives everything once, in order."""
     for read in (
         lambda: store.tip(CHAIN),
@@ -227,7 +230,7 @@ async def test_reads_outlast_faults(server: CosmosServer, store: CosmosChainStor
         lambda: store.hashes(CHAIN, 0, limit=9),
     ):
         undisturbed = await read()
-        struck = Fault(
+        applied = InjectedFault(
             fault.kind,
             _of_read,
             times=2,
@@ -236,7 +239,7 @@ async def test_reads_outlast_faults(server: CosmosServer, store: CosmosChainStor
             seconds=fault.seconds,
             page_size=fault.page_size,
         )
-        server.faults.add(struck)
+        server.faults.add(applied)
         assert await read() == undisturbed
         server.faults.clear()
     assert [chain async for chain, _ in store.tips()] == [CHAIN]
@@ -244,12 +247,12 @@ async def test_reads_outlast_faults(server: CosmosServer, store: CosmosChainStor
 
 async def test_refused_reads_are_unavailable(server: CosmosServer, store: CosmosChainStore) -> None:
     """A read that the service refuses for good says so at once."""
-    server.faults.add(Fault(FaultKind.STATUS, lambda request: request.operation != "batch", status=403))
-    sent = len(server.requests.of("read_item"))
+    server.faults.add(InjectedFault(FaultKind.STATUS, lambda request: request.operation != "batch", status=403))
+    sent = len(server.requests.for_operation("read_item"))
     with pytest.raises(WorkspaceError) as caught:
         await store.tip(CHAIN)
     assert caught.value.code == "PROVENANCE_UNAVAILABLE"
-    assert len(server.requests.of("read_item")) == sent + 1
+    assert len(server.requests.for_operation("read_item")) == sent + 1
     with pytest.raises(WorkspaceError):
         await store.read(CHAIN, 0, limit=9, max_bytes=MANY)
 
@@ -260,9 +263,9 @@ async def test_a_storm_loses_and_doubles_nothing(server: CosmosServer, seed: int
     async with stores(server, 4, segment_bytes=segment_bytes) as opened:
         for store in opened:
             await store.provision(CHAIN)
-        faults = chaos(0.4, seed, _of_batch)
+        faults = random_faults(0.4, seed, _of_batch)
         # A read has no condition that could fail.
-        faults += [fault for fault in chaos(0.2, seed + 1, _of_read) if fault.status != 412]
+        faults += [fault for fault in random_faults(0.2, seed + 1, _of_read) if fault.status != 412]
         server.faults.add(*faults)
         answered: dict[str, tuple[int, str]] = {}
         engines = logs(opened)
@@ -283,7 +286,7 @@ async def test_a_storm_loses_and_doubles_nothing(server: CosmosServer, seed: int
         assert [record.sequence for record in page.records] == list(range(1, WRITERS * TURNS + 1)), f"seed {seed}"
         verdict = await ChainVerifier(opened[1], workspace).verify(CHAIN)
         assert verdict.chain_valid, f"seed {seed}: {verdict.reason}"
-        assert sum(fault.struck for fault in faults) > 20, f"seed {seed}"
+        assert sum(fault.applied for fault in faults) > 20, f"seed {seed}"
         assert all(sum(getattr(store.usage, name) for store in opened) for name in MET), f"seed {seed}"
     await _heads_agree(server, page.records[-1].hash)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from azure.cosmos.aio import CosmosClient
 
-from emulators.cosmos import CosmosServer, Fault, FaultKind, Request
+from emulators.cosmos import CosmosRequest, CosmosServer, FaultKind, InjectedFault
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_containers import CATALOG
@@ -80,43 +80,43 @@ READS: dict[str, Callable[[Plant], Awaitable[Any]]] = {
 async def test_a_split_between_two_pages_repeats_nothing(plant: Plant, name: str) -> None:
     """Wherever 410/1002 comes between the pages of a read, each item is given once, in its order."""
     undisturbed = await READS[name](plant)
-    struck = 0
+    applied = 0
     for place in range(1, 12):
-        gone = Fault(FaultKind.STATUS, _nth_query(place), times=1, status=410, substatus=1002)
-        plant.server.faults.add(gone, Fault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
+        gone = InjectedFault(FaultKind.STATUS, _nth_query(place), times=1, status=410, substatus=1002)
+        plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
         assert await READS[name](plant) == undisturbed, f"410 on query {place}"
         plant.server.faults.clear()
-        struck += gone.struck
-    assert struck > 2
+        applied += gone.applied
+    assert applied > 2
 
 
 async def test_the_tips_are_given_once(plant: Plant) -> None:
     """A split while chains are listed names each chain once."""
     for place in range(1, 5):
-        gone = Fault(FaultKind.STATUS, _nth_query(place), times=1, status=410, substatus=1002)
-        plant.server.faults.add(gone, Fault(FaultKind.PARTIAL_PAGE, page_size=1))
+        gone = InjectedFault(FaultKind.STATUS, _nth_query(place), times=1, status=410, substatus=1002)
+        plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1))
         assert sorted(chain.scope_key for chain in [chain async for chain, _ in plant.chains.tips()]) == [
             CHAIN.scope_key,
             OTHER.scope_key,
         ]
         plant.server.faults.clear()
-        assert gone.struck == 1
+        assert gone.applied == 1
 
 
 async def test_the_sdk_repeats_items(plant: Plant) -> None:
     """The SDK alone gives items twice: when this fails, the precaution may go."""
     async with CosmosClient(plant.server.endpoint, plant.server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CATALOG.name)
-        gone = Fault(FaultKind.STATUS, _nth_query(2), times=1, status=410, substatus=1002)
-        plant.server.faults.add(gone, Fault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
+        gone = InjectedFault(FaultKind.STATUS, _nth_query(2), times=1, status=410, substatus=1002)
+        plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
         given = [item["id"] async for item in container.query_items("SELECT * FROM c", partition_key="s")]
     assert given == ["s0", "s1", "s0", "s1", "s2", "s3", "s4"]
 
 
-def _nth_query(place: int) -> Callable[[Request], bool]:
+def _nth_query(place: int) -> Callable[[CosmosRequest], bool]:
     seen = 0
 
-    def strikes(request: Request) -> bool:
+    def strikes(request: CosmosRequest) -> bool:
         nonlocal seen
         seen += request.operation == "query"
         return request.operation == "query" and seen == place

@@ -123,7 +123,7 @@ async def test_unfit_accounts_are_refused(options: AccountOptions, reason: str) 
             await store.provision(CHAIN)
         with pytest.raises(WorkspaceError, match=reason):
             await store.tip(CHAIN)
-        assert not server.requests.of("read_item")
+        assert not server.requests.for_operation("read_item")
 
 
 @pytest.mark.parametrize("level", [Consistency.STRONG, Consistency.BOUNDED_STALENESS])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from azure.cosmos.aio import ContainerProxy, CosmosClient
 
-from emulators.cosmos import CosmosServer, Fault, FaultKind
+from emulators.cosmos import CosmosServer, FaultKind, InjectedFault
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_items import partition, record_item
 from shared.provenance.ports import Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
@@ -134,14 +134,14 @@ async def test_a_roll_outlasts_lost_replies(
 ) -> None:
     """Both batches of a roll, the one that seals and the one that begins anew, may lose their replies."""
     tip = await fill(store, records)
-    fault = server.faults.add(Fault(kind, lambda request: request.operation == "batch", times=2))
+    fault = server.faults.add(InjectedFault(kind, lambda request: request.operation == "batch", times=2))
     with pytest.raises(OutcomeUnknownError):
         await store.append(CHAIN, batch(tip, 1, name="x"), tip)
     (log,) = logs([store])
     appended = await log.append(CHAIN, draft_event("u", EVENT), append_id=f"x-{records + 1}")
     assert appended.record.sequence == records + 1
     assert await sequences(store) == list(range(1, records + 2))
-    assert fault.struck >= 1
+    assert fault.applied >= 1
     assert (await ChainVerifier(store, workspace).verify(CHAIN)).chain_valid
 
 

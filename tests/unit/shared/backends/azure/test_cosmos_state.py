@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from emulators.cosmos import CosmosServer
-from emulators.cosmos.faults import Fault, FaultKind
-from emulators.cosmos.wire import Request
+from emulators.cosmos.faults import FaultKind, InjectedFault
+from emulators.cosmos.wire import CosmosRequest
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CONNECTIONS, CONTAINERS
 from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
@@ -27,7 +27,7 @@ class Plant:
     state: CosmosState
     other: CosmosState
 
-    def faults(self, *faults: Fault) -> None:
+    def faults(self, *faults: InjectedFault) -> None:
         """Let the next batches fail, once each."""
         for fault in faults:
             fault.match, fault.times = _batch, 1
@@ -52,7 +52,7 @@ async def plant() -> AsyncIterator[Plant]:
             await account.close()
 
 
-def _batch(request: Request) -> bool:
+def _batch(request: CosmosRequest) -> bool:
     return request.operation == "batch"
 
 
@@ -61,33 +61,33 @@ def _one_more(before: Item | None) -> Item:
 
 
 FAULTS = [
-    Fault(FaultKind.DROP_BEFORE_COMMIT),
-    Fault(FaultKind.DROP_AFTER_COMMIT),
-    Fault(FaultKind.DROP_AFTER_COMMIT, reset=True),
-    Fault(FaultKind.DROP_IN_REPLY),
-    Fault(FaultKind.STATUS, status=408),
-    Fault(FaultKind.STATUS_AFTER_COMMIT, status=408),
-    Fault(FaultKind.STATUS, status=410, substatus=1002),
-    Fault(FaultKind.STATUS, status=429, substatus=3200, retry_after_ms=5),
-    Fault(FaultKind.BATCH_STATUS, status=429, retry_after_ms=5),
-    Fault(FaultKind.BATCH_STATUS, status=449, retry_after_ms=5),
-    Fault(FaultKind.STATUS, status=449),
-    Fault(FaultKind.STATUS, status=500),
-    Fault(FaultKind.STATUS_AFTER_COMMIT, status=500),
-    Fault(FaultKind.STATUS_AFTER_COMMIT, status=503),
-    Fault(FaultKind.DELAY, seconds=0.8),
-    Fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8),
+    InjectedFault(FaultKind.DROP_BEFORE_COMMIT),
+    InjectedFault(FaultKind.DROP_AFTER_COMMIT),
+    InjectedFault(FaultKind.DROP_AFTER_COMMIT, reset=True),
+    InjectedFault(FaultKind.DROP_IN_REPLY),
+    InjectedFault(FaultKind.STATUS, status=408),
+    InjectedFault(FaultKind.STATUS_AFTER_COMMIT, status=408),
+    InjectedFault(FaultKind.STATUS, status=410, substatus=1002),
+    InjectedFault(FaultKind.STATUS, status=429, substatus=3200, retry_after_ms=5),
+    InjectedFault(FaultKind.BATCH_STATUS, status=429, retry_after_ms=5),
+    InjectedFault(FaultKind.BATCH_STATUS, status=449, retry_after_ms=5),
+    InjectedFault(FaultKind.STATUS, status=449),
+    InjectedFault(FaultKind.STATUS, status=500),
+    InjectedFault(FaultKind.STATUS_AFTER_COMMIT, status=500),
+    InjectedFault(FaultKind.STATUS_AFTER_COMMIT, status=503),
+    InjectedFault(FaultKind.DELAY, seconds=0.8),
+    InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8),
 ]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.name}-{fault.status}")
-async def test_each_change_is_made_once(plant: Plant, fault: Fault) -> None:
+async def test_each_change_is_made_once(plant: Plant, fault: InjectedFault) -> None:
     """Whatever becomes of a request or its reply, the first change and a later one count once each."""
     for expected in (1, 2):
-        fault.struck = 0
+        fault.applied = 0
         plant.faults(fault)
         assert await plant.count() == expected
-        assert fault.struck == 1
+        assert fault.applied == 1
         plant.server.faults.clear()
     assert await plant.count(plant.other) == 3
 
@@ -95,7 +95,7 @@ async def test_each_change_is_made_once(plant: Plant, fault: Fault) -> None:
 async def test_a_lost_reply_is_found_under_later_writes(plant: Plant) -> None:
     """A change whose reply came too late counts once, also when others changed the item before it was sent again."""
     await plant.count()
-    plant.faults(Fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8))
+    plant.faults(InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8))
     late = asyncio.create_task(plant.count())
     await _written(plant, 2)
     assert [await plant.count(plant.other) for _ in range(3)] == [3, 4, 5]
@@ -114,7 +114,7 @@ async def _written(plant: Plant, count: int) -> None:
 
 async def test_what_never_gets_through_is_unavailable(plant: Plant) -> None:
     """After its patience a change fails under the store's own code, and nothing internal is told."""
-    plant.server.faults.add(Fault(FaultKind.STATUS, _batch, status=503))
+    plant.server.faults.add(InjectedFault(FaultKind.STATUS, _batch, status=503))
     with pytest.raises(WorkspaceError) as caught:
         await plant.count()
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CODE")
@@ -125,10 +125,10 @@ async def test_what_never_gets_through_is_unavailable(plant: Plant) -> None:
 
 async def test_a_refusal_is_told_at_once(plant: Plant) -> None:
     """What the service refuses for good is not sent again."""
-    plant.faults(Fault(FaultKind.STATUS, status=403))
+    plant.faults(InjectedFault(FaultKind.STATUS, status=403))
     with pytest.raises(WorkspaceError):
         await plant.count()
-    assert plant.server.requests.operations()["batch"] == 1
+    assert plant.server.requests.count_by_operation()["batch"] == 1
 
 
 async def test_a_container_that_is_gone_is_no_empty_one(plant: Plant) -> None:
@@ -137,7 +137,7 @@ async def test_a_container_that_is_gone_is_no_empty_one(plant: Plant) -> None:
     probe = probes(plant.account)["Cosmos DB container connections"]
     await probe()
     plant.server.faults.add(
-        Fault(FaultKind.STATUS, lambda request: request.operation == "read_item", status=404, substatus=1003)
+        InjectedFault(FaultKind.STATUS, lambda request: request.operation == "read_item", status=404, substatus=1003)
     )
     with pytest.raises(WorkspaceError):
         await plant.state.read("n", "n")
@@ -149,13 +149,13 @@ async def test_a_lease_costs_one_write(plant: Plant) -> None:
     """The steady path reads nothing, and a slow store lets requests go on after the patience."""
     store = CosmosLeaseStore(plant.account, patience_seconds=0.4)
     await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_000.0)
-    before = plant.server.requests.operations()
+    before = plant.server.requests.count_by_operation()
     await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_001.0)
-    after = plant.server.requests.operations()
+    after = plant.server.requests.count_by_operation()
     assert {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)} == {
         "batch": 1
     }
-    plant.server.faults.add(Fault(FaultKind.DELAY, _batch, seconds=3))
+    plant.server.faults.add(InjectedFault(FaultKind.DELAY, _batch, seconds=3))
     with pytest.raises(WorkspaceError) as caught:
         await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_002.0)
     assert caught.value.code == "RATE_LIMITS_UNAVAILABLE"

@@ -109,7 +109,7 @@ async def _own_time(folder: Path) -> float:
     times = []
     for _ in range(LISTS):
         started = time.perf_counter()
-        await store.list(PLACE, "listed", LISTED, None, whole=False)
+        await store.list(PLACE, "listed", LISTED, None, all_partitions=False)
         times.append((time.perf_counter() - started) * 1000)
     await file.close()
     return statistics.median(times)

@@ -34,4 +34,4 @@ async def _document(principal: Principal) -> dict[str, Any]:
     app, operations = services(), await all_operations(GROUPS)
     features = {name for name in {one.feature for one in operations} if name and await app.has_feature(name)}
     catalog, server = await app.catalog.current(), app.settings.public_url
-    return await describe(operations, principal, features, catalog, app.query_columns.known, server=server)
+    return await describe(operations, principal, features, catalog, app.query_columns.find, server=server)

@@ -42,7 +42,7 @@ async def console(call: Call) -> Reply:
 async def console_config(_: Call) -> Reply:
     """Say where the web console may sign people in; all of it is public."""
     sign_in = build_console_sign_in(services().settings)
-    return json_reply({"entra": sign_in.public() if sign_in else None}, headers={"Cache-Control": "no-cache"})
+    return json_reply({"entra": sign_in.to_json() if sign_in else None}, headers={"Cache-Control": "no-cache"})
 
 
 @GROUP.endpoint("GET", "console/{*file}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.FILE)

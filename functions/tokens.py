@@ -95,7 +95,7 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
         principal=wanted.principal,
         rights=wanted.rights,
         expires_in_days=wanted.expires_in_days,
-        same=call.append_id,
+        id_seed=call.append_id,
     )
     shown = await _shown(issued.key)
     made = ("keyId", "name", "principal", "accessRights", "createdAt", "expiresAt")
@@ -105,7 +105,7 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
 @GROUP.endpoint("GET", "workspace/api/keys", access=Access.KEYS, docs=replies.LISTED)
 async def list_keys(call: Call) -> Reply:
     """List the caller's API keys, or everybody's with the right to manage keys."""
-    return json_reply({"keys": [await _shown(key) for key in await services().api_keys.visible(call.principal)]})
+    return json_reply({"keys": [await _shown(key) for key in await services().api_keys.list_visible(call.principal)]})
 
 
 @GROUP.endpoint("DELETE", "workspace/api/keys/{keyId}", access=Access.KEYS, docs=replies.REVOKED_KEY)

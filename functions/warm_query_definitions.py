@@ -124,7 +124,7 @@ async def _reply(stored: CatalogEntry[WarmQuery], status: int = 200) -> Reply:
 
 async def _shown(stored: CatalogEntry[WarmQuery]) -> dict[str, Any]:
     query = stored.value
-    columns = await services().query_columns.known(query)
+    columns = await services().query_columns.find(query)
     schema = None if columns is None else {"columns": [{"name": one.name, "type": one.type} for one in columns]}
     return {
         **query.model_dump(mode="json", by_alias=True, exclude={"approval"}),

@@ -22,9 +22,9 @@ class NewKey:
     digest: bytes
 
 
-def generate_key(same: str = "") -> NewKey:
-    """Return a new key with 256 random bits; its id is random too, or the one that ``same`` stands for."""
-    identity = hashlib.sha256(same.encode()).digest()[:_ID_BYTES] if same else secrets.token_bytes(_ID_BYTES)
+def generate_key(id_seed: str = "") -> NewKey:
+    """Return a new key with 256 random bits; its id is random too, or the one that ``id_seed`` stands for."""
+    identity = hashlib.sha256(id_seed.encode()).digest()[:_ID_BYTES] if id_seed else secrets.token_bytes(_ID_BYTES)
     key_id = base64.b32encode(identity).decode("ascii")
     secret = secrets.token_urlsafe(32)
     salt = secrets.token_bytes(16)

@@ -33,7 +33,7 @@ class Authenticator:
     ) -> None:
         self._directory = directory
         self._credentials = credentials
-        self._last_uses = KeyUsageRecorder(store)
+        self._key_usage = KeyUsageRecorder(store)
         self._codec = codec
         self._entra = entra_tokens
         self._seen: OrderedDict[bytes, Claims] = OrderedDict()
@@ -66,7 +66,7 @@ class Authenticator:
 
     async def close(self) -> None:
         """Return when the last uses of keys are noted, or given up."""
-        await self._last_uses.close()
+        await self._key_usage.close()
 
     async def resume(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:
         """Return a caller who proved who they are before, with a token of this service, if they still may act.
@@ -140,7 +140,7 @@ class Authenticator:
         member = (await self._directory.team()).members.get(key.principal)
         if member is None or not member.enabled:
             raise unauthenticated(_BAD_KEY)
-        self._last_uses.note(key, at)
+        self._key_usage.record(key, at)
         return Principal(
             member_id=member.id,
             identity=None if member.service else member.id,

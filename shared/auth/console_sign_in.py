@@ -27,7 +27,7 @@ class ConsoleSignIn:
         parts = urlsplit(self.address)
         return f"{parts.scheme}://{parts.netloc}"
 
-    def public(self) -> Mapping[str, str]:
+    def to_json(self) -> Mapping[str, str]:
         """Return what the page is told."""
         return {
             "authorizeUrl": f"{self.address}/authorize",

@@ -97,7 +97,7 @@ class TokenIssuer:
         if token is None:
             raise WorkspaceError(Kind.NOT_FOUND, "TOKEN_NOT_FOUND", "There is no token with this id that still lives.")
         if token.principal != caller.member_id:
-            caller.require(AccessRight.KEYS_MANAGE)
+            caller.require_right(AccessRight.KEYS_MANAGE)
         await self._store.revoke_token(token_id, now())
         self._credentials.invalidate()
         # The append id names the token, so that a repeat after a failure here completes the record and adds no second.

@@ -49,12 +49,12 @@ class ApiKeys:
         principal: str | None = None,
         rights: Sequence[AccessRight] | None = None,
         expires_in_days: int | None = None,
-        same: str = "",
+        id_seed: str = "",
     ) -> IssuedKey:
         """Make a key for the caller or, with the right to manage keys, for another member.
 
         A key never carries a right that its maker does not hold, so that no key lifts anybody above oneself. With the
-        same text in ``same`` again the key is made anew under the id that it has: nobody saw its secret.
+        same text in ``id_seed`` again the key is made anew under the id that it has: nobody saw its secret.
 
         Raises:
             WorkspaceError: FORBIDDEN, or INVALID naming ``principal`` or ``rights``.
@@ -62,7 +62,7 @@ class ApiKeys:
         owner = await self._owner(caller, principal)
         chosen = _rights(caller, owner, rights)
         return await self.issue(
-            caller.member_id, owner.id, name, chosen, expires_in_days, made_with=caller.made_with(), same=same
+            caller.member_id, owner.id, name, chosen, expires_in_days, made_with=caller.made_with(), id_seed=id_seed
         )
 
     async def issue(
@@ -74,13 +74,13 @@ class ApiKeys:
         expires_in_days: int | None = None,
         *,
         made_with: Mapping[str, str | None] = BY_COMMAND,
-        same: str = "",
+        id_seed: str = "",
     ) -> IssuedKey:
         """Make a key without asking whether the actor may; for the deployment's own command.
 
-        ``made_with`` names the credential behind it in the audit event; ``same`` as for :meth:`create`.
+        ``made_with`` names the credential behind it in the audit event; ``id_seed`` as for :meth:`create`.
         """
-        made = api_keys.generate_key(same)
+        made = api_keys.generate_key(id_seed)
         at = now()
         expires_at = None if expires_in_days is None else at + timedelta(days=expires_in_days)
         key = ApiKey(made.key_id, made.salt, made.digest, principal, name, rights, at, expires_at)
@@ -93,7 +93,7 @@ class ApiKeys:
         )
         return IssuedKey(key, made.text)
 
-    async def visible(self, caller: Principal) -> list[ApiKey]:
+    async def list_visible(self, caller: Principal) -> list[ApiKey]:
         """Return the caller's keys, with the right to manage keys everybody's, oldest first."""
         # Read from the store, not from the copy in memory: lastUsedAt moves without a new version.
         keys = (await self._store.load()).keys.values()
@@ -111,7 +111,7 @@ class ApiKeys:
         if key is None:
             raise WorkspaceError(Kind.NOT_FOUND, "API_KEY_NOT_FOUND", "There is no API key with this id.")
         if key.principal != caller.member_id:
-            caller.require(AccessRight.KEYS_MANAGE)
+            caller.require_right(AccessRight.KEYS_MANAGE)
         await self._store.revoke_key(key_id, now())
         self._credentials.invalidate()
         # The append id names the key, so that a repeat after a failure here completes the record and adds no second.
@@ -134,7 +134,7 @@ class ApiKeys:
     async def _owner(self, caller: Principal, principal: str | None) -> TeamMember:
         wanted = caller.member_id if principal is None else principal
         if wanted != caller.member_id:
-            caller.require(AccessRight.KEYS_MANAGE)
+            caller.require_right(AccessRight.KEYS_MANAGE)
         member = (await self._directory.team()).members.get(wanted)
         if member is None:
             raise invalid("principal", "there is no member with this id")

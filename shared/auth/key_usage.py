@@ -33,7 +33,7 @@ class KeyUsageRecorder:
         self._writing: asyncio.Task[None] | None = None
         self._fails = False
 
-    def note(self, key: ApiKey, at: datetime) -> None:
+    def record(self, key: ApiKey, at: datetime) -> None:
         """Note a use, unless one of about the same time is noted; returns at once and raises nothing."""
         last = self._noted.get(key.key_id, key.last_used_at)
         if last is not None and (at - last).total_seconds() < EVERY_SECONDS:

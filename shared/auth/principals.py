@@ -45,7 +45,7 @@ class Principal:
         """Return the credential as audit events name it: its kind and its id, never its text."""
         return {"via": self.via, "credentialId": self.credential_id or None}
 
-    def require(self, right: AccessRight) -> None:
+    def require_right(self, right: AccessRight) -> None:
         """Return when the caller holds a right.
 
         Raises:

@@ -66,10 +66,10 @@ class CatalogPlan:
     """What apply would do: changes in the order in which they are made, and what it leaves alone."""
 
     changes: tuple[ItemChange, ...]
-    kept: tuple[RetainedItem, ...] = ()
+    retained: tuple[RetainedItem, ...] = ()
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether the stored catalog already is as declared."""
         return not self.changes
 

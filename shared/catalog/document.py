@@ -37,11 +37,11 @@ def load_document(text: str, source: str) -> WorkspaceDocument:
         document = WorkspaceDocument.model_validate_json(
             json.dumps(data), strict=True, context=DECLARED, by_alias=True, by_name=False
         )
-        sections = Sections.of(document)
+        sections = Sections.from_document(document)
     except ValidationError as error:
         refused = error.errors(include_url=False, include_input=False)
         problems |= dict.fromkeys(problem for problem in _shape(refused, located) if problem.field not in unread)
-        document, sections = None, Sections.sound_part(data, [detail["loc"] for detail in refused])
+        document, sections = None, Sections.from_valid_items(data, [detail["loc"] for detail in refused])
     problems |= dict.fromkeys(located.problem(path, message) for path, message in check_sections(sections))
     if document is None or problems:
         raise DocumentError(problems)

@@ -35,7 +35,7 @@ class Sections:
     written: Mapping[str, frozenset[str]]
 
     @classmethod
-    def of(cls, document: WorkspaceDocument) -> "Sections":
+    def from_document(cls, document: WorkspaceDocument) -> "Sections":
         """Return the sections of a document whose every item is sound in itself."""
         return cls(
             document,
@@ -51,7 +51,7 @@ class Sections:
         )
 
     @classmethod
-    def sound_part(cls, data: object, faults: Iterable[Path]) -> "Sections":
+    def from_valid_items(cls, data: object, faults: Iterable[Path]) -> "Sections":
         """Return the sections of what is sound in a faulty document.
 
         Args:

@@ -45,7 +45,7 @@ class CatalogService:
     Args:
         store: where the catalog is kept.
         audit_log: where the events of changes go.
-        changed: called after each change; makes this process read the catalog anew.
+        on_change: called after each change; makes this process read the catalog anew.
         clock: gives the current instant.
     """
 
@@ -54,12 +54,12 @@ class CatalogService:
         store: CatalogStore,
         audit_log: AuditLog,
         *,
-        changed: Callable[[], None] = lambda: None,
+        on_change: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = now,
     ) -> None:
         self._store = store
         self._audit_log = audit_log
-        self._changed = changed
+        self._on_change = on_change
         self._clock = clock
         self._warned = False
 
@@ -106,7 +106,7 @@ class CatalogService:
 
         return await self._commit(decided, actor, ItemOrigin.API)
 
-    async def stored(self) -> StoredCatalog:
+    async def load(self) -> StoredCatalog:
         """Return the catalog as it is stored now, whatever copies in memory say.
 
         Raises:
@@ -126,8 +126,8 @@ class CatalogService:
         self, decide: Callable[[StoredCatalog], CatalogPlan], actor: str, origin: ItemOrigin
     ) -> CommittedPlan:
         outcome = await self._save(decide, actor, origin)
-        if not outcome.plan.empty:
-            self._changed()
+        if not outcome.plan.is_empty:
+            self._on_change()
         try:
             await self.flush_pending()
         except WorkspaceError:
@@ -140,7 +140,7 @@ class CatalogService:
         for attempt in range(ATTEMPTS):
             stored = await self._store.load()
             planned = decide(stored)
-            after = stored if planned.empty else await self._saved(planned.changes, stored, actor, origin)
+            after = stored if planned.is_empty else await self._saved(planned.changes, stored, actor, origin)
             if after is not None:
                 return CommittedPlan(planned, after)
             await asyncio.sleep(random.uniform(0, FIRST_WAIT_SECONDS * 2**attempt))  # noqa: S311  spreads retries, no secret
@@ -158,7 +158,7 @@ class CatalogService:
             if change.after is not None
         ]
         deletes = [(change.kind, change.key) for change in changes if change.after is None]
-        head = AuditContext.of(stored, puts)
+        head = AuditContext.from_catalog(stored, puts)
         events = [build_event(change, actor, head.workspace) for change in changes] if head.audited else []
         try:
             version = await self._store.save(puts, deletes, events, stored.version)
@@ -209,7 +209,7 @@ class AuditContext:
     audited: bool
 
     @classmethod
-    def of(cls, stored: StoredCatalog, puts: Iterable[CatalogItem]) -> "AuditContext":
+    def from_catalog(cls, stored: StoredCatalog, puts: Iterable[CatalogItem]) -> "AuditContext":
         """Return the head of a catalog with changed items in it."""
         held = {item.kind: item.definition for item in (*stored.items, *puts) if item.kind in SINGLE}
         settings = held.get(ItemKind.SETTINGS)

@@ -48,12 +48,12 @@ class ContinuationTokens:
     def __init__(self, secret: Secret) -> None:
         self._secret = secret
 
-    async def make(self, table: Table, partition: PartitionValue, position: str, *, whole: bool) -> str:
+    async def create(self, table: Table, partition: PartitionValue, position: str, *, all_partitions: bool) -> str:
         """Return the token of a store's position in a list."""
-        signature = await self._signature(table, partition, position, whole=whole)
+        signature = await self._sign(table, partition, position, all_partitions=all_partitions)
         return base64.urlsafe_b64encode(signature + position.encode()).rstrip(b"=").decode()
 
-    async def read(self, table: Table, partition: PartitionValue, token: str, *, whole: bool) -> str:
+    async def read(self, table: Table, partition: PartitionValue, token: str, *, all_partitions: bool) -> str:
         """Return the position that a token stands for.
 
         Raises:
@@ -64,14 +64,14 @@ class ContinuationTokens:
             position = content[_SIGNATURE_BYTES:].decode()
         except UnicodeDecodeError:
             raise _refused() from None
-        signature = await self._signature(table, partition, position, whole=whole)
+        signature = await self._sign(table, partition, position, all_partitions=all_partitions)
         if not hmac.compare_digest(signature, content[:_SIGNATURE_BYTES]):
             raise _refused()
         return position
 
-    async def _signature(self, table: Table, partition: PartitionValue, position: str, *, whole: bool) -> bytes:
+    async def _sign(self, table: Table, partition: PartitionValue, position: str, *, all_partitions: bool) -> bytes:
         place = table.place
-        listed = "" if whole else f"={format_partition_key(partition)}"
+        listed = "" if all_partitions else f"={format_partition_key(partition)}"
         parts = (place.store, place.database, table.container.name, listed, position)
         # Each part with its length: no two lists share a text.
         text = "".join(f"{len(part)}:{part}" for part in parts)

@@ -71,15 +71,19 @@ class Documents:
         Raises:
             WorkspaceError: INVALID naming ``continuationToken``.
         """
-        found = await self._tables.exposed(address, Verb.LIST)
-        whole = isinstance(partition, Missing)
+        found = await self._tables.find_exposed(address, Verb.LIST)
+        all_partitions = isinstance(partition, Missing)
         tokens = self._continuations
-        after = None if token is None else await tokens.read(found.table, partition, token, whole=whole)
+        after = (
+            None if token is None else await tokens.read(found.table, partition, token, all_partitions=all_partitions)
+        )
         found.check_granted()
-        page = await self._store.list(found.table, partition, limit, after, whole=whole)
+        page = await self._store.list(found.table, partition, limit, after, all_partitions=all_partitions)
         if page.position is None:
             return DocumentListing(page.texts, None)
-        return DocumentListing(page.texts, await tokens.make(found.table, partition, page.position, whole=whole))
+        return DocumentListing(
+            page.texts, await tokens.create(found.table, partition, page.position, all_partitions=all_partitions)
+        )
 
     async def read(
         self, address: TableAddress, document_id: str, partition: PartitionValue, condition: Condition
@@ -90,7 +94,7 @@ class Documents:
             WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
         check_id(document_id, "documentId")
-        found = await self._tables.exposed(address, Verb.READ)
+        found = await self._tables.find_exposed(address, Verb.READ)
         stored = await self._stored(found.table, _key(found, document_id, partition))
         condition.check_match(stored.etag)
         return stored, condition.known(stored.etag)
@@ -108,7 +112,7 @@ class Documents:
                 ``DOCUMENT_EXISTS``.
         """
         document, made = await run_in_worker(size, _drafted, body)
-        found = await self._tables.exposed(address, Verb.CREATE)
+        found = await self._tables.find_exposed(address, Verb.CREATE)
         partition = read_partition_key(document, found.path)
         if isinstance(partition, Missing):
             raise _required(found.path)
@@ -138,7 +142,7 @@ class Documents:
         """
         check_id(document_id, "documentId")
         document, made = await run_in_worker(size, _drafted, {"id": document_id, **body}, document_id)
-        found = await self._tables.exposed(address, Verb.REPLACE)
+        found = await self._tables.find_exposed(address, Verb.REPLACE)
         written = _replacement(found, made, read_partition_key(document, found.path), partition)
         found.check_granted()
         etag = await self._expected(found.table, written.key, condition)
@@ -153,7 +157,7 @@ class Documents:
             WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
         check_id(document_id, "documentId")
-        found = await self._tables.exposed(address, Verb.DELETE)
+        found = await self._tables.find_exposed(address, Verb.DELETE)
         key = _key(found, document_id, partition)
         etag = await self._expected(found.table, key, condition)
         await self._store.delete(found.table, key, etag)

@@ -87,7 +87,7 @@ class DocumentStore(Protocol):
         ...
 
     async def list(
-        self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, whole: bool
+        self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
     ) -> DocumentPage:
         """Return some documents, in an order that no write changes.
 
@@ -95,10 +95,10 @@ class DocumentStore(Protocol):
 
         Args:
             table: where.
-            partition: whose documents; not looked at when ``whole``.
+            partition: whose documents; not looked at if ``all_partitions``.
             limit: at most so many; fewer where they are large.
             after: ``position`` of the page before; None for the first.
-            whole: every partition.
+            all_partitions: list every partition.
 
         Raises:
             WorkspaceError: INVALID naming ``continuationToken``: the store knows no such position.

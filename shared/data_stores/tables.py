@@ -64,7 +64,7 @@ class TableFinder:
         self._catalog = catalog
         self._containers = containers
 
-    async def exposed(self, address: TableAddress, verb: Verb) -> ExposedTable:
+    async def find_exposed(self, address: TableAddress, verb: Verb) -> ExposedTable:
         """Return the table at an address, for one verb.
 
         Raises:

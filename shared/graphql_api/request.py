@@ -80,6 +80,6 @@ def column_loader(columns: QueryColumns, catalog: Catalog) -> "DataLoader[str, A
 
     async def load(lookups: list[str]) -> list[Any]:
         # One after the other: what is not remembered costs the engine a query each.
-        return [await columns.told(catalog.queries[lookup].value) for lookup in lookups]
+        return [await columns.resolve_or_error(catalog.queries[lookup].value) for lookup in lookups]
 
     return DataLoader(batch_load_fn=load)

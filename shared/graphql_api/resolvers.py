@@ -26,7 +26,7 @@ MUTATION = MutationType()
 def _reader(info: Info) -> GraphQLRequest:
     """Return the request after making sure that its caller may read the catalog."""
     request: GraphQLRequest = info.context
-    request.principal.require(AccessRight.CATALOG_READ)
+    request.principal.require_right(AccessRight.CATALOG_READ)
     return request
 
 
@@ -93,7 +93,7 @@ def workspace(_: Any, info: Info) -> dict[str, Any]:
 async def execute_query(_: Any, info: Info, name: str, parameters: Any = None) -> dict[str, Any]:
     """Run an approved query."""
     request: GraphQLRequest = info.context
-    request.principal.require(AccessRight.WARM_QUERY_EXECUTE)
+    request.principal.require_right(AccessRight.WARM_QUERY_EXECUTE)
     arguments = {} if parameters is None else parameters
     if not isinstance(arguments, dict):
         raise invalid("parameters", "an object of parameters by name is expected")

@@ -175,7 +175,7 @@ class RequestPipeline:
         if operation.identity and caller.identity is None:
             raise unauthenticated("This records who acts, and the token of a service names nobody.")
         if operation.right is not None:
-            caller.require(operation.right)
+            caller.require_right(operation.right)
         if operation.feature:
             await self._require_feature(operation.feature)
         call = await read(operation, caller, match.path, request)

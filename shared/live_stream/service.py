@@ -101,7 +101,7 @@ class LiveStream:
         """
         listener = Listener.named(user)
         principal = await self._resume(listener.member_id, listener.token_id, listener.expires_at)
-        principal.require(AccessRight.LIVE_STREAM_READ)
+        principal.require_right(AccessRight.LIVE_STREAM_READ)
         return replace(principal, rights=frozenset({AccessRight.LIVE_STREAM_READ}))
 
     async def link(self, principal: Principal, filters: StreamFilters, parameters: Mapping[str, str]) -> Link:

@@ -75,7 +75,7 @@ class TelemetryIngestor:
 
     async def _connect(self, connections: set[str], router: ConnectionRouter) -> None:
         moment = time.monotonic()
-        due = {each for each in connections if router.enabled(each) and self._is_due(each, router.version, moment)}
+        due = {each for each in connections if router.is_enabled(each) and self._is_due(each, router.version, moment)}
         if not due:
             return
         states = await self._states.states()

@@ -38,7 +38,7 @@ class RandomWalk:
     _left: tuple[int, float] = (0, 0.0)
     _right: list[tuple[int, float]] = field(default_factory=list)
 
-    def position(self, tick: int) -> float:
+    def position_at(self, tick: int) -> float:
         """Return the sum of the first ``tick`` steps, each normal with deviation 1.
 
         Args:

@@ -51,7 +51,7 @@ class ConnectionRouter:
         for source in {_own_hub(each) for each in claiming if each.source.event_hub}:
             self._by_hub[source] = self._claims([each for each in claiming if _own_hub(each) == source])
 
-    def enabled(self, connection: str) -> bool:
+    def is_enabled(self, connection: str) -> bool:
         """Return whether there is such a connection and it is enabled."""
         route = self._routes.get(connection)
         return route is not None and route.enabled

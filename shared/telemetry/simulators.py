@@ -46,7 +46,7 @@ class SimulatedConnection:
             for device in range(1, simulator.devices + 1)
         ]
 
-    def due(self, after_ms: int, until_ms: int) -> Iterator[HubMessage]:
+    def iter_due_messages(self, after_ms: int, until_ms: int) -> Iterator[HubMessage]:
         """Yield the messages of the ticks after one instant, up to and with another (milliseconds since 1970)."""
         for number in range(after_ms // self._interval_ms + 1, until_ms // self._interval_ms + 1):
             yield from self._messages(Tick(number, self._interval_ms))
@@ -86,7 +86,7 @@ class Simulators:
         messages = [
             message
             for lookup, simulated in self._running.items()
-            for message in simulated.due(self._after_ms(lookup, until_ms), until_ms)
+            for message in simulated.iter_due_messages(self._after_ms(lookup, until_ms), until_ms)
         ]
         if messages:
             await self._sender.send(TELEMETRY_HUB, messages)

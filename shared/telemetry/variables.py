@@ -143,7 +143,7 @@ def _walk(variable: RandomWalkVariable, seed: int, device: int) -> Generator:
         if tick.day != day:
             day = tick.day
             walk = RandomWalk(derive_stream_key(seed, device, variable.name, day))
-        return reflect(start + variable.step * walk.position(tick.of_day), variable.min, variable.max)
+        return reflect(start + variable.step * walk.position_at(tick.of_day), variable.min, variable.max)
 
     return value
 

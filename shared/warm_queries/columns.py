@@ -43,7 +43,7 @@ class QueryColumns:
         self._asking: dict[tuple[object, ...], asyncio.Task[tuple[Column, ...] | WorkspaceError]] = {}
         self._silent_until = 0.0
 
-    async def of(self, query: WarmQuery) -> tuple[Column, ...]:
+    async def resolve(self, query: WarmQuery) -> tuple[Column, ...]:
         """Return the columns of a query, after asking the engine to bind it.
 
         Raises:
@@ -60,12 +60,12 @@ class QueryColumns:
                 self._known.popitem(last=False)
         return known
 
-    async def known(self, query: WarmQuery) -> tuple[Column, ...] | None:
+    async def find(self, query: WarmQuery) -> tuple[Column, ...] | None:
         """Return the columns of a query, None where the engine does not tell them in a moment."""
-        told = await self.told(query)
+        told = await self.resolve_or_error(query)
         return None if isinstance(told, WorkspaceError) else told
 
-    async def told(self, query: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
+    async def resolve_or_error(self, query: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
         """Return the columns of a query, or why they are not known: what :meth:`of` raises, or a silent engine.
 
         It goes on being asked meanwhile; while it is silent, nobody else waits for it.
@@ -86,7 +86,7 @@ class QueryColumns:
 
     async def _answered(self, query: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
         try:
-            return await self.of(query)
+            return await self.resolve(query)
         except WorkspaceError as error:
             return error
 

@@ -35,7 +35,7 @@ class QueryDefinitions:
 
     async def find(self, lookup: str) -> CatalogEntry[WarmQuery] | None:
         """Return a query as it is stored now; None where there is none that this version can read."""
-        held = _find(await self._catalog.stored(), lookup)
+        held = _find(await self._catalog.load(), lookup)
         try:
             return None if held is None else _read(held)
         except ValidationError:
@@ -76,10 +76,10 @@ class QueryDefinitions:
         _check_form(faults, query)
         if faults.readable("kql", "parameters"):
             with faults.gathered(), _named_kql():
-                await self._columns.of(query)
+                await self._columns.resolve(query)
         if faults.readable("surface"):
             with faults.gathered():
-                _check_surface(query, await self._catalog.stored())
+                _check_surface(query, await self._catalog.load())
 
     async def approve(
         self, approver: str, lookup: str, condition: Condition = UNCONDITIONAL, *, repeatable: bool = False

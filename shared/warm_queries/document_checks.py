@@ -26,7 +26,7 @@ async def check_document_queries(
     silent: WorkspaceError | None = None
     for index, query in enumerate(document.warm_queries):
         try:
-            await columns.of(query)
+            await columns.resolve(query)
         except WorkspaceError as error:
             if error.kind is not Kind.INVALID:
                 # Another query would wait as long for nothing.

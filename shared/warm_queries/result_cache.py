@@ -28,7 +28,7 @@ class ResultCache:
         self._runs.move_to_end(key)
         return run
 
-    def keep(self, key: Hashable, run: QueryResult) -> None:
+    def store(self, key: Hashable, run: QueryResult) -> None:
         """Keep a run, and forget the ones that were not used for longest when there are too many."""
         self._drop(key)
         if len(run.rows) > MAX_ROWS:

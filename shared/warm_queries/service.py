@@ -36,7 +36,7 @@ class WarmQueries:
         self._catalog = catalog
         self._engine = engine
         self._timeout_seconds = timeout_seconds
-        self._kept = ResultCache()
+        self._results = ResultCache()
 
     async def execute(
         self,
@@ -69,7 +69,7 @@ class WarmQueries:
             )
         bound = bind_parameters(query.parameters, arguments, named)
         if query.cache_seconds:
-            return await self._kept_or_run(query, bound, time_range, limit)
+            return await self._run_cached(query, bound, time_range, limit)
         return await self._run(query, bound, time_range, limit, now())
 
     async def execute_ad_hoc(self, kql: str, time_range: timedelta | None, limit: int) -> QueryResult:
@@ -80,17 +80,17 @@ class WarmQueries:
         """
         return await self._run(_AdHoc(kql), {}, time_range, limit, now())
 
-    async def _kept_or_run(
+    async def _run_cached(
         self, query: WarmQuery, bound: dict[str, str], time_range: timedelta | None, limit: int
     ) -> QueryResult:
         at = now()
         key = (query.model_dump_json(), tuple(sorted(bound.items())), time_range, limit)
         max_age = timedelta(seconds=query.cache_seconds)
-        kept = self._kept.find(key, max_age, at)
+        kept = self._results.find(key, max_age, at)
         if kept is not None:
             return kept
         run = await self._run(query, bound, time_range, limit, at)
-        self._kept.keep(key, replace(run, from_cache=True))
+        self._results.store(key, replace(run, from_cache=True))
         return run
 
     async def _run(

@@ -50,7 +50,7 @@ class ProvenanceServices(CatalogServices):
         """Applies workspace documents."""
         from shared.catalog.service import CatalogService
 
-        return CatalogService(self.catalog_store, self.audit_log, changed=self.catalog.invalidate)
+        return CatalogService(self.catalog_store, self.audit_log, on_change=self.catalog.invalidate)
 
     @cached_property
     def amendments(self) -> "Amendments":

@@ -73,12 +73,14 @@ async def read(store: DocumentStore, key: DocumentKey, path: str = "/line") -> S
     return stored
 
 
-async def everything(store: DocumentStore, path: str, partition: PartitionValue, *, whole: bool, limit: int = 2) -> Any:
+async def everything(
+    store: DocumentStore, path: str, partition: PartitionValue, *, all_partitions: bool, limit: int = 2
+) -> Any:
     """Return all documents of a list, page by page."""
     found: list[bytes] = []
     position: str | None = None
     while True:
-        page = await store.list(TABLES[path], partition, limit, position, whole=whole)
+        page = await store.list(TABLES[path], partition, limit, position, all_partitions=all_partitions)
         assert len(page.texts) <= limit
         found += page.texts
         position = page.position
@@ -150,10 +152,10 @@ async def test_partition_keys_are_kept_apart(store: DocumentStore, path: str) ->
         await store.create(TABLES[path], DocumentKey("same", value), text(id="same", **member, n=place))
     for place, value in enumerate(VALUES):
         assert json.loads((await read(store, DocumentKey("same", value), path)).text)["n"] == place
-        found = await everything(store, path, value, whole=False)
+        found = await everything(store, path, value, all_partitions=False)
         assert [document["n"] for document in found] == [place]
     assert await store.read(TABLES[path], DocumentKey("same", 1.0)) == await read(store, DocumentKey("same", 1), path)
-    whole = await everything(store, path, MISSING, whole=True, limit=3)
+    whole = await everything(store, path, MISSING, all_partitions=True, limit=3)
     assert sorted(document["n"] for document in whole) == list(range(len(VALUES)))
 
 
@@ -171,7 +173,7 @@ async def test_tables_do_not_share_documents(store: DocumentStore) -> None:
     """A document is in the table that it was written to only."""
     await store.create(TABLES["/id"], DocumentKey("a", "a"), text(id="a"))
     assert await store.read(LINE, DocumentKey("a", "a")) is None
-    assert await everything(store, "/line", MISSING, whole=True) == []
+    assert await everything(store, "/line", MISSING, all_partitions=True) == []
 
 
 async def test_large_pages_end_early(store: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +182,7 @@ async def test_large_pages_end_early(store: DocumentStore, monkeypatch: pytest.M
         monkeypatch.setattr(f"shared.backends.{module}.PAGE_BYTES", 1)
     for n in range(3):
         await store.create(LINE, DocumentKey(f"{n}", "l1"), text(id=f"{n}", line="l1"))
-    found = await everything(store, "/line", "l1", whole=False, limit=100)
+    found = await everything(store, "/line", "l1", all_partitions=False, limit=100)
     assert [document["id"] for document in found] == ["0", "1", "2"]
 
 
@@ -201,7 +203,7 @@ async def test_lists_are_stable_under_writes(store: DocumentStore) -> None:
             await store.delete(LINE, key, None)
 
     disturbing = asyncio.create_task(disturb())
-    found = await everything(store, "/line", MISSING, whole=True, limit=7)
+    found = await everything(store, "/line", MISSING, all_partitions=True, limit=7)
     stop.set()
     await disturbing
     names = [document["id"] for document in found if document["id"] in stable]
@@ -237,5 +239,5 @@ async def test_no_update_is_lost(store: DocumentStore) -> None:
 async def test_a_foreign_position_is_refused(store: DocumentStore) -> None:
     """A position that the store never gave is a fault of the request."""
     with pytest.raises(WorkspaceError) as caught:
-        await store.list(LINE, "l1", 5, "nonsense", whole=False)
+        await store.list(LINE, "l1", 5, "nonsense", all_partitions=False)
     assert [error["field"] for error in caught.value.members["errors"]] == ["continuationToken"]  # type: ignore[attr-defined]  # it is a list of objects

@@ -129,7 +129,7 @@ class CosmosDocumentStore:
             await self._settled(container, key, if_match, send, done, look_first=True)
 
     async def list(
-        self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, whole: bool
+        self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
     ) -> DocumentPage:
         """Return some documents, in the account's own order."""
         texts: list[bytes] = []
@@ -137,7 +137,7 @@ class CosmosDocumentStore:
         async with self._container(table) as container:
             while len(texts) < limit and size < PAGE_BYTES:
                 items, position = await self._page(
-                    container, None if whole else _partition(partition), limit - len(texts), position
+                    container, None if all_partitions else _partition(partition), limit - len(texts), position
                 )
                 texts += map(_text, items)
                 size += sum(map(len, texts[len(texts) - len(items) :]))

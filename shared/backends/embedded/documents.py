@@ -159,11 +159,11 @@ class SqliteDocumentStore:
             await self._writes.write(work)
 
     async def list(
-        self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, whole: bool
+        self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
     ) -> DocumentPage:
         """Return some documents, by partition key and id."""
         place, low = _place(table), ("", "") if after is None else _position(after)
-        if whole:
+        if all_partitions:
             where, values = "(partition_key, id) > (?, ?)", (*place, *low)
         else:
             where, values = "partition_key = ? AND id > ?", (*place, format_partition_key(partition), low[1])

@@ -152,12 +152,12 @@ async def test_others_keys_are_for_who_manages_keys(workspace: Workspace) -> Non
     )
     assert (await refused(workspace.api_keys.create(viewer, "k", principal=EDITOR.id))).kind is Kind.FORBIDDEN
     key = (await workspace.api_keys.create(admin, "k", principal=EDITOR.id)).key
-    assert [seen.key_id for seen in await workspace.api_keys.visible(editor)] == [key.key_id]
-    assert await workspace.api_keys.visible(viewer) == []
+    assert [seen.key_id for seen in await workspace.api_keys.list_visible(editor)] == [key.key_id]
+    assert await workspace.api_keys.list_visible(viewer) == []
     assert (await refused(workspace.api_keys.revoke(viewer, key.key_id))).kind is Kind.FORBIDDEN
     assert (await refused(workspace.api_keys.revoke(admin, "AAAAAAAA"))).code == "API_KEY_NOT_FOUND"
     await workspace.api_keys.revoke(editor, key.key_id)
-    assert (await workspace.api_keys.visible(editor))[0].revoked_at is not None
+    assert (await workspace.api_keys.list_visible(editor))[0].revoked_at is not None
 
 
 async def test_only_a_hash_of_a_key_is_stored(workspace: Workspace) -> None:
@@ -203,8 +203,8 @@ async def test_every_scope_that_fails_is_named(workspace: Workspace) -> None:
 
 async def test_a_key_made_again_replaces_the_one_nobody_saw(workspace: Workspace) -> None:
     """Work done again after a crash leaves one key and one event; a key in use, and a later one, stay."""
-    first = await workspace.api_keys.issue("admin@x", "editor@x", "n", same="work")
-    second = await workspace.api_keys.issue("admin@x", "editor@x", "n", same="work")
+    first = await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")
+    second = await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")
     assert first.key.key_id == second.key.key_id
     kept = (await workspace.store.load()).keys
     assert list(kept.values()) == [second.key]
@@ -213,4 +213,4 @@ async def test_a_key_made_again_replaces_the_one_nobody_saw(workspace: Workspace
         await workspace.store.add_key(first.key)
     await workspace.store.touch_key(second.key.key_id, second.key.created_at)
     with pytest.raises(WorkspaceError):
-        await workspace.api_keys.issue("admin@x", "editor@x", "n", same="work")
+        await workspace.api_keys.issue("admin@x", "editor@x", "n", id_seed="work")

@@ -47,7 +47,7 @@ async def test_a_use_is_noted_about_once_a_minute(store: SqliteCredentialStore) 
     """The first use is written, the next one a minute later."""
     uses = KeyUsageRecorder(store)
     for seconds, written in ((0, 0), (EVERY_SECONDS - 1, 0), (EVERY_SECONDS, EVERY_SECONDS)):
-        uses.note(key(), AT + timedelta(seconds=seconds))
+        uses.record(key(), AT + timedelta(seconds=seconds))
         await uses.close()
         assert await last_use(store) == AT + timedelta(seconds=written)
 
@@ -60,13 +60,13 @@ async def test_a_locked_store_is_told_to_the_log_once(
     other = sqlite3.connect(tmp_path / "workspace.sqlite", autocommit=True)
     other.execute("BEGIN IMMEDIATE")
     for number in range(3):
-        uses.note(key(number), AT)
+        uses.record(key(number), AT)
     await uses.close()
     other.execute("ROLLBACK")
     other.close()
     assert [record.message for record in caplog.records] == ["the last use of keys cannot be noted"]
     later = AT + timedelta(seconds=EVERY_SECONDS)
-    uses.note(key(), later)
+    uses.record(key(), later)
     await uses.close()
     assert await last_use(store) == later
 
@@ -91,7 +91,7 @@ async def test_what_waits_is_bounded(database: Database) -> None:
     silent = SilentStore(database)
     uses = KeyUsageRecorder(silent)
     for number in range(MOST_WAITING + 10):
-        uses.note(key(number), AT)
+        uses.record(key(number), AT)
     await asyncio.sleep(0)
     assert silent.asked == 1
     silent.answers.set()
@@ -103,6 +103,6 @@ async def test_silence_has_an_end(database: Database) -> None:
     """A store that does not answer is given up."""
     silent = SilentStore(database)
     uses = KeyUsageRecorder(silent, write_seconds=WRITE_SECONDS)
-    uses.note(key(), AT)
+    uses.record(key(), AT)
     await uses.close()
     assert silent.asked == 1

@@ -59,7 +59,7 @@ def test_quotas_are_part_of_the_settings() -> None:
     before = stored(DOCUMENT)
     for item in before.items:
         item.definition.get("policies", {}).pop("quotas", None)
-    assert plan_changes(DOCUMENT, before).empty
+    assert plan_changes(DOCUMENT, before).is_empty
 
 
 @given(sound_documents())
@@ -72,7 +72,7 @@ def test_an_unchanged_document_is_an_empty_plan(document: WorkspaceDocument) -> 
             "warm_queries": document.warm_queries[::-1],
         }
     )
-    assert plan_changes(shuffled, stored(document)).empty
+    assert plan_changes(shuffled, stored(document)).is_empty
 
 
 def test_a_change_names_both_forms() -> None:
@@ -98,8 +98,8 @@ def test_items_made_through_the_api_are_kept() -> None:
     """A query and a container that the API made stay, and are told."""
     container = CatalogItem("container", "orders/extra", {}, ItemOrigin.API, AT, AT, "admin")
     planned = plan_changes(DOCUMENT, stored(DOCUMENT, api_query(), container))
-    assert planned.empty
-    assert [(kept.key, kept.conflict) for kept in planned.kept] == [("mine", False), ("orders/extra", False)]
+    assert planned.is_empty
+    assert [(kept.key, kept.conflict) for kept in planned.retained] == [("mine", False), ("orders/extra", False)]
 
 
 def test_a_declared_item_gives_way_to_one_made_through_the_api() -> None:
@@ -108,8 +108,8 @@ def test_a_declared_item_gives_way_to_one_made_through_the_api() -> None:
     held = stored(DOCUMENT)
     items = tuple(item for item in held.items if item.key != "q2")
     planned = plan_changes(DOCUMENT, replace(held, items=(*items, mine)))
-    assert planned.empty
-    assert [(kept.key, kept.conflict) for kept in planned.kept] == [("q2", True)]
+    assert planned.is_empty
+    assert [(kept.key, kept.conflict) for kept in planned.retained] == [("q2", True)]
 
 
 @pytest.mark.parametrize(
@@ -132,16 +132,16 @@ def test_a_declared_query_does_not_take_what_an_api_query_has(fields: dict[str, 
     planned = plan_changes(
         load_document(PLANT.replace("dataStores:", line), "w.yaml"), stored(DOCUMENT, api_query(**fields))
     )
-    assert planned.empty
-    assert [kept.reason for kept in planned.kept if kept.conflict and told in kept.reason]
+    assert planned.is_empty
+    assert [kept.reason for kept in planned.retained if kept.conflict and told in kept.reason]
 
 
 def test_a_query_that_has_to_stay_keeps_its_name_from_others() -> None:
     """A declared query that apply leaves as stored still has its old name, so no other query takes that name."""
     swapped = PLANT.replace("name: Second", "name: First", 1).replace("name: First", "name: Mine", 1)
     planned = plan_changes(load_document(swapped, "w.yaml"), stored(DOCUMENT, api_query()))
-    assert planned.empty
-    reasons = {kept.key: kept.reason for kept in planned.kept if kept.conflict}
+    assert planned.is_empty
+    reasons = {kept.key: kept.reason for kept in planned.retained if kept.conflict}
     assert reasons == {
         "q1": "warm query mine, made through the API, has its name",
         "q2": "warm query q1, kept as it is stored, has its name",
@@ -168,7 +168,7 @@ def test_what_the_apis_items_need_stays(document: WorkspaceDocument, item: Catal
     """A surface with an API query on it, and a database with an API container in it, are not removed."""
     planned = plan_changes(document, stored(DOCUMENT, item))
     assert kind not in [change.kind for change in planned.changes]
-    assert [kept.conflict for kept in planned.kept if kept.kind == kind] == [True]
+    assert [kept.conflict for kept in planned.retained if kept.kind == kind] == [True]
 
 
 def test_an_approval_given_since_stays_with_the_same_text() -> None:
@@ -180,7 +180,7 @@ def test_an_approval_given_since_stays_with_the_same_text() -> None:
         for item in held.items
     )
     approved = replace(held, items=items)
-    assert plan_changes(DOCUMENT, approved).empty
+    assert plan_changes(DOCUMENT, approved).is_empty
     (change,) = plan_changes(load_document(PLANT.replace("take 1", "take 2"), "w.yaml"), approved).changes
     assert change.after is not None
     assert change.after["approval"] is None
@@ -202,7 +202,7 @@ def test_a_default_that_the_store_does_not_know_yet_is_no_change() -> None:
         replace(item, definition={name: value for name, value in item.definition.items() if name != "enabled"})
         for item in held.items
     )
-    assert plan_changes(DOCUMENT, replace(held, items=items)).empty
+    assert plan_changes(DOCUMENT, replace(held, items=items)).is_empty
 
 
 def test_timestamp_format_of_stored_connections() -> None:
@@ -216,7 +216,7 @@ def test_timestamp_format_of_stored_connections() -> None:
         else item
         for item in held.items
     )
-    assert plan_changes(DOCUMENT, replace(held, items=items)).empty
+    assert plan_changes(DOCUMENT, replace(held, items=items)).is_empty
     [change] = plan_changes(document, replace(held, items=items)).changes
     assert change.after is not None
     assert change.after["source"]["timestampFormat"] == "epochSeconds"

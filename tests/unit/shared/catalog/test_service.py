@@ -47,7 +47,7 @@ def test_apply_converges_from_any_document_to_any_other(first: WorkspaceDocument
             applied += made if first.policies.provenance else ()
             planned = await service.apply(second, "apply")
             applied += planned.changes if second.policies.provenance else ()
-            assert (await service.plan(second)).empty
+            assert (await service.plan(second)).is_empty
             assert {item.key for item in (await opened.store.load()).items if item.origin is ItemOrigin.API} == {"mine"}
             assert len(await opened.chained()) == len(applied)
             assert not await opened.store.pending_events()
@@ -129,7 +129,7 @@ async def test_events_that_cannot_be_entered_wait(tmp_path: Path) -> None:
         with pytest.raises(WorkspaceError):
             await closed.flush_pending()
         assert len(await opened.store.pending_events()) == ITEMS
-        assert (await opened.service.apply(DOCUMENT, "apply")).empty
+        assert (await opened.service.apply(DOCUMENT, "apply")).is_empty
         assert len(await opened.chained()) == ITEMS
         assert await opened.service.flush_pending() == 0
         assert len(await opened.chained()) == ITEMS
@@ -187,7 +187,7 @@ async def test_an_empty_plan_leaves_the_version(tmp_path: Path) -> None:
     """Applying an unchanged document makes no new version and no reader reload."""
     calls: list[None] = []
     async with plant(tmp_path) as opened:
-        service = CatalogService(opened.store, opened.log, changed=lambda: calls.append(None))
+        service = CatalogService(opened.store, opened.log, on_change=lambda: calls.append(None))
         await service.apply(DOCUMENT, "apply")
         await service.apply(DOCUMENT, "apply")
         assert await opened.store.version() == 1

@@ -53,7 +53,7 @@ async def test_processes_that_apply_at_once_leave_one_of_their_documents(tmp_pat
     assert released(*(started(tmp_path, text, actor) for actor, text in texts.items())) == [0, 0]
     async with plant(tmp_path) as opened:
         plans = [await opened.service.plan(load_document(text, "w.yaml")) for text in texts.values()]
-        assert [plan.empty for plan in plans].count(True) == 1
+        assert [plan.is_empty for plan in plans].count(True) == 1
         events = await opened.chained()
         assert not await opened.store.pending_events()
     assert len(events) == ITEMS + 1
@@ -67,7 +67,7 @@ async def test_events_of_a_process_that_died_land_once(tmp_path: Path, die: str)
     async with plant(tmp_path) as opened:
         assert len(await opened.store.pending_events()) == ITEMS
         assert len(await opened.chained()) == (0 if die == "before-append" else ITEMS)
-        assert (await opened.service.apply(load_document(PLANT, "w.yaml"), "rescuer")).empty
+        assert (await opened.service.apply(load_document(PLANT, "w.yaml"), "rescuer")).is_empty
         assert len(await opened.chained()) == ITEMS
         assert not await opened.store.pending_events()
         assert {record["UserID"] for record in await opened.chain()} == {"victim"}

@@ -38,38 +38,38 @@ def same(one: Listed, other: Listed) -> bool:
 @given(LISTS, LISTS, st.text(st.characters(codec="utf-8"), max_size=40))
 async def test_a_token_continues_its_own_list_only(one: Listed, other: Listed, position: str) -> None:
     """The position comes back for the list that it was made for; any other list refuses the token."""
-    token = await OURS.make(table(one), one[3], position, whole=one[4])
-    assert await OURS.read(table(one), one[3], token, whole=one[4]) == position
+    token = await OURS.create(table(one), one[3], position, all_partitions=one[4])
+    assert await OURS.read(table(one), one[3], token, all_partitions=one[4]) == position
     if same(one, other):
-        assert await OURS.read(table(other), other[3], token, whole=other[4]) == position
+        assert await OURS.read(table(other), other[3], token, all_partitions=other[4]) == position
     else:
         with pytest.raises(WorkspaceError, match="continuationToken"):
-            await OURS.read(table(other), other[3], token, whole=other[4])
+            await OURS.read(table(other), other[3], token, all_partitions=other[4])
 
 
 @given(st.text(max_size=60))
 async def test_no_text_is_taken_for_a_token(text: str) -> None:
     """Whatever a caller sends is refused by name."""
     with pytest.raises(WorkspaceError, match="continuationToken"):
-        await OURS.read(table(("a", "b", "c", "x", False)), "x", text, whole=False)
+        await OURS.read(table(("a", "b", "c", "x", False)), "x", text, all_partitions=False)
 
 
 async def test_every_changed_character_is_noticed() -> None:
     """A token has one text."""
     place = table(("a", "b", "c", "x", False))
-    token = await OURS.make(place, "x", "position", whole=False)
+    token = await OURS.create(place, "x", "position", all_partitions=False)
     for index, character in enumerate(token):
         for changed in {"A", "B", "_", "="} - {character}:
             with pytest.raises(WorkspaceError):
-                await OURS.read(place, "x", token[:index] + changed + token[index + 1 :], whole=False)
+                await OURS.read(place, "x", token[:index] + changed + token[index + 1 :], all_partitions=False)
 
 
 async def test_instances_share_their_secret() -> None:
     """A token holds where the secret is the same, and nowhere else; too short a secret makes none."""
     place = table(("a", "b", "c", "x", False))
-    token = await OURS.make(place, "x", "p", whole=False)
-    assert await made_with("0123456789abcdef0123456789abcdef").read(place, "x", token, whole=False) == "p"
+    token = await OURS.create(place, "x", "p", all_partitions=False)
+    assert await made_with("0123456789abcdef0123456789abcdef").read(place, "x", token, all_partitions=False) == "p"
     with pytest.raises(WorkspaceError, match="continuationToken"):
-        await made_with("another secret of 32 characters.").read(place, "x", token, whole=False)
+        await made_with("another secret of 32 characters.").read(place, "x", token, all_partitions=False)
     with pytest.raises(WorkspaceError, match="CONTINUATION_SECRET"):
-        await made_with("short").make(place, "x", "p", whole=False)
+        await made_with("short").create(place, "x", "p", all_partitions=False)

@@ -66,9 +66,9 @@ class Reached:
     async def delete(self, _table: Table, _key: DocumentKey, _if_match: str | None) -> None:
         """Remove a document."""
 
-    async def list(self, *_: Any, whole: bool) -> DocumentPage:
+    async def list(self, *_: Any, all_partitions: bool) -> DocumentPage:
         """Return an empty page."""
-        assert whole is not None
+        assert all_partitions is not None
         return DocumentPage((), None)
 
 

@@ -16,13 +16,13 @@ KEY = derive_stream_key("walk")
 def test_positions_do_not_depend_on_the_way(ticks: list[int]) -> None:
     """A position is the same however one gets there: after a restart, a gap, or a step back."""
     walk = RandomWalk(KEY)
-    assert [walk.position(tick) for tick in ticks] == [RandomWalk(KEY).position(tick) for tick in ticks]
+    assert [walk.position_at(tick) for tick in ticks] == [RandomWalk(KEY).position_at(tick) for tick in ticks]
 
 
 def test_steps_are_standard_normal() -> None:
     """Steps have mean 0 and deviation 1, and one says nothing of the next."""
     walk = RandomWalk(KEY)
-    positions = [walk.position(tick) for tick in range(50_001)]
+    positions = [walk.position_at(tick) for tick in range(50_001)]
     steps = [after - before for before, after in pairwise(positions)]
     assert positions[0] == 0.0
     assert statistics.fmean(steps) == pytest.approx(0, abs=0.02)

@@ -43,12 +43,12 @@ async def test_columns_are_asked_for_once() -> None:
     engine = Engine()
     engine.awake.set()
     columns = QueryColumns(engine)
-    assert [await columns.known(query("T | count")) for _ in range(3)] == [COLUMNS] * 3
+    assert [await columns.find(query("T | count")) for _ in range(3)] == [COLUMNS] * 3
     assert engine.asked == 1
     engine.broken = True
-    assert await columns.known(query("T | take 1")) is None
+    assert await columns.find(query("T | take 1")) is None
     with pytest.raises(WorkspaceError):
-        await columns.of(query("T | take 1"))
+        await columns.resolve(query("T | take 1"))
 
 
 async def test_nobody_waits_long_for_a_silent_engine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,12 +56,12 @@ async def test_nobody_waits_long_for_a_silent_engine(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.01)
     engine = Engine()
     columns = QueryColumns(engine)
-    assert await columns.known(query("T | count")) is None
+    assert await columns.find(query("T | count")) is None
     monkeypatch.setattr(module, "PATIENCE_SECONDS", 3600.0)
-    assert await asyncio.wait_for(columns.known(query("T | count")), 60) is None
-    assert await asyncio.wait_for(columns.known(query("T | take 1")), 60) is None
+    assert await asyncio.wait_for(columns.find(query("T | count")), 60) is None
+    assert await asyncio.wait_for(columns.find(query("T | take 1")), 60) is None
     assert engine.asked == 2
     engine.awake.set()
-    assert await columns.of(query("T | take 2")) == COLUMNS
-    assert await columns.known(query("T | count")) == COLUMNS
+    assert await columns.resolve(query("T | take 2")) == COLUMNS
+    assert await columns.find(query("T | count")) == COLUMNS
     assert engine.asked == 3

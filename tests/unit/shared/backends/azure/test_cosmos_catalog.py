@@ -69,7 +69,7 @@ async def test_every_change_is_made_and_entered_once() -> None:
         await asyncio.gather(*(make(number) for number in range(INSTANCES)))
         changes, chains = instances[0]
         await changes.flush_pending()
-        stored = await changes.stored()
+        stored = await changes.load()
         page = await chains.read(ChainKey(Target.PLATFORM_CONFIG), 0, limit=1_000, max_bytes=MANY)
     assert sorted(item.key for item in stored.items if item.kind == ItemKind.WARM_QUERY) == sorted(names)
     entered = [parse_record(record.canonical, record.hash)["EntityID"] for record in page.records]

@@ -130,7 +130,7 @@ async def test_refusals_of_the_account_are_told(
     calls: dict[str, Call] = {
         **WRITES,
         "read_item": lambda one: one.read(LINE, KEY),
-        "query": lambda one: one.list(LINE, "l1", 10, None, whole=False),
+        "query": lambda one: one.list(LINE, "l1", 10, None, all_partitions=False),
     }
     applied = _struck(server, operation, fault)
     with pytest.raises(WorkspaceError) as caught:

@@ -39,7 +39,7 @@ class Plant:
         found: list[bytes] = []
         after = None
         while True:
-            page = await self.documents.list(LINE, "l1", 3, after, whole=False)
+            page = await self.documents.list(LINE, "l1", 3, after, all_partitions=False)
             found += page.texts
             after = page.position
             if after is None:

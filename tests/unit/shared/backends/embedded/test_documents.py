@@ -54,7 +54,7 @@ async def test_a_long_list_has_everything_once(files: list[AccountFile], count: 
     seen: list[str] = []
     position: str | None = None
     while True:
-        page = await reader.list(TABLE, MISSING, 1000, position, whole=True)
+        page = await reader.list(TABLE, MISSING, 1000, position, all_partitions=True)
         seen += (orjson.loads(text)["id"] for text in page.texts)
         position = page.position
         if position is None:

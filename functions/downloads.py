@@ -65,7 +65,7 @@ class DownloadBody(BaseModel):
 )
 async def download_connection(call: Call[Any, DownloadBody]) -> Reply:
     """Start a cold download of one data connection."""
-    return await _start(call, await services().downloads.of_connection(call.path["lookup"]))
+    return await _start(call, await services().downloads.select_connection(call.path["lookup"]))
 
 
 @GROUP.endpoint(
@@ -77,7 +77,7 @@ async def download_connection(call: Call[Any, DownloadBody]) -> Reply:
 )
 async def download_surface(call: Call[Any, DownloadBody]) -> Reply:
     """Start a cold download of all connections of a surface."""
-    return await _start(call, await services().downloads.of_surface(call.path["surfaceLookup"]))
+    return await _start(call, await services().downloads.select_surface_connections(call.path["surfaceLookup"]))
 
 
 @GROUP.endpoint(
@@ -90,7 +90,7 @@ async def download_surface(call: Call[Any, DownloadBody]) -> Reply:
 async def download_surface_connection(call: Call[Any, DownloadBody]) -> Reply:
     """Start a cold download of one connection within a surface."""
     surface, connection = call.path["surfaceLookup"], call.path["connLookup"]
-    return await _start(call, await services().downloads.of_surface(surface, connection))
+    return await _start(call, await services().downloads.select_surface_connections(surface, connection))
 
 
 @GROUP.endpoint("GET", ROUTE, right=AccessRight.COLD_DATA_EXPORT, docs=replies.LISTED)
@@ -104,7 +104,7 @@ async def list_downloads(call: Call) -> Reply:
 async def get_download(call: Call) -> Reply:
     """Tell how a download is, with fresh links to its files."""
     job = await services().downloads.get(call.principal, call.path["downloadId"])
-    await services().downloads.begin_again(job, RUNNER)
+    await services().downloads.restart_if_stalled(job, RUNNER)
     return json_reply(await _shown(job))
 
 

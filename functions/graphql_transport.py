@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.errors import WorkspaceError, invalid
-from shared.graphql_api.codes import error_object
+from shared.graphql_api.error_codes import to_error_object
 from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.negotiation import preferred
 from shared.http.problems import STATUS, headers_of, problem_reply
@@ -61,7 +61,7 @@ def graphql_problem(error: WorkspaceError, request_id: str, request: Request) ->
     media_type = media_type_of(request)
     if media_type == JSON and request.method not in _METHODS:
         return problem_reply(error, request_id)
-    shown = error_object(error)
+    shown = to_error_object(error)
     shown["extensions"]["traceId"] = request_id
     headers = {"Content-Type": f"{media_type}; charset=utf-8", **headers_of(error)}
     return Reply(int(STATUS[error.kind]), json_bytes({"errors": [shown]}), headers)

@@ -16,9 +16,9 @@ from shared.http.messages import Reply, Request, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.pipeline import RequestPipeline
 from shared.http.unknown_names import UnknownNames
-from shared.live_stream.callers import CONNECTION_ID
-from shared.live_stream.credentials import TOKEN_PARAMETER, Listener, moved, offered
-from shared.live_stream.filters import MEMBER, StreamFilters, member_in
+from shared.live_stream.credentials import TOKEN_PARAMETER, Listener, find_credential, read_moved_authorization
+from shared.live_stream.event_sources import CONNECTION_ID
+from shared.live_stream.filters import MEMBER, StreamFilters, read_member_id
 from shared.observability.metrics import count
 from shared.timestamps import now, rfc3339
 from shared.wiring import services
@@ -51,7 +51,7 @@ def _offered_token(request: Request) -> str:
     except ValueError:
         tokens = []  # the query is refused once it is known who asks
     subprotocols = [each.strip(" \t") for each in request.headers.get("sec-websocket-protocol", "").split(",")]
-    return offered(request.headers.get("authorization", ""), tokens, subprotocols).authorization
+    return find_credential(request.headers.get("authorization", ""), tokens, subprotocols).authorization
 
 
 @GROUP.endpoint(
@@ -114,12 +114,12 @@ async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
         return await _admission_pipeline(call.body).serve(_as_request(call.body, headers))
     if event == CONNECTED:
         # The service waits for nothing here; the request lasts as long as the replay, so that its instance stays.
-        filters = StreamFilters.recalled(_decoded(headers.get(_STATE, "")))
+        filters = StreamFilters.from_state(_decoded(headers.get(_STATE, "")))
         await services().live_catch_up.run(headers.get(CONNECTION_ID, ""), filters)
     elif event == DISCONNECTED:
-        member_id = member_in(_decoded(headers.get(_STATE, "")))
+        member_id = read_member_id(_decoded(headers.get(_STATE, "")))
         if member_id:
-            await services().live_stream.ended(member_id, headers.get(CONNECTION_ID, ""))
+            await services().live_stream.end(member_id, headers.get(CONNECTION_ID, ""))
     return Reply(204)
 
 
@@ -131,8 +131,8 @@ async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
     count("workspace.live.admitted")
     subprotocol = call.request.headers.get("sec-websocket-protocol", "")
     answer = {"userId": admission.user, "groups": admission.groups}
-    expires_at = rfc3339(Listener.of(call.principal).expires_at)
-    state = {"expiresAt": expires_at, MEMBER: call.principal.member_id} | call.query.remembered(now())
+    expires_at = rfc3339(Listener.from_principal(call.principal).expires_at)
+    state = {"expiresAt": expires_at, MEMBER: call.principal.member_id} | call.query.to_state(now())
     return json_reply(
         answer | ({"subprotocol": subprotocol} if subprotocol else {}),
         headers={"ce-connectionState": base64.b64encode(json.dumps(state).encode()).decode()},
@@ -158,7 +158,7 @@ def _admission_pipeline(event: ConnectEvent) -> RequestPipeline:
 
     async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
         if users:
-            return await services().live_stream.resumed(users[0])
+            return await services().live_stream.resume(users[0])
         return await services().authenticator(authorization, accepted)
 
     return RequestPipeline(_ADMISSION.operations, authenticate, services().require_feature, services().limits)
@@ -167,7 +167,7 @@ def _admission_pipeline(event: ConnectEvent) -> RequestPipeline:
 def _as_request(event: ConnectEvent, headers: Mapping[str, str]) -> Request:
     """Return the listener's request as it stood before the message service took it."""
     told = {name.lower(): ",".join(values) for name, values in event.headers.items()}
-    found = offered(moved(told), event.query.get(TOKEN_PARAMETER, []), event.subprotocols)
+    found = find_credential(read_moved_authorization(told), event.query.get(TOKEN_PARAMETER, []), event.subprotocols)
     own = {
         "authorization": found.authorization,
         "sec-websocket-protocol": found.subprotocol,

@@ -21,7 +21,7 @@ from shared.wiring import services
 from shared.worker_threads import load_modules
 
 if TYPE_CHECKING:
-    from shared.mcp_server.offers import Offers
+    from shared.mcp_server.capabilities import Capabilities
 
 ROUTE = "oi-api/mcp"
 METADATA = ".well-known/oauth-protected-resource/oi-api/mcp"
@@ -54,10 +54,10 @@ async def mcp(call: Call[Any, OwnBody]) -> Reply:
     """Answer a request of the Model Context Protocol."""
     # The SDK takes half a second to import, which neither the start nor the event loop shall wait for.
     await load_modules("shared.mcp_server.transport", *_MODULES)
-    from shared.mcp_server.transport import exchange  # noqa: PLC0415
+    from shared.mcp_server.transport import handle_request  # noqa: PLC0415
 
     configured = services().settings
-    return await exchange(call.request, await _offers(call.principal), configured.hosts(), configured.origins())
+    return await handle_request(call.request, await _offers(call.principal), configured.hosts(), configured.origins())
 
 
 @GROUP.endpoint("GET", METADATA, access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.METADATA)
@@ -79,12 +79,12 @@ async def mcp_metadata(call: Call) -> Reply:
     return json_reply(document)
 
 
-async def _offers(principal: Principal) -> "Offers":
+async def _offers(principal: Principal) -> "Capabilities":
     from functions.mcp_catalog import catalog_resources, catalog_tools  # noqa: PLC0415  as cheap as the rest is dear
     from functions.mcp_queries import query_tools  # noqa: PLC0415
     from functions.mcp_tail import tail_tools  # noqa: PLC0415
     from functions.mcp_tools import route_tools  # noqa: PLC0415
-    from shared.mcp_server.offers import Offers  # noqa: PLC0415
+    from shared.mcp_server.capabilities import Capabilities  # noqa: PLC0415
     from shared.mcp_server.prompts import PROMPTS  # noqa: PLC0415
 
     async def ask(request: Request) -> Reply:
@@ -101,15 +101,15 @@ async def _offers(principal: Principal) -> "Offers":
     tools = [*catalog_tools(principal, catalog), *route_tools(operations, ask), *tail_tools(principal, catalog)]
     if "execute_warm_query" in operations:
         tools += query_tools(operations["execute_warm_query"], catalog)
-    return Offers(principal.member_id, tools, catalog_resources(principal, catalog), PROMPTS)
+    return Capabilities(principal.member_id, tools, catalog_resources(principal, catalog), PROMPTS)
 
 
 async def _usable(principal: Principal) -> Mapping[str, Operation]:
-    from shared.openapi.document import usable  # noqa: PLC0415
+    from shared.openapi.document import is_usable  # noqa: PLC0415
 
     operations = await all_operations(GROUPS)
     features = {name for name in {one.feature for one in operations} if name and await services().has_feature(name)}
-    return {one.name: one for one in operations if usable(one, principal, features)}
+    return {one.name: one for one in operations if is_usable(one, principal, features)}
 
 
 def _is_ours(request: Request) -> bool:

@@ -8,8 +8,8 @@ from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.models import ConnectionType
 from shared.catalog.snapshot import Catalog
-from shared.mcp_server.offers import Outcome, Resource, Tool
-from shared.openapi.schemas import inlined
+from shared.mcp_server.capabilities import Resource, Tool, ToolResult
+from shared.openapi.schemas import inline_schema
 from shared.telemetry.ports import derive_status
 from shared.timestamps import rfc3339
 from shared.wiring import services
@@ -63,11 +63,11 @@ def catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
     if AccessRight.CATALOG_READ not in principal.rights:
         return ()
 
-    async def list_connections(_: Mapping[str, Any]) -> Outcome:
-        return Outcome({"connections": await _connections(catalog)})
+    async def list_connections(_: Mapping[str, Any]) -> ToolResult:
+        return ToolResult({"connections": await _connections(catalog)})
 
-    async def list_surfaces(_: Mapping[str, Any]) -> Outcome:
-        return Outcome({"surfaces": _surfaces(catalog)})
+    async def list_surfaces(_: Mapping[str, Any]) -> ToolResult:
+        return ToolResult({"surfaces": _surfaces(catalog)})
 
     return (
         Tool(
@@ -75,7 +75,7 @@ def catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
             "List data connections",
             "List the sources of telemetry with their status, statistics and surfaces.",
             _NOTHING,
-            inlined(DataConnections, "serialization"),
+            inline_schema(DataConnections, "serialization"),
             list_connections,
         ),
         Tool(
@@ -83,7 +83,7 @@ def catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
             "List surfaces",
             "List the named groups of connections with the warm queries over them.",
             _NOTHING,
-            inlined(Surfaces, "serialization"),
+            inline_schema(Surfaces, "serialization"),
             list_surfaces,
         ),
     )

@@ -15,9 +15,9 @@ from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.http.messages import Request
 from shared.http.operations import Operation
 from shared.http.validation import validated
-from shared.mcp_server.offers import Outcome, Run, Schema, Tool
-from shared.openapi.schemas import inlined
-from shared.openapi.warm_queries import parameter_schema
+from shared.mcp_server.capabilities import Run, Schema, Tool, ToolResult
+from shared.openapi.schemas import inline_schema
+from shared.openapi.warm_queries import build_parameter_schema
 from shared.timestamps import rfc3339
 from shared.warm_queries.results import QueryResult
 from shared.warm_queries.service import DEFAULT_LIMIT
@@ -49,7 +49,7 @@ def query_tools(execute: Operation, catalog: Catalog) -> Iterable[Tool]:
 
 
 def _any_query(gives: Schema) -> Tool:
-    async def run(arguments: Mapping[str, Any]) -> Outcome:
+    async def run(arguments: Mapping[str, Any]) -> ToolResult:
         wanted = validated(RunArguments, _present(arguments))
         return await _ran(wanted.lookup, wanted, wanted.parameters, "parameters.{}".format)
 
@@ -57,7 +57,7 @@ def _any_query(gives: Schema) -> Tool:
         "run_warm_query",
         "Run a warm query",
         "Run an approved warm query by its lookup or API path. Give its declared parameters under `parameters`.",
-        inlined(RunArguments, "validation"),
+        inline_schema(RunArguments, "validation"),
         gives,
         run,
     )
@@ -84,7 +84,7 @@ def _tool(name: str, query: WarmQuery, gives: Schema) -> Tool:
         "type": "object",
         "properties": {
             **{given: _schema(parameter) for given, parameter in names.items()},
-            **inlined(QueryArguments, "validation")["properties"],
+            **inline_schema(QueryArguments, "validation")["properties"],
         },
         "required": [given for given, parameter in names.items() if parameter.required],
         "additionalProperties": False,
@@ -97,7 +97,7 @@ def _argument(parameter: str) -> str:
 
 
 def _schema(parameter: QueryParameter) -> dict[str, Any]:
-    return {**parameter_schema(parameter), "description": f"Kusto type {parameter.type}."}
+    return {**build_parameter_schema(parameter), "description": f"Kusto type {parameter.type}."}
 
 
 def _description(query: WarmQuery) -> str:
@@ -109,7 +109,7 @@ def _description(query: WarmQuery) -> str:
 
 
 def _runner(query: WarmQuery, names: Mapping[str, QueryParameter]) -> Run:
-    async def run(arguments: Mapping[str, Any]) -> Outcome:
+    async def run(arguments: Mapping[str, Any]) -> ToolResult:
         given = _present(arguments)
         values = {parameter.name: given[name] for name, parameter in names.items() if name in given}
         return await _ran(query.lookup, validated(QueryArguments, given), values, _argument)
@@ -117,9 +117,9 @@ def _runner(query: WarmQuery, names: Mapping[str, QueryParameter]) -> Run:
     return run
 
 
-async def _ran(lookup: str, wanted: QueryArguments, values: Mapping[str, Any], named: Any) -> Outcome:
+async def _ran(lookup: str, wanted: QueryArguments, values: Mapping[str, Any], named: Any) -> ToolResult:
     run = await services().warm_queries.execute(lookup, wanted.time_range, wanted.limit, values, named)
-    return Outcome(await _content(run))
+    return ToolResult(await _content(run))
 
 
 async def _content(run: QueryResult) -> dict[str, Any]:

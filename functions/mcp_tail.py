@@ -11,8 +11,8 @@ from shared.auth.rights import AccessRight
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.http.validation import validated
-from shared.mcp_server.offers import Outcome, Tool
-from shared.openapi.schemas import inlined
+from shared.mcp_server.capabilities import Tool, ToolResult
+from shared.openapi.schemas import inline_schema
 from shared.warm_queries.ports import EngineQuery
 from shared.warm_queries.results import row_objects
 from shared.wiring import services
@@ -69,17 +69,17 @@ def tail_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
     if AccessRight.LIVE_STREAM_READ not in principal.rights:
         return ()
 
-    async def tail(arguments: Mapping[str, Any]) -> Outcome:
+    async def tail(arguments: Mapping[str, Any]) -> ToolResult:
         given = {name: value for name, value in arguments.items() if value is not None}
-        return Outcome({"messages": await _messages(validated(TailArguments, given), catalog)})
+        return ToolResult({"messages": await _messages(validated(TailArguments, given), catalog)})
 
     return (
         Tool(
             "tail_telemetry",
             "Tail telemetry",
             "Read the newest telemetry messages, of one connection or surface where it is named.",
-            inlined(TailArguments, "validation"),
-            inlined(Tail, "serialization"),
+            inline_schema(TailArguments, "validation"),
+            inline_schema(Tail, "serialization"),
             tail,
         ),
     )

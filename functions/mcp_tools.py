@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 from shared.errors import FieldError, invalid, invalid_fields
 from shared.http.messages import Reply, Request, json_bytes
 from shared.http.operations import NoBody, NoQuery, Operation
-from shared.mcp_server.offers import Outcome, Run, Schema, Tool
-from shared.openapi.schemas import inlined, parameters_of
+from shared.mcp_server.capabilities import Run, Schema, Tool, ToolResult
+from shared.openapi.schemas import inline_schema, list_parameters
 
 type Ask = Callable[[Request], Awaitable[Reply]]
 """Passes a request through the door as the caller."""
@@ -91,7 +91,7 @@ def _route_tool(spec: RouteTool, operation: Operation, ask: Ask) -> Tool:
         _takes(spec, operation),
         gives_of(operation),
         _runner(spec, operation, ask),
-        also_takes=tuple(spec.renamed.values()),
+        hidden_arguments=tuple(spec.renamed.values()),
     )
 
 
@@ -101,13 +101,13 @@ def _takes(spec: RouteTool, operation: Operation) -> Schema:
     required: list[str] = []
     definitions: dict[str, Any] = {}
     if operation.body is not NoBody:
-        schema = inlined(operation.body, "validation")
+        schema = inline_schema(operation.body, "validation")
         definitions = dict(schema.get("$defs", {}))
         shown = {theirs: ours for ours, theirs in spec.renamed.items()}
         properties |= {shown.get(name, name): one for name, one in schema.get("properties", {}).items()}
         required += [shown.get(name, name) for name in schema.get("required", [])]
     if operation.query is not NoQuery:
-        for parameter in parameters_of(operation.query):
+        for parameter in list_parameters(operation.query):
             properties[parameter["name"]] = {
                 **parameter["schema"],
                 **({"description": parameter["description"]} if "description" in parameter else {}),
@@ -120,7 +120,7 @@ def _takes(spec: RouteTool, operation: Operation) -> Schema:
 def gives_of(operation: Operation) -> Schema:
     """Return the schema of an operation's JSON answer; an array stands under ``records``, since tools give objects."""
     answer = next(one for one in operation.docs.answers if one.shape is not None)
-    schema = inlined(answer.shape, "serialization")
+    schema = inline_schema(answer.shape, "serialization")
     if schema.get("type") == "object":
         return schema
     definitions = schema.pop("$defs", None)
@@ -133,10 +133,10 @@ def gives_of(operation: Operation) -> Schema:
 
 
 def _runner(spec: RouteTool, operation: Operation, ask: Ask) -> Run:
-    listed = [] if operation.query is NoQuery else parameters_of(operation.query)
+    listed = [] if operation.query is NoQuery else list_parameters(operation.query)
     in_query = {one["name"]: one["schema"].get("type", "string") for one in listed}
 
-    async def run(arguments: Mapping[str, Any]) -> Outcome:
+    async def run(arguments: Mapping[str, Any]) -> ToolResult:
         given = _given(spec, arguments)
         query = query_text({name: given.pop(name) for name in sorted(in_query.keys() & given.keys())}, in_query)
         body = b"" if operation.body is NoBody else json_bytes(given)
@@ -158,17 +158,17 @@ def _given(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None or name in spec.telling}
 
 
-async def asked(ask: Ask, method: str, route: str, query: Sequence[tuple[str, str]], body: bytes = b"") -> Outcome:
+async def asked(ask: Ask, method: str, route: str, query: Sequence[tuple[str, str]], body: bytes = b"") -> ToolResult:
     """Return what a route answers to a caller, as a tool's outcome; its problem document where it refuses."""
     headers = {"content-type": "application/json", "accept": "application/json"}
     reply = await ask(Request(method, f"/{route}", urlencode(query), headers, body))
     content = json.loads(reply.body)
     if reply.status >= 400:  # noqa: PLR2004  the first status of errors
-        return Outcome(content, is_error=True)
+        return ToolResult(content, is_error=True)
     if isinstance(content, list):
         more = next((value for name, value in reply.headers.items() if name.lower() == "x-provenance-has-more"), "")
         content = {_LISTED: content, "hasMore": more == "true"}
-    return Outcome(content)
+    return ToolResult(content)
 
 
 def query_text(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -298,7 +298,7 @@ async def _forget_streams() -> None:
         return
     services = Services(configured)
     try:
-        await services.forget_streams()
+        await services.release_stream_places()
     finally:
         await services.close()
 

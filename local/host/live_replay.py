@@ -10,7 +10,7 @@ from local.host.shutdown import ShutdownSignal
 from shared.backends.embedded.hub import HubReader
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History
-from shared.live_stream.replay import Progress, Replay
+from shared.live_stream.replay import IngestionProgress, Replay
 from shared.observability.logs import fields, logger
 from shared.telemetry.models import IMPULSES_HUB
 from shared.timestamps import now
@@ -28,7 +28,7 @@ class ReplayPrelude:
         progress: of the hub's readers.
     """
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: IngestionProgress) -> None:
         self._progress = progress
 
     def __call__(
@@ -37,7 +37,7 @@ class ReplayPrelude:
         """Hold live impulses back and return the replay; None for a client that asked for none."""
         # The app has checked the very same parameters when it let the client in.
         filters = StreamFilters.model_validate({name: values[0] for name, values in query.items()})
-        since = filters.begins_at(now())
+        since = filters.replay_start(now())
         if since is None:
             return None
         connection.hold()
@@ -57,7 +57,7 @@ class _ClientStream:
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
         self.hold: Callable[[], None] = connection.hold
-        self.spilled: Callable[[], bool] = connection.has_overflowed
+        self.has_overflowed: Callable[[], bool] = connection.has_overflowed
 
     async def send(self, texts: Sequence[bytes]) -> bool:
         """Send impulses at the client's pace."""
@@ -69,17 +69,17 @@ class _ClientStream:
 
 
 class HubProgress:
-    """The Progress port over the offsets of the hub's consumer groups."""
+    """The IngestionProgress port over the offsets of the hub's consumer groups."""
 
     def __init__(self, hub: HubAccess, stopping: ShutdownSignal) -> None:
         self._hub = hub
         self._stopping = stopping
 
-    async def table(self) -> None:
+    async def wait_for_table(self) -> None:
         """Wait for the query table."""
         await self._reached(_TABLE_GROUP)
 
-    async def live(self) -> None:
+    async def wait_for_live(self) -> None:
         """Wait for the live stream."""
         await self._reached(_LIVE_GROUP)
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote
 
 from shared.backends.embedded.blobs import blob_path
 from shared.backends.embedded.file_links import PATH, FileLinks, Linked
-from shared.cold_data.attachments import content_disposition
+from shared.cold_data.ports import content_disposition
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from shared.cold_data.inventory import summary
-from shared.cold_data.names import Run, batch_name, hour_folder, hour_of, other_name
+from shared.cold_data.names import SequenceRange, batch_name, batch_name_after_reset, floor_to_hour, hour_folder
 from shared.cold_data.ports import Blob, BlobStore
-from shared.cold_data.tables import Arrived, Summary, microseconds, parquet
+from shared.cold_data.tables import BlobSummary, ReceivedImpulse, to_microseconds, to_parquet
 from shared.observability.logs import fields, logger
 from shared.telemetry import unrouted
 from shared.telemetry.impulses import decode
@@ -28,7 +28,7 @@ class _Written:
     folder: str
     name: str
     content: bytes
-    summary: Summary
+    summary: BlobSummary
 
 
 class Archive:
@@ -70,23 +70,23 @@ class Archive:
         if _is_same(there, written.summary):
             return
         # The hub began anew, and its numbers repeat: other events under a name that is taken.
-        name = written.folder + other_name(written.name, written.summary.first_enqueued)
+        name = written.folder + batch_name_after_reset(written.name, written.summary.first_enqueued)
         await self._store.create(name, written.content)
 
 
 def _written(events: Sequence[HubEvent]) -> Iterator[_Written]:
-    groups: dict[tuple[str, datetime, str], list[Arrived]] = {}
+    groups: dict[tuple[str, datetime, str], list[ReceivedImpulse]] = {}
     for event in events:
         impulse = _impulse(event)
-        groups.setdefault((impulse.connection, hour_of(impulse.timestamp), event.partition), []).append(
-            Arrived(impulse, event)
+        groups.setdefault((impulse.connection, floor_to_hour(impulse.timestamp), event.partition), []).append(
+            ReceivedImpulse(impulse, event)
         )
     for (connection, hour, partition), arrived in groups.items():
         numbers = [each.event.sequence_number for each in arrived]
         times = [each.event.enqueued_at for each in arrived]
-        found = Summary(len(arrived), 0, microseconds(min(times)), microseconds(max(times)))
-        name = batch_name(Run(partition, min(numbers), max(numbers)))
-        yield _Written(hour_folder(connection, hour), name, parquet(arrived, found), found)
+        found = BlobSummary(len(arrived), 0, to_microseconds(min(times)), to_microseconds(max(times)))
+        name = batch_name(SequenceRange(partition, min(numbers), max(numbers)))
+        yield _Written(hour_folder(connection, hour), name, to_parquet(arrived, found), found)
 
 
 def _impulse(event: HubEvent) -> Impulse:
@@ -100,5 +100,5 @@ def _impulse(event: HubEvent) -> Impulse:
         return unrouted.build_impulse(IMPULSES_HUB, event, f"no impulse: {error}"[:500], "")
 
 
-def _is_same(one: Summary, other: Summary) -> bool:
+def _is_same(one: BlobSummary, other: BlobSummary) -> bool:
     return (one.rows, one.first_enqueued, one.last_enqueued) == (other.rows, other.first_enqueued, other.last_enqueued)

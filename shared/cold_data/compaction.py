@@ -19,13 +19,23 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shared.cold_data import long_texts, sql
-from shared.cold_data.engine import opened
-from shared.cold_data.inventory import Hour, hour_at
-from shared.cold_data.names import HOUR, ROOT, folder_of, hour_of_name, merged_name
+from shared.cold_data import long_texts
+from shared.cold_data.engine import ROW_ORDER, open_engine, parquet_source, quote_text, select_rows_once
+from shared.cold_data.inventory import ArchiveHour, load_hour
+from shared.cold_data.names import HOUR, ROOT, folder_from_name, hour_from_name, merged_name
 from shared.cold_data.ports import Blob, BlobStore
-from shared.cold_data.scratch import need
-from shared.cold_data.tables import COLUMNS, GROUP_BYTES, GROUP_ROWS, LONG, SUMMARY, Summary, conforming, groups, writer
+from shared.cold_data.scratch import require_space
+from shared.cold_data.tables import (
+    COLUMNS,
+    GROUP_BYTES,
+    GROUP_ROWS,
+    LONG,
+    SUMMARY,
+    BlobSummary,
+    conform_rows,
+    open_writer,
+    split_row_groups,
+)
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, logger
 
@@ -62,7 +72,7 @@ class Compaction:
         async for folder, blobs in self._folders():
             if len(blobs) > 1 and self._is_due(folder, blobs, at):
                 try:
-                    merged += await self._settle(await hour_at(self._store, folder), at)
+                    merged += await self._settle(await load_hour(self._store, folder), at)
                 except Exception as error:
                     if isinstance(error, WorkspaceError) and error.kind is Kind.UNAVAILABLE:
                         raise
@@ -74,20 +84,20 @@ class Compaction:
         folder: str = ""
         blobs: list[Blob] = []
         async for blob in self._store.list(f"{ROOT}/"):
-            if folder_of(blob.name) != folder:
+            if folder_from_name(blob.name) != folder:
                 if blobs:
                     yield folder, blobs
-                folder, blobs = folder_of(blob.name), []
+                folder, blobs = folder_from_name(blob.name), []
             blobs.append(blob)
         if blobs:
             yield folder, blobs
 
     def _is_due(self, folder: str, blobs: list[Blob], at: datetime) -> bool:
-        hour = hour_of_name(folder)
+        hour = hour_from_name(folder)
         # An hour with timestamps of the future, a sensor's clock being wrong, waits until it is over.
         return hour is not None and hour <= at - HOUR and max(blob.written_at for blob in blobs) <= at - self._quiet
 
-    async def _settle(self, hour: Hour, at: datetime) -> int:
+    async def _settle(self, hour: ArchiveHour, at: datetime) -> int:
         if hour.replaced and all(held.blob.written_at <= at - self._quiet for held in hour.live):
             await self._store.delete([blob.name for blob in hour.replaced])
         if len(hour.live) <= 1:
@@ -101,9 +111,9 @@ class Compaction:
                 return 0  # another run was quicker
         return 1
 
-    async def _merge(self, hour: Hour, folder: Path) -> None:
+    async def _merge(self, hour: ArchiveHour, folder: Path) -> None:
         files = [folder / f"{number}.parquet" for number in range(len(hour.live))]
-        await asyncio.to_thread(need, folder, 2 * hour.size)
+        await asyncio.to_thread(require_space, folder, 2 * hour.size)
         for first in range(0, len(files), _AT_ONCE):
             pairs = zip(hour.live[first : first + _AT_ONCE], files[first : first + _AT_ONCE], strict=True)
             await asyncio.gather(*(self._store.fetch(held.blob.name, file) for held, file in pairs))
@@ -112,9 +122,9 @@ class Compaction:
         await self._store.upload(hour.folder + merged_name([held.name for held in hour.live]), target)
 
 
-def _write(hour: Hour, files: list[Path], target: Path) -> None:
+def _write(hour: ArchiveHour, files: list[Path], target: Path) -> None:
     """Write the rows of some files, each once, in order."""
-    said = Summary(
+    said = BlobSummary(
         rows=0,
         size=0,
         first_enqueued=min(held.summary.first_enqueued for held in hour.live),
@@ -123,35 +133,35 @@ def _write(hour: Hour, files: list[Path], target: Path) -> None:
         sources=frozenset(held.identity for held in hour.live) | hour.inherited,
         longest=hour.longest,
     )
-    engine = opened(target.parent)
+    engine = open_engine(target.parent)
     try:
-        (_write_short if long_texts.are_short(hour.longest) else _write_long)(engine, hour, files, target, said)
+        (_write_short if long_texts.is_short(hour.longest) else _write_long)(engine, hour, files, target, said)
     finally:
         engine.close()
 
 
 def _write_short(
-    engine: "duckdb.DuckDBPyConnection", hour: Hour, files: list[Path], target: Path, said: Summary
+    engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, said: BlobSummary
 ) -> None:
     """Write rows that the engine may hold."""
-    query = f"{sql.rows_once(sql.blobs(files), COLUMNS, overlapping=hour.overlapping)} ORDER BY {sql.ORDER}"
+    query = f"{select_rows_once(parquet_source(files), COLUMNS, overlapping=hour.overlapping)} ORDER BY {ROW_ORDER}"
     rows = min(GROUP_ROWS, GROUP_BYTES // max(1, hour.longest or 0))
     options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {rows}"
-    metadata = f"KV_METADATA {{{SUMMARY}: {sql.text(said.text())}}}"
-    engine.execute(f"COPY ({query}) TO {sql.text(str(target))} ({options}, {metadata})")
+    metadata = f"KV_METADATA {{{SUMMARY}: {quote_text(said.text())}}}"
+    engine.execute(f"COPY ({query}) TO {quote_text(str(target))} ({options}, {metadata})")
 
 
 def _write_long(
-    engine: "duckdb.DuckDBPyConnection", hour: Hour, files: list[Path], target: Path, said: Summary
+    engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, said: BlobSummary
 ) -> None:
     """Write rows that are too long for the engine, which only tells their order."""
     kept = long_texts.ALL_KEPT
-    with long_texts.LaidAside(engine, target.parent, LONG, kept) as aside:
+    with long_texts.LongTextSpill(engine, target.parent, LONG, kept) as aside:
         for file in files:
             aside.add(file, hour.longest)
-        columns = [*kept, *long_texts.lengths(LONG)]
-        query = f"{sql.rows_once(long_texts.TABLE, columns, overlapping=hour.overlapping)} ORDER BY {sql.ORDER}"
-        with writer(target, replace(said, longest=aside.longest)) as blob:
+        columns = [*kept, *long_texts.reference_columns(LONG)]
+        query = f"{select_rows_once(long_texts.TABLE, columns, overlapping=hour.overlapping)} ORDER BY {ROW_ORDER}"
+        with open_writer(target, replace(said, longest=aside.longest)) as blob:
             for rows in aside.rows(query):
-                for group in groups(conforming(rows)):
+                for group in split_row_groups(conform_rows(rows)):
                     blob.write_batch(group, row_group_size=group.num_rows)

@@ -5,23 +5,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.cold_data.names import folder_of, hour_of_name, is_merged, prefixes, run_of
+from shared.cold_data.names import folder_from_name, hour_from_name, is_merged, list_prefixes, range_from_name
 from shared.cold_data.ports import Blob, BlobStore
-from shared.cold_data.tables import Summary, footer_size, summary_of
+from shared.cold_data.tables import BlobSummary, footer_size, parse_summary
 from shared.errors import Kind, WorkspaceError
 
-END_BYTES = 64 * 1024
+FOOTER_BYTES = 64 * 1024
 AT_ONCE = 8
 _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ArchiveBlob:
     """A blob and what it says of itself; ``name`` is that below its hour."""
 
     name: str
     blob: Blob
-    summary: Summary
+    summary: BlobSummary
 
     @property
     def identity(self) -> str:
@@ -30,7 +30,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Hour:
+class ArchiveHour:
     """The blobs of a connection and hour.
 
     Attributes:
@@ -43,7 +43,7 @@ class Hour:
 
     folder: str
     hour: datetime
-    live: tuple[Held, ...]
+    live: tuple[ArchiveBlob, ...]
     replaced: tuple[Blob, ...]
     inherited: frozenset[str]
 
@@ -74,22 +74,22 @@ class Hour:
         return len(self.live) > 1 and not _apart(held.name for held in self.live)
 
 
-async def hours(store: BlobStore, connection: str, start: datetime, end: datetime) -> list[Hour]:
+async def hours(store: BlobStore, connection: str, start: datetime, end: datetime) -> list[ArchiveHour]:
     """Return the hours of a connection that begin before ``end`` and end after ``start``, as far as they have blobs.
 
     Raises:
         WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
     """
     folders: dict[str, list[Blob]] = {}
-    for prefix in prefixes(connection, start, end):
+    for prefix in list_prefixes(connection, start, end):
         async for blob in store.list(prefix):
-            hour = hour_of_name(blob.name)
+            hour = hour_from_name(blob.name)
             if hour is not None and start <= hour < end:
-                folders.setdefault(folder_of(blob.name), []).append(blob)
+                folders.setdefault(folder_from_name(blob.name), []).append(blob)
     return [await _complete(store, folder, blobs) for folder, blobs in folders.items()]
 
 
-async def hour_at(store: BlobStore, folder: str) -> Hour:
+async def load_hour(store: BlobStore, folder: str) -> ArchiveHour:
     """Return the hour below a prefix as it is now; without live blobs when there are none.
 
     Raises:
@@ -98,7 +98,7 @@ async def hour_at(store: BlobStore, folder: str) -> Hour:
     return await _complete(store, folder, [blob async for blob in store.list(folder)])
 
 
-async def _complete(store: BlobStore, folder: str, blobs: Sequence[Blob]) -> Hour:
+async def _complete(store: BlobStore, folder: str, blobs: Sequence[Blob]) -> ArchiveHour:
     """Return the hour that blobs make, listed anew where one of them is gone by now."""
     for _ in range(_TRIES):
         try:
@@ -108,18 +108,18 @@ async def _complete(store: BlobStore, folder: str, blobs: Sequence[Blob]) -> Hou
     raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "The archive keeps changing; try again.")
 
 
-async def _hour(store: BlobStore, folder: str, blobs: Iterable[Blob]) -> Hour:
+async def _hour(store: BlobStore, folder: str, blobs: Iterable[Blob]) -> ArchiveHour:
     turns = asyncio.Semaphore(AT_ONCE)
 
-    async def held(blob: Blob) -> Held:
+    async def held(blob: Blob) -> ArchiveBlob:
         async with turns:
-            return Held(blob.name.removeprefix(folder), blob, await summary(store, blob))
+            return ArchiveBlob(blob.name.removeprefix(folder), blob, await summary(store, blob))
 
     all_held = await asyncio.gather(*map(held, blobs))
     replaced = {source for each in all_held for source in each.summary.sources}
-    hour = hour_of_name(folder)
+    hour = hour_from_name(folder)
     assert hour is not None, folder  # noqa: S101  the folder comes from a name that has one
-    return Hour(
+    return ArchiveHour(
         folder,
         hour,
         tuple(each for each in all_held if each.identity not in replaced),
@@ -128,23 +128,23 @@ async def _hour(store: BlobStore, folder: str, blobs: Iterable[Blob]) -> Hour:
     )
 
 
-async def summary(store: BlobStore, blob: Blob) -> Summary:
+async def summary(store: BlobStore, blob: Blob) -> BlobSummary:
     """Return what a blob says of itself.
 
     Raises:
         FileNotFoundError: it is gone.
     """
-    end = await store.read_end(blob.name, END_BYTES)
+    end = await store.read_end(blob.name, FOOTER_BYTES)
     if footer_size(end) > len(end):
         end = await store.read_end(blob.name, footer_size(end))
-    return summary_of(end, blob.size)
+    return parse_summary(end, blob.size)
 
 
 def _apart(names: Iterable[str]) -> bool:
     """Return whether blobs are batches of which no two share a row."""
     ends: dict[str, int] = {}
     for name in sorted(names):
-        run = run_of(name)
+        run = range_from_name(name)
         if is_merged(name) or run is None or run.first <= ends.get(run.partition, -1):
             return False
         ends[run.partition] = run.last

@@ -10,8 +10,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from shared.cold_data.scratch import need
-from shared.cold_data.tables import COLUMNS, GROUP_BYTES, LONG, longest, texts
+from shared.cold_data.scratch import require_space
+from shared.cold_data.tables import COLUMNS, GROUP_BYTES, LONG, measure_longest_row, to_text_array
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,17 +28,17 @@ UNKNOWN_ROWS: Final = 32
 BATCH_BYTES: Final = GROUP_BYTES // 2
 
 
-def are_short(length: int | None) -> bool:
+def is_short(length: int | None) -> bool:
     """Return whether the engine may hold the texts of rows, the longest of which has this length."""
     return length is not None and length <= SHORT
 
 
-def lengths(laid: Sequence[str]) -> list[str]:
+def reference_columns(laid: Sequence[str]) -> list[str]:
     """Return the columns that stand in the table in place of those laid aside."""
     return ["place", *(f"{name}_length" for name in laid)]
 
 
-def streamed(file: Path, columns: Sequence[str], length: int | None) -> Iterator["pa.RecordBatch"]:
+def stream_rows(file: Path, columns: Sequence[str], length: int | None) -> Iterator["pa.RecordBatch"]:
     """Yield the rows of a blob as they lie, in batches of bounded size.
 
     Args:
@@ -62,7 +62,7 @@ def _is_bounded(group: Any) -> bool:
     return group.total_byte_size <= GROUP_BYTES and not any("DICTIONARY" in name for names in long for name in names)
 
 
-class LaidAside:
+class LongTextSpill:
     """The long texts of some blobs in a file, and their other columns in a table of an engine.
 
     Args:
@@ -100,7 +100,7 @@ class LaidAside:
         Raises:
             WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
         """
-        for rows in streamed(file, [*self._kept, *self._laid], length):
+        for rows in stream_rows(file, [*self._kept, *self._laid], length):
             self._waiting.append(self._short(rows))
             if sum(each.num_rows for each in self._waiting) >= ROWS:
                 self._insert()
@@ -125,15 +125,15 @@ class LaidAside:
 
         columns = [rows.column(name).cast(pa.binary()) for name in self._laid]
         sizes = [pc.binary_length(column) for column in columns]
-        self.longest = max(self.longest, longest(rows, self._laid))
+        self.longest = max(self.longest, measure_longest_row(rows, self._laid))
         joined = pc.binary_join_element_wise(*columns, b"")
-        need(self._folder, joined.nbytes)
+        require_space(self._folder, joined.nbytes)
         # A fresh array begins at its buffers' begin, so that a row's place is its offset.
         offsets = pa.Int32Array.from_buffers(pa.int32(), len(joined) + 1, [None, joined.buffers()[1]])
         places = pc.add(offsets.cast(pa.int64())[:-1], self._size)
         self._size += self._file.write(memoryview(joined.buffers()[2])[: offsets[-1].as_py()])
         kept = [rows.column(name) for name in self._kept]
-        names = [*self._kept, *lengths(self._laid)]
+        names = [*self._kept, *reference_columns(self._laid)]
         return pa.RecordBatch.from_arrays([*kept, places, *sizes], names=names)
 
     def _insert(self) -> None:
@@ -149,7 +149,7 @@ class LaidAside:
         self._made = True
 
     def _bounded(self, batch: "pa.RecordBatch") -> Iterator[tuple[int, int]]:
-        """Yield the ends of stretches of a batch whose texts have a bounded size; a single row may be larger."""
+        """Yield the ends of list_hours of a batch whose texts have a bounded size; a single row may be larger."""
         first, size = 0, 0
         for number, its in enumerate(self._sizes(batch)):
             if size + its > BATCH_BYTES and number > first:
@@ -166,13 +166,15 @@ class LaidAside:
         import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
         found = self._read(batch.column("place").to_pylist(), self._sizes(batch))
-        columns = {name: batch.column(name) for name in batch.schema.names if name not in lengths(self._laid)}
+        columns = {name: batch.column(name) for name in batch.schema.names if name not in reference_columns(self._laid)}
         begins = [0] * batch.num_rows
         for name in self._laid:
             ends = [
                 begin + size for begin, size in zip(begins, batch.column(f"{name}_length").to_pylist(), strict=True)
             ]
-            columns[name] = texts([text[begin:end] for text, begin, end in zip(found, begins, ends, strict=True)])
+            columns[name] = to_text_array(
+                [text[begin:end] for text, begin, end in zip(found, begins, ends, strict=True)]
+            )
             begins = ends
         return pa.RecordBatch.from_pydict(columns)
 

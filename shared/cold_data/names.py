@@ -18,7 +18,7 @@ _MERGED = re.compile(r"merged-\d{6}-[0-9a-f]{32}\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SequenceRange:
     """A stretch of a partition that a blob holds every row of, as far as they belong to its connection and hour."""
 
     partition: str
@@ -26,7 +26,7 @@ class Run:
     last: int
 
 
-def hour_of(instant: datetime) -> datetime:
+def floor_to_hour(instant: datetime) -> datetime:
     """Return the hour, UTC, that an instant lies in."""
     return instant.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
@@ -42,7 +42,7 @@ def hour_folder(connection: str, hour: datetime) -> str:
     return f"{connection_folder(connection)}{hour.year:04d}/{hour:%m/%d/%H}/"
 
 
-def hour_of_name(name: str) -> datetime | None:
+def hour_from_name(name: str) -> datetime | None:
     """Return the hour that a blob belongs to, None for a name that is none of the archive's."""
     found = _HOUR.search(name)
     if found is None:
@@ -51,17 +51,17 @@ def hour_of_name(name: str) -> datetime | None:
     return datetime(year, month, day, hour, tzinfo=UTC)
 
 
-def folder_of(name: str) -> str:
+def folder_from_name(name: str) -> str:
     """Return the prefix of the connection and hour that a blob belongs to."""
     return name[: name.rindex("/") + 1]
 
 
-def batch_name(run: Run) -> str:
+def batch_name(run: SequenceRange) -> str:
     """Return what a trigger batch's blob is called, below its hour; the same each time the batch is delivered."""
     return f"{_partition(run.partition)}-{run.first:0{_SEQUENCE}d}-{run.last:0{_SEQUENCE}d}.parquet"
 
 
-def other_name(name: str, enqueued: int) -> str:
+def batch_name_after_reset(name: str, enqueued: int) -> str:
     """Return the name for a batch from a hub that began anew and repeats its numbers."""
     return f"{name.removesuffix('.parquet')}-{enqueued}.parquet"
 
@@ -78,16 +78,16 @@ def is_merged(name: str) -> bool:
     return _MERGED.fullmatch(name) is not None
 
 
-def run_of(name: str) -> Run | None:
+def range_from_name(name: str) -> SequenceRange | None:
     """Return the rows that a batch's blob holds, None for a merged blob."""
     found = _RAW.fullmatch(name)
-    return Run(found["partition"], int(found["first"]), int(found["last"])) if found else None
+    return SequenceRange(found["partition"], int(found["first"]), int(found["last"])) if found else None
 
 
-def prefixes(connection: str, start: datetime, end: datetime) -> Iterator[str]:
-    """Yield prefixes that together hold every blob of the hours from one instant to another, in order of time."""
+def list_prefixes(connection: str, start: datetime, end: datetime) -> Iterator[str]:
+    """Yield list_prefixes that together hold every blob of the hours from one instant to another, in order of time."""
     folder = connection_folder(connection)
-    day = hour_of(start).replace(hour=0)
+    day = floor_to_hour(start).replace(hour=0)
     by_month = end - start > 31 * DAY
     last = ""
     while day < end:

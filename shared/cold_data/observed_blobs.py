@@ -73,7 +73,7 @@ class ObservedBlobs:
             await self._store.check()
 
     async def close(self) -> None:
-        """Release what was opened."""
+        """Release what was open_engine."""
         await self._store.close()
 
     def _span(self, operation: str) -> AbstractContextManager[None]:

@@ -1,10 +1,12 @@
 """Where cold data and the files made of it are kept."""
 
+import re
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +85,15 @@ class BlobStore(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release what was opened."""
+        """Release what was open_engine."""
         ...
+
+
+_PLAIN = re.compile(r"[^A-Za-z0-9._ -]")
+
+
+def content_disposition(file_name: str) -> str:
+    """Return the header value that has a browser save a file under a name; any characters are fine in it."""
+    plain = _PLAIN.sub("_", file_name)
+    named = f'attachment; filename="{plain}"'
+    return named if plain == file_name else f"{named}; filename*=UTF-8''{quote(file_name, safe='')}"

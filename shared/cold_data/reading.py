@@ -14,13 +14,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shared.cold_data import long_texts, sql
-from shared.cold_data.copies import TABLE, Copies
-from shared.cold_data.engine import opened
-from shared.cold_data.inventory import Hour, hour_at, hours
-from shared.cold_data.names import HOUR, hour_of
+from shared.cold_data import long_texts
+from shared.cold_data.duplicates import TABLE, DuplicateFinder
+from shared.cold_data.engine import ROW_ORDER, exclude_rows, open_engine, parquet_source, quote_text, select_rows_once
+from shared.cold_data.inventory import ArchiveHour, hours, load_hour
+from shared.cold_data.names import HOUR, floor_to_hour
 from shared.cold_data.ports import BlobStore
-from shared.cold_data.scratch import limits_told, need
+from shared.cold_data.scratch import require_space, translate_resource_errors
 from shared.cold_data.tables import COLUMNS
 from shared.errors import Kind, WorkspaceError
 
@@ -45,7 +45,7 @@ _KEPT = ("timestamp", "device_id", "message_id", "partition", "sequence", "enque
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class HourSummary:
     """An hour in which something of a connection is archived.
 
     Attributes:
@@ -73,7 +73,7 @@ class ColdReader:
         self._store = store
         self._scratch = scratch
 
-    async def stretches(self, connection: str, start: datetime, end: datetime) -> Sequence[Stretch]:
+    async def list_hours(self, connection: str, start: datetime, end: datetime) -> Sequence[HourSummary]:
         """Return the hours of a range that have rows, in order; reads the end of each blob, no row.
 
         Args:
@@ -84,9 +84,9 @@ class ColdReader:
         Raises:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
         """
-        found = await hours(self._store, connection, hour_of(start), end)
+        found = await hours(self._store, connection, floor_to_hour(start), end)
         in_order = sorted(found, key=lambda each: each.hour)
-        return [Stretch(each.hour, each.rows, each.size, each.unpacked) for each in in_order]
+        return [HourSummary(each.hour, each.rows, each.size, each.unpacked) for each in in_order]
 
     async def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator["pa.RecordBatch"]:
         """Yield a connection's rows in a range, in order of timestamp, partition and sequence number.
@@ -95,7 +95,7 @@ class ColdReader:
         is left out, as the query table leaves it out, also where its copies lie in other hours up to 24 hours away.
         Memory stays bounded; blobs of up to three days are copied to the scratch folder meanwhile.
 
-        The batches have ``timestamp`` (microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON text).
+        The batches have ``timestamp`` (to_microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON text).
 
         Args:
             connection: lookup, or ``_unrouted``.
@@ -109,10 +109,10 @@ class ColdReader:
         if self._scratch is not None:
             await asyncio.to_thread(self._scratch.mkdir, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="cold-", dir=self._scratch, ignore_cleanup_errors=True) as folder:
-            engine = await asyncio.to_thread(opened, Path(folder))
+            engine = await asyncio.to_thread(open_engine, Path(folder))
             try:
                 reading = _Reading(self._store, connection, start, end, engine, Path(folder))
-                with limits_told(Path(folder)):
+                with translate_resource_errors(Path(folder)):
                     async for batch in reading.batches():
                         yield batch
             finally:
@@ -120,10 +120,10 @@ class ColdReader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Local:
+class _FetchedHour:
     """An hour whose blobs lie in the scratch folder."""
 
-    hour: Hour
+    hour: ArchiveHour
     files: tuple[Path, ...]
 
 
@@ -145,15 +145,15 @@ class _Reading:
         self._end = end
         self._engine = engine
         self._folder = folder
-        self._local: dict[datetime, _Local] = {}
+        self._local: dict[datetime, _FetchedHour] = {}
         self._fetched = 0
 
     async def batches(self) -> AsyncIterator["pa.RecordBatch"]:
-        first = hour_of(self._start)
+        first = floor_to_hour(self._start)
         listed = await hours(self._store, self._connection, _moved(first, -AROUND), _moved(self._end, AROUND))
         known = {each.hour: each for each in listed}
         wanted = sorted(hour for hour in known if first <= hour < self._end)
-        copies = await asyncio.to_thread(Copies, self._engine)
+        copies = await asyncio.to_thread(DuplicateFinder, self._engine)
         while wanted:
             block = [hour for hour in wanted if hour - wanted[0] < BLOCK_HOURS * HOUR]
             wanted = wanted[len(block) :]
@@ -165,7 +165,7 @@ class _Reading:
                 async for batch in self._hour(self._local[hour], copies=found > 0):
                     yield batch
 
-    async def _fetch_around(self, block: Sequence[datetime], known: dict[datetime, Hour]) -> None:
+    async def _fetch_around(self, block: Sequence[datetime], known: dict[datetime, ArchiveHour]) -> None:
         """Have the blobs of some hours and those around them in the scratch folder, and no others."""
         first, last = _moved(block[0], -AROUND), _moved(block[-1], AROUND)
         for hour in [hour for hour in self._local if hour < first]:
@@ -175,27 +175,27 @@ class _Reading:
             if first <= hour <= last and hour not in self._local:
                 self._local[hour] = await self._fetch(known[hour])
 
-    async def _fetch(self, hour: Hour) -> _Local:
+    async def _fetch(self, hour: ArchiveHour) -> _FetchedHour:
         for _ in range(_TRIES):
             self._fetched += 1
             folder = self._folder / str(self._fetched)
             folder.mkdir()
-            await asyncio.to_thread(need, folder, hour.size)
+            await asyncio.to_thread(require_space, folder, hour.size)
             files = tuple(folder / f"{number}.parquet" for number in range(len(hour.live)))
             try:
                 for first in range(0, len(files), _AT_ONCE):
                     pairs = zip(hour.live[first : first + _AT_ONCE], files[first : first + _AT_ONCE], strict=True)
                     await asyncio.gather(*(self._store.fetch(held.blob.name, file) for held, file in pairs))
             except FileNotFoundError:
-                hour = await hour_at(self._store, hour.folder)
+                hour = await load_hour(self._store, hour.folder)
             else:
-                return _Local(hour, files)
+                return _FetchedHour(hour, files)
         raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "The archive keeps changing; try again.")
 
-    async def _hour(self, local: _Local, *, copies: bool) -> AsyncIterator["pa.RecordBatch"]:
+    async def _hour(self, local: _FetchedHour, *, copies: bool) -> AsyncIterator["pa.RecordBatch"]:
         if not local.files:
             return
-        read = self._short if long_texts.are_short(local.hour.longest) else self._long
+        read = self._short if long_texts.is_short(local.hour.longest) else self._long
         rows = read(local, copies=copies)
         try:
             while (batch := await asyncio.to_thread(next, rows, None)) is not None:
@@ -205,30 +205,32 @@ class _Reading:
             with contextlib.suppress(ValueError):
                 rows.close()
 
-    def _short(self, local: _Local, *, copies: bool) -> "Generator[pa.RecordBatch]":
+    def _short(self, local: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
         """Yield rows that the engine may hold."""
-        query = self._query(local, sql.blobs(local.files), COLUMNS, ["payload"], copies=copies)
+        query = self._query(local, parquet_source(local.files), COLUMNS, ["payload"], copies=copies)
         most = BATCH_BYTES // max(1, local.hour.longest or 0)
         yield from self._engine.sql(query).to_arrow_reader(min(BATCH_ROWS, most))
 
-    def _long(self, local: _Local, *, copies: bool) -> "Generator[pa.RecordBatch]":
+    def _long(self, local: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
         """Yield rows that are too long for the engine, which only tells their order."""
         laid = ["payload"]
-        with long_texts.LaidAside(self._engine, self._folder, laid, _KEPT) as aside:
+        with long_texts.LongTextSpill(self._engine, self._folder, laid, _KEPT) as aside:
             for file in local.files:
                 aside.add(file, local.hour.longest)
-            placed = long_texts.lengths(laid)
+            placed = long_texts.reference_columns(laid)
             yield from aside.rows(self._query(local, long_texts.TABLE, [*_KEPT, *placed], placed, copies=copies))
 
-    def _query(self, local: _Local, source: str, columns: Sequence[str], texts: Sequence[str], *, copies: bool) -> str:
+    def _query(
+        self, local: _FetchedHour, source: str, columns: Sequence[str], texts: Sequence[str], *, copies: bool
+    ) -> str:
         """Return the query for what is downloaded of a source with some columns, and for some more of them."""
-        rows = sql.rows_once(source, columns, overlapping=local.hour.overlapping)
+        rows = select_rows_once(source, columns, overlapping=local.hour.overlapping)
         if copies:
-            rows = sql.without(rows, TABLE)
+            rows = exclude_rows(rows, TABLE)
         wanted = ", ".join([*(f'{name} AS "{shown}"' for name, shown in _NAMES.items()), *texts])
         query = f"SELECT {wanted} FROM ({rows}) WHERE {self._within(local.hour.hour)}"  # noqa: S608  our own names
         # Every blob is in order already; a join would not keep it.
-        return query if len(local.files) == 1 and not copies else f"{query} ORDER BY {sql.ORDER}"
+        return query if len(local.files) == 1 and not copies else f"{query} ORDER BY {ROW_ORDER}"
 
     def _within(self, hour: datetime) -> str:
         """Return the condition that holds for rows of an hour that lie in the range; most hours lie in it whole."""
@@ -238,7 +240,7 @@ class _Reading:
 
 
 def _instant(instant: datetime) -> str:
-    return f"TIMESTAMPTZ {sql.text(instant.astimezone(UTC).isoformat())}"
+    return f"TIMESTAMPTZ {quote_text(instant.astimezone(UTC).isoformat())}"
 
 
 def _moved(instant: datetime, by: timedelta) -> datetime:

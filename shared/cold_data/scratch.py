@@ -16,7 +16,7 @@ NEARLY_FULL = 64_000_000
 _SMALLER = "ask for a shorter range"
 
 
-def room(folder: Path) -> int:
+def free_bytes(folder: Path) -> int:
     """Return how many bytes more scratch files may take.
 
     Raises:
@@ -29,18 +29,18 @@ def room(folder: Path) -> int:
     return free
 
 
-def need(folder: Path, size: int) -> None:
+def require_space(folder: Path, size: int) -> None:
     """Return when there is room for some bytes more.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
     """
-    if size > room(folder):
+    if size > free_bytes(folder):
         raise _full()
 
 
 @contextmanager
-def limits_told(folder: Path) -> Iterator[None]:
+def translate_resource_errors(folder: Path) -> Iterator[None]:
     """Tell the end of disk or memory, which another attempt would only meet again.
 
     Args:
@@ -64,7 +64,7 @@ def limits_told(folder: Path) -> Iterator[None]:
         raise _full() from error
 
 
-def remove_left(scratch: Path, made_before: datetime) -> None:
+def remove_abandoned(scratch: Path, made_before: datetime) -> None:
     """Remove the folders in a scratch folder that nobody has put anything into since an instant."""
     for left in scratch.glob("*"):
         try:
@@ -77,7 +77,7 @@ def remove_left(scratch: Path, made_before: datetime) -> None:
 
 def _is_nearly_full(folder: Path) -> bool:
     try:
-        return room(folder) < NEARLY_FULL
+        return free_bytes(folder) < NEARLY_FULL
     except WorkspaceError:
         return True
 

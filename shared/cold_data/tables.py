@@ -39,7 +39,7 @@ COLUMNS = (
 )
 
 
-class Arrived(NamedTuple):
+class ReceivedImpulse(NamedTuple):
     """An impulse and the event that brought it."""
 
     impulse: Impulse
@@ -47,13 +47,13 @@ class Arrived(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class BlobSummary:
     """What a blob says of itself.
 
     Attributes:
         rows: how many it holds.
         size: of the blob, bytes.
-        first_enqueued: when the hub took the earliest of its events, microseconds since 1970.
+        first_enqueued: when the hub took the earliest of its events, to_microseconds since 1970.
         last_enqueued: and the latest.
         sources: of a merged blob: the identities of the blobs that it stands for.
         longest: bytes that the long texts of a row take together, of the row where they are longest; the row groups
@@ -74,19 +74,19 @@ class Summary:
         return json.dumps([self.first_enqueued, self.last_enqueued, sorted(self.sources), self.longest])
 
 
-def parquet(arrived: Sequence[Arrived], summary: Summary) -> bytes:
+def to_parquet(arrived: Sequence[ReceivedImpulse], summary: BlobSummary) -> bytes:
     """Return the Parquet file of rows, in order of their timestamps; it says itself how long the longest is."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
     rows = pa.RecordBatch.from_arrays([*_columns(sorted(arrived, key=_order))], schema=_schema())
     target = io.BytesIO()
-    with writer(target, replace(summary, longest=longest(rows))) as file:
-        for group in groups(rows):
+    with open_writer(target, replace(summary, longest=measure_longest_row(rows))) as file:
+        for group in split_row_groups(rows):
             file.write_batch(group, row_group_size=group.num_rows)
     return target.getvalue()
 
 
-def writer(target: Path | io.BytesIO, summary: Summary) -> Any:
+def open_writer(target: Path | io.BytesIO, summary: BlobSummary) -> Any:
     """Return a Parquet writer of the archive's columns; give it each row group by itself, see ``groups``."""
     import pyarrow.parquet as pq  # noqa: PLC0415  loading it takes long
 
@@ -96,7 +96,7 @@ def writer(target: Path | io.BytesIO, summary: Summary) -> Any:
     return pq.ParquetWriter(target, schema, compression="zstd", use_dictionary=repeating)
 
 
-def longest(rows: Any, columns: Sequence[str] = LONG) -> int:
+def measure_longest_row(rows: Any, columns: Sequence[str] = LONG) -> int:
     """Return the bytes that the long texts of a row take, of the row where they are longest; 0 without rows."""
     import pyarrow.compute as pc  # noqa: PLC0415  loading it takes long
 
@@ -104,29 +104,29 @@ def longest(rows: Any, columns: Sequence[str] = LONG) -> int:
     return pc.max(functools.reduce(pc.add, lengths)).as_py() or 0
 
 
-def conforming(rows: Any) -> Any:
+def conform_rows(rows: Any) -> Any:
     """Return the rows of a record batch that has the archive's columns in its very form: their order, none null."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
     return pa.RecordBatch.from_arrays([rows.column(name) for name in COLUMNS], schema=_schema())
 
 
-def groups(rows: Any) -> Iterator[Any]:
+def split_row_groups(rows: Any) -> Iterator[Any]:
     """Yield the rows of a record batch in row groups of bounded length and size; a single row may be larger."""
     if rows.num_rows > GROUP_ROWS or (rows.nbytes > GROUP_BYTES and rows.num_rows > 1):
         middle = rows.num_rows // 2
-        yield from groups(rows.slice(0, middle))
-        yield from groups(rows.slice(middle))
+        yield from split_row_groups(rows.slice(0, middle))
+        yield from split_row_groups(rows.slice(middle))
     elif rows.num_rows:
         yield rows
 
 
-def microseconds(instant: datetime) -> int:
-    """Return an aware instant as microseconds since 1970."""
+def to_microseconds(instant: datetime) -> int:
+    """Return an aware instant as to_microseconds since 1970."""
     return (instant - _EPOCH) // _MICROSECOND
 
 
-def summary_of(end: bytes, size: int) -> Summary:
+def parse_summary(end: bytes, size: int) -> BlobSummary:
     """Return what a blob says of itself.
 
     Args:
@@ -145,7 +145,7 @@ def summary_of(end: bytes, size: int) -> Summary:
         raise ValueError("the blob does not say what it holds")
     first, last, sources, *more = json.loads(text)
     unpacked = sum(found.row_group(number).total_byte_size for number in range(found.num_row_groups))
-    return Summary(found.num_rows, size, first, last, frozenset(sources), more[0] if more else None, unpacked)
+    return BlobSummary(found.num_rows, size, first, last, frozenset(sources), more[0] if more else None, unpacked)
 
 
 def footer_size(end: bytes) -> int:
@@ -166,27 +166,27 @@ def _instant() -> Any:
     return pa.timestamp("us", "UTC")
 
 
-def _order(arrived: Arrived) -> tuple[datetime, int]:
+def _order(arrived: ReceivedImpulse) -> tuple[datetime, int]:
     return arrived.impulse.timestamp, arrived.event.sequence_number
 
 
-def _columns(arrived: Sequence[Arrived]) -> Iterator[Any]:
+def _columns(arrived: Sequence[ReceivedImpulse]) -> Iterator[Any]:
     """Yield the columns in the memory layout of Arrow; from Python lists pyarrow would look at each value."""
     impulses = [impulse for impulse, _ in arrived]
     events = [event for _, event in arrived]
     yield _instants([each.timestamp for each in impulses])
-    yield texts([each.connection.encode() for each in impulses])
-    yield texts([each.device_id.encode() for each in impulses])
-    yield texts([each.message_id.encode() for each in impulses])
-    yield texts([serialise(each.payload) for each in impulses])
-    yield texts([serialise(each.headers) for each in impulses])
-    yield texts([serialise(each.surfaces) for each in impulses])
-    yield texts([each.partition.encode() for each in events])
+    yield to_text_array([each.connection.encode() for each in impulses])
+    yield to_text_array([each.device_id.encode() for each in impulses])
+    yield to_text_array([each.message_id.encode() for each in impulses])
+    yield to_text_array([serialise(each.payload) for each in impulses])
+    yield to_text_array([serialise(each.headers) for each in impulses])
+    yield to_text_array([serialise(each.surfaces) for each in impulses])
+    yield to_text_array([each.partition.encode() for each in events])
     yield _numbers([each.sequence_number for each in events])
     yield _instants([each.enqueued_at for each in events])
 
 
-def texts(values: Sequence[bytes]) -> Any:
+def to_text_array(values: Sequence[bytes]) -> Any:
     """Return an Arrow array of texts, given as UTF-8; 2 GiB at most in all."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
@@ -195,7 +195,7 @@ def texts(values: Sequence[bytes]) -> Any:
 
 
 def _instants(values: Sequence[datetime]) -> Any:
-    return _numbers([microseconds(value) for value in values]).view(_instant())
+    return _numbers([to_microseconds(value) for value in values]).view(_instant())
 
 
 def _numbers(values: Sequence[int]) -> Any:

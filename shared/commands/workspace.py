@@ -6,13 +6,18 @@ answer.
 
 import argparse
 import asyncio
+import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import unified_diff
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from shared.errors import Kind, WorkspaceError
+
+if TYPE_CHECKING:
+    from shared.catalog.diff import CatalogPlan, ItemChange
 
 DONE: Final = 0
 REFUSED: Final = 1
@@ -139,8 +144,6 @@ def _text(path: Path) -> str:
 
 
 def _tell(plan: Any, stream: TextIO) -> None:
-    from shared.commands.plan_text import plan_lines  # noqa: PLC0415  keeps imports of this module cheap
-
     for line in plan_lines(plan):
         print(line, file=stream)
 
@@ -155,3 +158,52 @@ if __name__ == "__main__":
     # What it makes in a data directory is the operator's own.
     os.umask(os.umask(0o077) | 0o077)
     sys.exit(main(sys.argv[1:]))
+
+
+ABSENT: Final = object()
+
+
+def plan_lines(plan: "CatalogPlan") -> Iterator[str]:
+    """Yield the lines of a plan, the summary last."""
+    for change in plan.changes:
+        yield from _change_lines(change)
+    for kept in plan.kept:
+        yield f"{'!' if kept.conflict else '='} {kept.kind} {kept.key}: {kept.reason}, stays as it is"
+    counts = {sign: sum(_sign(change) == sign for change in plan.changes) for sign in "+~-"}
+    yield f"{counts['+']} added, {counts['~']} changed, {counts['-']} removed, {len(plan.kept)} kept"
+
+
+def _sign(change: "ItemChange") -> str:
+    if change.before is None:
+        return "+"
+    return "-" if change.after is None else "~"
+
+
+def _change_lines(change: "ItemChange") -> Iterator[str]:
+    yield f"{_sign(change)} {change.kind} {change.key}"
+    if change.before is not None and change.after is not None:
+        for field, before, after in _differences("", change.before, change.after):
+            yield from _field_lines(field, before, after)
+
+
+def _differences(at: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the fields that differ, by dotted name, as deep as both sides are mappings."""
+    if not isinstance(before, Mapping) or not isinstance(after, Mapping):
+        if before != after:
+            yield at, before, after
+        return
+    for name in dict.fromkeys([*before, *after]):
+        yield from _differences(f"{at}.{name}".removeprefix("."), before.get(name, ABSENT), after.get(name, ABSENT))
+
+
+def _field_lines(field: str, before: Any, after: Any) -> Iterator[str]:
+    if isinstance(before, str) and isinstance(after, str) and "\n" in before + after:
+        yield f"    {field}:"
+        compared = list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1))
+        yield from (f"      {line}" for line in compared[2:])
+    else:
+        yield f"    {field}: {_shown(before)} -> {_shown(after)}"
+
+
+def _shown(value: Any) -> str:
+    return "(none)" if value is ABSENT else json.dumps(value, ensure_ascii=False)

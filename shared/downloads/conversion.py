@@ -13,15 +13,11 @@ from typing import Self
 
 import pyarrow as pa
 
-from shared.downloads import csv_rows
-from shared.downloads.flattening import Flattener
-from shared.downloads.json_rows import line_buffer
-from shared.downloads.leaves import Path, check_width
+from shared.downloads.flattening import Flattener, Path, check_column_count
 from shared.downloads.models import Format
-from shared.downloads.output import FILE_BYTES, HashingFile, RollingFiles, WrittenFile
-from shared.downloads.parquet_rows import ParquetFiles
-from shared.downloads.rows import slices
-from shared.downloads.turns import in_order
+from shared.downloads.output_files import FILE_BYTES, HashingFile, ParquetFiles, RollingFiles, WrittenFile
+from shared.downloads.row_batches import map_in_order, slice_batches
+from shared.downloads.text_formats import format_csv_lines, format_header, format_json_lines, name_columns
 
 type Rows = Callable[[], Iterator[pa.RecordBatch]]
 """Reads the rows from their begin, each time it is called."""
@@ -68,15 +64,15 @@ def write_csv(
     Raises:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
     """
-    with Flatteners() as flatteners:
-        first = next(slices(rows()), None)
+    with FlattenerPool() as flatteners:
+        first = next(slice_batches(rows()), None)
         leaves = known if first is None else known | flatteners.leaves(first)
-        check_width(leaves)
+        check_column_count(leaves)
         files = _csv_files(flatteners, connection, rows, folder, leaves, limit)
         if files is None:
-            for found in in_order(flatteners.leaves, slices(rows())):
+            for found in map_in_order(flatteners.leaves, slice_batches(rows())):
                 leaves |= found
-                check_width(leaves)
+                check_column_count(leaves)
             files = _csv_files(flatteners, connection, rows, folder, leaves, limit)
         assert files is not None  # noqa: S101  every leaf is known by now
         return files, leaves
@@ -86,7 +82,9 @@ def write_jsonl(connection: str, rows: Rows, folder: FilePath, limit: int = FILE
     """Write files of one JSON object a line."""
     files = RollingFiles(folder, lambda _: None, limit=limit)
     try:
-        for lines in in_order(lambda batch: Lines(line_buffer(connection, batch), batch.num_rows), slices(rows())):
+        for lines in map_in_order(
+            lambda batch: Lines(format_json_lines(connection, batch), batch.num_rows), slice_batches(rows())
+        ):
             lines.append_to(files)
         return files.close()
     finally:
@@ -97,7 +95,7 @@ def write_parquet(connection: str, rows: Rows, folder: FilePath, limit: int = FI
     """Write Parquet files."""
     files = ParquetFiles(connection, folder, limit)
     try:
-        for batch in slices(rows()):
+        for batch in slice_batches(rows()):
             files.append(batch)
         return files.close()
     finally:
@@ -118,7 +116,7 @@ class Lines:
         file.rows += self.rows
 
 
-class Flatteners:
+class FlattenerPool:
     """As many flatteners as threads ask for at once."""
 
     def __init__(self) -> None:
@@ -150,11 +148,11 @@ class Flatteners:
 
 
 def _csv_files(
-    flatteners: Flatteners, connection: str, rows: Rows, folder: FilePath, leaves: frozenset[Path], limit: int
+    flatteners: FlattenerPool, connection: str, rows: Rows, folder: FilePath, leaves: frozenset[Path], limit: int
 ) -> tuple[WrittenFile, ...] | None:
     """Write the files; None when a row has a leaf that is not among the given ones."""
-    columns = csv_rows.columns(leaves)
-    head = csv_rows.header([name for name, _ in columns])
+    columns = name_columns(leaves)
+    head = format_header([name for name, _ in columns])
     paths = [path for _, path in columns]
 
     def lines(batch: pa.RecordBatch) -> Lines | None:
@@ -163,11 +161,11 @@ def _csv_files(
             values = flattener.values(payloads, paths)
         if values is None:
             return None
-        return Lines(csv_rows.lines(connection, batch, values if paths else None), batch.num_rows)
+        return Lines(format_csv_lines(connection, batch, values if paths else None), batch.num_rows)
 
     files = RollingFiles(folder, lambda file: _write(file, head), limit=limit)
     try:
-        for some in in_order(lines, _narrow(slices(rows()), len(paths))):
+        for some in map_in_order(lines, _narrow(slice_batches(rows()), len(paths))):
             if some is None:
                 return None
             some.append_to(files)

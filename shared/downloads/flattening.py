@@ -1,6 +1,9 @@
-"""Payloads, JSON texts, taken apart into the values at their leaves, a column of rows at a time."""
+"""The leaves of payloads.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+A leaf is every place that holds no object, or an empty one: a scalar, null, or an array, which stays whole.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -8,8 +11,34 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shared.downloads import walking
-from shared.downloads.leaves import MAX_DEPTH, ROOT, Path, check_width, inner
+from shared.errors import Kind, WorkspaceError
+from shared.telemetry.json_text import parse, serialise
+
+MAX_LEAVES: Final = 5_000
+MAX_DEPTH: Final = 32
+"""Objects nested deeper stay JSON text."""
+
+ROOT: Final[tuple[str, ...]] = ()
+
+type Path = tuple[str, ...]
+"""The keys that lead from the payload to a value."""
+
+
+def check_column_count(paths: Collection[Path]) -> None:
+    """Return when so many leaves make a CSV file.
+
+    Raises:
+        WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
+    """
+    if len(paths) > MAX_LEAVES:
+        detail = f"The payloads have over {MAX_LEAVES} different keys, too many for columns; take jsonl or parquet."
+        raise WorkspaceError(Kind.UNPROCESSABLE, "DOWNLOAD_TOO_WIDE", detail)
+
+
+def find_parent_objects(paths: Iterable[Path]) -> set[Path]:
+    """Return the objects that lead to some leaves."""
+    return {ROOT} | {path[:length] for path in paths for length in range(1, len(path))}
+
 
 WIDE: Final = 256
 """Paths from which on payloads are quicker taken apart one by one."""
@@ -55,10 +84,10 @@ class Flattener:
             if not inside:
                 return frozenset(found)
             if len(inside) > WIDE:
-                return walking.leaves(payloads)
+                return find_leaves_singly(payloads)
             leaves, objects = self._told_apart(payloads, sorted(inside))
             found |= leaves
-            check_width(found | objects)
+            check_column_count(found | objects)
         return frozenset(found | objects)
 
     def values(self, payloads: pa.Array, paths: Sequence[Path]) -> pa.Array | None:
@@ -70,9 +99,9 @@ class Flattener:
             payloads: JSON texts.
             paths: of the leaves, each once.
         """
-        known, objects = frozenset(paths), inner(paths)
+        known, objects = frozenset(paths), find_parent_objects(paths)
         if len(paths) > WIDE or not objects.isdisjoint(known):
-            return walking.values(payloads, paths)
+            return read_values_singly(payloads, paths)
         if not self._keys_are_known(payloads, known, objects):
             return None
         values = self._texts(payloads, paths)
@@ -157,3 +186,61 @@ def _address(path: Path) -> str:
     """Return a path as DuckDB writes it."""
     keys = (_UNADDRESSABLE.get(key, key).replace("\\", "\\\\").replace('"', '\\"') for key in path)
     return "$" + "".join(f'."{key}"' for key in keys)
+
+
+def find_leaves_singly(payloads: pa.Array) -> frozenset[Path]:
+    """Return the paths of all leaves in some payloads.
+
+    Raises:
+        WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
+    """
+    found: set[Path] = set()
+    for members in _members(payloads):
+        found.update(members)
+        check_column_count(found)
+    return frozenset(found)
+
+
+def read_values_singly(payloads: pa.Array, paths: Sequence[Path]) -> pa.Array | None:
+    """Return for each payload the list of texts at some leaves, in their order; None when there are other leaves.
+
+    Strings stand without quotes, null and what is not there as null, everything else as JSON text.
+
+    Args:
+        payloads: JSON texts of objects.
+        paths: of the leaves, each once.
+    """
+    places: Final = {path: place for place, path in enumerate(paths)}
+    cells: list[str | None] = []
+    for members in _members(payloads):
+        row: list[str | None] = [None] * len(paths)
+        for path, value in members.items():
+            place = places.get(path)
+            if place is None:
+                return None
+            row[place] = _text(value)
+        cells += row
+    offsets = pa.array(range(0, len(cells) + 1, len(paths)) if paths else [0] * (len(payloads) + 1), pa.int32())
+    return pa.ListArray.from_arrays(offsets, pa.array(cells, pa.string()))
+
+
+def _members(payloads: pa.Array) -> Iterator[Mapping[Path, Any]]:
+    for payload in payloads:
+        members: dict[Path, Any] = {}
+        _collect(parse(payload.as_buffer().to_pybytes()), (), members)
+        yield members
+
+
+def _collect(value: Mapping[str, Any], at: Path, members: dict[Path, Any]) -> None:
+    for key, member in value.items():
+        path = (*at, key)
+        if member and isinstance(member, dict) and len(path) < MAX_DEPTH:
+            _collect(member, path, members)
+        else:
+            members[path] = member
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return str(value) if type(value) is int else serialise(value).decode()

@@ -6,7 +6,7 @@ from typing import Final
 
 from shared.catalog.quotas import QuotaLimits, resolve_quotas
 from shared.catalog.snapshot import Catalog
-from shared.downloads.models import Job, Status
+from shared.downloads.models import Job, JobStatus
 from shared.downloads.ports import JobStore
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import Place, PlaceStore, Purpose
@@ -111,14 +111,14 @@ class JobQuota:
             job = await self._jobs.get(place.id)
             if self._is_gone(place, job):
                 await self.free(owner, place.id)
-            elif job is not None and place.active and job.status is Status.COMPLETED:
+            elif job is not None and place.active and job.status is JobStatus.COMPLETED:
                 await self.finish(job)
 
     def _is_gone(self, place: Place, job: Job | None) -> bool:
         at = self._clock()
         if job is None:
             return place.taken_at < (at - CREATION_TIME).timestamp()
-        return job.expires_at <= at or job.status in {Status.FAILED, Status.CANCELLED}
+        return job.expires_at <= at or job.status in {JobStatus.FAILED, JobStatus.CANCELLED}
 
 
 def _too_many(limit: int) -> WorkspaceError:

@@ -18,7 +18,7 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
-class Status(StrEnum):
+class JobStatus(StrEnum):
     """Where a job stands."""
 
     PENDING = "pending"
@@ -28,7 +28,7 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
 
 
-UNFINISHED: Final = frozenset({Status.PENDING, Status.RUNNING})
+UNFINISHED: Final = frozenset({JobStatus.PENDING, JobStatus.RUNNING})
 
 
 class _Record(BaseModel):
@@ -106,7 +106,7 @@ class Job(_Record):
     connections: tuple[str, ...]
     created_at: datetime
     expires_at: datetime
-    status: Status = Status.PENDING
+    status: JobStatus = JobStatus.PENDING
     error: str | None = None
     parts: tuple[Part, ...] | None = None
     leaves: Mapping[str, tuple[tuple[str, ...], ...]] = {}
@@ -132,10 +132,10 @@ class Job(_Record):
         """How many connections are converted."""
         if self.parts is None:
             return 0
-        waiting = {self.parts[number].connection for number in self.to_do()}
+        waiting = {self.parts[number].connection for number in self.list_pending_parts()}
         return len(set(self.connections) - waiting)
 
-    def to_do(self) -> list[int]:
+    def list_pending_parts(self) -> list[int]:
         """Return the numbers of the parts to convert: the new ones, else those whose header lacks a column."""
         parts = list(enumerate(self.parts or ()))
         new = [number for number, part in parts if part.files is None]
@@ -147,7 +147,7 @@ class Job(_Record):
         """Return the files with their connections, in order."""
         return [(part.connection, file) for part in self.parts or () for file in part.files or ()]
 
-    def planned(self, parts: tuple[Part, ...], *, complete: bool = False) -> "Job":
+    def plan(self, parts: tuple[Part, ...], *, complete: bool = False) -> "Job":
         """Return the job with its work laid out; as it is when that was done before.
 
         Args:
@@ -157,9 +157,9 @@ class Job(_Record):
         if self.parts is not None or not self.unfinished:
             return self
         up_to = self.created_at if complete else None
-        return self.model_copy(update={"parts": parts, "status": Status.RUNNING, "complete_up_to": up_to})
+        return self.model_copy(update={"parts": parts, "status": JobStatus.RUNNING, "complete_up_to": up_to})
 
-    def converted(self, number: int, files: tuple[StoredFile, ...], leaves: frozenset[tuple[str, ...]]) -> "Job":
+    def complete_part(self, number: int, files: tuple[StoredFile, ...], leaves: frozenset[tuple[str, ...]]) -> "Job":
         """Return the job with a part's files; as it is when it has ended."""
         if not self.unfinished or self.parts is None:
             return self
@@ -169,11 +169,11 @@ class Job(_Record):
         merged = {**self.leaves, part.connection: tuple(sorted(known))}
         return self.model_copy(update={"parts": parts, "leaves": merged})
 
-    def ended(self, status: Status, error: str | None = None) -> "Job":
+    def ended(self, status: JobStatus, error: str | None = None) -> "Job":
         """Return the job at its end; as it is when it has ended already."""
         return self.model_copy(update={"status": status, "error": error}) if self.unfinished else self
 
-    def cancelled(self) -> "Job":
+    def cancel(self) -> "Job":
         """Return the job cancelled.
 
         Raises:
@@ -182,9 +182,9 @@ class Job(_Record):
         if not self.unfinished:
             detail = f"The download has ended already; it is {self.status}."
             raise WorkspaceError(Kind.CONFLICT, "DOWNLOAD_ENDED", detail, currentStatus=self.status)
-        return self.ended(Status.CANCELLED)
+        return self.ended(JobStatus.CANCELLED)
 
 
-def not_found() -> WorkspaceError:
+def download_not_found() -> WorkspaceError:
     """Return the refusal of a job that is not there, has expired, or is somebody else's."""
     return WorkspaceError(Kind.NOT_FOUND, "DOWNLOAD_NOT_FOUND", "There is no such download.")

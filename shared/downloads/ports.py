@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from shared.cold_data.reading import Stretch
+from shared.cold_data.reading import HourSummary
 from shared.downloads.models import Job
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ class JobStore(Protocol):
         """
         ...
 
-    async def owned_by(self, owner: str) -> Sequence[Job]:
+    async def list_owned(self, owner: str) -> Sequence[Job]:
         """Return somebody's jobs, newest first."""
         ...
 
-    async def expired(self, at: datetime) -> Sequence[str]:
+    async def list_expired(self, at: datetime) -> Sequence[str]:
         """Return the ids of the jobs that are past their end."""
         ...
 
@@ -46,7 +46,7 @@ class JobStore(Protocol):
         ...
 
 
-class Runner(Protocol):
+class JobRunner(Protocol):
     """Runs jobs in the background."""
 
     async def start(self, job_id: str) -> None:
@@ -62,10 +62,10 @@ class Runner(Protocol):
         ...
 
 
-class Arrivals(Protocol):
+class ArchiveProgress(Protocol):
     """Tells whether what was accepted has come to the archive."""
 
-    async def settled(self, seconds: float) -> bool:
+    async def wait_until_archived(self, seconds: float) -> bool:
         """Wait, a while at most, until everything that the hubs hold by now is archived; return whether it is.
 
         False at once where this cannot be known.
@@ -79,7 +79,7 @@ class ArchivedRows(Protocol):
     Both methods raise WorkspaceError UNAVAILABLE ``BLOB_STORE_UNAVAILABLE`` when it does not answer.
     """
 
-    async def stretches(self, connection: str, start: datetime, end: datetime) -> Sequence[Stretch]:
+    async def list_hours(self, connection: str, start: datetime, end: datetime) -> Sequence[HourSummary]:
         """Return what there is of a connection in a range, in order of time."""
         ...
 
@@ -89,3 +89,11 @@ class ArchivedRows(Protocol):
         The batches have ``timestamp`` (microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON text).
         """
         ...
+
+
+class UnknownArchiveProgress:
+    """The ArchiveProgress port for Azure: the host keeps how far its triggers have read, and does not tell the app."""
+
+    async def wait_until_archived(self, seconds: float) -> bool:  # noqa: ARG002  the port's signature
+        """Return that it is not known."""
+        return False

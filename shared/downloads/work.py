@@ -8,13 +8,13 @@ from threading import Event
 from typing import Final
 
 from shared.cold_data.ports import BlobStore
-from shared.cold_data.scratch import limits_told
-from shared.downloads.cleaning import folder, remove_files
-from shared.downloads.fair_turns import FairTurns
+from shared.cold_data.scratch import translate_resource_errors
+from shared.downloads.expiry import folder, remove_files
+from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
-from shared.downloads.models import Job, Part, Status, StoredFile
-from shared.downloads.planning import parts
-from shared.downloads.ports import ArchivedRows, Arrivals, JobStore
+from shared.downloads.models import Job, JobStatus, Part, StoredFile
+from shared.downloads.planning import plan_parts
+from shared.downloads.ports import ArchivedRows, ArchiveProgress, JobStore
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 
@@ -54,7 +54,7 @@ class DownloadWork:
         archive: ArchivedRows,
         blobs: BlobStore,
         scratch: Path,
-        arrivals: Arrivals,
+        arrivals: ArchiveProgress,
         quota: JobQuota,
     ) -> None:
         self._jobs = jobs
@@ -63,9 +63,9 @@ class DownloadWork:
         self._scratch = scratch
         self._arrivals = arrivals
         self._quota = quota
-        self._large = FairTurns(1, 1 + WAITING)
-        self._small = FairTurns(SMALL_AT_ONCE, SMALL_AT_ONCE + WAITING)
-        self._planning = FairTurns(PLANNED_AT_ONCE, 1)
+        self._large = FairScheduler(1, 1 + WAITING)
+        self._small = FairScheduler(SMALL_AT_ONCE, SMALL_AT_ONCE + WAITING)
+        self._planning = FairScheduler(PLANNED_AT_ONCE, 1)
 
     async def next_parts(self, job_id: str) -> Sequence[int] | None:
         """Return the numbers of parts to convert now; empty when the job is done or has ended.
@@ -78,10 +78,10 @@ class DownloadWork:
             if not self._planning.has_room(job.owner):
                 return None
             async with self._planning.turn(job.owner):
-                complete = await self._arrivals.settled(SETTLE_SECONDS)
+                complete = await self._arrivals.wait_until_archived(SETTLE_SECONDS)
                 planned = tuple(await self._plan(job))
-                job = await self._jobs.change(job_id, lambda current: current.planned(planned, complete=complete))
-        return job.to_do()[:WAVE] if job is not None and job.unfinished else []
+                job = await self._jobs.change(job_id, lambda current: current.plan(planned, complete=complete))
+        return job.list_pending_parts()[:WAVE] if job is not None and job.unfinished else []
 
     async def convert(self, job_id: str, number: int) -> bool:
         """Make the files of a part and store them.
@@ -113,13 +113,13 @@ class DownloadWork:
         except WorkspaceError as error:
             if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL}:
                 raise
-            await self._end(job_id, Status.FAILED, _reason(error))
+            await self._end(job_id, JobStatus.FAILED, _reason(error))
             return
-        after = await self._jobs.change(job_id, lambda current: current.converted(number, files, leaves))
+        after = await self._jobs.change(job_id, lambda current: current.complete_part(number, files, leaves))
         outdated = {file.blob for file in part.files or ()} - {file.blob for file in files}
         if outdated:
             await self._blobs.delete(sorted(outdated))
-        if after is None or after.status in {Status.CANCELLED, Status.FAILED}:
+        if after is None or after.status in {JobStatus.CANCELLED, JobStatus.FAILED}:
             await remove_files(self._blobs, job_id)
             await self._quota.free(job.owner, job_id)
 
@@ -132,36 +132,36 @@ class DownloadWork:
             except WorkspaceError as error:
                 if error.kind is not Kind.STORAGE_FULL:
                     raise
-                await self._end(job_id, Status.FAILED, _reason(error))
+                await self._end(job_id, JobStatus.FAILED, _reason(error))
                 return
-        await self._end(job_id, Status.COMPLETED)
+        await self._end(job_id, JobStatus.COMPLETED)
 
     async def fail(self, job_id: str) -> None:
         """Give a job up."""
-        await self._end(job_id, Status.FAILED, FAILED)
+        await self._end(job_id, JobStatus.FAILED, FAILED)
 
     async def _plan(self, job: Job) -> list[Part]:
         planned: list[Part] = []
         for connection in job.connections:
-            stretches = await self._archive.stretches(connection, job.start, job.end)
-            planned += parts(connection, job.start, job.end, job.format, stretches)
+            list_hours = await self._archive.list_hours(connection, job.start, job.end)
+            planned += plan_parts(connection, job.start, job.end, job.format, list_hours)
         return planned
 
     async def _convert(
         self, job: Job, number: int, part: Part
     ) -> tuple[tuple[StoredFile, ...], frozenset[tuple[str, ...]]]:
         from shared.downloads import conversion  # noqa: PLC0415  loads pyarrow and DuckDB
-        from shared.downloads.feeding import Feed, Stopped  # noqa: PLC0415  the same
+        from shared.downloads.row_batches import FeedStopped, RowFeed  # noqa: PLC0415  the same
 
         stop = Event()
         loop = asyncio.get_running_loop()
-        rows = Feed(loop, lambda: self._archive.rows(part.connection, part.start, part.end), stop)
+        rows = RowFeed(loop, lambda: self._archive.rows(part.connection, part.start, part.end), stop)
         known = frozenset(job.leaves.get(part.connection, ()))
         self._scratch.mkdir(parents=True, exist_ok=True)
         watching = asyncio.create_task(self._stop_when_ended(job.id, stop))
         with tempfile.TemporaryDirectory(dir=self._scratch, prefix=f"{job.id}-", ignore_cleanup_errors=True) as where:
             try:
-                with limits_told(self._scratch):
+                with translate_resource_errors(self._scratch):
                     written, leaves = await asyncio.to_thread(
                         conversion.write, job.format, part.connection, rows, Path(where), known
                     )
@@ -179,7 +179,7 @@ class DownloadWork:
                 await self._quota.grow(job, others + sum(file.size for file in stored))
                 for file, its in zip(stored, written, strict=True):
                     await self._blobs.upload(file.blob, its.path)
-            except Stopped:
+            except FeedStopped:
                 return (), frozenset()
             finally:
                 stop.set()
@@ -197,11 +197,11 @@ class DownloadWork:
                 stop.set()
                 return
 
-    async def _end(self, job_id: str, status: Status, error: str | None = None) -> None:
+    async def _end(self, job_id: str, status: JobStatus, error: str | None = None) -> None:
         job = await self._jobs.change(job_id, lambda current: current.ended(status, error))
         if job is not None:
             _LOG.info("download ended", extra=logs.fields(job=job_id, status=job.status, rows=job.rows))
-            if job.status is Status.COMPLETED:
+            if job.status is JobStatus.COMPLETED:
                 await self._quota.finish(job)
             else:
                 await remove_files(self._blobs, job_id)

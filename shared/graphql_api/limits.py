@@ -36,7 +36,7 @@ class _Weight(NamedTuple):
     cost: int
 
 
-def broken_limit(
+def find_exceeded_limit(
     document: DocumentNode, operation: OperationDefinitionNode, variables: Mapping[str, Any]
 ) -> str | None:
     """Return which limit a valid operation breaks, as a sentence; None when it keeps them all.

@@ -14,7 +14,7 @@ MAX_SIZE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ListPage:
     """One page of a list.
 
     Attributes:
@@ -30,7 +30,7 @@ class Page:
     @property
     def end_cursor(self) -> str | None:
         """Where the next page begins, None for an empty page."""
-        return cursor_of(self.nodes[-1]) if self.nodes else None
+        return to_cursor(self.nodes[-1]) if self.nodes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class PageRequest:
             raise invalid(name, f"a number from 0 to {MAX_SIZE} is expected")
         return value
 
-    def page(self, ordered: Sequence[CatalogEntry[Any]]) -> Page:
+    def select(self, ordered: Sequence[CatalogEntry[Any]]) -> ListPage:
         """Return the page of a list in order of lookup keys.
 
         Raises:
@@ -65,7 +65,7 @@ class PageRequest:
             raise invalid("first", "page either by first and after, or by limit and offset")
         size, start = self.size(), self._start(ordered)
         nodes = ordered[start : start + size]
-        return Page(nodes, len(ordered), start + len(nodes) < len(ordered))
+        return ListPage(nodes, len(ordered), start + len(nodes) < len(ordered))
 
     def _start(self, ordered: Sequence[CatalogEntry[Any]]) -> int:
         if self.after is not None:
@@ -78,7 +78,7 @@ class PageRequest:
         return offset
 
 
-def cursor_of(stored: CatalogEntry[Any]) -> str:
+def to_cursor(stored: CatalogEntry[Any]) -> str:
     """Return the cursor that stands behind an item."""
     return base64.urlsafe_b64encode(f"after:{stored.value.lookup}".encode()).decode().rstrip("=")
 

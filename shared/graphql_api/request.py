@@ -40,7 +40,7 @@ class GraphQLRequest:
     def queries_by_surface(self) -> Mapping[str, list[CatalogEntry[WarmQuery]]]:
         """The queries of each surface, in order of their lookup keys."""
         grouped: dict[str, list[CatalogEntry[WarmQuery]]] = {}
-        for stored in in_order(self.catalog.queries):
+        for stored in sort_by_lookup(self.catalog.queries):
             grouped.setdefault(stored.value.surface, []).append(stored)
         return grouped
 
@@ -70,12 +70,12 @@ class GraphQLRequest:
         return {stored.value.name: stored for stored in self.catalog.queries.values()}
 
 
-def in_order[T](items: Mapping[str, CatalogEntry[T]]) -> list[CatalogEntry[T]]:
+def sort_by_lookup[T](items: Mapping[str, CatalogEntry[T]]) -> list[CatalogEntry[T]]:
     """Return catalog items in order of their lookup keys."""
     return [items[lookup] for lookup in sorted(items)]
 
 
-def column_loader(columns: QueryColumns, catalog: Catalog) -> "DataLoader[str, Any]":
+def build_column_loader(columns: QueryColumns, catalog: Catalog) -> "DataLoader[str, Any]":
     """Return the loader of a request: query lookup to columns; it raises why they are not known."""
 
     async def load(lookups: list[str]) -> list[Any]:

@@ -9,8 +9,8 @@ from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, Surface, WarmQuery
 from shared.catalog.snapshot import CatalogEntry
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.graphql_api.paging import Page, PageRequest, cursor_of
-from shared.graphql_api.request import GraphQLRequest, in_order
+from shared.graphql_api.paging import ListPage, PageRequest, to_cursor
+from shared.graphql_api.request import GraphQLRequest, sort_by_lookup
 from shared.warm_queries.ports import Column
 from shared.warm_queries.results import QueryResult
 from shared.warm_queries.service import DEFAULT_LIMIT
@@ -31,14 +31,14 @@ def _reader(info: Info) -> GraphQLRequest:
 
 
 @QUERY.field("queries")
-def queries(_: Any, info: Info, surface: str | None = None, **paging: Any) -> Page:
+def queries(_: Any, info: Info, surface: str | None = None, **paging: Any) -> ListPage:
     """Return a page of warm queries, of one surface where it is named."""
     request = _reader(info)
     if surface is None:
-        return PageRequest(**paging).page(in_order(request.catalog.queries))
+        return PageRequest(**paging).select(sort_by_lookup(request.catalog.queries))
     known = request.catalog.surfaces
     lookup = surface if surface in known else next((key for key, one in known.items() if one.value.name == surface), "")
-    return PageRequest(**paging).page(request.queries_by_surface.get(lookup, []))
+    return PageRequest(**paging).select(request.queries_by_surface.get(lookup, []))
 
 
 @QUERY.field("query")
@@ -48,13 +48,13 @@ def query(_: Any, info: Info, name: str) -> CatalogEntry[WarmQuery] | None:
 
 
 @QUERY.field("connections")
-def connections(_: Any, info: Info, status: str | None = None, **paging: Any) -> Page:
+def connections(_: Any, info: Info, status: str | None = None, **paging: Any) -> ListPage:
     """Return a page of connections, of one status where it is named."""
     request = _reader(info)
-    ordered = in_order(request.catalog.connections)
+    ordered = sort_by_lookup(request.catalog.connections)
     if status is not None:
         ordered = [stored for stored in ordered if request.status_of(stored.value) == status]
-    return PageRequest(**paging).page(ordered)
+    return PageRequest(**paging).select(ordered)
 
 
 @QUERY.field("connection")
@@ -64,9 +64,9 @@ def connection(_: Any, info: Info, *, id: str) -> CatalogEntry[Connection] | Non
 
 
 @QUERY.field("surfaces")
-def surfaces(_: Any, info: Info, **paging: Any) -> Page:
+def surfaces(_: Any, info: Info, **paging: Any) -> ListPage:
     """Return a page of surfaces."""
-    return PageRequest(**paging).page(in_order(_reader(info).catalog.surfaces))
+    return PageRequest(**paging).select(sort_by_lookup(_reader(info).catalog.surfaces))
 
 
 @QUERY.field("surface")
@@ -135,8 +135,8 @@ def _stats(stored: CatalogEntry[Connection], info: Info) -> dict[str, Any]:
     }
 
 
-def _edges(page: Page, _: Info) -> list[dict[str, Any]]:
-    return [{"node": node, "cursor": cursor_of(node)} for node in page.nodes]
+def _edges(page: ListPage, _: Info) -> list[dict[str, Any]]:
+    return [{"node": node, "cursor": to_cursor(node)} for node in page.nodes]
 
 
 def _catalog_type(type_name: str, /, **fields: str) -> ObjectType:

@@ -14,13 +14,13 @@ from graphql import ExecutionResult, GraphQLError, GraphQLSchema, OperationType,
 from shared.auth.principals import Principal
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
-from shared.graphql_api.codes import VALIDATION_ERROR
-from shared.graphql_api.documents import Documents, Prepared
-from shared.graphql_api.errors import formatted
-from shared.graphql_api.limits import broken_limit
-from shared.graphql_api.request import GraphQLRequest, column_loader
+from shared.graphql_api.document_cache import DocumentCache, PreparedDocument
+from shared.graphql_api.error_codes import INTERNAL_ERROR, VALIDATION_ERROR, error_extensions
+from shared.graphql_api.limits import find_exceeded_limit
+from shared.graphql_api.request import GraphQLRequest, build_column_loader
 from shared.graphql_api.resolvers import TYPES
 from shared.graphql_api.scalars import DATE_TIME, JSON
+from shared.observability import logs
 from shared.telemetry.ports import ConnectionStateStore
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.service import WarmQueries
@@ -30,7 +30,7 @@ _STATE_FIELDS: Final = frozenset({"status", "stats", "connections"})
 
 
 @dataclass(frozen=True, slots=True)
-class GraphQLAnswer:
+class GraphQLResult:
     """What a request came to.
 
     Attributes:
@@ -72,7 +72,7 @@ class GraphQLService:
         operation_name: str | None,
         *,
         queries_only: bool = False,
-    ) -> GraphQLAnswer:
+    ) -> GraphQLResult:
         """Return the answer to a request.
 
         Args:
@@ -85,16 +85,16 @@ class GraphQLService:
         Raises:
             WorkspaceError: METHOD_NOT_ALLOWED for a mutation where only queries are taken.
         """
-        prepared = await self._documents.prepared(text)
+        prepared = await self._documents.load(text)
         if prepared.document is None or prepared.errors:
-            return _refused([formatted(error) for error in prepared.errors])
+            return _refused([format_error(error) for error in prepared.errors])
         operation = get_operation_ast(prepared.document, operation_name)
         if operation is None:
             return _refused([_refusal("operationName: names none of the document's operations")])
         if queries_only and operation.operation is not OperationType.QUERY:
             detail = "Only queries are answered to GET; POST runs a mutation."
             raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["POST"])
-        broken = broken_limit(prepared.document, operation, variables)
+        broken = find_exceeded_limit(prepared.document, operation, variables)
         if broken is not None:
             return _refused([_refusal(broken)])
         return await self._execute(principal, prepared, variables, operation_name)
@@ -102,10 +102,10 @@ class GraphQLService:
     async def _execute(
         self,
         principal: Principal,
-        prepared: Prepared,
+        prepared: PreparedDocument,
         variables: Mapping[str, Any],
         operation_name: str | None,
-    ) -> GraphQLAnswer:
+    ) -> GraphQLResult:
         context = await self.context(principal, states=not _STATE_FIELDS.isdisjoint(prepared.fields))
         assert prepared.runnable is not None  # noqa: S101  refused before
         outcome = execute(
@@ -132,7 +132,7 @@ class GraphQLService:
             catalog,
             await self._states.states() if states else {},
             self._warm_queries,
-            column_loader(self._columns, catalog),
+            build_column_loader(self._columns, catalog),
         )
 
     @cached_property
@@ -141,8 +141,8 @@ class GraphQLService:
         return make_executable_schema(load_schema_from_path(str(SCHEMA_FILE)), *TYPES, DATE_TIME, JSON)
 
     @cached_property
-    def _documents(self) -> Documents:
-        return Documents(self.schema)
+    def _documents(self) -> DocumentCache:
+        return DocumentCache(self.schema)
 
 
 def _is_coroutine(value: Any) -> TypeGuard[Awaitable[Any]]:
@@ -150,16 +150,37 @@ def _is_coroutine(value: Any) -> TypeGuard[Awaitable[Any]]:
     return type(value) is CoroutineType
 
 
-def _answer(result: ExecutionResult, failures: Sequence[GraphQLError]) -> GraphQLAnswer:
-    errors = [formatted(error) for error in (*(result.errors or ()), *failures)]
+def _answer(result: ExecutionResult, failures: Sequence[GraphQLError]) -> GraphQLResult:
+    errors = [format_error(error) for error in (*(result.errors or ()), *failures)]
     if result.data is None and all(not error["path"] for error in errors):
         return _refused(errors)
-    return GraphQLAnswer({"data": result.data, **({"errors": errors} if errors else {})}, executed=True)
+    return GraphQLResult({"data": result.data, **({"errors": errors} if errors else {})}, executed=True)
 
 
-def _refused(errors: list[dict[str, Any]]) -> GraphQLAnswer:
-    return GraphQLAnswer({"errors": errors}, executed=False)
+def _refused(errors: list[dict[str, Any]]) -> GraphQLResult:
+    return GraphQLResult({"errors": errors}, executed=False)
 
 
 def _refusal(message: str) -> dict[str, Any]:
     return {"message": message, "path": [], "extensions": {"code": VALIDATION_ERROR}}
+
+
+_LOG = logs.logger("graphql")
+
+
+def format_error(error: GraphQLError) -> dict[str, Any]:
+    """Return an error of validation or execution; what was not foreseen is logged and not shown."""
+    cause = error.original_error
+    while isinstance(cause, GraphQLError):
+        cause = cause.original_error
+    shown: dict[str, Any] = {"message": error.message, "path": list(error.path or ())}
+    if error.locations:
+        shown["locations"] = [{"line": place.line, "column": place.column} for place in error.locations]
+    if isinstance(cause, WorkspaceError):
+        return {**shown, "message": cause.detail, "extensions": error_extensions(cause)}
+    if cause is None and error.path is None:
+        return {**shown, "extensions": {"code": VALIDATION_ERROR}}
+    if cause is None and isinstance(error.extensions, dict) and error.extensions.get("code") == VALIDATION_ERROR:
+        return {**shown, "extensions": {"code": VALIDATION_ERROR}}
+    _LOG.error("a field failed", exc_info=cause or error)
+    return {**shown, "message": "The service failed; its log has the reason.", "extensions": {"code": INTERNAL_ERROR}}

@@ -32,7 +32,7 @@ class Audience:
             self._present_until[group] = until
             self._absent_until.pop(group, None)
 
-    async def may_listen(self, group: str) -> bool:
+    async def can_have_listeners(self, group: str) -> bool:
         """Return False only when nobody is in a group.
 
         Raises:
@@ -43,7 +43,7 @@ class Audience:
             return True
         if asked_at < self._absent_until.get(group, 0.0):
             return False
-        if await self._service.has_readers(group):
+        if await self._service.has_streams(group):
             self._present_until[group] = max(self._present_until.get(group, 0.0), asked_at + PRESENT_SECONDS)
             return True
         if asked_at < self._present_until.get(group, 0.0):

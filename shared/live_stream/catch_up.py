@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History
-from shared.live_stream.ports import SingleStreams, Sleep
+from shared.live_stream.ports import Sleep, StreamSender
 from shared.live_stream.publishing import ATTEMPTS, FIRST_PAUSE_SECONDS
-from shared.live_stream.replay import REMEMBERED, Seen
+from shared.live_stream.replay import REMEMBERED, SentImpulses
 from shared.observability.logs import fields, logger
 from shared.telemetry.ports import CurrentCatalog
 from shared.timestamps import now
@@ -55,7 +55,7 @@ class CatchUp:
         self,
         catalog: CurrentCatalog,
         history: History,
-        service: SingleStreams,
+        service: StreamSender,
         *,
         sleep: Sleep = asyncio.sleep,
         seconds: float = MOST_SECONDS,
@@ -111,7 +111,7 @@ class CatchUp:
     async def _replay(self, connection_id: str, filters: StreamFilters, since: datetime) -> None:
         opened = now()
         connections = filters.connections(await self._catalog())
-        seen = Seen(REMEMBERED)
+        seen = SentImpulses(REMEMBERED)
         fresh = self._fresh(connections, since, opened, seen)
         if await self._sent_all(connection_id, fresh):
             await self._sleep(LAG_SECONDS)
@@ -119,9 +119,9 @@ class CatchUp:
             await self._sent_all(connection_id, fresh)
 
     async def _fresh(
-        self, connections: Sequence[str], since: datetime, until: datetime, seen: Seen
+        self, connections: Sequence[str], since: datetime, until: datetime, seen: SentImpulses
     ) -> AsyncIterator[bytes]:
-        async for page in self._history.pages(connections, since, until):
+        async for page in self._history.read_pages(connections, since, until):
             for past in page:
                 if seen.is_new(past.key, past.timestamp):
                     if seen.count > self._most:

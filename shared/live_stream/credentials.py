@@ -18,7 +18,7 @@ _NAME = re.compile(r"(?P<second>\d{1,12})\.(?P<token>[A-Za-z0-9_-]*)\.(?P<member
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class StreamCredential:
     """A credential as a listener offers it.
 
     Attributes:
@@ -30,7 +30,7 @@ class Offered:
     subprotocol: str = ""
 
 
-def offered(authorization: str, tokens: Sequence[str], subprotocols: Sequence[str]) -> Offered:
+def find_credential(authorization: str, tokens: Sequence[str], subprotocols: Sequence[str]) -> StreamCredential:
     """Return a listener's credential: the header goes before the query parameter, that before the subprotocol.
 
     Args:
@@ -40,10 +40,10 @@ def offered(authorization: str, tokens: Sequence[str], subprotocols: Sequence[st
     """
     carrying = next((each for each in subprotocols if each.startswith(SUBPROTOCOL_PREFIX)), "")
     if authorization:
-        return Offered(authorization, carrying)
+        return StreamCredential(authorization, carrying)
     if tokens:
-        return Offered(f"Bearer {tokens[0]}", carrying)
-    return Offered(f"Bearer {carrying.removeprefix(SUBPROTOCOL_PREFIX)}" if carrying else "", carrying)
+        return StreamCredential(f"Bearer {tokens[0]}", carrying)
+    return StreamCredential(f"Bearer {carrying.removeprefix(SUBPROTOCOL_PREFIX)}" if carrying else "", carrying)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,12 @@ class Listener:
     expires_at: datetime
 
     @classmethod
-    def of(cls, principal: Principal) -> "Listener":
+    def from_principal(cls, principal: Principal) -> "Listener":
         """Return the listener that a caller becomes."""
         return cls(principal.member_id, principal.credential_id, principal.expires_at or _FOREVER)
 
     @classmethod
-    def named(cls, name: str) -> "Listener":
+    def from_user(cls, name: str) -> "Listener":
         """Return the listener of a name.
 
         Raises:
@@ -85,6 +85,6 @@ class Listener:
         return f"{int(self.expires_at.timestamp())}.{self.token_id}.{self.member_id}"
 
 
-def moved(headers: Mapping[str, str]) -> str:
-    """Return the Authorization header that the gateway moved, from headers by lower-case name."""
+def read_moved_authorization(headers: Mapping[str, str]) -> str:
+    """Return the Authorization header that the gateway read_moved_authorization, from headers by lower-case name."""
     return headers.get(MOVED_HEADER, "")

@@ -59,7 +59,7 @@ class StreamFilters(BaseModel):
         None, alias="windowSec", description="1 to 3600; what was measured in the last so many seconds comes first."
     )
 
-    def begins_at(self, now: datetime) -> datetime | None:
+    def replay_start(self, now: datetime) -> datetime | None:
         """Return the instant from which impulses are replayed, None for no replay.
 
         Raises:
@@ -71,20 +71,20 @@ class StreamFilters(BaseModel):
             raise invalid("since", "cannot be given together with windowSec")
         return now - timedelta(seconds=self.window_seconds)
 
-    def remembered(self, now: datetime) -> dict[str, str]:
+    def to_state(self, now: datetime) -> dict[str, str]:
         """Return what the message service is to keep, so that the replay can be made once the stream is open.
 
         Raises:
             WorkspaceError: as ``begins_at``.
         """
-        since = self.begins_at(now)
+        since = self.replay_start(now)
         if since is None:
             return {}
         kept = {"connection": self.connection, "surface": self.surface, "since": rfc3339(since)}
         return {name: value for name, value in kept.items() if value is not None}
 
     @classmethod
-    def recalled(cls, state: bytes) -> "StreamFilters":
+    def from_state(cls, state: bytes) -> "StreamFilters":
         """Return the filters out of what the message service kept; none where it kept nothing of ours."""
         try:
             return cls.model_validate(parse(state))
@@ -110,7 +110,7 @@ class StreamFilters(BaseModel):
         return tuple(sorted(selected))
 
 
-def member_in(state: bytes) -> str:
+def read_member_id(state: bytes) -> str:
     """Return the member id in the state that the message service stores with a stream; empty when there is none."""
     try:
         document = parse(state)

@@ -30,7 +30,7 @@ type Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class StoredImpulse:
     """An impulse out of the table.
 
     Attributes:
@@ -51,9 +51,9 @@ class History:
         self._engine = engine
         self._page_rows = page_rows
 
-    async def pages(
+    async def read_pages(
         self, connections: Sequence[str], since: datetime, until: datetime = _END_OF_TIME
-    ) -> AsyncIterator[list[Past]]:
+    ) -> AsyncIterator[list[StoredImpulse]]:
         """Give the impulses of connections from an instant on; those at a page's end may come again.
 
         A page begins at the instant at which the one before ended: more impulses may share it than a page holds, and
@@ -81,7 +81,9 @@ class History:
             else:
                 raise invalid("since", "too many impulses share one instant to be replayed", code="QUERY_TOO_LARGE")
 
-    async def _page(self, connections: Sequence[str], since: datetime, until: datetime, rows: int) -> list[Past]:
+    async def _page(
+        self, connections: Sequence[str], since: datetime, until: datetime, rows: int
+    ) -> list[StoredImpulse]:
         listed = ", ".join(f'"{connection}"' for connection in connections)
         text = _QUERY.format(connections=listed, rows=rows)
         bounds = {name: f"datetime({rfc3339(instant)})" for name, instant in ((_FROM, since), (_TO, until))}
@@ -90,7 +92,7 @@ class History:
         return [_past(row) for row in row_objects(result.columns, result.rows)]
 
 
-def _past(row: dict[str, Any]) -> Past:
+def _past(row: dict[str, Any]) -> StoredImpulse:
     timestamp = parse_rfc3339(row["Timestamp"])
     impulse = Impulse(
         message_id=row["MessageId"],
@@ -101,4 +103,4 @@ def _past(row: dict[str, Any]) -> Past:
         headers={},
         payload=row["Payload"] or {},
     )
-    return Past((impulse.connection, impulse.message_id), timestamp, encode(impulse))
+    return StoredImpulse((impulse.connection, impulse.message_id), timestamp, encode(impulse))

@@ -12,7 +12,7 @@ ALL_STREAMS = "_streams"
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class OpenStream:
     """A stream that is open.
 
     Attributes:
@@ -36,7 +36,7 @@ class MessageService(Protocol):
         """
         ...
 
-    async def has_readers(self, group: str) -> bool:
+    async def has_streams(self, group: str) -> bool:
         """Return whether a stream is in a group.
 
         Raises:
@@ -44,7 +44,7 @@ class MessageService(Protocol):
         """
         ...
 
-    def readers(self, group: str) -> AsyncIterator[Reader]:
+    def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
         """Give the streams in a group.
 
         Raises:
@@ -73,7 +73,7 @@ class MessageService(Protocol):
         ...
 
 
-class SingleStreams(Protocol):
+class StreamSender(Protocol):
     """Handles streams one by one, by the connection ids of the message service."""
 
     async def send(self, connection_id: str, text: bytes) -> None:
@@ -113,7 +113,7 @@ class EventSource(Protocol):
         ...
 
 
-class Resume(Protocol):
+class ResumePrincipal(Protocol):
     """Judges whether somebody who proved who they are before still may."""
 
     async def __call__(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:

@@ -12,14 +12,14 @@ REMEMBERED = 200_000
 """Impulses last replayed whose repeats are known: far more than come in while live data are still fresh."""
 
 
-class Progress(Protocol):
+class IngestionProgress(Protocol):
     """How far the readers of the hub of impulses are."""
 
-    async def table(self) -> None:
+    async def wait_for_table(self) -> None:
         """Return once the table holds everything that reached the hub before the call."""
         ...
 
-    async def live(self) -> None:
+    async def wait_for_live(self) -> None:
         """Return once everything that reached the hub before the call was handed to the streams."""
         ...
 
@@ -31,7 +31,7 @@ class Stream(Protocol):
         """Keep live messages back from now on, and forget those kept back so far."""
         ...
 
-    def spilled(self) -> bool:
+    def has_overflowed(self) -> bool:
         """Return whether more came since ``hold`` than is kept back; some are lost then."""
         ...
 
@@ -58,7 +58,7 @@ class Replay:
         remembered: how many impulses are known again.
     """
 
-    def __init__(self, history: History, progress: Progress, remembered: int = REMEMBERED) -> None:
+    def __init__(self, history: History, progress: IngestionProgress, remembered: int = REMEMBERED) -> None:
         self._history = history
         self._progress = progress
         self._remembered = remembered
@@ -74,23 +74,23 @@ class Replay:
         Raises:
             WorkspaceError: what the query engine raises; the stream is not released then.
         """
-        seen = Seen(self._remembered)
+        seen = SentImpulses(self._remembered)
         begins_at = since
         while True:
             stream.hold()
-            await self._progress.table()
-            async for page in self._history.pages(connections, begins_at):
+            await self._progress.wait_for_table()
+            async for page in self._history.read_pages(connections, begins_at):
                 fresh = [past.text for past in page if seen.is_new(past.key, past.timestamp)]
                 if fresh and not await stream.send(fresh):
                     return
-            await self._progress.live()
-            if not stream.spilled():
+            await self._progress.wait_for_live()
+            if not stream.has_overflowed():
                 break
             begins_at = max(since, seen.oldest(since))
-        await stream.release(seen.holds)
+        await stream.release(seen.contains)
 
 
-class Seen:
+class SentImpulses:
     """The impulses sent last.
 
     Args:
@@ -117,7 +117,7 @@ class Seen:
             self._forgot = True
         return True
 
-    def holds(self, text: bytes) -> bool:
+    def contains(self, text: bytes) -> bool:
         """Return whether an impulse as JSON text was sent."""
         impulse = parse(text)
         return (impulse["Metadata"]["ConnectionLookup"], impulse["ID"]) in self._sent

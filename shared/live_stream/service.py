@@ -12,7 +12,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import Audience
 from shared.live_stream.credentials import Listener
 from shared.live_stream.filters import StreamFilters
-from shared.live_stream.ports import ALL_STREAMS, MessageService, Reader, Resume
+from shared.live_stream.ports import ALL_STREAMS, MessageService, OpenStream, ResumePrincipal
 from shared.live_stream.stream_quota import StreamQuota, group_of
 from shared.observability.logs import fields, logger
 from shared.telemetry.ports import CurrentCatalog
@@ -23,7 +23,7 @@ _LOGGER = logger("live")
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class StreamAdmission:
     """What the message service is told of a listener that may come in.
 
     Attributes:
@@ -51,7 +51,7 @@ class LiveStream:
         catalog: CurrentCatalog,
         service: MessageService,
         audience: Audience,
-        resume: Resume,
+        resume: ResumePrincipal,
         quota: StreamQuota,
     ) -> None:
         self._catalog = catalog
@@ -66,10 +66,10 @@ class LiveStream:
         Raises:
             WorkspaceError: INVALID for ``since`` beside ``windowSec``; NOT_FOUND for a lookup.
         """
-        filters.begins_at(now())
+        filters.replay_start(now())
         return filters.connections(await self._catalog())
 
-    async def admit(self, principal: Principal, filters: StreamFilters, stream_id: str) -> Admission:
+    async def admit(self, principal: Principal, filters: StreamFilters, stream_id: str) -> StreamAdmission:
         """Let a listener in, and count its stream.
 
         Args:
@@ -83,9 +83,11 @@ class LiveStream:
         groups = await self.connections(filters)
         await self._quota.take(principal.member_id, stream_id)
         self._audience.expect(groups)
-        return Admission(Listener.of(principal).name, (ALL_STREAMS, group_of(principal.member_id), *groups))
+        return StreamAdmission(
+            Listener.from_principal(principal).name, (ALL_STREAMS, group_of(principal.member_id), *groups)
+        )
 
-    async def ended(self, member_id: str, stream_id: str) -> None:
+    async def end(self, member_id: str, stream_id: str) -> None:
         """Free the place of a stream that the message service reports as closed.
 
         Raises:
@@ -93,13 +95,13 @@ class LiveStream:
         """
         await self._quota.free(member_id, stream_id)
 
-    async def resumed(self, user: str) -> Principal:
+    async def resume(self, user: str) -> Principal:
         """Return the caller that a link was made for, with the right to listen alone, if its member still has it.
 
         Raises:
             WorkspaceError: UNAUTHENTICATED; FORBIDDEN.
         """
-        listener = Listener.named(user)
+        listener = Listener.from_user(user)
         principal = await self._resume(listener.member_id, listener.token_id, listener.expires_at)
         principal.require_right(AccessRight.LIVE_STREAM_READ)
         return replace(principal, rights=frozenset({AccessRight.LIVE_STREAM_READ}))
@@ -116,14 +118,14 @@ class LiveStream:
             WorkspaceError: as ``connections``; UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``.
         """
         await self.connections(filters)
-        listener = Listener.of(principal)
+        listener = Listener.from_principal(principal)
         moment = now()
         minutes = max(1, math.floor((min(listener.expires_at, moment + LINK_LIVES) - moment) / timedelta(minutes=1)))
         expires_at = min(moment + timedelta(minutes=minutes), listener.expires_at)
         url = await self._service.link(listener.name, moment + timedelta(minutes=minutes))
         return Link(f"{url}&{urlencode(parameters)}" if parameters else url, expires_at)
 
-    async def end_lapsed(self) -> int:
+    async def close_expired(self) -> int:
         """Close the streams whose token has expired or was revoked, or whose member may not listen any more.
 
         Returns:
@@ -134,7 +136,7 @@ class LiveStream:
                 service does not say which streams there are.
         """
         ended, failures = 0, list[WorkspaceError]()
-        async for reader in self._service.readers(ALL_STREAMS):
+        async for reader in self._service.list_streams(ALL_STREAMS):
             try:
                 ended += await self._end_if_lapsed(reader)
             except WorkspaceError as error:
@@ -146,15 +148,15 @@ class LiveStream:
             raise failures[0]
         return ended
 
-    async def _end_if_lapsed(self, reader: Reader) -> bool:
+    async def _end_if_lapsed(self, reader: OpenStream) -> bool:
         reason = await self._lapsed(reader)
         if reason:
             await self._service.disconnect(reader.connection_id, reason)
         return bool(reason)
 
-    async def _lapsed(self, reader: Reader) -> str:
+    async def _lapsed(self, reader: OpenStream) -> str:
         try:
-            await self.resumed(reader.user)
+            await self.resume(reader.user)
         except WorkspaceError as error:
             if error.kind in (Kind.UNAUTHENTICATED, Kind.FORBIDDEN):
                 return error.detail

@@ -103,7 +103,7 @@ class StreamQuota:
             self._compared_at.clear()
         self._compared_at[member_id] = at
         held = await self._places.held(member_id, Purpose.STREAMS)
-        open_ids = {reader.connection_id async for reader in self._service.readers(group_of(member_id))}
+        open_ids = {reader.connection_id async for reader in self._service.list_streams(group_of(member_id))}
         settled = at - HANDSHAKE_SECONDS
         ended = [place.id for place in held if place.id not in open_ids and place.taken_at < settled]
         if ended:

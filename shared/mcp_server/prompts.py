@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from shared.mcp_server.offers import Prompt, PromptArgument
+from shared.mcp_server.capabilities import Prompt, PromptArgument
 
 _HOW = (
     "Use the workspace's tools. Prefer an approved warm query over an ad-hoc one, and name the query and who approved "

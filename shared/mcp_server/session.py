@@ -11,9 +11,8 @@ from mcp.shared.exceptions import MCPError
 
 from shared.errors import Kind, WorkspaceError
 from shared.http.unknown_names import unknown_arguments
-from shared.mcp_server.offers import Offers, Outcome, Prompt, Tool
+from shared.mcp_server.capabilities import Capabilities, Prompt, Tool, ToolResult, to_error_result
 from shared.mcp_server.prompts import DEFAULTS
-from shared.mcp_server.refusals import refused
 from shared.observability import logs
 
 NAME: Final = "industrial-data-workspace"
@@ -31,14 +30,14 @@ _INSTRUCTIONS: Final = (
 )
 
 
-class Exchange:
+class ProtocolSession:
     """Answers the protocol's requests for one caller.
 
     Args:
         offers: what the caller may have.
     """
 
-    def __init__(self, offers: Offers) -> None:
+    def __init__(self, offers: Capabilities) -> None:
         self._offers = offers
 
     def server(self) -> Server[Any]:
@@ -70,7 +69,7 @@ class Exchange:
         written = json.dumps(outcome.content, ensure_ascii=False)
         if len(written) > MAX_RESULT:
             detail = f"The answer is longer than {MAX_RESULT} characters; ask for fewer rows or a shorter time."
-            outcome = refused(WorkspaceError(Kind.TOO_LARGE, "RESULT_TOO_LARGE", detail))
+            outcome = to_error_result(WorkspaceError(Kind.TOO_LARGE, "RESULT_TOO_LARGE", detail))
             written = json.dumps(outcome.content, ensure_ascii=False)
         self._log(found.name, started, failed=outcome.is_error)
         text = types.TextContent(type="text", text=written)
@@ -129,21 +128,21 @@ class Exchange:
         )
 
 
-async def _outcome(tool: Tool, arguments: Mapping[str, Any]) -> Outcome:
-    """Run a tool; an argument that it does not have is refused, since what is meant by it would not be done.
+async def _outcome(tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
+    """Run a tool; an argument that it does not have is to_error_result, since what is meant by it would not be done.
 
     What was not foreseen is logged, and its message shown to nobody.
     """
-    unknown = tool.unknown(arguments)
+    unknown = tool.find_unknown(arguments)
     if unknown:
-        return refused(unknown_arguments(unknown, tool.takes.get("properties", {})))
+        return to_error_result(unknown_arguments(unknown, tool.input_schema.get("properties", {})))
     try:
         return await tool.run(arguments)
     except WorkspaceError as error:
-        return refused(error)
+        return to_error_result(error)
     except Exception:  # noqa: BLE001  the protocol's own error would show its message
         _LOG.exception("a tool failed", extra=logs.fields(tool=tool.name))
-        return refused(_UNEXPECTED)
+        return to_error_result(_UNEXPECTED)
 
 
 def _tool(tool: Tool) -> types.Tool:
@@ -154,8 +153,8 @@ def _tool(tool: Tool) -> types.Tool:
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema={**tool.takes, "additionalProperties": False},
-        output_schema=dict(tool.gives),
+        input_schema={**tool.input_schema, "additionalProperties": False},
+        output_schema=dict(tool.output_schema),
         annotations=hints,
     )
 

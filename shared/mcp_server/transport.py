@@ -12,15 +12,17 @@ from mcp_types import PARSE_ERROR
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.problems import problem_reply
-from shared.mcp_server.offers import Offers
-from shared.mcp_server.session import Exchange
+from shared.mcp_server.capabilities import Capabilities
+from shared.mcp_server.session import ProtocolSession
 from shared.observability.logs import request_id
 from shared.text_formats.strict_json import parse_body
 
 _FIRST_ERROR: Final = 400
 
 
-async def exchange(request: Request, offers: Offers, hosts: Sequence[str], origins: Sequence[str] = ()) -> Reply:
+async def handle_request(
+    request: Request, offers: Capabilities, hosts: Sequence[str], origins: Sequence[str] = ()
+) -> Reply:
     """Return the reply to one request of the protocol.
 
     Args:
@@ -31,7 +33,7 @@ async def exchange(request: Request, offers: Offers, hosts: Sequence[str], origi
     """
     own = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
     manager = StreamableHTTPSessionManager(
-        Exchange(offers).server(),
+        ProtocolSession(offers).server(),
         json_response=True,
         stateless=True,
         security_settings=TransportSecuritySettings(allowed_hosts=list(hosts), allowed_origins=[*own, *origins]),

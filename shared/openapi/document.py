@@ -1,19 +1,25 @@
 """The whole document for one caller."""
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from shared.auth.principals import Principal
+from shared.catalog.models import WarmQuery
+from shared.catalog.snapshot import Catalog
 from shared.http.operations import Access, Operation
 from shared.openapi.paths import (
     BEARER,
     HEADERS,
-    name_of,
-    operation_object,
-    path_of,
-    problem_object,
+    build_operation,
+    build_problem_response,
+    path_template,
+    problem_name,
 )
-from shared.openapi.schemas import Schema, Schemas
+from shared.openapi.schemas import Schema, SchemaRegistry
+from shared.openapi.tables import build_table_paths
+from shared.openapi.warm_queries import build_query_operation, query_path
+from shared.warm_queries.ports import Column
 
 VERSION = "3.1.1"
 API_VERSION = "1.0.0"
@@ -68,7 +74,7 @@ _PROBLEM: Schema = {
 }
 
 
-def usable(operation: Operation, principal: Principal, features: Collection[str]) -> bool:
+def is_usable(operation: Operation, principal: Principal, features: Collection[str]) -> bool:
     """Return whether a caller can use an operation: credential, right, identity and feature are there."""
     if operation.feature and operation.feature not in features:
         return False
@@ -79,12 +85,12 @@ def usable(operation: Operation, principal: Principal, features: Collection[str]
     return principal.via in operation.access.value and (operation.right is None or operation.right in principal.rights)
 
 
-def build(
+def build_document(
     operations: Iterable[Operation],
     title: str,
     description: str,
     concrete: Mapping[str, Mapping[str, Schema]],
-    schemas: Schemas,
+    schemas: SchemaRegistry,
     *,
     server: str = "",
 ) -> dict[str, Any]:
@@ -101,8 +107,8 @@ def build(
     paths: dict[str, dict[str, Schema]] = {}
     for operation in operations:
         if operation.docs.listed:
-            made = operation_object(operation, schemas)
-            paths.setdefault(path_of(operation), {})[operation.method.lower()] = made
+            made = build_operation(operation, schemas)
+            paths.setdefault(path_template(operation), {})[operation.method.lower()] = made
     for path, methods in concrete.items():
         paths.setdefault(path, {}).update(methods)
     return {
@@ -122,7 +128,7 @@ def build(
             },
             "headers": HEADERS,
             "schemas": {**dict(sorted(schemas.named.items())), "Problem": _PROBLEM},
-            "responses": {name_of(status): problem_object(status) for status in _statuses(paths)},
+            "responses": {problem_name(status): build_problem_response(status) for status in _statuses(paths)},
         },
     }
 
@@ -135,3 +141,52 @@ def _statuses(paths: Mapping[str, Mapping[str, Schema]]) -> list[int]:
     """Return the statuses that stand in the paths as references to shared problem documents."""
     responses = (made["responses"] for methods in paths.values() for made in methods.values())
     return sorted({int(status) for each in responses for status, body in each.items() if "$ref" in body})
+
+
+EXECUTE: Final = "execute_warm_query"
+"""The operation that approved queries are instances of."""
+
+type Columns = Callable[[WarmQuery], Awaitable[Sequence[Column] | None]]
+"""Gives the columns of a query, None while they are not known."""
+
+
+async def describe(
+    operations: Sequence[Operation],
+    principal: Principal,
+    features: Collection[str],
+    catalog: Catalog,
+    columns: Columns,
+    *,
+    server: str = "",
+) -> dict[str, Any]:
+    """Return the OpenAPI document for a caller.
+
+    Args:
+        operations: all that the service has.
+        principal: the caller.
+        features: names of what the workspace has.
+        catalog: the workspace.
+        columns: gives the columns of a query.
+        server: address of the service, empty for the address that served the document.
+    """
+    allowed = {one.name: one for one in operations if is_usable(one, principal, features)}
+    schemas = SchemaRegistry()
+    concrete: dict[str, Mapping[str, Schema]] = {}
+    if EXECUTE in allowed:
+        concrete |= await _queries(allowed[EXECUTE], catalog, columns, schemas)
+    concrete |= build_table_paths(allowed, catalog, schemas)
+    workspace = catalog.workspace
+    title = f"{workspace.name}: Industrial Data Workspace" if workspace else "Industrial Data Workspace"
+    told = workspace.description if workspace and workspace.description else ""
+    return build_document(allowed.values(), title, told, concrete, schemas, server=server)
+
+
+async def _queries(
+    execute: Operation, catalog: Catalog, columns: Columns, schemas: SchemaRegistry
+) -> dict[str, Mapping[str, Schema]]:
+    approved = [stored for stored in catalog.queries.values() if stored.value.approval is not None]
+    known = await asyncio.gather(*(columns(stored.value) for stored in approved))
+    return {
+        query_path(stored.value): {"get": build_query_operation(execute, stored, has, schemas)}
+        for stored, has in zip(approved, known, strict=True)
+    }

@@ -12,7 +12,7 @@ from shared.http.messages import PROBLEM_JSON
 from shared.http.operation_docs import JSON, DocumentedReply
 from shared.http.operations import Access, NoBody, NoQuery, Operation
 from shared.http.unknown_names import UnknownNames
-from shared.openapi.schemas import Closed, Schema, Schemas, bounded, parameters_of
+from shared.openapi.schemas import ClosedBody, Schema, SchemaRegistry, limit_lengths, list_parameters
 
 BEARER = "bearer"
 LONGEST_PARAMETER = 65_536
@@ -20,33 +20,33 @@ LONGEST_PARAMETER = 65_536
 _PLACEHOLDER = re.compile(r"\{\*?([^{}]+)\}")
 
 
-def path_of(operation: Operation) -> str:
+def path_template(operation: Operation) -> str:
     """Return the path template of an operation."""
     return "/" + _PLACEHOLDER.sub(r"{\1}", operation.route)
 
 
-def camel(name: str) -> str:
+def to_camel_case(name: str) -> str:
     """Return a function's name as an operationId."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
-def operation_object(operation: Operation, schemas: Schemas) -> Schema:
+def build_operation(operation: Operation, schemas: SchemaRegistry) -> Schema:
     """Return the Operation Object; the schemas that it needs are added."""
     made: Schema = {
-        "operationId": camel(operation.name),
+        "operationId": to_camel_case(operation.name),
         "tags": [operation.group],
         "summary": operation.summary,
-        "description": description_of(operation),
+        "description": describe_access(operation),
         "parameters": [*_path_parameters(operation), *_query_parameters(operation), *_header_parameters(operation)],
-        "responses": responses_of(operation, schemas),
+        "responses": build_responses(operation, schemas),
         "security": [] if operation.access is Access.PUBLIC else [{BEARER: []}],
     }
     body = _request_body(operation, schemas)
     return {**made, "requestBody": body} if body else made
 
 
-def description_of(operation: Operation) -> str:
+def describe_access(operation: Operation) -> str:
     """Return who may call an operation, as a sentence."""
     match operation.access:
         case Access.PUBLIC:
@@ -59,33 +59,33 @@ def description_of(operation: Operation) -> str:
             return f"Needs the access right `{operation.right}`." if operation.right else "Takes any valid token."
 
 
-def responses_of(operation: Operation, schemas: Schemas) -> Schema:
+def build_responses(operation: Operation, schemas: SchemaRegistry) -> Schema:
     """Return the Responses Object: the answers, and a problem document for each refusal."""
     known = operation.access is not Access.PUBLIC
-    made = {str(status): refusal_object(operation, status, schemas) for status in refusals_of(operation)}
+    made = {str(status): build_error_response(operation, status, schemas) for status in list_error_statuses(operation)}
     for answer in operation.docs.answers:
-        answered = answer_object(answer, schemas, limited=known)
+        answered = build_response(answer, schemas, limited=known)
         if str(answer.status) in made:
             # Both happen under one status: told by the operation's own form, or by a problem document.
-            answered["content"] |= problem_object(answer.status)["content"]
+            answered["content"] |= build_problem_response(answer.status)["content"]
         made[str(answer.status)] = answered
     return dict(sorted(made.items()))
 
 
-def refusal_object(operation: Operation, status: int, schemas: Schemas) -> Schema:
+def build_error_response(operation: Operation, status: int, schemas: SchemaRegistry) -> Schema:
     """Return the Response Object of a refusal: a shared problem document, or the operation's own form of errors."""
     if operation.docs.errors is None or status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        return {"$ref": f"#/components/responses/{name_of(status)}"}
+        return {"$ref": f"#/components/responses/{problem_name(status)}"}
     shape, example = operation.docs.errors
     told = DocumentedReply(status, HTTPStatus(status).phrase, shape, example, operation.docs.answers[0].forms)
-    made = answer_object(told, schemas, limited=status != _UNKNOWN)
+    made = build_response(told, schemas, limited=status != _UNKNOWN)
     if status == HTTPStatus.REQUEST_URI_TOO_LONG:
         # A host that reads no such line answers in its own place.
-        made["content"] |= problem_object(status)["content"]
+        made["content"] |= build_problem_response(status)["content"]
     return {**made, "headers": {**made.get("headers", {}), **_PROBLEM_HEADERS.get(status, {})}}
 
 
-def answer_object(answer: DocumentedReply, schemas: Schemas, *, limited: bool) -> Schema:
+def build_response(answer: DocumentedReply, schemas: SchemaRegistry, *, limited: bool) -> Schema:
     """Return the Response Object of an answer.
 
     Args:
@@ -95,7 +95,7 @@ def answer_object(answer: DocumentedReply, schemas: Schemas, *, limited: bool) -
     """
     content: Schema = {}
     if answer.shape is not None:
-        content[JSON] = {"schema": schemas.of(answer.shape, "serialization"), "example": answer.example}
+        content[JSON] = {"schema": schemas.register(answer.shape, "serialization"), "example": answer.example}
     content |= {form: {"schema": dict(schema)} for form, schema in answer.forms.items()}
     headers = {name: {"description": text, "schema": {"type": "string"}} for name, text in answer.headers.items()}
     headers |= {**(LIMIT_HEADERS if limited else {}), **TRACE_HEADER}
@@ -106,17 +106,17 @@ def answer_object(answer: DocumentedReply, schemas: Schemas, *, limited: bool) -
     }
 
 
-def refusals_of(operation: Operation) -> list[int]:
+def list_error_statuses(operation: Operation) -> list[int]:
     """Return the statuses of an operation's problem documents: those that its declaration implies, and its own."""
     return sorted({*_implied(operation), *operation.docs.refusals})
 
 
-def name_of(status: int) -> str:
+def problem_name(status: int) -> str:
     """Return the name of a status's problem document under ``components``."""
     return HTTPStatus(status).phrase.replace(" ", "").replace("-", "")
 
 
-def problem_object(status: int) -> Schema:
+def build_problem_response(status: int) -> Schema:
     """Return the Response Object of a problem document."""
     phrase = HTTPStatus(status).phrase
     example = {
@@ -232,33 +232,39 @@ def _query_parameters(operation: Operation) -> list[Schema]:
     if operation.query is NoQuery:
         return asked
     return asked + [
-        {**one, "schema": bounded(one["schema"], LONGEST_PARAMETER)} for one in parameters_of(operation.query)
+        {**one, "schema": limit_lengths(one["schema"], LONGEST_PARAMETER)} for one in list_parameters(operation.query)
     ]
 
 
 def _header_parameters(operation: Operation) -> list[Schema]:
     return [
-        {**told, "name": name, "in": "header", "required": False, "schema": bounded(told["schema"], LONGEST_PARAMETER)}
+        {
+            **told,
+            "name": name,
+            "in": "header",
+            "required": False,
+            "schema": limit_lengths(told["schema"], LONGEST_PARAMETER),
+        }
         for name, told in operation.docs.headers.items()
     ]
 
 
-def _request_body(operation: Operation, schemas: Schemas) -> Schema:
+def _request_body(operation: Operation, schemas: SchemaRegistry) -> Schema:
     takes: Any = operation.docs.body_schema
     if operation.body is NoBody and takes is None:
         return {}
     longest = operation.body_limit
-    schema = _body_schema(operation, schemas) if takes is None else bounded(takes, longest)
+    schema = _body_schema(operation, schemas) if takes is None else limit_lengths(takes, longest)
     example = {} if operation.docs.example is None else {"example": operation.docs.example}
     required = takes is not None or _needs_members(operation.body)
     return {"required": required, "content": {JSON: {"schema": schema, **example}}}
 
 
-def _body_schema(operation: Operation, schemas: Schemas) -> Schema:
+def _body_schema(operation: Operation, schemas: SchemaRegistry) -> Schema:
     if operation.unknown is not UnknownNames.REFUSE:
-        return schemas.of(operation.body, "validation", operation.body_limit)
+        return schemas.register(operation.body, "validation", operation.body_limit)
     owned = operation.owned.names if operation.owned else ()
-    return schemas.of(operation.body, "validation", operation.body_limit, Closed(owned))
+    return schemas.register(operation.body, "validation", operation.body_limit, ClosedBody(owned))
 
 
 def _needs_members(model: Any) -> bool:

@@ -16,7 +16,7 @@ _TEMPLATE = "#/components/schemas/{model}"
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class ClosedBody:
     """Says of a body that it takes the members of its model and no others.
 
     Attributes:
@@ -25,7 +25,7 @@ class Closed:
 
     owned: Collection[str] = ()
 
-    def applied(self, schema: Schema) -> Schema:
+    def apply(self, schema: Schema) -> Schema:
         """Return the schema of the body, closed at each level."""
         made: Schema = _closed(schema)
         if self.owned:
@@ -34,7 +34,7 @@ class Closed:
         return made
 
 
-class Schemas:
+class SchemaRegistry:
     """Collects the named schemas of one document.
 
     Attributes:
@@ -44,7 +44,7 @@ class Schemas:
     def __init__(self) -> None:
         self.named: dict[str, Schema] = {}
 
-    def of(self, shape: Any, mode: Mode, longest: int = 0, closed: Closed | None = None) -> Schema:
+    def register(self, shape: Any, mode: Mode, longest: int = 0, closed: ClosedBody | None = None) -> Schema:
         """Return the schema of a type; the named types in it are added, the type itself among them.
 
         Args:
@@ -55,9 +55,9 @@ class Schemas:
         """
         made = _schema(shape, mode)
         if longest:
-            made = bounded(made, longest)
+            made = limit_lengths(made, longest)
         if closed is not None:
-            made = closed.applied(made)
+            made = closed.apply(made)
         for name, schema in made.pop("$defs", {}).items():
             self._add(name, schema)
         title = made.get("title")
@@ -72,12 +72,12 @@ class Schemas:
             raise ValueError(f"two types are called {name}")
 
 
-def inlined(shape: Any, mode: Mode) -> Schema:
+def inline_schema(shape: Any, mode: Mode) -> Schema:
     """Return the schema of a type that stands for itself, its named types under ``$defs``."""
     return copy.deepcopy(_made(shape, mode, DEFAULT_REF_TEMPLATE))
 
 
-def parameters_of(model: type[BaseModel]) -> list[Schema]:
+def list_parameters(model: type[BaseModel]) -> list[Schema]:
     """Return the query parameters that a model stands for; its nested types are written out in place."""
     made = _schema(model, "validation")
     definitions = made.get("$defs", {})
@@ -143,7 +143,7 @@ _VALUES = frozenset({"example", "examples", "default", "const", "enum"})
 """Keywords that hold values, not schemas."""
 
 
-def bounded(schema: Any, longest: int) -> Any:
+def limit_lengths(schema: Any, longest: int) -> Any:
     """Return a schema whose strings and arrays are no longer than what carries them, where nothing shorter is said.
 
     Args:
@@ -151,10 +151,10 @@ def bounded(schema: Any, longest: int) -> Any:
         longest: characters that a parameter or a body has room for.
     """
     if isinstance(schema, list):
-        return [bounded(each, longest) for each in schema]
+        return [limit_lengths(each, longest) for each in schema]
     if not isinstance(schema, Mapping):
         return schema
-    made = {key: each if key in _VALUES else bounded(each, longest) for key, each in schema.items()}
+    made = {key: each if key in _VALUES else limit_lengths(each, longest) for key, each in schema.items()}
     if made.get("type") == "string" and not {"enum", "const", "format", "maxLength"} & made.keys():
         made["maxLength"] = longest
     if made.get("type") == "array" and "maxItems" not in made:

@@ -6,8 +6,8 @@ from typing import Any, Final
 from shared.catalog.models import Container, Database, DatabaseAccess, DataStore, Verb
 from shared.catalog.snapshot import Catalog
 from shared.http.operations import Operation
-from shared.openapi.paths import camel, operation_object
-from shared.openapi.schemas import Schema, Schemas
+from shared.openapi.paths import build_operation, to_camel_case
+from shared.openapi.schemas import Schema, SchemaRegistry
 
 OPERATIONS: Final[Mapping[Verb, str]] = {
     Verb.LIST: "list_documents",
@@ -27,8 +27,8 @@ _EXAMPLE_ID: Final = "wo-1042"
 _EXAMPLE_KEY: Final = "l1"
 
 
-def table_paths(
-    allowed: Mapping[str, Operation], catalog: Catalog, schemas: Schemas
+def build_table_paths(
+    allowed: Mapping[str, Operation], catalog: Catalog, schemas: SchemaRegistry
 ) -> dict[str, Mapping[str, Schema]]:
     """Return the Path Items of the tables that a caller may use.
 
@@ -64,10 +64,10 @@ def _path(operation: Operation, names: Mapping[str, str]) -> str:
     return path
 
 
-def _operation(operation: Operation, names: Mapping[str, str], container: Container, schemas: Schemas) -> Schema:
-    made = operation_object(operation, schemas)
+def _operation(operation: Operation, names: Mapping[str, str], container: Container, schemas: SchemaRegistry) -> Schema:
+    made = build_operation(operation, schemas)
     # Names hold no dots: no two tables share an operationId.
-    made["operationId"] = ".".join((camel(operation.name), *names.values()))
+    made["operationId"] = ".".join((to_camel_case(operation.name), *names.values()))
     made["summary"] = f"{operation.summary.rstrip('.')}: {container.name}."
     made["description"] = (
         f"{made['description']} Partitioned on `{container.partition_key_path}`; {container.data_class}."

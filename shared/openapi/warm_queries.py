@@ -7,8 +7,8 @@ from typing import Any, Final
 from shared.catalog.models import ParameterType, QueryParameter, WarmQuery
 from shared.catalog.snapshot import CatalogEntry
 from shared.http.operations import Operation
-from shared.openapi.paths import LONGEST_PARAMETER, operation_object
-from shared.openapi.schemas import Schema, Schemas, bounded
+from shared.openapi.paths import LONGEST_PARAMETER, build_operation
+from shared.openapi.schemas import Schema, SchemaRegistry, limit_lengths
 from shared.timestamps import rfc3339
 from shared.warm_queries.ports import Column
 
@@ -40,8 +40,8 @@ def query_path(query: WarmQuery) -> str:
     return f"/oi-api/warm-queries/{query.lookup}"
 
 
-def query_operation(
-    execute: Operation, stored: CatalogEntry[WarmQuery], columns: Sequence[Column] | None, schemas: Schemas
+def build_query_operation(
+    execute: Operation, stored: CatalogEntry[WarmQuery], columns: Sequence[Column] | None, schemas: SchemaRegistry
 ) -> Schema:
     """Return the Operation Object of an approved query.
 
@@ -52,7 +52,7 @@ def query_operation(
         schemas: takes the named schemas.
     """
     query = stored.value
-    made = operation_object(execute, schemas)
+    made = build_operation(execute, schemas)
     general = [parameter for parameter in made["parameters"] if parameter["in"] == "query"]
     made["operationId"] = f"warmQuery_{re.sub(r'[^A-Za-z0-9]', '_', query.lookup)}"
     made["summary"] = query.name
@@ -71,7 +71,7 @@ def _description(query: WarmQuery) -> str:
     return "\n\n".join(told)
 
 
-def parameter_schema(parameter: QueryParameter) -> Schema:
+def build_parameter_schema(parameter: QueryParameter) -> Schema:
     """Return the JSON schema of a declared parameter's values."""
     schema = dict(_PARAMETERS.get(parameter.type, {"type": "string"}))
     if not parameter.required and parameter.default is not None:
@@ -85,7 +85,7 @@ def _parameter(parameter: QueryParameter) -> Schema:
         "in": "query",
         "required": parameter.required,
         "description": f"Kusto type `{parameter.type}`.",
-        "schema": bounded(parameter_schema(parameter), LONGEST_PARAMETER),
+        "schema": limit_lengths(build_parameter_schema(parameter), LONGEST_PARAMETER),
     }
 
 

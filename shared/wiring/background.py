@@ -57,7 +57,7 @@ class BackgroundServices(LiveStreamServices, TelemetryServices, DownloadServices
 
     async def _end_streams(self) -> None:
         """Close live streams whose token is no longer valid."""
-        await self.live_stream.end_lapsed()
+        await self.live_stream.close_expired()
 
     async def _sign_checkpoints(self) -> None:
         """Sign a checkpoint of every chain that grew since its last one."""

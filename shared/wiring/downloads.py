@@ -8,10 +8,10 @@ from shared.wiring.catalog import CatalogServices
 from shared.wiring.cold import ColdServices
 
 if TYPE_CHECKING:
-    from shared.downloads.cleaning import Expiry
+    from shared.downloads.expiry import DownloadExpiry
     from shared.downloads.job_quota import JobQuota
-    from shared.downloads.jobs import Downloads
-    from shared.downloads.ports import Arrivals, JobStore
+    from shared.downloads.ports import ArchiveProgress, JobStore
+    from shared.downloads.service import Downloads
     from shared.downloads.work import DownloadWork
     from shared.fair_use.ports import PlaceStore
 
@@ -22,7 +22,7 @@ class DownloadServices(ColdServices, CatalogServices):
     @cached_property
     def downloads(self) -> "Downloads":
         """Starts downloads and tells how they are."""
-        from shared.downloads.jobs import Downloads
+        from shared.downloads.service import Downloads
 
         lifetime = timedelta(hours=self.settings.download_hours)
         return Downloads(self.catalog.current, self._download_jobs, self.download_blobs, self._job_quota, lifetime)
@@ -58,18 +58,18 @@ class DownloadServices(ColdServices, CatalogServices):
         )
 
     @cached_property
-    def download_expiry(self) -> "Expiry":
+    def download_expiry(self) -> "DownloadExpiry":
         """Removes downloads past their end."""
-        from shared.downloads.cleaning import Expiry
+        from shared.downloads.expiry import DownloadExpiry
 
-        return Expiry(self._download_jobs, self.download_blobs, self._job_quota, self._scratch)
+        return DownloadExpiry(self._download_jobs, self.download_blobs, self._job_quota, self._scratch)
 
     @cached_property
-    def _arrivals(self) -> "Arrivals":
+    def _arrivals(self) -> "ArchiveProgress":
         if self.on_azure:
-            from shared.downloads.arrivals import UnknownArrivals
+            from shared.downloads.ports import UnknownArchiveProgress
 
-            return UnknownArrivals()
+            return UnknownArchiveProgress()
         from shared.backends.embedded.hub_arrivals import HubArrivals
 
         return HubArrivals(self.settings.data_dir / "hub.sqlite")

@@ -75,7 +75,7 @@ class LiveStreamServices(AccessServices, QueryServices, LimitServices):
 
         return SqlitePlaceStore(self._limits_file)
 
-    async def forget_streams(self) -> None:
+    async def release_stream_places(self) -> None:
         """Free the places of all streams; for a local host that starts and has no stream yet."""
         if not self.on_azure:
             from shared.fair_use.ports import Purpose
@@ -104,7 +104,7 @@ class LiveStreamServices(AccessServices, QueryServices, LimitServices):
     def live_events(self) -> "EventSource":
         """Tells the message service's own calls from others."""
         from shared.auth.entra import EntraTokens, ManagedIdentityTokens, list_audiences
-        from shared.live_stream.callers import IdentifiedEvents, SignedEvents
+        from shared.live_stream.event_sources import IdentifiedEvents, SignedEvents
 
         configured = self.settings
         if configured.web_pubsub_access_key:

@@ -72,12 +72,12 @@ async def test_a_job_comes_back_as_it_was_stored(opener: Opener) -> None:
     for each in (first, second, job("c", owner="somebody")):
         await store.create(each)
     assert await other.get("a") == first
-    assert list(await other.owned_by("editor@t")) == [second, first]
+    assert list(await other.list_owned("editor@t")) == [second, first]
     assert await other.get("nowhere") is None
-    assert await other.change("nowhere", Job.cancelled) is None
+    assert await other.change("nowhere", Job.cancel) is None
     await other.delete("a")
     await other.delete("a")
-    assert list(await store.owned_by("editor@t")) == [second]
+    assert list(await store.list_owned("editor@t")) == [second]
 
 
 async def test_a_job_is_made_once(store: JobStore) -> None:
@@ -97,7 +97,7 @@ async def test_changes_at_once_all_count(opener: Opener) -> None:
 
     async def done(number: int) -> None:
         leaf = frozenset({(f"k{number}",)})
-        await stores[number % 2].change("j1", lambda job: job.converted(number, (), leaf))
+        await stores[number % 2].change("j1", lambda job: job.complete_part(number, (), leaf))
 
     await asyncio.gather(*(done(number) for number in range(20)))
     changed = await stored(stores[0])
@@ -108,10 +108,10 @@ async def test_changes_at_once_all_count(opener: Opener) -> None:
 async def test_a_change_that_refuses_leaves_the_job(store: JobStore) -> None:
     """What the change raises comes through."""
     await store.create(job())
-    await store.change("j1", Job.cancelled)
+    await store.change("j1", Job.cancel)
     before = await stored(store)
     with pytest.raises(WorkspaceError, match="ended already"):
-        await store.change("j1", Job.cancelled)
+        await store.change("j1", Job.cancel)
     assert await stored(store) == before
 
 
@@ -119,8 +119,8 @@ async def test_expired_jobs_are_found(store: JobStore) -> None:
     """A job is expired from its end on."""
     made = job()
     await store.create(made)
-    assert list(await store.expired(made.expires_at - timedelta(microseconds=1))) == []
-    assert list(await store.expired(made.expires_at)) == ["j1"]
+    assert list(await store.list_expired(made.expires_at - timedelta(microseconds=1))) == []
+    assert list(await store.list_expired(made.expires_at)) == ["j1"]
 
 
 async def test_a_large_job_is_kept(store: JobStore) -> None:
@@ -131,5 +131,5 @@ async def test_a_large_job_is_kept(store: JobStore) -> None:
     assert len(made.model_dump_json()) > 4 * LONG_BYTES
     await store.create(made)
     assert await stored(store) == made
-    await store.change("j1", Job.cancelled)
-    assert await stored(store) == made.cancelled()
+    await store.change("j1", Job.cancel)
+    assert await stored(store) == made.cancel()

@@ -14,7 +14,7 @@ import pytest
 
 from bench import downloads
 from bench.memory import resident_mb
-from shared.cold_data.names import Run, batch_name, hour_folder
+from shared.cold_data.names import SequenceRange, batch_name, hour_folder
 from tests.service.conftest import WORKSPACE
 from tests.service.running import Service, eventually, problem
 
@@ -171,7 +171,12 @@ def numbers(files: Sequence[Path], form: str) -> list[int]:
 def test_a_broken_archive_fails_the_download_after_some_attempts(own_service: Service) -> None:
     """What fails in every attempt ends the job with a reason that gives nothing away, and leaves no files."""
     service = own_service.start()
-    blob = service.data_dir / "blobs" / "cold" / (hour_folder("lathe", downloads.START) + batch_name(Run("0", 0, 1)))
+    blob = (
+        service.data_dir
+        / "blobs"
+        / "cold"
+        / (hour_folder("lathe", downloads.START) + batch_name(SequenceRange("0", 0, 1)))
+    )
     blob.parent.mkdir(parents=True)
     blob.write_bytes(b"no Parquet" * 100)
     end = downloads.START + timedelta(hours=1)

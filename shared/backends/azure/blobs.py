@@ -13,9 +13,8 @@ from azure.storage.blob import BlobSasPermissions, UserDelegationKey, generate_b
 from azure.storage.blob.aio import BlobClient, BlobServiceClient
 
 from shared.backends.azure.identity import app_identity
-from shared.cold_data.attachments import content_disposition
 from shared.cold_data.observed_blobs import blob_span
-from shared.cold_data.ports import Blob
+from shared.cold_data.ports import Blob, content_disposition
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, logger
 from shared.timestamps import now

@@ -45,13 +45,13 @@ class CosmosJobStore:
         item = await self._state.change(job_id, job_id, changed)
         return None if item is None else _job(item)
 
-    async def owned_by(self, owner: str) -> Sequence[Job]:
+    async def list_owned(self, owner: str) -> Sequence[Job]:
         """Return somebody's jobs, newest first."""
         found = await self._state.find("SELECT * FROM c WHERE c.owner = @owner", owner=owner)
         jobs = sorted(map(_job, found), key=lambda job: job.id)
         return sorted(jobs, key=lambda job: job.created_at, reverse=True)
 
-    async def expired(self, at: datetime) -> Sequence[str]:
+    async def list_expired(self, at: datetime) -> Sequence[str]:
         """Return the ids of the jobs that are past their end."""
         text = "SELECT c.id, c.expiresAt FROM c WHERE c.expiresAt <= @at"
         found = await self._state.find(text, at=rfc3339(at))

@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 
 from shared.backends.azure.identity import app_identity
 from shared.errors import Kind, WorkspaceError
-from shared.live_stream.ports import Reader
+from shared.live_stream.ports import OpenStream
 from shared.observability.logs import fields, logger
 from shared.timestamps import now
 
@@ -103,16 +103,16 @@ class WebPubSub:
         with _answering():
             return await self._soon(self._connected().connection_exists(connection_id))
 
-    async def has_readers(self, group: str) -> bool:
+    async def has_streams(self, group: str) -> bool:
         """Return whether a connection is in a group."""
         with _answering():
             return await self._soon(self._connected().group_exists(group))
 
-    async def readers(self, group: str) -> AsyncIterator[Reader]:
+    async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
         """Give the connections in a group."""
         with _answering():
             async for member in self._connected().list_connections(group=group):
-                yield Reader(str(member.connection_id), str(member.user_id or ""))
+                yield OpenStream(str(member.connection_id), str(member.user_id or ""))
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
         """Close a connection."""

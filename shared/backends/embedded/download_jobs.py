@@ -52,14 +52,14 @@ class SqliteJobStore:
         with _answering():
             return await self._database.write(work)
 
-    async def owned_by(self, owner: str) -> Sequence[Job]:
+    async def list_owned(self, owner: str) -> Sequence[Job]:
         """Return somebody's jobs, newest first."""
         sql = "SELECT job FROM download_jobs WHERE owner = ? ORDER BY created_at DESC, id"
         with _answering():
             rows = await self._database.read(lambda connection: connection.execute(sql, (owner,)).fetchall())
         return [Job.model_validate_json(text) for (text,) in rows]
 
-    async def expired(self, at: datetime) -> Sequence[str]:
+    async def list_expired(self, at: datetime) -> Sequence[str]:
         """Return the ids of the jobs that are past their end."""
         sql = "SELECT id FROM download_jobs WHERE expires_at <= ? ORDER BY expires_at, id"
         with _answering():

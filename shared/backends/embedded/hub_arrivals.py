@@ -18,7 +18,7 @@ _LOGGER = logger("hub_arrivals")
 
 
 class HubArrivals:
-    """The Arrivals port over a hub's file; any process may be the reader of the hub.
+    """The ArchiveProgress port over a hub's file; any process may be the reader of the hub.
 
     Args:
         path: of the file.
@@ -27,7 +27,7 @@ class HubArrivals:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    async def settled(self, seconds: float) -> bool:
+    async def wait_until_archived(self, seconds: float) -> bool:
         """Wait until all that the hubs hold by now is archived, a while at most; return whether it is."""
         ends = time.monotonic() + seconds
         try:

@@ -15,8 +15,8 @@ from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Operation
 from shared.http.pipeline import RequestPipeline
 from shared.http.unknown_names import IGNORED, UnknownNames
-from shared.openapi.paths import operation_object
-from shared.openapi.schemas import Schemas
+from shared.openapi.paths import build_operation
+from shared.openapi.schemas import SchemaRegistry
 
 OPERATIONS = [*(one for group in GROUPS for one in group.operations), *_ADMISSION.operations]
 NAMES = ["zzParameter", "zzMember"]
@@ -94,9 +94,9 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
 @operations(UnknownNames.REFUSE)
 def test_description_of_refusing_operations_agrees(operation: Operation) -> None:
     """The OpenAPI document allows no other members in their bodies, at any depth, and announces the 400."""
-    schemas = Schemas()
+    schemas = SchemaRegistry()
     body_only = replace(operation, docs=replace(operation.docs, answers=()))
-    made = operation_object(body_only, schemas)
+    made = build_operation(body_only, schemas)
     assert "400" in made["responses"]
     if "requestBody" in made:
         found = list(objects(schemas.named))

@@ -45,10 +45,10 @@ async def test_stretches_tell_what_there_is(tmp_path: Path) -> None:
     """Each hour with rows is told with how many there are and how large they are."""
     store = folder_store(tmp_path)
     await Archive(store).run([event(1), event(2), event(3, at=NOON + 30 * HOUR)])
-    found = await ColdReader(store).stretches("rig", NOON + timedelta(minutes=30), NOON + 31 * HOUR)
+    found = await ColdReader(store).list_hours("rig", NOON + timedelta(minutes=30), NOON + 31 * HOUR)
     assert [(each.start, each.rows) for each in found] == [(NOON, 2), (NOON + 30 * HOUR, 1)]
     assert all(each.size > 0 for each in found)
-    assert await ColdReader(store).stretches("rig", NOON + HOUR, NOON + 30 * HOUR) == []
+    assert await ColdReader(store).list_hours("rig", NOON + HOUR, NOON + 30 * HOUR) == []
 
 
 @pytest.mark.parametrize(

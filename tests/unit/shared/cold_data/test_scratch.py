@@ -32,9 +32,9 @@ def full(monkeypatch: pytest.MonkeyPatch, free: int, total: int = 10_000 * MEGAB
 def test_scratch_files_leave_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gigabyte of the disk, or a tenth of a small one, is no scratch files'."""
     full(monkeypatch, 3000 * MEGABYTE)
-    assert scratch.room(tmp_path) == 2000 * MEGABYTE
+    assert scratch.free_bytes(tmp_path) == 2000 * MEGABYTE
     full(monkeypatch, 300 * MEGABYTE, 1000 * MEGABYTE)
-    assert scratch.room(tmp_path) == 200 * MEGABYTE
+    assert scratch.free_bytes(tmp_path) == 200 * MEGABYTE
 
 
 async def test_a_full_disk_is_told_before_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,19 +51,19 @@ def test_what_the_engine_spills_is_bounded(tmp_path: Path, monkeypatch: pytest.M
     """A sort that would spill more than there is room for ends as a full disk."""
     monkeypatch.setattr(engine, "MEMORY", "60MB")
     full(monkeypatch, 1005 * MEGABYTE)
-    opened = engine.opened(tmp_path)
-    with pytest.raises(WorkspaceError) as refusal, scratch.limits_told(tmp_path):
-        opened.execute(f"CREATE TEMP TABLE sorted AS {SORTED}")
-    opened.close()
+    open_engine = engine.open_engine(tmp_path)
+    with pytest.raises(WorkspaceError) as refusal, scratch.translate_resource_errors(tmp_path):
+        open_engine.execute(f"CREATE TEMP TABLE sorted AS {SORTED}")
+    open_engine.close()
     assert refusal.value.code == "SCRATCH_FULL"
 
 
 def test_the_end_of_memory_is_told(tmp_path: Path) -> None:
     """A query that cannot spill ends as the end of memory, and other failures stay what they are."""
     bounded = duckdb.connect(":memory:", config={"memory_limit": "20MB", "temp_directory": ""})
-    with pytest.raises(WorkspaceError, match="jsonl") as refusal, scratch.limits_told(tmp_path):
+    with pytest.raises(WorkspaceError, match="jsonl") as refusal, scratch.translate_resource_errors(tmp_path):
         bounded.execute(f"CREATE TEMP TABLE sorted AS {SORTED}")
-    with pytest.raises(FileNotFoundError), scratch.limits_told(tmp_path):
+    with pytest.raises(FileNotFoundError), scratch.translate_resource_errors(tmp_path):
         (tmp_path / "nothing").read_bytes()
     bounded.close()
     assert refusal.value.code == "DOWNLOAD_OUT_OF_MEMORY"

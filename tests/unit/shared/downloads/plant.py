@@ -15,7 +15,7 @@ from shared.backends.embedded.places import SqlitePlaceStore
 from shared.backends.embedded.sqlite import Database
 from shared.catalog.models import Policies, Quotas, Tier
 from shared.catalog.snapshot import Catalog
-from shared.cold_data.reading import Stretch
+from shared.cold_data.reading import HourSummary
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Format, Job
 from shared.downloads.work import DownloadWork
@@ -51,11 +51,13 @@ class Archive:
         self.trouble: Exception | None = None
         self.reads = 0
 
-    async def stretches(self, connection: str, start: datetime, end: datetime) -> Sequence[Stretch]:
+    async def list_hours(self, connection: str, start: datetime, end: datetime) -> Sequence[HourSummary]:
         """Return the hours within a range."""
         del connection
         begins = [START + hour * HOUR for hour in range(self.hours)]
-        return [Stretch(begin, self.per_hour, self.size) for begin in begins if begin < end and begin + HOUR > start]
+        return [
+            HourSummary(begin, self.per_hour, self.size) for begin in begins if begin < end and begin + HOUR > start
+        ]
 
     async def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator[pa.RecordBatch]:
         """Yield a batch an hour."""
@@ -79,12 +81,12 @@ class Archive:
                 )
 
 
-class Arrivals:
+class ArchiveProgress:
     """Stands in for the hubs: what is on its way to the archive."""
 
     are_settled = True
 
-    async def settled(self, seconds: float) -> bool:
+    async def wait_until_archived(self, seconds: float) -> bool:
         """Return whether all of it is there."""
         assert seconds > 0
         return self.are_settled
@@ -103,7 +105,7 @@ class Plant:
         self.folder = folder / "blobs" / "downloads"
         self.blobs = FolderBlobStore(self.folder, FileLinks("http://127.0.0.1:7071", folder / "files-key"))
         self.scratch = folder / "scratch"
-        self.arrivals = Arrivals()
+        self.arrivals = ArchiveProgress()
         self.quota = JobQuota(self.places, self.jobs, self.catalog, clock=lambda: self.now)
         self.work = DownloadWork(self.jobs, archive, self.blobs, self.scratch, self.arrivals, self.quota)
 
@@ -111,7 +113,7 @@ class Plant:
         """Return a catalog that holds the quotas."""
         return Catalog(tier=Tier.ENTERPRISE, policies=Policies(quotas=self.quotas))
 
-    async def parts(self, job_id: str = "j1") -> list[int]:
+    async def plan_parts(self, job_id: str = "j1") -> list[int]:
         """Return the parts of a job to convert next."""
         numbers = await self.work.next_parts(job_id)
         assert numbers is not None

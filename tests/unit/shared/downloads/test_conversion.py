@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.downloads import conversion, walking
+from shared.downloads import conversion
 from shared.downloads.conversion import write_csv, write_jsonl, write_parquet
-from shared.downloads.csv_rows import columns
-from shared.downloads.output import WrittenFile
+from shared.downloads.flattening import find_leaves_singly, read_values_singly
+from shared.downloads.output_files import WrittenFile
+from shared.downloads.text_formats import name_columns
 from shared.errors import WorkspaceError
 from shared.telemetry.json_text import parse, serialise
 from shared.timestamps import rfc3339
@@ -118,7 +119,7 @@ def test_csv_holds_every_leaf_in_its_column(folder: Path, payloads: list[dict[st
     assert header[:4] == ["timestamp", "connection", "deviceId", "messageId"]
     assert header[4:] == sorted(header[4:])
     assert len(set(header)) == len(header)
-    paths = [path for _, path in columns(leaves)]
+    paths = [path for _, path in name_columns(leaves)]
     for number, (row, payload) in enumerate(zip(rows, payloads, strict=True)):
         instant = rfc3339(BEGIN + timedelta(seconds=number))
         assert row[:4] == [instant, "pump", f'd,"{number}', f"m\\{number}\n"]
@@ -212,8 +213,8 @@ def test_no_rows_give_one_file_with_a_header(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_files_roll_before_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     """Every file stays under the limit, holds whole rows, and says its own size, rows and digest."""
-    monkeypatch.setattr("shared.downloads.parquet_rows.ROW_GROUP_ROWS", 100)
-    monkeypatch.setattr("shared.downloads.rows.SLICE_ROWS", 100)
+    monkeypatch.setattr("shared.downloads.output_files.ROW_GROUP_ROWS", 100)
+    monkeypatch.setattr("shared.downloads.row_batches.SLICE_ROWS", 100)
     payloads = [{"n": number, "text": hashlib.sha256(str(number).encode()).hexdigest()} for number in range(2000)]
     limit = 40_000
 
@@ -269,7 +270,7 @@ def test_columns_asked_for_are_there(tmp_path: Path) -> None:
 
 def test_names_that_collide_get_a_prefix() -> None:
     """A key named like a fixed column, or like another key's path, is told apart by a prefix."""
-    found = columns({("timestamp",), ("a", "b"), ("a.b",), ("connection", "x")})
+    found = name_columns({("timestamp",), ("a", "b"), ("a.b",), ("connection", "x")})
     assert found == [
         ("a.b", ("a", "b")),
         ("connection.x", ("connection", "x")),
@@ -287,7 +288,7 @@ def test_null_and_empty_text_differ(tmp_path: Path) -> None:
 
 def test_too_many_columns_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Payloads that name their keys anew in each row end with a reason, not with memory."""
-    monkeypatch.setattr("shared.downloads.leaves.MAX_LEAVES", 50)
+    monkeypatch.setattr("shared.downloads.flattening.MAX_LEAVES", 50)
     payloads = [{f"k{number}": number} for number in range(60)]
     with pytest.raises(WorkspaceError, match="take jsonl or parquet") as refusal:
         write_csv("pump", lambda: batches(payloads), tmp_path, frozenset())
@@ -299,15 +300,15 @@ def test_too_many_columns_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_payloads_taken_apart_one_by_one_have_the_same_leaves(payloads: list[dict[str, Any]]) -> None:
     """Both ways of taking payloads apart find the same leaves, and the same texts there."""
     texts = pa.array([serialise(payload).decode() for payload in payloads], pa.string())
-    found = walking.leaves(texts)
+    found = find_leaves_singly(texts)
     assert found == {path for payload in payloads for path in flat(payload)}
     paths = sorted(found)
-    rows = walking.values(texts, paths)
+    rows = read_values_singly(texts, paths)
     assert rows is not None
     assert [[cell or "" for cell in row] for row in rows.to_pylist()] == [
         [flat(payload).get(path, "") for path in paths] for payload in payloads
     ]
-    assert walking.values(texts, paths[1:]) is None or not paths
+    assert read_values_singly(texts, paths[1:]) is None or not paths
 
 
 @pytest.mark.parametrize(

@@ -6,20 +6,20 @@ from datetime import timedelta
 import pytest
 
 from shared.catalog.models import Quotas
-from shared.downloads.cleaning import Expiry
-from shared.downloads.models import Format, Job, Status
+from shared.downloads.expiry import DownloadExpiry
+from shared.downloads.models import Format, Job, JobStatus
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import Purpose
 from tests.unit.shared.downloads.plant import HOUR, START, Archive, Plant, Plants
-from tests.unit.shared.downloads.test_jobs import Runner, caller, downloads
+from tests.unit.shared.downloads.test_service import JobRunner, caller, downloads
 
 OWNER = "editor@t"
 
 
-async def start(plant: Plant, runner: Runner | None = None, owner: str = OWNER) -> Job:
+async def start(plant: Plant, runner: JobRunner | None = None, owner: str = OWNER) -> Job:
     """Start a download of one connection."""
     return await downloads(plant).start(
-        caller(owner), ("pump",), Format.JSONL, START, START + 3 * HOUR, runner or Runner()
+        caller(owner), ("pump",), Format.JSONL, START, START + 3 * HOUR, runner or JobRunner()
     )
 
 
@@ -42,7 +42,7 @@ async def test_processes_at_once_start_no_more_than_the_quota(plants: Plants) ->
     started = await asyncio.gather(*(start((one, two)[n % 2]) for n in range(14)), return_exceptions=True)
     codes = [each.code for each in started if isinstance(each, WorkspaceError)]
     assert codes == ["TOO_MANY_JOBS"] * 4
-    assert len(await one.jobs.owned_by(OWNER)) == 10
+    assert len(await one.jobs.list_owned(OWNER)) == 10
     await start(one, owner="other@t")
 
 
@@ -59,10 +59,10 @@ async def test_a_job_that_ends_makes_room(plants: Plants, end: str) -> None:
         case "failed":
             await plant.work.fail(job.id)
         case "cancelled":
-            await downloads(plant).cancel(caller(OWNER), job.id, Runner())
+            await downloads(plant).cancel(caller(OWNER), job.id, JobRunner())
         case _:
             later = job.expires_at + timedelta(seconds=1)
-            await Expiry(plant.jobs, plant.blobs, plant.quota, plant.scratch, clock=lambda: later).run()
+            await DownloadExpiry(plant.jobs, plant.blobs, plant.quota, plant.scratch, clock=lambda: later).run()
     assert await active(plant) == []
     await start(plant)
 
@@ -71,12 +71,12 @@ async def test_a_job_that_cannot_start_frees_its_place(plants: Plants) -> None:
     """The refusal of the runner leaves no place behind."""
     plant = plants.make()
     with pytest.raises(WorkspaceError):
-        await start(plant, Runner(refuse=True))
+        await start(plant, JobRunner(refuse=True))
     assert await active(plant) == []
 
 
-@pytest.mark.parametrize("status", [Status.COMPLETED, Status.FAILED, Status.CANCELLED, None])
-async def test_places_that_a_dead_process_left_are_found(plants: Plants, status: Status | None) -> None:
+@pytest.mark.parametrize("status", [JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED, None])
+async def test_places_that_a_dead_process_left_are_found(plants: Plants, status: JobStatus | None) -> None:
     """A place whose job has ended, or was never stored, is freed at the next refusal."""
     plant = plants.make()
     plant.quotas = Quotas(jobs_per_principal=1)
@@ -95,7 +95,7 @@ async def test_a_download_that_would_pass_the_bytes_fails(plants: Plants) -> Non
     plant = plants.make()
     plant.quotas = Quotas(download_bytes=100)
     job = await plant.run((await start(plant)).id)
-    assert job.status is Status.FAILED
+    assert job.status is JobStatus.FAILED
     assert (job.error or "").startswith("DOWNLOAD_QUOTA_EXCEEDED: ")
     assert "policies.quotas.downloadBytes" in (job.error or "")
     assert (plant.files(), list(await plant.places.held(OWNER, Purpose.JOBS))) == ([], [])
@@ -105,7 +105,7 @@ async def test_no_download_starts_while_the_bytes_are_used_up(plants: Plants) ->
     """Stored files count until they expire, and only for the principal that they belong to."""
     plant = plants.make()
     job = await plant.run((await start(plant)).id)
-    assert job.status is Status.COMPLETED
+    assert job.status is JobStatus.COMPLETED
     plant.quotas = Quotas(download_bytes=job.stored_bytes)
     assert await refusal(plant) == (Kind.STORAGE_FULL, "DOWNLOAD_QUOTA_EXCEEDED")
     await start(plant, owner="other@t")
@@ -122,12 +122,12 @@ async def test_parts_count_before_they_are_stored(plants: Plants, monkeypatch: p
     [first, *_] = [file.size for _, file in whole.files()]
     plant.quotas = Quotas(download_bytes=whole.stored_bytes + first)
     second = await start(plant)
-    numbers = await plant.parts(second.id)
+    numbers = await plant.plan_parts(second.id)
     assert len(numbers) == 3
     await plant.work.convert(second.id, numbers[0])
     assert (await plant.stored(second.id)).unfinished
     await plant.work.convert(second.id, numbers[1])
-    assert (await plant.stored(second.id)).status is Status.FAILED
+    assert (await plant.stored(second.id)).status is JobStatus.FAILED
 
 
 async def test_a_small_job_of_another_principal_comes_next(plants: Plants, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ async def test_a_small_job_of_another_principal_comes_next(plants: Plants, monke
     busy = [await start(plant) for _ in range(5)]
     small = await start(plant, owner="other@t")
     for job in (*busy, small):
-        await plant.parts(job.id)
+        await plant.plan_parts(job.id)
     convert = plant.work._convert
 
     async def noted(job: Job, number: int, part: object) -> object:
@@ -155,13 +155,13 @@ async def test_one_job_of_a_principal_is_planned_at_a_time(plants: Plants, monke
     plant = plants.make()
     gate, waiting = asyncio.Event(), asyncio.Event()
 
-    async def settled(seconds: float) -> bool:
+    async def wait_until_archived(seconds: float) -> bool:
         assert seconds
         waiting.set()
         await gate.wait()
         return True
 
-    monkeypatch.setattr(plant.arrivals, "settled", settled)
+    monkeypatch.setattr(plant.arrivals, "wait_until_archived", wait_until_archived)
     first, second, other = await start(plant), await start(plant), await start(plant, owner="other@t")
     planning = asyncio.create_task(plant.work.next_parts(first.id))
     await waiting.wait()

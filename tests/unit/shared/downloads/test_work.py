@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from shared.downloads import conversion
-from shared.downloads.cleaning import Expiry
-from shared.downloads.models import Format, Job, Status
+from shared.downloads.expiry import DownloadExpiry
+from shared.downloads.models import Format, Job, JobStatus
 from shared.errors import WorkspaceError
 from tests.unit.shared.downloads.plant import HOUR, START, Archive, Plant, Plants
 
@@ -44,7 +44,7 @@ async def test_every_connection_gets_its_file(plants: Plants) -> None:
     plant = plants.make()
     await plant.job(form=Format.JSONL)
     job = await plant.run()
-    assert (job.status, job.rows, job.connections_done, job.error) == (Status.COMPLETED, 30, 2, None)
+    assert (job.status, job.rows, job.connections_done, job.error) == (JobStatus.COMPLETED, 30, 2, None)
     for connection in ("press", "pump"):
         [path] = contents(plant, job, connection)
         rows = [json.loads(line) for line in path.read_text().splitlines()]
@@ -82,8 +82,8 @@ async def test_a_step_may_be_done_again(plants: Plants, short_parts: None, form:
     """Planning and converting twice leaves the job and its files as they were after once."""
     plant = plants.make(Archive(size=BIG))
     await plant.job(form=form)
-    numbers = await plant.parts()
-    assert list(numbers) == list(await plant.parts())
+    numbers = await plant.plan_parts()
+    assert list(numbers) == list(await plant.plan_parts())
     for number in numbers:
         await plant.work.convert("j1", number)
     before, files = await plant.stored(), plant.files()
@@ -92,7 +92,7 @@ async def test_a_step_may_be_done_again(plants: Plants, short_parts: None, form:
     assert (await plant.stored(), plant.files()) == (before, files)
     await plant.work.finish("j1")
     await plant.work.fail("j1")
-    assert (await plant.stored()).status is Status.COMPLETED
+    assert (await plant.stored()).status is JobStatus.COMPLETED
 
 
 async def test_an_empty_range_completes(plants: Plants) -> None:
@@ -100,7 +100,7 @@ async def test_an_empty_range_completes(plants: Plants) -> None:
     plant = plants.make(Archive(per_hour=0))
     await plant.job()
     job = await plant.run()
-    assert (job.status, job.rows, len(job.files())) == (Status.COMPLETED, 0, 2)
+    assert (job.status, job.rows, len(job.files())) == (JobStatus.COMPLETED, 0, 2)
 
 
 async def test_an_outage_is_raised_for_another_attempt(plants: Plants) -> None:
@@ -109,12 +109,12 @@ async def test_an_outage_is_raised_for_another_attempt(plants: Plants) -> None:
     plant = plants.make(archive)
     await plant.job()
     archive.down = True
-    await plant.parts()
+    await plant.plan_parts()
     with pytest.raises(WorkspaceError, match="down"):
         await plant.work.convert("j1", 0)
-    assert (await plant.stored()).status is Status.RUNNING
+    assert (await plant.stored()).status is JobStatus.RUNNING
     archive.down = False
-    assert (await plant.run()).status is Status.COMPLETED
+    assert (await plant.run()).status is JobStatus.COMPLETED
     assert list(plant.scratch.iterdir()) == []
 
 
@@ -122,24 +122,24 @@ async def test_giving_up_removes_the_files(plants: Plants) -> None:
     """A job that failed says so without the cause, and leaves nothing behind."""
     plant = plants.make()
     await plant.job()
-    await plant.parts()
+    await plant.plan_parts()
     await plant.work.convert("j1", 0)
     assert plant.files()
     await plant.work.fail("j1")
     job = await plant.stored()
-    assert (job.status, plant.files()) == (Status.FAILED, [])
+    assert (job.status, plant.files()) == (JobStatus.FAILED, [])
     assert job.error is not None
     assert "log" in job.error
-    assert await plant.parts() == []
+    assert await plant.plan_parts() == []
 
 
 async def test_too_many_columns_fail_the_job(plants: Plants, monkeypatch: pytest.MonkeyPatch) -> None:
     """What no attempt can change ends the job at once, with a reason to act on."""
-    monkeypatch.setattr("shared.downloads.leaves.MAX_LEAVES", 8)
+    monkeypatch.setattr("shared.downloads.flattening.MAX_LEAVES", 8)
     plant = plants.make(Archive(payload=lambda hour, number: {f"k{hour}-{number}": 1}))
     await plant.job()
     job = await plant.run()
-    assert job.status is Status.FAILED
+    assert job.status is JobStatus.FAILED
     assert job.error is not None
     assert "take jsonl or parquet" in job.error
 
@@ -159,13 +159,13 @@ async def test_a_cancelled_conversion_stops_and_leaves_nothing(plants: Plants, m
 
     monkeypatch.setattr(plant.archive, "rows", endless)
     await plant.job(form=Format.JSONL)
-    await plant.parts()
+    await plant.plan_parts()
     step = asyncio.create_task(plant.work.convert("j1", 0))
     await begun.wait()
     go_on.set()
-    await plant.jobs.change("j1", Job.cancelled)
+    await plant.jobs.change("j1", Job.cancel)
     await asyncio.wait_for(step, 30)
-    assert ((await plant.stored()).status, plant.files()) == (Status.CANCELLED, [])
+    assert ((await plant.stored()).status, plant.files()) == (JobStatus.CANCELLED, [])
     assert list(plant.scratch.iterdir()) == []
 
 
@@ -173,13 +173,13 @@ async def test_files_of_a_job_cancelled_at_the_last_moment_go(plants: Plants, mo
     """What was uploaded while the job was cancelled is removed by the step that uploaded it."""
     plant = plants.make()
     await plant.job()
-    await plant.parts()
+    await plant.plan_parts()
     loop = asyncio.get_running_loop()
     write = conversion.write
 
     def write_then_cancel(*given: Any) -> Any:
         done = write(*given)
-        asyncio.run_coroutine_threadsafe(plant.jobs.change("j1", Job.cancelled), loop).result()
+        asyncio.run_coroutine_threadsafe(plant.jobs.change("j1", Job.cancel), loop).result()
         return done
 
     monkeypatch.setattr(conversion, "write", write_then_cancel)
@@ -194,7 +194,9 @@ async def test_expired_jobs_go_with_their_files(plants: Plants) -> None:
     await plant.job("young", expires_at=START + timedelta(days=2))
     await plant.run("old")
     await plant.run("young")
-    await Expiry(plant.jobs, plant.blobs, plant.quota, plant.scratch, clock=lambda: START + timedelta(days=1)).run()
+    await DownloadExpiry(
+        plant.jobs, plant.blobs, plant.quota, plant.scratch, clock=lambda: START + timedelta(days=1)
+    ).run()
     assert await plant.jobs.get("old") is None
     job = await plant.stored("young")
     assert plant.files() == sorted(file.blob for _, file in job.files())
@@ -208,11 +210,11 @@ async def test_what_no_job_owns_goes_after_a_while(plants: Plants, tmp_path: Pat
     await plant.blobs.upload("lost/pump/0.csv", source)
     (plant.scratch / "lost-1").mkdir(parents=True)
     (written_at,) = [blob.written_at async for blob in plant.blobs.list("")]
-    await Expiry(
+    await DownloadExpiry(
         plant.jobs, plant.blobs, plant.quota, plant.scratch, clock=lambda: written_at + timedelta(hours=1)
     ).run()
     assert plant.files() == ["lost/pump/0.csv"]
-    await Expiry(
+    await DownloadExpiry(
         plant.jobs, plant.blobs, plant.quota, plant.scratch, clock=lambda: written_at + timedelta(hours=50)
     ).run()
     assert (plant.files(), list(plant.scratch.iterdir())) == ([], [])
@@ -223,12 +225,12 @@ async def test_what_another_attempt_would_meet_again_fails_at_once(plants: Plant
     plant = plants.make()
     plant.archive.trouble = duckdb.OutOfMemoryException("failed to pin a block")
     await plant.job(form=Format.PARQUET)
-    [first, *_] = await plant.parts()
+    [first, *_] = await plant.plan_parts()
     await plant.work.convert("j1", first)
     job = await plant.stored()
-    assert job.status is Status.FAILED
+    assert job.status is JobStatus.FAILED
     assert "shorter range" in (job.error or "")
-    assert (plant.archive.reads, plant.files(), await plant.parts()) == (1, [], [])
+    assert (plant.archive.reads, plant.files(), await plant.plan_parts()) == (1, [], [])
 
 
 @pytest.mark.parametrize("settled", [True, False])

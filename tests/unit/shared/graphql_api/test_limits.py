@@ -4,14 +4,14 @@ from graphql import OperationDefinitionNode, parse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.graphql_api.limits import MAX_COST, MAX_DEPTH, broken_limit
+from shared.graphql_api.limits import MAX_COST, MAX_DEPTH, find_exceeded_limit
 
 
 def limit_of(text: str, **variables: object) -> str | None:
     """Return which limit a document's first operation breaks."""
     document = parse(text)
     operation = next(each for each in document.definitions if isinstance(each, OperationDefinitionNode))
-    return broken_limit(document, operation, variables)
+    return find_exceeded_limit(document, operation, variables)
 
 
 @given(st.integers(min_value=0, max_value=500), st.integers(min_value=1, max_value=30))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shared.catalog.models import Surface
 from shared.catalog.snapshot import CatalogEntry
 from shared.errors import WorkspaceError
-from shared.graphql_api.paging import PageRequest, cursor_of
+from shared.graphql_api.paging import PageRequest, to_cursor
 
 _AT = datetime(2026, 1, 5, tzinfo=UTC)
 LOOKUPS = st.sets(st.from_regex(r"[a-z]{1,6}", fullmatch=True), max_size=30)
@@ -26,7 +26,7 @@ def test_cursors_are_stable_under_inserts(before: set[str], inserted: set[str], 
     seen: list[str] = []
     items, after = surfaces(before), None
     while True:
-        page = PageRequest(first=size, after=after).page(items)
+        page = PageRequest(first=size, after=after).select(items)
         seen += [stored.value.lookup for stored in page.nodes]
         if not page.has_next:
             break
@@ -40,7 +40,7 @@ def test_cursors_are_stable_under_inserts(before: set[str], inserted: set[str], 
 def test_offset_cuts_the_list(lookups: set[str], limit: int, offset: int) -> None:
     """Limit and offset give a slice, the whole count, and whether more follows."""
     items = surfaces(lookups)
-    page = PageRequest(limit=limit, offset=offset).page(items)
+    page = PageRequest(limit=limit, offset=offset).select(items)
     assert list(page.nodes) == items[offset : offset + limit]
     assert page.total == len(items)
     assert page.has_next is (offset + len(page.nodes) < len(items))
@@ -64,10 +64,10 @@ def test_offset_cuts_the_list(lookups: set[str], limit: int, offset: int) -> Non
 def test_wrong_arguments_are_refused(request_: PageRequest) -> None:
     """Mixed styles, sizes out of range and foreign cursors are refused."""
     with pytest.raises(WorkspaceError):
-        request_.page(surfaces({"a"}))
+        request_.select(surfaces({"a"}))
 
 
 def test_cursor_is_opaque_text() -> None:
     """A cursor shows no lookup key."""
     [stored] = surfaces({"cooling"})
-    assert "cooling" not in cursor_of(stored)
+    assert "cooling" not in to_cursor(stored)

@@ -14,7 +14,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.live_stream import catch_up
 from shared.live_stream.catch_up import AT_ONCE, LOOKED_FOR_EVERY, MOST_WAITING, CatchUp
 from shared.live_stream.filters import StreamFilters
-from shared.live_stream.history import History, Past
+from shared.live_stream.history import History, StoredImpulse
 from shared.timestamps import now
 
 SINCE = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -64,13 +64,15 @@ class Table(History):
         self.asked: list[tuple[datetime, datetime]] = []
         self.error: Exception | None = None
 
-    async def pages(self, connections: Sequence[str], since: datetime, until: datetime = SINCE) -> AsyncIterator[Any]:
+    async def read_pages(
+        self, connections: Sequence[str], since: datetime, until: datetime = SINCE
+    ) -> AsyncIterator[Any]:
         """Give one page of what the table holds now."""
         assert list(connections) == []
         if self.error:
             raise self.error
         self.asked.append((since, until))
-        yield [Past(("a", each), SINCE, each.encode()) for each in self.readings.pop(0)]
+        yield [StoredImpulse(("a", each), SINCE, each.encode()) for each in self.readings.pop(0)]
 
 
 async def workspace() -> Catalog:
@@ -190,7 +192,7 @@ async def test_few_at_once_and_the_rest_in_line() -> None:
 @pytest.mark.parametrize("state", [b"", b"{", b"[]", b'{"since": "yesterday"}', b'{"since": 1}', b"\xff"])
 def test_states_of_others_are_no_replay(state: bytes) -> None:
     """What is not a state of ours asks for no replay."""
-    assert StreamFilters.recalled(state).since is None
+    assert StreamFilters.from_state(state).since is None
 
 
 @given(st.sampled_from([None, "pump-rig"]), st.sampled_from([None, "cooling"]), st.integers(1, 3600))
@@ -198,8 +200,10 @@ def test_filters_are_recalled(connection: str | None, surface: str | None, secon
     """What the message service keeps gives the same filters back, the window as the instant that it began."""
     asked = StreamFilters.model_validate({"connection": connection, "surface": surface, "windowSec": str(seconds)})
     moment = SINCE + timedelta(microseconds=1)
-    kept = asked.remembered(moment)
-    recalled = StreamFilters.recalled(b"{%s}" % ",".join(f'"{name}":"{each}"' for name, each in kept.items()).encode())
+    kept = asked.to_state(moment)
+    recalled = StreamFilters.from_state(
+        b"{%s}" % ",".join(f'"{name}":"{each}"' for name, each in kept.items()).encode()
+    )
     assert (recalled.connection, recalled.surface) == (connection, surface)
     assert recalled.since == moment - timedelta(seconds=seconds)
-    assert StreamFilters(connection=connection).remembered(moment) == {}
+    assert StreamFilters(connection=connection).to_state(moment) == {}

@@ -7,7 +7,7 @@ import pytest
 
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import ABSENT_SECONDS, PRESENT_SECONDS, Audience
-from shared.live_stream.ports import Reader
+from shared.live_stream.ports import OpenStream
 from shared.live_stream.publishing import ATTEMPTS, FRESH_FOR, LivePublisher
 from shared.telemetry.impulses import decode, encode
 from shared.telemetry.models import UNROUTED, HubEvent, Impulse
@@ -31,15 +31,15 @@ class Service:
             raise self.failing[text].pop()
         self.sent.append((group, text))
 
-    async def has_readers(self, group: str) -> bool:
+    async def has_streams(self, group: str) -> bool:
         """Return whether the test put somebody there."""
         self.asked += 1
         return group in self.readers_of
 
-    async def readers(self, _group: str) -> AsyncIterator[Reader]:
+    async def list_streams(self, _group: str) -> AsyncIterator[OpenStream]:
         """Give nobody."""
         for _ in ():
-            yield Reader("", "")
+            yield OpenStream("", "")
 
     async def disconnect(self, _connection_id: str, _reason: str) -> None:
         """Do nothing."""
@@ -169,22 +169,22 @@ async def test_a_listener_that_is_let_in_is_never_overlooked() -> None:
     service, moment = Service(), 0.0
     audience = Audience(service, lambda: moment)
     service.readers_of = set()
-    assert not await audience.may_listen("a")
+    assert not await audience.can_have_listeners("a")
     audience.expect(("a",))
-    assert await audience.may_listen("a")
+    assert await audience.can_have_listeners("a")
     moment += PRESENT_SECONDS
-    assert not await audience.may_listen("a")
+    assert not await audience.can_have_listeners("a")
     service.readers_of = {"a"}
-    assert not await audience.may_listen("a")
+    assert not await audience.can_have_listeners("a")
     moment += ABSENT_SECONDS
-    assert await audience.may_listen("a")
+    assert await audience.can_have_listeners("a")
 
 
 async def test_a_listener_let_in_while_the_service_is_asked() -> None:
     """An answer that was overtaken by a listener does not count."""
     service = Service()
     audience = Audience(service)
-    asked = service.has_readers
+    asked = service.has_streams
 
     async def overtaken(group: str) -> bool:
         answer = await asked(group)
@@ -192,8 +192,8 @@ async def test_a_listener_let_in_while_the_service_is_asked() -> None:
         return answer
 
     service.readers_of = set()
-    service.has_readers = overtaken  # type: ignore[method-assign]  # the answer comes late
-    assert await audience.may_listen("a")
+    service.has_streams = overtaken  # type: ignore[method-assign]  # the answer comes late
+    assert await audience.can_have_listeners("a")
 
 
 @pytest.mark.parametrize(("apart_ms", "rests"), [(0.1, True), (10, False)])

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.live_stream.repeats import KNOWN_SECONDS, Repeats
+from shared.live_stream.publishing import KNOWN_SECONDS, RecentImpulses
 from shared.telemetry.impulses import encode
 from shared.telemetry.models import Impulse
 
@@ -23,7 +23,7 @@ IDS = st.text(min_size=1, max_size=8) | st.sampled_from(['","Timestamp":"', '\\"
 @given(IDS, IDS)
 def test_the_id_alone_counts(one: str, other: str) -> None:
     """Another payload under the same ID is a repeat, and another ID is none, whatever characters it has."""
-    repeats = Repeats()
+    repeats = RecentImpulses()
     repeats.note("a", impulse(one))
     assert repeats.has("a", impulse(one, 1))
     assert repeats.has("a", impulse(other)) is (one == other)
@@ -32,7 +32,7 @@ def test_the_id_alone_counts(one: str, other: str) -> None:
 
 def test_what_has_no_id_is_no_repeat() -> None:
     """Text that is no impulse is never taken for one that was there."""
-    repeats = Repeats()
+    repeats = RecentImpulses()
     repeats.note("a", b"{}")
     assert not repeats.has("a", b"{}")
 
@@ -40,7 +40,7 @@ def test_what_has_no_id_is_no_repeat() -> None:
 def test_memory_is_bounded_in_time_and_number() -> None:
     """An ID is forgotten after ten minutes, or when enough others were noted after it."""
     now = [0.0]
-    repeats = Repeats(2, lambda: now[0])
+    repeats = RecentImpulses(2, lambda: now[0])
     repeats.note("a", impulse("old"))
     now[0] = KNOWN_SECONDS
     assert not repeats.has("a", impulse("old"))

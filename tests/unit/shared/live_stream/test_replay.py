@@ -66,7 +66,7 @@ class World:
             self.held.append(text)
             self.is_spilled = len(self.held) > self.room
 
-    async def table(self) -> None:
+    async def wait_for_table(self) -> None:
         """Let the table come as far as the hub is."""
         self.in_table = len(self.hub)
 
@@ -93,7 +93,7 @@ class World:
         """Hold live impulses back."""
         self.held, self.is_spilled = [], False
 
-    def spilled(self) -> bool:
+    def has_overflowed(self) -> bool:
         """Return whether too many were held back."""
         return self.is_spilled
 
@@ -112,12 +112,12 @@ class World:
         self.held = None
 
 
-class Progress:
+class WorldProgress:
     """The world's readers, at the port."""
 
     def __init__(self, world: World) -> None:
-        self.table = world.table
-        self.live = world.live_
+        self.wait_for_table = world.wait_for_table
+        self.wait_for_live = world.live_
 
 
 @given(
@@ -131,7 +131,7 @@ def test_each_impulse_once(script: list[tuple[int, int, int]], before: int, page
     for _ in range(before):
         world.turn()
     world.opened()
-    replay = Replay(History(world, page), Progress(world))
+    replay = Replay(History(world, page), WorldProgress(world))
     asyncio.run(replay.run(world, ["a"], START))
     while world.script:
         world.turn()
@@ -146,7 +146,7 @@ async def test_the_order_of_a_replay() -> None:
     for _ in range(5):
         world.turn()
     world.opened()
-    await Replay(History(world, 2), Progress(world)).run(world, ["a"], START + timedelta(seconds=3))
+    await Replay(History(world, 2), WorldProgress(world)).run(world, ["a"], START + timedelta(seconds=3))
     assert [decode(text).timestamp.second for text in world.heard] == [3, 3, 5, 7, 9]
 
 
@@ -154,6 +154,6 @@ async def test_nothing_selected_nothing_asked() -> None:
     """Filters that select no connection ask nothing of the engine."""
     world = World([(0, 1, 1)])
     world.hold()
-    await Replay(History(world), Progress(world)).run(world, [], START)
+    await Replay(History(world), WorldProgress(world)).run(world, [], START)
     assert len(world.script) == 1
     assert world.held is None

@@ -14,7 +14,7 @@ from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import Audience
 from shared.live_stream.credentials import Listener
-from shared.live_stream.ports import Reader
+from shared.live_stream.ports import OpenStream
 from shared.live_stream.service import LiveStream
 from shared.live_stream.stream_quota import StreamQuota
 
@@ -29,11 +29,11 @@ class Streams:
         self.stuck = stuck
         self.closed: dict[str, str] = {}
 
-    async def readers(self, group: str) -> AsyncIterator[Reader]:
+    async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
         """Give the streams; each is of the member that it is named for."""
         assert group == "_streams"
         for member in self.open:
-            yield Reader(member, Listener(member, "token", FOREVER).name)
+            yield OpenStream(member, Listener(member, "token", FOREVER).name)
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
         """Close a stream, or fail."""
@@ -45,7 +45,7 @@ class Streams:
         """Take no messages."""
         raise AssertionError(group, text)
 
-    async def has_readers(self, group: str) -> bool:
+    async def has_streams(self, group: str) -> bool:
         """Say that somebody listens."""
         return bool(group)
 
@@ -76,7 +76,7 @@ def _live(streams: Streams) -> LiveStream:
 async def test_all_that_lapsed_end() -> None:
     """Every stream of those who may not listen is closed, and each is told why."""
     streams = Streams(["a", "b", "c"], set())
-    assert await _live(streams).end_lapsed() == 3
+    assert await _live(streams).close_expired() == 3
     assert streams.closed["a"] == "a's access has ended (token)."
 
 
@@ -85,7 +85,7 @@ async def test_one_that_stays_open_keeps_no_other(stuck: set[str]) -> None:
     """A stream that cannot be closed or judged keeps no other open, and the failure is told in the end."""
     streams = Streams(["a", "unknown", "b", "c", "d"], stuck)
     with pytest.raises(WorkspaceError):
-        await _live(streams).end_lapsed()
+        await _live(streams).close_expired()
     assert set(streams.closed) == {"a", "b", "c", "d"} - stuck
 
 
@@ -100,4 +100,4 @@ async def test_a_link_carries_the_right_to_listen_alone() -> None:
     streams = Streams([], set())
     quota = StreamQuota(SqlitePlaceStore(Database(Path("unused"), SCHEMA)), _catalog, streams)
     live = LiveStream(_catalog, streams, Audience(streams), resume, quota)
-    assert (await live.resumed(Listener.of(member).name)).rights == {AccessRight.LIVE_STREAM_READ}
+    assert (await live.resume(Listener.from_principal(member).name)).rights == {AccessRight.LIVE_STREAM_READ}

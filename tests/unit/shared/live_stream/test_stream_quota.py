@@ -12,7 +12,7 @@ from shared.catalog.models import Policies, Quotas, Tier
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import PlaceStore
-from shared.live_stream.ports import MessageService, Reader
+from shared.live_stream.ports import MessageService, OpenStream
 from shared.live_stream.stream_quota import FULL_SECONDS, HANDSHAKE_SECONDS, StreamQuota, group_of
 
 
@@ -23,12 +23,12 @@ class Service:
         self.open: list[str] = []
         self.asked = 0
 
-    async def readers(self, group: str) -> AsyncIterator[Reader]:
+    async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
         """Give the open streams of the viewer."""
         assert group == group_of("viewer@t")
         self.asked += 1
         for stream in self.open:
-            yield Reader(stream, "")
+            yield OpenStream(stream, "")
 
 
 class World:

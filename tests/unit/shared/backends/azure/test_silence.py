@@ -171,8 +171,8 @@ async def test_the_message_service(silence: Silence) -> None:
     """Calls and lists have their time."""
     service = WebPubSub(silence.url, "live", ACCESS_KEY, seconds=SHORT)
     await refused(lambda: service.publish("g", b"{}"), "LIVE_STREAM_UNAVAILABLE")
-    await refused(lambda: service.has_readers("g"), "LIVE_STREAM_UNAVAILABLE")
-    await refused(lambda: anext(aiter(service.readers("g"))), "LIVE_STREAM_UNAVAILABLE")
+    await refused(lambda: service.has_streams("g"), "LIVE_STREAM_UNAVAILABLE")
+    await refused(lambda: anext(aiter(service.list_streams("g"))), "LIVE_STREAM_UNAVAILABLE")
     await service.close()
 
 

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from shared.backends.azure.web_pubsub import WebPubSub
 from shared.errors import Kind, WorkspaceError
-from shared.live_stream.ports import Reader
+from shared.live_stream.ports import OpenStream
 from shared.timestamps import now
 
 KEY = "an access key for tests alone, 40 bytes."
@@ -94,9 +94,9 @@ async def test_a_service_that_is_not_there() -> None:
 async def test_whether_somebody_listens(service: WebPubSub, wire: Wire) -> None:
     """A group exists while somebody is in it."""
     wire.status = 200
-    assert await service.has_readers("a")
+    assert await service.has_streams("a")
     wire.status = 404
-    assert not await service.has_readers("a")
+    assert not await service.has_streams("a")
     assert wire.asked[0][:2] == ("HEAD", "/api/hubs/live/groups/a")
 
 
@@ -116,7 +116,7 @@ async def test_who_listens(service: WebPubSub, wire: Wire) -> None:
     """All pages of a group's connections are read."""
     first: dict[str, object] = {"value": [{"connectionId": "1", "userId": "u"}, {"connectionId": "2"}]}
     wire.pages = [first]
-    assert [reader async for reader in service.readers("_streams")] == [Reader("1", "u"), Reader("2", "")]
+    assert [reader async for reader in service.list_streams("_streams")] == [OpenStream("1", "u"), OpenStream("2", "")]
 
 
 async def test_closing_what_is_gone(service: WebPubSub, wire: Wire) -> None:

@@ -31,7 +31,7 @@ def read(path: Path, hub: str, group: str) -> None:
 
 async def test_a_hub_that_holds_nothing_is_settled(tmp_path: Path) -> None:
     """Nothing is waited for when nothing is on its way."""
-    assert await HubArrivals(tmp_path / "hub.sqlite").settled(0)
+    assert await HubArrivals(tmp_path / "hub.sqlite").wait_until_archived(0)
 
 
 @pytest.mark.parametrize(("hub_name", "group"), [(TELEMETRY_HUB, "$Default"), (IMPULSES_HUB, "archive")])
@@ -40,16 +40,16 @@ async def test_what_is_on_its_way_is_not_settled(tmp_path: Path, hub: HubLog, hu
     await hub.send(hub_name, [MESSAGE])
     path = tmp_path / "hub.sqlite"
     read(path, hub_name, "live")
-    assert not await HubArrivals(path).settled(0)
+    assert not await HubArrivals(path).wait_until_archived(0)
     read(path, hub_name, group)
-    assert await HubArrivals(path).settled(0)
+    assert await HubArrivals(path).wait_until_archived(0)
 
 
 async def test_impulses_that_come_of_what_was_waited_for_are_waited_for(tmp_path: Path, hub: HubLog) -> None:
     """A message counts as archived once its impulse is, not when its own hub was read; later ones do not matter."""
     path = tmp_path / "hub.sqlite"
     await hub.send(TELEMETRY_HUB, [MESSAGE])
-    waiting = asyncio.create_task(HubArrivals(path).settled(30))
+    waiting = asyncio.create_task(HubArrivals(path).wait_until_archived(30))
     await hub.send(IMPULSES_HUB, [MESSAGE])
     read(path, TELEMETRY_HUB, "$Default")
     await asyncio.wait([waiting], timeout=0.5)
@@ -62,4 +62,4 @@ async def test_impulses_that_come_of_what_was_waited_for_are_waited_for(tmp_path
 async def test_a_hub_that_cannot_be_read_is_not_settled(tmp_path: Path) -> None:
     """A damaged file makes no claim."""
     (tmp_path / "hub.sqlite").write_bytes(b"no database" * 1000)
-    assert not await HubArrivals(tmp_path / "hub.sqlite").settled(0)
+    assert not await HubArrivals(tmp_path / "hub.sqlite").wait_until_archived(0)

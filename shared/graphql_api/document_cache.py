@@ -1,17 +1,21 @@
 """Parsed and validated documents, the ones used last kept."""
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from graphql import (
     DocumentNode,
     FieldNode,
+    FragmentSpreadNode,
     GraphQLError,
     GraphQLSchema,
     GraphQLSyntaxError,
+    SelectionSetNode,
     parse,
+    print_ast,
     specified_rules,
     validate,
 )
@@ -19,7 +23,6 @@ from graphql.language import Visitor, visit
 from graphql.validation.rules import overlapping_fields_can_be_merged as overlapping
 
 from shared.graphql_api.limits import MAX_TOKENS
-from shared.graphql_api.merging import merged
 from shared.worker_threads import run_in_worker
 
 KEPT_CHARACTERS: Final = 100_000
@@ -36,7 +39,7 @@ _TOO_DEEP: Final = "The document is nested too deeply."
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedDocument:
     """A document with what is wrong with it.
 
     Attributes:
@@ -67,16 +70,16 @@ class _FieldNames(Visitor):
         self.found.add(node.name.value)
 
 
-class Documents:
+class DocumentCache:
     """Prepares documents for one schema."""
 
     def __init__(self, schema: GraphQLSchema) -> None:
         self._schema = schema
-        self._kept: OrderedDict[str, Prepared] = OrderedDict()
+        self._kept: OrderedDict[str, PreparedDocument] = OrderedDict()
         self._characters = 0
         overlapping.MAX_COMPLEXITY_BUDGET = _MAX_COMPARISONS
 
-    async def prepared(self, text: str) -> Prepared:
+    async def load(self, text: str) -> PreparedDocument:
         """Return a document as ``prepare`` does; a long one is parsed and validated outside the event loop."""
         kept = self._found(text)
         if kept is not None:
@@ -85,18 +88,18 @@ class Documents:
         self._keep(text, made)
         return made
 
-    def prepare(self, text: str) -> Prepared:
+    def prepare(self, text: str) -> PreparedDocument:
         """Return a document, parsed and validated; both cost much more than finding it again."""
         made = self._found(text) or self._made(text)
         self._keep(text, made)
         return made
 
-    def _found(self, text: str) -> Prepared | None:
+    def _found(self, text: str) -> PreparedDocument | None:
         if text in self._kept:
             self._kept.move_to_end(text)
         return self._kept.get(text)
 
-    def _keep(self, text: str, made: Prepared) -> None:
+    def _keep(self, text: str, made: PreparedDocument) -> None:
         if text in self._kept or len(text) > MAX_KEPT_LENGTH:
             return
         self._kept[text] = made
@@ -105,21 +108,69 @@ class Documents:
             forgotten, _ = self._kept.popitem(last=False)
             self._characters -= len(forgotten)
 
-    def _made(self, text: str) -> Prepared:
+    def _made(self, text: str) -> PreparedDocument:
         try:
             document = parse(text, max_tokens=MAX_TOKENS)
         except GraphQLSyntaxError as error:
             # Kept with its traceback it would hold all that the parser had in its hands.
-            return Prepared(None, (error.with_traceback(None),))
+            return PreparedDocument(None, (error.with_traceback(None),))
         except RecursionError:
-            return Prepared(None, (GraphQLError(_TOO_DEEP),))
+            return PreparedDocument(None, (GraphQLError(_TOO_DEEP),))
         try:
-            runnable = merged(document)
+            runnable = merge_selections(document)
             errors = validate(self._schema, runnable, specified_rules, max_errors=_MAX_ERRORS)
         except RecursionError:
-            return Prepared(document, (GraphQLError(_TOO_DEEP),))
-        return Prepared(document, tuple(map(_explained, errors)), runnable)
+            return PreparedDocument(document, (GraphQLError(_TOO_DEEP),))
+        return PreparedDocument(document, tuple(map(_explained, errors)), runnable)
 
 
 def _explained(error: GraphQLError) -> GraphQLError:
     return GraphQLError(_TOO_MUCH) if error.message == _ABORTED else error
+
+
+def merge_selections(document: DocumentNode) -> DocumentNode:
+    """Return a document that means the same, without selections that repeat one beside them.
+
+    Raises:
+        RecursionError: it is nested too deeply.
+    """
+    merging = _Merging()
+    return replace(document, definitions=tuple(merging.node(each)[0] for each in document.definitions))
+
+
+class _Merging:
+    """Numbers what it sees, so that comparing two selections is comparing two numbers."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+
+    def node(self, node: Any) -> tuple[Any, int]:
+        """Return a definition or selection with what stands below it merge_selections, and its number."""
+        below: SelectionSetNode | None = getattr(node, "selection_set", None)
+        if below is None:
+            return node, self._number((*_head(node), None))
+        selections, number = self._selections(below.selections)
+        made = replace(node, selection_set=replace(below, selections=selections))
+        return made, self._number((*_head(node), number))
+
+    def _selections(self, selections: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
+        kept: dict[int, Any] = {}
+        for selection in selections:
+            made, number = self.node(selection)
+            kept.setdefault(number, made)
+        return tuple(kept.values()), self._number(tuple(kept))
+
+    def _number(self, what: object) -> int:
+        return self._numbers.setdefault(what, len(self._numbers))
+
+
+def _head(node: Any) -> tuple[object, ...]:
+    """Return what tells a selection from others, beside what stands below it."""
+    directives = tuple(print_ast(each) for each in getattr(node, "directives", None) or ())
+    if isinstance(node, FieldNode):
+        arguments = tuple(print_ast(each) for each in node.arguments or ())
+        return ("field", node.alias and node.alias.value, node.name.value, arguments, directives)
+    if isinstance(node, FragmentSpreadNode):
+        return ("spread", node.name.value, directives)
+    condition = getattr(node, "type_condition", None)
+    return (node.kind, condition and condition.name.value, directives)

@@ -1,14 +1,19 @@
 """What a caller is offered: tools, resources and prompts, free of the protocol's own types."""
 
+import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from shared.errors import WorkspaceError
+from shared.http.problems import problem_reply
+from shared.observability.logs import request_id
 
 type Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ToolResult:
     """What a tool came to.
 
     Attributes:
@@ -20,7 +25,7 @@ class Outcome:
     is_error: bool = False
 
 
-type Run = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
+type Run = Callable[[Mapping[str, Any]], Awaitable[ToolResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +36,25 @@ class Tool:
         name: unique among the caller's tools.
         title: for people.
         description: for the model: what it does and when to use it.
-        takes: JSON schema of the arguments, an object; others are refused.
-        gives: JSON schema of the structured content, an object.
+        input_schema: JSON schema of the arguments, an object; others are to_error_result.
+        output_schema: JSON schema of the structured content, an object.
         run: does it; arguments are checked there.
         read_only: whether it changes nothing.
-        also_takes: names of arguments that are taken, and not shown: earlier names of others.
+        hidden_arguments: names of arguments that are taken, and not shown: earlier names of others.
     """
 
     name: str
     title: str
     description: str
-    takes: Schema
-    gives: Schema
+    input_schema: Schema
+    output_schema: Schema
     run: Run = field(repr=False)
     read_only: bool = True
-    also_takes: tuple[str, ...] = ()
+    hidden_arguments: tuple[str, ...] = ()
 
-    def unknown(self, names: Iterable[str]) -> list[str]:
+    def find_unknown(self, names: Iterable[str]) -> list[str]:
         """Return those of some arguments' names that are none of the tool's."""
-        known = {*self.takes.get("properties", {}), *self.also_takes}
+        known = {*self.input_schema.get("properties", {}), *self.hidden_arguments}
         return [name for name in names if name not in known]
 
 
@@ -97,10 +102,15 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Offers:
+class Capabilities:
     """Everything that one caller is offered, in a stable order; calls are logged under the caller's name."""
 
     caller: str
     tools: Sequence[Tool]
     resources: Sequence[Resource]
     prompts: Sequence[Prompt]
+
+
+def to_error_result(error: WorkspaceError) -> ToolResult:
+    """Return an error as a tool's outcome, for the model to read."""
+    return ToolResult(json.loads(problem_reply(error, request_id.get()).body), is_error=True)

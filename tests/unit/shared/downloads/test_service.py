@@ -8,8 +8,8 @@ from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, ConnectionType, Surface
 from shared.catalog.snapshot import Catalog, CatalogEntry
-from shared.downloads.jobs import Downloads, file_names
-from shared.downloads.models import Format, Job, Part, Status, StoredFile
+from shared.downloads.models import Format, Job, JobStatus, Part, StoredFile
+from shared.downloads.service import Downloads, list_file_names
 from shared.errors import Kind, WorkspaceError
 from tests.unit.shared.downloads.plant import HOUR, START, Plant, Plants
 
@@ -29,7 +29,7 @@ async def catalog() -> Catalog:
     return Catalog(connections=connections, surfaces={"hall": CatalogEntry(surface, START, START, "x")})
 
 
-class Runner:
+class JobRunner:
     """Notes what it is asked, and may refuse to start."""
 
     def __init__(self, *, refuse: bool = False) -> None:
@@ -80,31 +80,31 @@ async def test_a_job_that_cannot_be_started_leaves_nothing(plant: Plant) -> None
     """The refusal to start is the caller's answer, and no job waits for ever."""
     with pytest.raises(WorkspaceError):
         await downloads(plant).start(
-            caller("editor@t"), ("pump",), Format.CSV, START, START + HOUR, Runner(refuse=True)
+            caller("editor@t"), ("pump",), Format.CSV, START, START + HOUR, JobRunner(refuse=True)
         )
-    assert await plant.jobs.owned_by("editor@t") == []
+    assert await plant.jobs.list_owned("editor@t") == []
 
 
 async def test_a_job_that_was_never_begun_begins_when_it_is_looked_at(plant: Plant) -> None:
     """A process may end between storing a job and beginning it; a look at it half a minute later begins it."""
     at = [START]
     downloads = Downloads(catalog, plant.jobs, plant.blobs, plant.quota, timedelta(days=1), clock=lambda: at[0])
-    job = await downloads.start(caller("editor@t"), ("pump",), Format.CSV, START, START + HOUR, Runner())
-    runner = Runner()
-    await downloads.begin_again(job, runner)
+    job = await downloads.start(caller("editor@t"), ("pump",), Format.CSV, START, START + HOUR, JobRunner())
+    runner = JobRunner()
+    await downloads.restart_if_stalled(job, runner)
     assert runner.started == []
     at[0] += timedelta(seconds=31)
-    await downloads.begin_again(job, Runner(refuse=True))
-    await downloads.begin_again(job, runner)
+    await downloads.restart_if_stalled(job, JobRunner(refuse=True))
+    await downloads.restart_if_stalled(job, runner)
     assert runner.started == [job.id]
     await plant.run(job.id)
-    await downloads.begin_again(await plant.stored(job.id), runner)
+    await downloads.restart_if_stalled(await plant.stored(job.id), runner)
     assert runner.started == [job.id]
 
 
 async def test_cancelling_stops_the_work_once(plant: Plant) -> None:
     """A cancelled job has ended: its files go, and it cannot be cancelled again."""
-    runner = Runner()
+    runner = JobRunner()
     started = await downloads(plant).start(caller("editor@t"), ("pump",), Format.CSV, START, START + HOUR, runner)
     await plant.work.next_parts(started.id)
     await plant.work.convert(started.id, 0)
@@ -121,12 +121,16 @@ async def test_cancelling_stops_the_work_once(plant: Plant) -> None:
 async def test_connections_of_surfaces(plant: Plant) -> None:
     """A surface gives its own connections and no other's."""
     told = downloads(plant)
-    assert await told.of_connection("press") == ("press",)
-    assert await told.of_surface("hall") == await told.of_surface("hall", "pump") == ("pump",)
+    assert await told.select_connection("press") == ("press",)
+    assert (
+        await told.select_surface_connections("hall")
+        == await told.select_surface_connections("hall", "pump")
+        == ("pump",)
+    )
     for refused, code in (
-        (told.of_connection("x"), "CONNECTION_NOT_FOUND"),
-        (told.of_surface("x"), "SURFACE_NOT_FOUND"),
-        (told.of_surface("hall", "press"), "CONNECTION_NOT_FOUND"),
+        (told.select_connection("x"), "CONNECTION_NOT_FOUND"),
+        (told.select_surface_connections("x"), "SURFACE_NOT_FOUND"),
+        (told.select_surface_connections("hall", "press"), "CONNECTION_NOT_FOUND"),
     ):
         with pytest.raises(WorkspaceError) as refusal:
             await refused
@@ -162,7 +166,7 @@ def test_several_files_of_a_connection_are_numbered() -> None:
         connections=("a", "b"),
         created_at=START,
         expires_at=START,
-        status=Status.COMPLETED,
+        status=JobStatus.COMPLETED,
         parts=parts,
     )
-    assert file_names(job) == ["a-0001.csv", "a-0002.csv", "a-0003.csv", "b.csv"]
+    assert list_file_names(job) == ["a-0001.csv", "a-0002.csv", "a-0003.csv", "b.csv"]

@@ -9,7 +9,7 @@ from typing import Final
 _REMEMBERED: Final = 10_000
 
 
-class FairTurns:
+class FairScheduler:
     """Gives places to principals in turn, and bounds how many of a principal work or wait.
 
     A principal with many pieces of work delays another one by at most the pieces that are at work.
@@ -56,7 +56,7 @@ class FairTurns:
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if turn.done() and not turn.cancel():
                 self._leave()
             raise
 

@@ -20,19 +20,19 @@ _ENGINE_REFUSALS: Final = frozenset({"QUERY_INVALID", "QUERY_NOT_READ_ONLY", "QU
 """Said of a query that was approved: not the caller's fault, whatever their kind."""
 
 
-def code_of(error: WorkspaceError) -> str:
+def to_graphql_code(error: WorkspaceError) -> str:
     """Return the code that GraphQL clients branch on."""
     return INTERNAL_ERROR if error.code in _ENGINE_REFUSALS else _CODES.get(error.kind, INTERNAL_ERROR)
 
 
-def error_object(error: WorkspaceError) -> dict[str, Any]:
+def to_error_object(error: WorkspaceError) -> dict[str, Any]:
     """Return a refusal of the request as a whole."""
-    return {"message": error.detail, "path": [], "extensions": extensions_of(error)}
+    return {"message": error.detail, "path": [], "extensions": error_extensions(error)}
 
 
-def extensions_of(error: WorkspaceError) -> dict[str, Any]:
+def error_extensions(error: WorkspaceError) -> dict[str, Any]:
     """Return the extensions of a refusal."""
-    code = code_of(error)
+    code = to_graphql_code(error)
     extensions: dict[str, Any] = {"code": code}
     if code == INTERNAL_ERROR:
         extensions["reason"] = error.code

@@ -4,14 +4,15 @@ Column names and text cells that a spreadsheet would run as a formula get a lead
 stays as it is, also a negative one.
 """
 
+import json
 from collections.abc import Collection, Sequence
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shared.downloads.leaves import Path
-from shared.downloads.rows import FIXED_COLUMNS, timestamp_texts
+from shared.downloads.flattening import Path
+from shared.downloads.row_batches import FIXED_COLUMNS, format_timestamps
 from shared.text_formats.csv_cells import FORMULA_STARTS, escape_formula
 
 LINE_END: Final = "\r\n"
@@ -24,7 +25,7 @@ _NEGATIVE_NUMBER: Final = r"^-(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 _MARKS: Final = (b'"', b",", b"\r", b"\n")
 
 
-def columns(paths: Collection[Path]) -> list[tuple[str, Path]]:
+def name_columns(paths: Collection[Path]) -> list[tuple[str, Path]]:
     """Return the payload's columns in order: their names, each once and none a fixed column's, with their paths."""
     named: dict[str, Path] = {}
     for path in sorted(paths, key=lambda one: (".".join(one), one)):
@@ -35,13 +36,13 @@ def columns(paths: Collection[Path]) -> list[tuple[str, Path]]:
     return sorted(named.items())
 
 
-def header(names: Sequence[str]) -> bytes:
+def format_header(names: Sequence[str]) -> bytes:
     """Return the header line."""
     cells = _cells(pa.array([*FIXED_COLUMNS, *names], pa.string()))
     return (",".join(cells.to_pylist()) + LINE_END).encode()
 
 
-def lines(connection: str, rows: pa.RecordBatch, values: pa.Array | None) -> memoryview:
+def format_csv_lines(connection: str, rows: pa.RecordBatch, values: pa.Array | None) -> memoryview:
     """Return the lines of some rows.
 
     Args:
@@ -50,7 +51,7 @@ def lines(connection: str, rows: pa.RecordBatch, values: pa.Array | None) -> mem
         values: for each row the list of its payload's values, of one length, in the columns' order; None for none.
     """
     parts = [
-        timestamp_texts(rows.column("timestamp")),
+        format_timestamps(rows.column("timestamp")),
         f"Z,{connection},",
         _cells(rows.column("deviceId")),
         ",",
@@ -92,3 +93,39 @@ def _may_need_quotes(texts: pa.Array) -> bool:
     """Return whether some text holds a mark or is empty; looking at all bytes at once is quick."""
     data = bytes(text_bytes(texts))
     return any(mark in data for mark in _MARKS) or pc.min(pc.binary_length(texts)).as_py() == 0
+
+
+_TO_ESCAPE: Final = bytes(range(0x20)) + b'"\\'
+
+
+def format_json_lines(connection: str, rows: pa.RecordBatch) -> memoryview:
+    """Return the lines of some rows of a connection: ``timestamp``, ``deviceId``, ``messageId`` and ``payload``."""
+    lines = pc.binary_join_element_wise(
+        '{"timestamp":"',
+        format_timestamps(rows.column("timestamp")),
+        f'Z","connection":{json.dumps(connection)},"deviceId":',
+        _strings(rows.column("deviceId")),
+        ',"messageId":',
+        _strings(rows.column("messageId")),
+        ',"payload":',
+        _one_line(rows.column("payload")),
+        "}\n",
+        "",
+    )
+    return text_bytes(lines)
+
+
+def _strings(texts: pa.Array) -> pa.Array:
+    data = bytes(text_bytes(texts))
+    if len(data.translate(None, _TO_ESCAPE)) < len(data):
+        return pa.array([json.dumps(text, ensure_ascii=False) for text in texts.to_pylist()], pa.string())
+    return pc.binary_join_element_wise('"', texts, '"', "")
+
+
+def _one_line(payloads: pa.Array) -> pa.Array:
+    # Within JSON text a bare line break is white space; in strings it is always escaped.
+    data = bytes(text_bytes(payloads))
+    for line_break in ("\n", "\r"):
+        if line_break.encode() in data:
+            payloads = pc.replace_substring(payloads, line_break, " ")
+    return payloads

@@ -12,10 +12,10 @@ from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
-from shared.downloads.cleaning import remove_files
+from shared.downloads.expiry import remove_files
 from shared.downloads.job_quota import JobQuota
-from shared.downloads.models import Format, Job, Status, StoredFile, not_found
-from shared.downloads.ports import JobStore, Runner
+from shared.downloads.models import Format, Job, JobStatus, StoredFile, download_not_found
+from shared.downloads.ports import JobRunner, JobStore
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now
 
@@ -70,7 +70,7 @@ class Downloads:
         self._lifetime = lifetime
         self._clock = clock
 
-    async def of_connection(self, lookup: str) -> tuple[str, ...]:
+    async def select_connection(self, lookup: str) -> tuple[str, ...]:
         """Return the connection to download; a disabled one still has its data.
 
         Raises:
@@ -80,7 +80,7 @@ class Downloads:
             raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", f"There is no connection {lookup}.")
         return (lookup,)
 
-    async def of_surface(self, surface: str, connection: str | None = None) -> tuple[str, ...]:
+    async def select_surface_connections(self, surface: str, connection: str | None = None) -> tuple[str, ...]:
         """Return a surface's connections in its order, or the one of them that is named.
 
         Raises:
@@ -104,7 +104,7 @@ class Downloads:
         form: Format,
         start: datetime,
         end: datetime,
-        runner: Runner,
+        runner: JobRunner,
     ) -> Job:
         """Begin a download and return its job.
 
@@ -141,22 +141,22 @@ class Downloads:
         """
         job = await self._jobs.get(job_id)
         if job is None or job.expires_at <= self._clock():
-            raise not_found()
+            raise download_not_found()
         # The credential's rights count, not the member's: an administrator's narrow token opens no other files.
         if job.owner != caller.member_id and AccessRight.KEYS_MANAGE not in caller.rights:
-            raise not_found()
+            raise download_not_found()
         return job
 
-    async def begin_again(self, job: Job, runner: Runner) -> None:
+    async def restart_if_stalled(self, job: Job, runner: JobRunner) -> None:
         """Begin a job whose work may not have begun; where it has, nothing happens."""
-        if job.status is Status.PENDING and self._clock() - job.created_at > BEGINS_WITHIN:
+        if job.status is JobStatus.PENDING and self._clock() - job.created_at > BEGINS_WITHIN:
             with contextlib.suppress(WorkspaceError):
                 await runner.start(job.id)
 
     async def list(self, caller: Principal) -> Sequence[Job]:
         """Return the caller's own jobs, newest first."""
         at = self._clock()
-        return [job for job in await self._jobs.owned_by(caller.member_id) if job.expires_at > at]
+        return [job for job in await self._jobs.list_owned(caller.member_id) if job.expires_at > at]
 
     async def ended(self, job: Job, seconds: int) -> Job:
         """Return a job as soon as it has ended, or as it is after a while."""
@@ -166,32 +166,32 @@ class Downloads:
             job = await self._jobs.get(job.id) or job
         return job
 
-    async def cancel(self, caller: Principal, job_id: str, runner: Runner) -> None:
+    async def cancel(self, caller: Principal, job_id: str, runner: JobRunner) -> None:
         """End a job before it is done, and remove what it has made.
 
         Raises:
             WorkspaceError: NOT_FOUND ``DOWNLOAD_NOT_FOUND``; CONFLICT ``DOWNLOAD_ENDED``.
         """
         job = await self.get(caller, job_id)
-        if await self._jobs.change(job_id, Job.cancelled) is None:
-            raise not_found()
+        if await self._jobs.change(job_id, Job.cancel) is None:
+            raise download_not_found()
         await runner.stop(job_id)
         await remove_files(self._blobs, job_id)
         await self._quota.free(job.owner, job_id)
 
     async def links(self, job: Job) -> Sequence[LinkedFile]:
         """Return a completed job's files with fresh links; none of a job that is not completed."""
-        if job.status is not Status.COMPLETED:
+        if job.status is not JobStatus.COMPLETED:
             return []
         until = min(self._clock() + LINK_LIFETIME, job.expires_at)
-        names = file_names(job)
+        names = list_file_names(job)
         return [
             LinkedFile(connection, file, await self._blobs.link(file.blob, name, until), until)
             for (connection, file), name in zip(job.files(), names, strict=True)
         ]
 
 
-def file_names(job: Job) -> Sequence[str]:
+def list_file_names(job: Job) -> Sequence[str]:
     """Return what a job's files are saved as: the connection, and a number where it has several."""
     connections = [connection for connection, _ in job.files()]
     names = []

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from shared.downloads.fair_turns import FairTurns
+from shared.downloads.fair_scheduler import FairScheduler
 
 
-async def work(turns: FairTurns, principal: str, order: list[str], gate: asyncio.Event) -> None:
+async def work(turns: FairScheduler, principal: str, order: list[str], gate: asyncio.Event) -> None:
     """Work in turn, and note when."""
     async with turns.turn(principal):
         order.append(principal)
@@ -14,7 +14,7 @@ async def work(turns: FairTurns, principal: str, order: list[str], gate: asyncio
 
 async def test_principals_take_turns() -> None:
     """A principal with one piece of work waits for one piece of each other principal, not for all of them."""
-    turns, order, gate = FairTurns(1, 10), list[str](), asyncio.Event()
+    turns, order, gate = FairScheduler(1, 10), list[str](), asyncio.Event()
     tasks = [asyncio.create_task(work(turns, who, order, gate)) for who in ("busy", "busy", "busy", "busy", "small")]
     await asyncio.sleep(0)
     gate.set()
@@ -24,7 +24,7 @@ async def test_principals_take_turns() -> None:
 
 async def test_one_principal_is_bounded() -> None:
     """There is no room for more of a principal than its bound, and again once one has ended."""
-    turns, order, gate = FairTurns(1, 2), list[str](), asyncio.Event()
+    turns, order, gate = FairScheduler(1, 2), list[str](), asyncio.Event()
     tasks = [asyncio.create_task(work(turns, "busy", order, gate)) for _ in range(2)]
     await asyncio.sleep(0)
     assert (turns.has_room("busy"), turns.has_room("small")) == (False, True)
@@ -35,7 +35,7 @@ async def test_one_principal_is_bounded() -> None:
 
 async def test_who_gives_up_takes_no_place() -> None:
     """A cancelled waiter, before or after its turn came, leaves the place to the next."""
-    turns, order, gate = FairTurns(1, 3), list[str](), asyncio.Event()
+    turns, order, gate = FairScheduler(1, 3), list[str](), asyncio.Event()
     first, second, third = (asyncio.create_task(work(turns, who, order, gate)) for who in ("a", "b", "c"))
     await asyncio.sleep(0)
     second.cancel()

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from shared.catalog.snapshot import Catalog
 from shared.errors import WorkspaceError
-from shared.live_stream.callers import IdentifiedEvents, SignedEvents
-from shared.live_stream.credentials import Listener, Offered, offered
+from shared.live_stream.credentials import Listener, StreamCredential, find_credential
+from shared.live_stream.event_sources import IdentifiedEvents, SignedEvents
 from shared.live_stream.filters import StreamFilters
 
 KEY = "an access key for tests alone"
@@ -23,11 +23,11 @@ KEY = "an access key for tests alone"
 def test_where_a_token_stands() -> None:
     """The header goes before the parameter, that before the subprotocol, which is agreed on anyway."""
     both = ["chat", "bearer.s"]
-    assert offered("Bearer h", ["q"], both) == Offered("Bearer h", "bearer.s")
-    assert offered("", ["q"], both) == Offered("Bearer q", "bearer.s")
-    assert offered("", [], both) == Offered("Bearer s", "bearer.s")
-    assert offered("", ["q"], []) == Offered("Bearer q", "")
-    assert offered("", [], ["chat"]) == Offered("", "")
+    assert find_credential("Bearer h", ["q"], both) == StreamCredential("Bearer h", "bearer.s")
+    assert find_credential("", ["q"], both) == StreamCredential("Bearer q", "bearer.s")
+    assert find_credential("", [], both) == StreamCredential("Bearer s", "bearer.s")
+    assert find_credential("", ["q"], []) == StreamCredential("Bearer q", "")
+    assert find_credential("", [], ["chat"]) == StreamCredential("", "")
 
 
 @given(
@@ -40,14 +40,14 @@ def test_where_a_token_stands() -> None:
 def test_a_name_says_who_listens(member: str, token: str, expires_at: datetime) -> None:
     """A listener's name is read back as the same listener, whatever its id is."""
     listener = Listener(member, token, expires_at)
-    assert Listener.named(listener.name) == listener
+    assert Listener.from_user(listener.name) == listener
 
 
 @given(st.text())
 def test_other_names_are_refused(name: str) -> None:
     """Any text is a listener's name or refused as such."""
     try:
-        assert Listener.named(name).member_id
+        assert Listener.from_user(name).member_id
     except WorkspaceError as error:
         assert error.code == "UNAUTHENTICATED"  # noqa: PT017  both ends are right
 
@@ -67,7 +67,7 @@ def test_a_window_beside_an_instant() -> None:
     """Both at once is a mistake that names a field."""
     filters = StreamFilters.model_validate({"windowSec": "5", "since": "2026-01-01T00:00:00Z"})
     with pytest.raises(WorkspaceError) as refused:
-        filters.begins_at(datetime.now(UTC))
+        filters.replay_start(datetime.now(UTC))
     assert refused.value.members["errors"]
 
 

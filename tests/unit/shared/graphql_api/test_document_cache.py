@@ -1,4 +1,4 @@
-"""Documents: repeated selections, bounds of validation, and what is kept."""
+"""DocumentCache: repeated selections, bounds of validation, and what is kept."""
 
 import asyncio
 import gc
@@ -13,16 +13,15 @@ from hypothesis import given, settings
 from hypothesis_graphql import queries
 
 from bench.graphql_list import CALLER, Reads, interface, plant
-from shared.graphql_api import documents
-from shared.graphql_api.documents import Documents, Prepared
-from shared.graphql_api.merging import merged
+from shared.graphql_api import document_cache
+from shared.graphql_api.document_cache import DocumentCache, PreparedDocument, merge_selections
 
 SCHEMA: GraphQLSchema = interface(Reads(plant(1, 1))).schema
 OVERLAPPING = "{" + " ".join(f"...F{n}" for n in range(400)) + "}"
 FRAGMENTS = " ".join(f"fragment F{n} on Query {{ workspace {{ id }} }}" for n in range(400))
 
 
-def messages(prepared: Prepared) -> list[str]:
+def messages(prepared: PreparedDocument) -> list[str]:
     """Return what is wrong with a document."""
     return [error.message for error in prepared.errors]
 
@@ -36,14 +35,14 @@ class _Doubling(Visitor):
 @given(queries(SCHEMA))
 def test_repeated_selections_are_merged(text: str) -> None:
     """A document in which each selection stands twice, at every level, becomes the document without repetitions."""
-    plain = merged(parse(text))
-    assert print_ast(merged(visit(plain, _Doubling()))) == print_ast(plain)
+    plain = merge_selections(parse(text))
+    assert print_ast(merge_selections(visit(plain, _Doubling()))) == print_ast(plain)
     assert validate(SCHEMA, plain) == validate(SCHEMA, parse(text)) == []
 
 
 def test_fields_that_stand_often_are_one_field() -> None:
     """Thousands of copies of a field, within the token limit, are validated and answered like one."""
-    many = Documents(SCHEMA).prepare("{ workspace {" + " id" * 4900 + "} }")
+    many = DocumentCache(SCHEMA).prepare("{ workspace {" + " id" * 4900 + "} }")
     assert many.errors == ()
     assert many.runnable is not None
     service = interface(Reads(plant(1, 1)))
@@ -60,8 +59,8 @@ def test_fields_that_stand_often_are_one_field() -> None:
     ],
 )
 def test_fields_that_differ_still_conflict(selections: str) -> None:
-    """What only looks alike is not merged: different arguments, fields or aliases of one name are refused."""
-    assert messages(Documents(SCHEMA).prepare(f"{{ {selections} }}"))
+    """What only looks alike is not merge_selections: different arguments, fields or aliases of one name are refused."""
+    assert messages(DocumentCache(SCHEMA).prepare(f"{{ {selections} }}"))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +86,7 @@ async def test_what_is_merged_is_answered_alike(selections: str, expected: dict[
 
 def test_overlap_beyond_the_bound_is_refused_by_name() -> None:
     """Where comparing fields would take long, the document is refused, and the message says why."""
-    [message] = messages(Documents(SCHEMA).prepare(f"{OVERLAPPING} {FRAGMENTS}"))
+    [message] = messages(DocumentCache(SCHEMA).prepare(f"{OVERLAPPING} {FRAGMENTS}"))
     assert "same fields" in message
 
 
@@ -105,16 +104,16 @@ def test_overlap_beyond_the_bound_is_refused_by_name() -> None:
 )
 def test_hostile_documents_are_refused_or_harmless(text: str) -> None:
     """Nesting, cycles, deep introspection and odd characters end in errors or in nothing, never in an exception."""
-    prepared = Documents(SCHEMA).prepare(text)
+    prepared = DocumentCache(SCHEMA).prepare(text)
     assert prepared.errors or prepared.runnable is not None
 
 
 def test_documents_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """The documents used last are kept, a long one and the rest are not."""
-    monkeypatch.setattr(documents, "KEPT_CHARACTERS", 85)
-    kept = Documents(SCHEMA)
+    monkeypatch.setattr(document_cache, "KEPT_CHARACTERS", 85)
+    kept = DocumentCache(SCHEMA)
     first = kept.prepare("{ workspace { id } }")
-    long = "{ workspace { id } } #" + "x" * documents.MAX_KEPT_LENGTH
+    long = "{ workspace { id } } #" + "x" * document_cache.MAX_KEPT_LENGTH
     for number in range(5):
         assert kept.prepare("{ workspace { id } }") is first
         kept.prepare(f"{{ a{number}: workspace {{ id }} }}")
@@ -127,8 +126,8 @@ def test_documents_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("behind", ["", " ) ) ("])
 def test_what_is_kept_is_bounded_by_its_size(behind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many documents of many fields come, sound or not, no more is kept than of two of them."""
-    monkeypatch.setattr(documents, "KEPT_CHARACTERS", 10_000)
-    kept = Documents(SCHEMA)
+    monkeypatch.setattr(document_cache, "KEPT_CHARACTERS", 10_000)
+    kept = DocumentCache(SCHEMA)
     fields = " a" * 2_000
     tracemalloc.start()
     try:

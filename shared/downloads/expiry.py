@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from shared.cold_data.ports import BlobStore
-from shared.cold_data.scratch import remove_left
+from shared.cold_data.scratch import remove_abandoned
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.ports import JobStore
 from shared.observability import logs
@@ -20,7 +20,7 @@ STRAY_AGE: Final = timedelta(hours=48)
 _LOG = logs.logger("downloads")
 
 
-class Expiry:
+class DownloadExpiry:
     """Removes jobs past their end, with their files.
 
     Args:
@@ -48,7 +48,7 @@ class Expiry:
     async def run(self) -> None:
         """Remove what is past its end, the files first, so that a failure in between leaves the job to try again."""
         at = self._clock()
-        expired = await self._jobs.expired(at)
+        expired = await self._jobs.list_expired(at)
         for job_id in expired:
             job = await self._jobs.get(job_id)
             await remove_files(self._blobs, job_id)
@@ -56,7 +56,7 @@ class Expiry:
                 await self._quota.free(job.owner, job_id)
             await self._jobs.delete(job_id)
         await _remove(self._blobs, "", written_before=at - STRAY_AGE)
-        await asyncio.to_thread(remove_left, self._scratch, at - STRAY_AGE)
+        await asyncio.to_thread(remove_abandoned, self._scratch, at - STRAY_AGE)
         if expired:
             _LOG.info("downloads expired", extra=logs.fields(jobs=len(expired)))
 

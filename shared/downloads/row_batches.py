@@ -1,0 +1,140 @@
+"""Rows as the formats take them in: record batches of one connection, in slices that fit into memory."""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from threading import Event
+from typing import Final
+
+import pyarrow as pa
+
+SLICE_ROWS: Final = 65_536
+SLICE_BYTES: Final = 16 * 1024 * 1024
+JOINED_ROWS: Final = 8_192
+JOINED_BYTES: Final = SLICE_BYTES // 16
+"""Smaller batches are joined."""
+FIXED_COLUMNS: Final = ("timestamp", "connection", "deviceId", "messageId")
+"""The columns that stand before the payload in every format."""
+
+
+def slice_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in batches of bounded length and size, small ones joined; a single row may be larger."""
+    for batch in _joined(batches):
+        for first in range(0, batch.num_rows, SLICE_ROWS):
+            yield from _halved(batch.slice(first, SLICE_ROWS))
+
+
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in batches that are worth the fixed cost of each; an hour may hold a few rows only."""
+    small: list[pa.RecordBatch] = []
+    for batch in batches:
+        if small and sum(each.num_rows for each in small) + batch.num_rows > SLICE_ROWS:
+            yield pa.concat_batches(small)
+            small.clear()
+        if batch.num_rows >= JOINED_ROWS or batch.nbytes >= JOINED_BYTES:
+            if small:
+                yield pa.concat_batches(small)
+                small.clear()
+            yield batch
+        elif batch.num_rows:
+            small.append(batch)
+    if small:
+        yield pa.concat_batches(small)
+
+
+def _halved(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    if batch.num_rows < 2 or batch.nbytes <= SLICE_BYTES:  # noqa: PLR2004  one row cannot be halved
+        yield batch
+        return
+    middle = batch.num_rows // 2
+    yield from _halved(batch.slice(0, middle))
+    yield from _halved(batch.slice(middle))
+
+
+def format_timestamps(timestamps: pa.Array) -> pa.Array:
+    """Return instants as RFC 3339 text with microseconds, without the closing ``Z``."""
+    import pyarrow.compute as pc  # noqa: PLC0415  loaded where it is needed
+
+    texts = timestamps.cast(pa.timestamp("us")).cast(pa.string())
+    return pc.binary_replace_slice(texts, 10, 11, "T")
+
+
+LOOK_SECONDS: Final = 0.5
+
+
+class FeedStopped(Exception):  # noqa: N818  nothing went wrong
+    """The rows are not wanted any more."""
+
+
+class RowFeed:
+    """Reads rows on the event loop, one batch ahead of the thread that takes them.
+
+    Args:
+        loop: where the coroutines run.
+        read: begins to read from the first row, each time it is called.
+        stop: when set, the thread gets ``FeedStopped``.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, read: Callable[[], AsyncIterator[pa.RecordBatch]], stop: Event
+    ) -> None:
+        self._loop = loop
+        self._read = read
+        self._stop = stop
+
+    def __call__(self) -> Iterator[pa.RecordBatch]:
+        """Yield all batches; call it in a thread other than the loop's.
+
+        Raises:
+            FeedStopped: the rows are not wanted any more.
+        """
+        rows = self._read()
+        upcoming = self._submit(_next(rows))
+        try:
+            while (batch := self._wait(upcoming)) is not None:
+                upcoming = self._submit(_next(rows))
+                yield batch
+        finally:
+            upcoming.cancel()
+
+    def _submit(self, coroutine: Coroutine[None, None, pa.RecordBatch | None]) -> Future[pa.RecordBatch | None]:
+        if self._stop.is_set():
+            coroutine.close()
+            raise FeedStopped
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def _wait(self, upcoming: Future[pa.RecordBatch | None]) -> pa.RecordBatch | None:
+        # The loop may end while this waits; then nothing ever comes.
+        while not self._stop.is_set():
+            with suppress(TimeoutError):
+                return upcoming.result(LOOK_SECONDS)
+        raise FeedStopped
+
+
+async def _next(rows: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+    return await anext(rows, None)
+
+
+WORKERS: Final = min(4, os.cpu_count() or 1)
+
+
+def map_in_order[T, R](work: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
+    """Yield what the work makes of each item, in the items' order; a few are worked on at once, and no more are held.
+
+    The work must leave the interpreter to other threads, as pyarrow and DuckDB do.
+    """
+    running: deque[Future[R]] = deque()
+    with ThreadPoolExecutor(WORKERS, thread_name_prefix="convert") as pool:
+        try:
+            for item in items:
+                running.append(pool.submit(work, item))
+                if len(running) > WORKERS:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            for future in running:
+                future.cancel()

@@ -167,10 +167,10 @@ def plan_lines(plan: "CatalogPlan") -> Iterator[str]:
     """Yield the lines of a plan, the summary last."""
     for change in plan.changes:
         yield from _change_lines(change)
-    for kept in plan.kept:
-        yield f"{'!' if kept.conflict else '='} {kept.kind} {kept.key}: {kept.reason}, stays as it is"
+    for item in plan.retained:
+        yield f"{'!' if item.conflict else '='} {item.kind} {item.key}: {item.reason}, stays as it is"
     counts = {sign: sum(_sign(change) == sign for change in plan.changes) for sign in "+~-"}
-    yield f"{counts['+']} added, {counts['~']} changed, {counts['-']} removed, {len(plan.kept)} kept"
+    yield f"{counts['+']} added, {counts['~']} changed, {counts['-']} removed, {len(plan.retained)} kept"
 
 
 def _sign(change: "ItemChange") -> str:

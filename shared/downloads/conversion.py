@@ -16,8 +16,8 @@ import pyarrow as pa
 from shared.downloads.flattening import Flattener, Path, check_column_count
 from shared.downloads.models import Format
 from shared.downloads.output_files import FILE_BYTES, HashingFile, ParquetFiles, RollingFiles, WrittenFile
-from shared.downloads.row_batches import map_in_order, slice_batches
-from shared.downloads.text_formats import format_csv_lines, format_header, format_json_lines, name_columns
+from shared.downloads.row_feed import map_in_order, slice_batches
+from shared.downloads.row_formats import format_csv_lines, format_header, format_json_lines, name_columns
 
 type Rows = Callable[[], Iterator[pa.RecordBatch]]
 """Reads the rows from their begin, each time it is called."""

@@ -151,7 +151,7 @@ class DownloadWork:
         self, job: Job, number: int, part: Part
     ) -> tuple[tuple[StoredFile, ...], frozenset[tuple[str, ...]]]:
         from shared.downloads import conversion  # noqa: PLC0415  loads pyarrow and DuckDB
-        from shared.downloads.row_batches import FeedStopped, RowFeed  # noqa: PLC0415  the same
+        from shared.downloads.row_feed import FeedStopped, RowFeed  # noqa: PLC0415  the same
 
         stop = Event()
         loop = asyncio.get_running_loop()

@@ -19,7 +19,7 @@ from shared.downloads import conversion
 from shared.downloads.conversion import write_csv, write_jsonl, write_parquet
 from shared.downloads.flattening import find_leaves_singly, read_values_singly
 from shared.downloads.output_files import WrittenFile
-from shared.downloads.text_formats import name_columns
+from shared.downloads.row_formats import name_columns
 from shared.errors import WorkspaceError
 from shared.telemetry.json_text import parse, serialise
 from shared.timestamps import rfc3339
@@ -214,7 +214,7 @@ def test_no_rows_give_one_file_with_a_header(tmp_path: Path) -> None:
 def test_files_roll_before_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     """Every file stays under the limit, holds whole rows, and says its own size, rows and digest."""
     monkeypatch.setattr("shared.downloads.output_files.ROW_GROUP_ROWS", 100)
-    monkeypatch.setattr("shared.downloads.row_batches.SLICE_ROWS", 100)
+    monkeypatch.setattr("shared.downloads.row_feed.SLICE_ROWS", 100)
     payloads = [{"n": number, "text": hashlib.sha256(str(number).encode()).hexdigest()} for number in range(2000)]
     limit = 40_000
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shared.downloads.flattening import Path
-from shared.downloads.row_batches import FIXED_COLUMNS, format_timestamps
+from shared.downloads.row_feed import FIXED_COLUMNS, format_timestamps
 from shared.text_formats.csv_cells import FORMULA_STARTS, escape_formula
 
 LINE_END: Final = "\r\n"

@@ -14,7 +14,7 @@ import aiohttp
 
 from bench.figures import Figure
 from bench.running import Running, requests_per_second, service
-from shared.backends.embedded.documents import AccountFile, SqliteDocumentStore
+from shared.backends.embedded.documents import DocumentFile, SqliteDocumentStore
 from shared.data_stores.models import AccountContainer, DatabasePlace, Table
 
 ROUNDS = 3
@@ -104,7 +104,7 @@ def _list(running: Running) -> float:
 
 
 async def _own_time(folder: Path) -> float:
-    file = AccountFile(folder)
+    file = DocumentFile(folder)
     store = SqliteDocumentStore(file)
     times = []
     for _ in range(LISTS):

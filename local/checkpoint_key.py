@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from shared.backends.embedded.provenance_key import public_keys, rotate
+from shared.backends.embedded.key_files import public_keys, rotate
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -18,7 +18,7 @@ from emulators.durable.webhooks import Webhooks
 from local.host.shutdown import ShutdownSignal
 from local.host.worker import LoadedFunction
 from local.host.worker_protocol import TypedData
-from shared.backends.embedded.writable import check_enters
+from shared.backends.embedded.sqlite_checks import check_write_lock
 from shared.observability.logs import logger
 
 _LOGGER = logger("emulators.durable")
@@ -68,7 +68,7 @@ class DurableExtension:
         Raises:
             sqlite3.Error: none does.
         """
-        await check_enters(self._data_dir / _FILE)
+        await check_write_lock(self._data_dir / _FILE)
 
     async def close(self) -> None:
         """Close the file."""

@@ -18,7 +18,7 @@ from emulators.durable.records import (
 )
 from emulators.durable.schema import SCHEMA
 from emulators.durable.turns import Turn
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.timestamps import parse_rfc3339, rfc3339
 
 _BATCH = 200
@@ -29,7 +29,7 @@ class OrchestrationStore:
     """The engine's side of the file; a thread of its own does the work."""
 
     def __init__(self, path: Path) -> None:
-        self.database = Database(path, SCHEMA)
+        self.database = SqliteDatabase(path, SCHEMA)
 
     async def close(self) -> None:
         """Finish what runs and close the file."""

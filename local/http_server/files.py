@@ -10,7 +10,7 @@ from typing import IO, Any
 from urllib.parse import parse_qsl, unquote
 
 from shared.backends.embedded.blobs import blob_path
-from shared.backends.embedded.file_links import PATH, FileLinks, Linked
+from shared.backends.embedded.file_links import PATH, FileLink, FileLinks
 from shared.cold_data.ports import content_disposition
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now
@@ -60,7 +60,7 @@ class Files:
         with file:
             await _send_file(scope, send, file, [*_link_headers(linked), (b"x-request-id", request_id.encode())])
 
-    def _linked(self, scope: Scope) -> Linked:
+    def _linked(self, scope: Scope) -> FileLink:
         path = scope["raw_path"].decode("latin-1").removeprefix(PATH)
         container, _, name = path.partition("/")
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
@@ -72,7 +72,7 @@ class Files:
         return linked
 
 
-def _link_headers(linked: Linked) -> list[tuple[bytes, bytes]]:
+def _link_headers(linked: FileLink) -> list[tuple[bytes, bytes]]:
     return [
         (b"content-type", b"application/octet-stream"),
         (b"content-disposition", content_disposition(linked.file_name).encode("ascii")),

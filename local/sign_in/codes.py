@@ -44,7 +44,7 @@ class SignInCodes:
                 path.unlink(missing_ok=True)
         path = self._folder / _digest(code)
         content = json.dumps({"member": member, "expiresAt": time.time() + LIFETIME_SECONDS})
-        durable_files.create(path, durable_files.written(path, content.encode(), 0o600), self._folder)
+        durable_files.create(path, durable_files.write_draft(path, content.encode(), 0o600), self._folder)
 
     def _take(self, code: str) -> str | None:
         wanted = _digest(code)

@@ -56,17 +56,17 @@ class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServ
 
     def _file_probes(self) -> dict[str, Probe]:
         """Return what finds out whether writers get into the embedded files; one is written to, for the disk."""
-        from shared.backends.embedded.writable import check_enters, check_writes
+        from shared.backends.embedded.sqlite_checks import check_write, check_write_lock
 
         folder = self.settings.data_dir
         return {
-            "workspace file": lambda: check_writes(folder / "workspace.sqlite"),
-            "telemetry hub": lambda: check_enters(folder / "hub.sqlite"),
-            "data stores": lambda: check_enters(folder / "documents.sqlite"),
+            "workspace file": lambda: check_write(folder / "workspace.sqlite"),
+            "telemetry hub": lambda: check_write_lock(folder / "hub.sqlite"),
+            "data stores": lambda: check_write_lock(folder / "documents.sqlite"),
         }
 
     def _cloud_probes(self) -> dict[str, Probe]:
-        from shared.backends.azure.cosmos_state import probes as cosmos_probes
+        from shared.backends.azure.cosmos_item_store import probes as cosmos_probes
 
         token_key = self.settings.token_key
         probes: dict[str, Probe] = {
@@ -86,9 +86,9 @@ class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServ
             return
         await self.chain_store.tip(ChainKey(Target.PLATFORM_CONFIG))
         if not self.on_azure:
-            from shared.backends.embedded.writable import check_enters
+            from shared.backends.embedded.sqlite_checks import check_write_lock
 
-            await check_enters(self.settings.data_dir / "provenance.sqlite")
+            await check_write_lock(self.settings.data_dir / "provenance.sqlite")
 
     async def _checkpoints_answer(self) -> None:
         """Return when there is what checkpoints of an audited workspace need: their container and their key."""

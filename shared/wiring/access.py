@@ -34,10 +34,10 @@ class AccessServices(ProvenanceServices):
     def signing_key(self) -> "SigningKey":
         """The key that signs tokens."""
         if self.on_azure:
-            from shared.backends.azure.vault_signing_key import VaultSigningKey
+            from shared.backends.azure.vault_keys import VaultSigningKey
 
             return VaultSigningKey(self.key_vault, self.settings.token_key)
-        from shared.backends.embedded.signing_key import FileSigningKey
+        from shared.backends.embedded.key_files import FileSigningKey
 
         return FileSigningKey(self.settings.data_dir / "signing-key.pem")
 

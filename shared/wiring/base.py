@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from shared.backends.azure.blobs import BlobAccount
     from shared.backends.azure.cosmos_account import CosmosAccount
     from shared.backends.azure.key_vault import Vault
-    from shared.backends.embedded.sqlite import Database
+    from shared.backends.embedded.sqlite import SqliteDatabase
 
 
 class Base:
@@ -19,9 +19,8 @@ class Base:
         self.settings = configured
 
     @cached_property
-    def _workspace_file(self) -> "Database":
+    def _workspace_file(self) -> "SqliteDatabase":
         from shared.backends.embedded import (
-            answers,
             catalog,
             credentials,
             download_jobs,
@@ -29,11 +28,11 @@ class Base:
             job_leases,
             places,
         )
-        from shared.backends.embedded.sqlite import Database
+        from shared.backends.embedded.sqlite import SqliteDatabase
 
-        stores = (catalog, credentials, idempotency, answers, download_jobs, job_leases, places)
+        stores = (catalog, credentials, idempotency, download_jobs, job_leases, places)
         schema = "".join(store.SCHEMA for store in stores)
-        return Database(self.settings.data_dir / "workspace.sqlite", schema)
+        return SqliteDatabase(self.settings.data_dir / "workspace.sqlite", schema)
 
     @cached_property
     def cosmos(self) -> "CosmosAccount":

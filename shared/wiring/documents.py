@@ -9,7 +9,7 @@ from shared.wiring.provenance import ProvenanceServices
 if TYPE_CHECKING:
     from shared.backends.azure.cosmos_data_accounts import DataAccounts
     from shared.backends.azure.cosmos_data_containers import CosmosContainerStore
-    from shared.backends.embedded.documents import AccountFile
+    from shared.backends.embedded.documents import DocumentFile
     from shared.data_stores.containers import Containers
     from shared.data_stores.continuation import ContinuationTokens
     from shared.data_stores.documents import Documents
@@ -71,10 +71,10 @@ class DocumentServices(ProvenanceServices):
         return DataAccounts(accounts, client_id=configured.managed_identity_client_id)
 
     @cached_property
-    def _account_file(self) -> "AccountFile":
-        from shared.backends.embedded.documents import AccountFile
+    def _account_file(self) -> "DocumentFile":
+        from shared.backends.embedded.documents import DocumentFile
 
-        return AccountFile(self.settings.data_dir)
+        return DocumentFile(self.settings.data_dir)
 
     @cached_property
     def _continuations(self) -> "ContinuationTokens":
@@ -82,7 +82,7 @@ class DocumentServices(ProvenanceServices):
 
         if self.on_azure:
             return ContinuationTokens(derive_secret(self.settings.continuation_secret))
-        from shared.backends.embedded.secret_key import FileSecret
+        from shared.backends.embedded.key_files import FileSecret
 
         return ContinuationTokens(FileSecret(self.settings.data_dir / "continuation-key"))
 

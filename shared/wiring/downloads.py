@@ -70,9 +70,9 @@ class DownloadServices(ColdServices, CatalogServices):
             from shared.downloads.ports import UnknownArchiveProgress
 
             return UnknownArchiveProgress()
-        from shared.backends.embedded.hub_arrivals import HubArrivals
+        from shared.backends.embedded.hub_archive_progress import HubArchiveProgress
 
-        return HubArrivals(self.settings.data_dir / "hub.sqlite")
+        return HubArchiveProgress(self.settings.data_dir / "hub.sqlite")
 
     @cached_property
     def _download_jobs(self) -> "JobStore":

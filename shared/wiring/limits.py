@@ -10,7 +10,7 @@ from shared.wiring.catalog import CatalogServices
 
 if TYPE_CHECKING:
     from shared.auth.principals import Principal
-    from shared.backends.embedded.sqlite import Database
+    from shared.backends.embedded.sqlite import SqliteDatabase
     from shared.rate_limits.limiter import Admission, RateLimiter
     from shared.rate_limits.ports import LeaseStore
 
@@ -36,13 +36,13 @@ class LimitServices(CatalogServices):
         return SqliteLeaseStore(self._limits_file)
 
     @cached_property
-    def _limits_file(self) -> "Database":
+    def _limits_file(self) -> "SqliteDatabase":
         from shared.backends.embedded import places
         from shared.backends.embedded.rate_limits import PATIENCE_SECONDS, SCHEMA
-        from shared.backends.embedded.sqlite import Database
+        from shared.backends.embedded.sqlite import SqliteDatabase
 
         path = self.settings.data_dir / "rate-limits.sqlite"
-        return Database(path, SCHEMA + places.SCHEMA, write_seconds=PATIENCE_SECONDS)
+        return SqliteDatabase(path, SCHEMA + places.SCHEMA, write_seconds=PATIENCE_SECONDS)
 
     @asynccontextmanager
     async def limits(self, caller: "Principal") -> "AsyncIterator[Admission]":

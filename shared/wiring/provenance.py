@@ -72,17 +72,17 @@ class ProvenanceServices(CatalogServices):
             from shared.backends.azure.checkpoint_blobs import BlobCheckpointStore
 
             return BlobCheckpointStore(self.blob_account)
-        from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
+        from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 
         return FileCheckpointStore(self.settings.data_dir / "checkpoints")
 
     @cached_property
     def _note_signer(self) -> "NoteSigner":
         if self.on_azure:
-            from shared.backends.azure.vault_note_signer import VaultNoteSigner
+            from shared.backends.azure.vault_keys import VaultNoteSigner
 
             return VaultNoteSigner(self.key_vault, self.settings.checkpoint_key)
-        from shared.backends.embedded.provenance_key import FileNoteSigner
+        from shared.backends.embedded.key_files import FileNoteSigner
 
         folder = self.settings.data_dir
         return FileNoteSigner(folder / "checkpoint-key.pem", folder / "checkpoints")
@@ -120,9 +120,9 @@ class ProvenanceServices(CatalogServices):
         from shared.idempotency.replies import IdempotentReplies
 
         if self.on_azure:
-            from shared.backends.azure.cosmos_answers import CosmosAnswerStore
+            from shared.backends.azure.cosmos_idempotency import CosmosReplyStore
 
-            return IdempotentReplies(CosmosAnswerStore(self.cosmos))
-        from shared.backends.embedded.answers import SqliteAnswerStore
+            return IdempotentReplies(CosmosReplyStore(self.cosmos))
+        from shared.backends.embedded.idempotency import SqliteReplyStore
 
-        return IdempotentReplies(SqliteAnswerStore(self._workspace_file))
+        return IdempotentReplies(SqliteReplyStore(self._workspace_file))

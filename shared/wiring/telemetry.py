@@ -26,9 +26,9 @@ class TelemetryServices(CatalogServices):
             configured = self.settings
             sender = EventHubsSender(configured.event_hubs_namespace, configured.managed_identity_client_id)
             return InstrumentedSender(sender, "eventhubs")
-        from shared.backends.embedded.hub import HubLog
+        from shared.backends.embedded.hub import HubWriter
 
-        return InstrumentedSender(HubLog(self.settings.data_dir / "hub.sqlite"), "workspace.hub")
+        return InstrumentedSender(HubWriter(self.settings.data_dir / "hub.sqlite"), "workspace.hub")
 
     @cached_property
     def telemetry(self) -> "TelemetryService":
@@ -44,9 +44,9 @@ class TelemetryServices(CatalogServices):
             from shared.backends.azure.cosmos_connection_states import CosmosConnectionStates
 
             return CosmosConnectionStates(self.cosmos)
-        from shared.backends.embedded.connection_states import EmbeddedConnectionStates
+        from shared.backends.embedded.connection_states import SqliteConnectionStates
 
-        return EmbeddedConnectionStates(self.settings.data_dir / "workspace.sqlite")
+        return SqliteConnectionStates(self.settings.data_dir / "workspace.sqlite")
 
     @cached_property
     def ingest(self) -> "TelemetryIngestor":

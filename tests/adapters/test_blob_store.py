@@ -127,7 +127,7 @@ async def test_long_listings_are_whole(store: BlobStore) -> None:
 
 
 async def test_what_is_removed_is_gone(store: BlobStore, tmp_path: Path) -> None:
-    """Removing takes away what is there and passes over what is not; reading it then fails."""
+    """Removing takes away what is there and passes over what is not; retry_read it then fails."""
     for name in NAMES:
         await store.create(name, b"x")
     await store.delete([*NAMES[:-1], "never/there"])

@@ -11,7 +11,7 @@ import pytest
 
 from shared.backends.azure.cosmos_catalog import CosmosCatalogStore
 from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.ports import CatalogItem, CatalogStore, ItemOrigin, PendingEvent
 from shared.errors import Kind, WorkspaceError
 from tests.adapters.cosmos import KINDS, accounts
@@ -29,10 +29,10 @@ type Opener = Callable[[], CatalogStore]
 @asynccontextmanager
 async def sqlite(folder: Path) -> AsyncIterator[Opener]:
     """Open the embedded store."""
-    opened: list[Database] = []
+    opened: list[SqliteDatabase] = []
 
     def another() -> CatalogStore:
-        opened.append(Database(folder / "workspace.sqlite", SCHEMA))
+        opened.append(SqliteDatabase(folder / "workspace.sqlite", SCHEMA))
         return SqliteCatalogStore(opened[-1])
 
     yield another

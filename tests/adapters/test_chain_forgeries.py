@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
-from shared.backends.embedded.provenance_key import FileNoteSigner
+from shared.backends.embedded.checkpoint_files import FileCheckpointStore
+from shared.backends.embedded.key_files import FileNoteSigner
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.canonical import canonicalize_record
 from shared.provenance.chain_log import ChainLog

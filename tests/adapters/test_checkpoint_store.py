@@ -14,7 +14,7 @@ from azure.storage.blob.aio import BlobServiceClient
 
 from shared.backends.azure.blobs import BlobAccount
 from shared.backends.azure.checkpoint_blobs import BlobCheckpointStore
-from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
+from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.errors import WorkspaceError
 from shared.provenance.ports import CheckpointStore
 from shared.timestamps import parse_rfc3339

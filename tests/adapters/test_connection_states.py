@@ -13,7 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from shared.backends.azure.cosmos_connection_states import CosmosConnectionStates
-from shared.backends.embedded.connection_states import EmbeddedConnectionStates
+from shared.backends.embedded.connection_states import SqliteConnectionStates
 from shared.telemetry.ports import ArrivedMessages, ConnectionState, ConnectionStateStore
 from tests.adapters.cosmos import KINDS, accounts
 
@@ -29,7 +29,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
         def another() -> ConnectionStateStore:
             path = tmp_path / "workspace.sqlite"
-            store = CosmosConnectionStates(account()) if account else EmbeddedConnectionStates(path)
+            store = CosmosConnectionStates(account()) if account else SqliteConnectionStates(path)
             stack.push_async_callback(store.close)
             return store
 

@@ -13,7 +13,7 @@ from shared.auth.ports import ApiKey, CredentialStore, IssuedToken
 from shared.auth.rights import AccessRight
 from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
 from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.errors import WorkspaceError
 from shared.timestamps import now
 from tests.adapters.cosmos import KINDS, accounts
@@ -32,7 +32,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         if request.param == "sqlite":
 
             def another() -> CredentialStore:
-                database = Database(tmp_path / "workspace.sqlite", SCHEMA)
+                database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
                 stack.push_async_callback(database.close)
                 return SqliteCredentialStore(database)
 

@@ -11,7 +11,7 @@ import pytest
 
 from emulators.cosmos import CosmosServer
 from emulators.cosmos.faults import random_read_faults
-from shared.backends.embedded.documents import AccountFile, SqliteDocumentStore
+from shared.backends.embedded.documents import DocumentFile, SqliteDocumentStore
 from shared.data_stores.models import MISSING, DocumentKey, PartitionValue, StoredDocument
 from shared.data_stores.partition_keys import read_partition_key
 from shared.data_stores.ports import DocumentStore
@@ -24,7 +24,7 @@ OPERATIONS = ("create_item", "read_item", "replace_item", "delete_item", "query"
 
 @asynccontextmanager
 async def _sqlite(folder: Path) -> AsyncIterator[DocumentStore]:
-    file = AccountFile(folder)
+    file = DocumentFile(folder)
     try:
         yield SqliteDocumentStore(file)
     finally:

@@ -10,7 +10,7 @@ import pytest
 
 from shared.backends.azure.cosmos_job_leases import CosmosJobLeaseStore
 from shared.backends.embedded.job_leases import SCHEMA, SqliteJobLeaseStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.background.ports import JobClaim, JobLeaseStore
 from tests.adapters.cosmos import KINDS, accounts
 
@@ -30,7 +30,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         def another() -> JobLeaseStore:
             if account:
                 return CosmosJobLeaseStore(account())
-            database = Database(tmp_path / "jobs.sqlite", SCHEMA)
+            database = SqliteDatabase(tmp_path / "jobs.sqlite", SCHEMA)
             stack.push_async_callback(database.close)
             return SqliteJobLeaseStore(database)
 

@@ -11,7 +11,7 @@ import pytest
 
 from shared.backends.azure.cosmos_download_jobs import LONG_BYTES, CosmosJobStore
 from shared.backends.embedded.download_jobs import SCHEMA, SqliteJobStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.downloads.models import Format, Job, Part, StoredFile
 from shared.downloads.ports import JobStore
 from shared.errors import WorkspaceError
@@ -31,7 +31,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         def another() -> JobStore:
             if account:
                 return CosmosJobStore(account())
-            database = Database(tmp_path / "jobs.sqlite", SCHEMA)
+            database = SqliteDatabase(tmp_path / "jobs.sqlite", SCHEMA)
             stack.push_async_callback(database.close)
             return SqliteJobStore(database)
 

@@ -9,7 +9,7 @@ import pytest
 
 from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
 from shared.backends.embedded.rate_limits import SCHEMA, SqliteLeaseStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.rate_limits.ports import Lease, LeaseRequest, LeaseStore
 from tests.adapters.cosmos import KINDS, accounts
 
@@ -26,7 +26,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         def another() -> LeaseStore:
             if account:
                 return CosmosLeaseStore(account(), patience_seconds=20)
-            database = Database(tmp_path / "limits.sqlite", SCHEMA)
+            database = SqliteDatabase(tmp_path / "limits.sqlite", SCHEMA)
             stack.push_async_callback(database.close)
             return SqliteLeaseStore(database)
 

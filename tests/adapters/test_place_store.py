@@ -9,7 +9,7 @@ import pytest
 
 from shared.backends.azure.cosmos_places import CosmosPlaceStore
 from shared.backends.embedded.places import SCHEMA, SqlitePlaceStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.fair_use.ports import Place, PlaceStore, Purpose
 from tests.adapters.cosmos import KINDS, accounts
 
@@ -27,7 +27,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         def another() -> PlaceStore:
             if account:
                 return CosmosPlaceStore(account())
-            database = Database(tmp_path / "places.sqlite", SCHEMA)
+            database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
             stack.push_async_callback(database.close)
             return SqlitePlaceStore(database)
 

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from shared.backends.azure.cosmos_answers import CosmosAnswerStore
-from shared.backends.azure.cosmos_idempotency import CosmosIdempotencyStore
-from shared.backends.embedded import answers, idempotency
-from shared.backends.embedded.answers import SqliteAnswerStore
-from shared.backends.embedded.idempotency import SqliteIdempotencyStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.azure.cosmos_idempotency import CosmosIdempotencyStore, CosmosReplyStore
+from shared.backends.embedded import idempotency
+from shared.backends.embedded.idempotency import SqliteIdempotencyStore, SqliteReplyStore
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.idempotency.keys import Claim, IdempotencyStore
 from shared.idempotency.replies import IdempotentReplyStore
 from tests.adapters.cosmos import KINDS, accounts
@@ -33,9 +31,9 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         if request.param == "sqlite":
 
             def another() -> tuple[IdempotencyStore, IdempotentReplyStore]:
-                database = Database(tmp_path / "workspace.sqlite", idempotency.SCHEMA + answers.SCHEMA)
+                database = SqliteDatabase(tmp_path / "workspace.sqlite", idempotency.SCHEMA)
                 stack.push_async_callback(database.close)
-                return SqliteIdempotencyStore(database), SqliteAnswerStore(database)
+                return SqliteIdempotencyStore(database), SqliteReplyStore(database)
 
             yield another
         else:
@@ -43,7 +41,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
             def opened() -> tuple[IdempotencyStore, IdempotentReplyStore]:
                 client = account()
-                return CosmosIdempotencyStore(client), CosmosAnswerStore(client)
+                return CosmosIdempotencyStore(client), CosmosReplyStore(client)
 
             yield opened
 

@@ -17,10 +17,8 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from shared.auth.jose import to_jwk
 from shared.auth.ports import SigningKey
 from shared.backends.azure.key_vault import Vault
-from shared.backends.azure.vault_note_signer import VaultNoteSigner
-from shared.backends.azure.vault_signing_key import VaultSigningKey
-from shared.backends.embedded.provenance_key import FileNoteSigner
-from shared.backends.embedded.signing_key import FileSigningKey
+from shared.backends.azure.vault_keys import VaultNoteSigner, VaultSigningKey
+from shared.backends.embedded.key_files import FileNoteSigner, FileSigningKey
 from shared.provenance.ports import NoteSigner
 from tests.key_vault import KeyVaultDouble, Tokens
 

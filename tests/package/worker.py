@@ -129,7 +129,7 @@ def replace_credentials(options: dict[str, str]) -> None:
     from shared.backends.azure.blobs import BlobAccount  # noqa: PLC0415
     from shared.backends.azure.cosmos_account import CosmosAccount  # noqa: PLC0415
     from shared.backends.azure.key_vault import Vault  # noqa: PLC0415
-    from shared.backends.embedded.hub import HubLog  # noqa: PLC0415
+    from shared.backends.embedded.hub import HubWriter  # noqa: PLC0415
     from shared.telemetry.instrumented_sender import InstrumentedSender  # noqa: PLC0415
 
     class Token:
@@ -154,7 +154,7 @@ def replace_credentials(options: dict[str, str]) -> None:
         cosmos=CosmosAccount(configured.cosmos_endpoint, configured.cosmos_database, key=options["cosmosKey"]),
         blob_account=BlobAccount("", connection_string=options["blobs"]),
         key_vault=Vault(configured.key_vault_uri, credential=Token(), options=trusted),
-        sender=InstrumentedSender(HubLog(configured.data_dir / "hub.sqlite"), "eventhubs"),
+        sender=InstrumentedSender(HubWriter(configured.data_dir / "hub.sqlite"), "eventhubs"),
     )
 
 

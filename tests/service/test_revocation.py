@@ -18,11 +18,11 @@ REVOKE = """
 import asyncio, sys
 from pathlib import Path
 from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.timestamps import now
 
 async def main():
-    database = Database(Path(sys.argv[1]), SCHEMA)
+    database = SqliteDatabase(Path(sys.argv[1]), SCHEMA)
     store = SqliteCredentialStore(database)
     await {"key": store.revoke_key, "token": store.revoke_token}[sys.argv[2]](sys.argv[3], now())
     await database.close()

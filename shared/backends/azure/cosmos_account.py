@@ -9,9 +9,8 @@ from azure.cosmos.documents import DatabaseAccount
 from azure.identity.aio import DefaultAzureCredential
 
 from shared.backends.azure.cosmos_containers import DEFINITIONS
-from shared.backends.azure.cosmos_faults import reading, unavailable
-from shared.backends.azure.cosmos_transport import sent_once_transport
-from shared.backends.azure.cosmos_usage import CosmosUsage
+from shared.backends.azure.cosmos_requests import CosmosUsage, retry_read, unavailable
+from shared.backends.azure.cosmos_transport import create_single_try_transport
 from shared.backends.azure.identity import app_identity
 from shared.errors import WorkspaceError
 from shared.observability import logs
@@ -24,7 +23,7 @@ OPEN_SECONDS: Final = 20
 """The SDK asks for the account's regions four times, with pauses."""
 
 _CONSISTENT: Final = frozenset({"Strong", "BoundedStaleness"})
-SENT_ONCE: Final[Mapping[str, Any]] = {
+SINGLE_TRY_OPTIONS: Final[Mapping[str, Any]] = {
     # A batch that the SDK sends again meets its own first try as a conflict. 0 throttle retries would mean the
     # default of 9; without endpoint discovery 503 and 403/3 are not sent again either.
     "retry_total": 0,
@@ -107,12 +106,14 @@ class CosmosAccount:
             credential = app_identity(self._client_id)
             self._credential = credential
         waits: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": self._read_seconds}
-        return CosmosClient(self._endpoint, credential, transport=sent_once_transport(), **SENT_ONCE, **waits)
+        return CosmosClient(
+            self._endpoint, credential, transport=create_single_try_transport(), **SINGLE_TRY_OPTIONS, **waits
+        )
 
     async def _checked(self, client: CosmosClient, name: str) -> ContainerProxy:
         container = client.get_database_client(self._database).get_container_client(name)
         try:
-            properties = await reading(lambda: container.read(response_hook=self.usage.answered), self.usage)
+            properties = await retry_read(lambda: container.read(response_hook=self.usage.count_reply), self.usage)
         except WorkspaceError:
             raise
         except Exception as error:

@@ -13,9 +13,9 @@ from itertools import batched
 from typing import Any, Final
 
 from shared.backends.azure.cosmos_account import CosmosAccount
-from shared.backends.azure.cosmos_batches import Operation
 from shared.backends.azure.cosmos_containers import CATALOG
-from shared.backends.azure.cosmos_state import MAX_OPERATIONS, CosmosState, Item
+from shared.backends.azure.cosmos_item_store import MAX_OPERATIONS, CosmosItemStore, Item
+from shared.backends.azure.cosmos_requests import Operation
 from shared.catalog import ports
 from shared.catalog.ports import ItemOrigin, PendingEvent, StoredCatalog
 from shared.errors import Kind, WorkspaceError
@@ -44,7 +44,7 @@ class CosmosCatalogStore:
     """
 
     def __init__(self, account: CosmosAccount, *, batch_bytes: int = MAX_BATCH_BYTES) -> None:
-        self._state = CosmosState(account, CATALOG, "CATALOG_UNAVAILABLE", "the catalog")
+        self._state = CosmosItemStore(account, CATALOG, "CATALOG_UNAVAILABLE", "the catalog")
         self._batch_bytes = batch_bytes
 
     async def version(self) -> int:

@@ -1,7 +1,4 @@
-"""The chain store in Cosmos DB: create-only records, one head a segment, both replaced in one transactional batch.
-
-Tested with the genuine SDK against a test server at the wire; nothing here has been run against Cosmos DB.
-"""
+"""The chain store in Cosmos DB: create-only records, one head a segment, both replaced in one transactional batch."""
 
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -9,19 +6,23 @@ from contextlib import aclosing
 from http import HTTPStatus
 from typing import Any, Final
 
+from azure.core.exceptions import AzureError
 from azure.cosmos.aio import ContainerProxy
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
-from shared.backends.azure import cosmos_items as items
+from shared.backends.azure import cosmos_chain_items as items
 from shared.backends.azure.cosmos_account import CosmosAccount
-from shared.backends.azure.cosmos_batches import Operation, send
-from shared.backends.azure.cosmos_faults import reading
-from shared.backends.azure.cosmos_heads import changed_heads
-from shared.backends.azure.cosmos_items import Head
-from shared.backends.azure.cosmos_queries import MAX_PAGE, Query, of_filters
-from shared.backends.azure.cosmos_scan import Scan
-from shared.backends.azure.cosmos_segments import KNOWN_CHAINS, Segments
-from shared.backends.azure.cosmos_usage import CosmosUsage
+from shared.backends.azure.cosmos_chain_items import SegmentHead, record_from_item
+from shared.backends.azure.cosmos_queries import query_items
+from shared.backends.azure.cosmos_requests import CosmosUsage, Operation, ReadRetries, retry_read, send
+from shared.backends.azure.cosmos_segments import (
+    KNOWN_CHAINS,
+    MAX_PAGE,
+    RecordPartition,
+    RecordQuery,
+    Segments,
+    query_from_filters,
+)
 from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, RecordPage, Target, Tip
 
 SEGMENT_BYTES: Final = 8_000_000_000
@@ -76,7 +77,7 @@ class CosmosChainStore:
         if head is None:
             return Tip()
         self._remember(chain, head.segment)
-        return head.as_tip()
+        return head.to_tip()
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
         """Write records and head in one batch.
@@ -85,22 +86,22 @@ class CosmosChainStore:
         with the records that follow, create-only. So nobody can append to two segments.
         """
         container = await self._account.container(chain.target)
-        before = Head.of_tip(expected)
+        before = SegmentHead.from_tip(expected)
         head = self._following(before, records)
         operations = (_head_operation(chain, before, head), *_create_operations(chain, head, records))
         results = await self._sent(container, operations, items.partition(chain, head.segment))
         self._remember(chain, head.segment)
-        written = Head(head.segment, head.tip, head.size, head.sealed, str(results[0]["eTag"]))
-        return written.as_tip()
+        written = SegmentHead(head.segment, head.tip, head.size, head.sealed, str(results[0]["eTag"]))
+        return written.to_tip()
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
         """Return records by ascending sequence."""
-        query = Query(low=max(after + 1, 1), page=min(limit + 1, MAX_PAGE))
-        return await Scan(0, limit, max_bytes).page(self._segments.parts(chain, query))
+        query = RecordQuery(low=max(after + 1, 1), page=min(limit + 1, MAX_PAGE))
+        return await _PageReader(0, limit, max_bytes).page(self._segments.parts(chain, query))
 
     async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         """Return the stored hashes alone."""
-        query = Query(low=max(after + 1, 1), fields="c.id, c.hash", page=min(limit, MAX_PAGE))
+        query = RecordQuery(low=max(after + 1, 1), fields="c.id, c.hash", page=min(limit, MAX_PAGE))
         found: list[str] = []
         async for partition, part in self._segments.parts(chain, query):
             async with aclosing(partition.items(part)) as rows:
@@ -122,21 +123,21 @@ class CosmosChainStore:
     ) -> RecordPage:
         """Return the records that match."""
         page = min(limit + 1, MAX_PAGE)
-        query = of_filters(filters, descending=newest_first, page=page, projected=items.projected)
-        return await Scan(offset, limit, max_bytes).page(self._segments.parts(chain, query))
+        query = query_from_filters(filters, descending=newest_first, page=page, project_value=items.project_value)
+        return await _PageReader(offset, limit, max_bytes).page(self._segments.parts(chain, query))
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
         """Return the records with one of these append ids, or amendment ids."""
         if not values:
             return []
         names = [f"@v{number}" for number in range(len(values))]
-        stored = values if by is Lookup.APPEND_ID else [items.projected(value) for value in values]
+        stored = values if by is Lookup.APPEND_ID else [items.project_value(value) for value in values]
         condition = f"{_STORED_AS[by]} IN ({', '.join(names)})"
-        query = Query(conditions=(condition,), parameters=tuple(zip(names, stored, strict=True)))
+        query = RecordQuery(conditions=(condition,), parameters=tuple(zip(names, stored, strict=True)))
         found: list[ChainRecord] = []
         async for partition, part in self._segments.parts(chain, query):
             async for item in partition.items(part):
-                record = items.record_of(item)
+                record = items.record_from_item(item)
                 if record is not None:
                     found.append(record)
         return found
@@ -147,11 +148,11 @@ class CosmosChainStore:
             rolled: set[ChainKey] = set()
             container = await self._account.container(target)
             async for item in changed_heads(container, changed_from, self.usage):
-                chain, head = items.chain_of(target, item), Head.of_item(item)
+                chain, head = items.chain_from_item(target, item), SegmentHead.from_item(item)
                 if chain is None:
                     continue
                 if not head.sealed and head.segment == 1:
-                    yield chain, head.as_tip()
+                    yield chain, head.to_tip()
                 elif chain not in rolled:
                     # Its segments come in any order, and a new one may begin behind the page.
                     rolled.add(chain)
@@ -161,31 +162,31 @@ class CosmosChainStore:
         """Let go of connections."""
         await self._account.close()
 
-    def _following(self, before: Head | None, records: Sequence[ChainRecord]) -> Head:
+    def _following(self, before: SegmentHead | None, records: Sequence[ChainRecord]) -> SegmentHead:
         """Return the head after an append; its ETag is not known yet."""
         last = records[-1]
         tip = Tip(last.sequence, last.hash, last.projection["Timestamp"])
         segment, size = 1, 0
         if before is not None:
             segment, size = (before.segment + 1, 0) if before.sealed else (before.segment, before.size)
-        size += sum(map(items.stored_bytes, records))
-        return Head(segment, tip, size, size >= self._segment_bytes, "")
+        size += sum(map(items.estimate_stored_bytes, records))
+        return SegmentHead(segment, tip, size, size >= self._segment_bytes, "")
 
     async def _sent(self, container: ContainerProxy, operations: Sequence[Operation], partition: str) -> Any:
         return await send(container, operations, partition, self.usage, time.monotonic() + THROTTLED_SECONDS)
 
-    async def _head(self, chain: ChainKey, segment: int) -> Head | None:
+    async def _head(self, chain: ChainKey, segment: int) -> SegmentHead | None:
         container = await self._account.container(chain.target)
         key = items.partition(chain, segment)
         try:
-            item = await reading(
-                lambda: container.read_item(items.HEAD_ID, key, response_hook=self.usage.answered), self.usage
+            item = await retry_read(
+                lambda: container.read_item(items.HEAD_ID, key, response_hook=self.usage.count_reply), self.usage
             )
         except CosmosHttpResponseError as error:
             if error.status_code == HTTPStatus.NOT_FOUND:
                 return None
             raise
-        return Head.of_item(item)
+        return SegmentHead.from_item(item)
 
     def _remember(self, chain: ChainKey, segment: int) -> None:
         if len(self._newest) >= KNOWN_CHAINS and chain not in self._newest:
@@ -193,13 +194,97 @@ class CosmosChainStore:
         self._newest[chain] = max(segment, self._newest.get(chain, 1))
 
 
-def _head_operation(chain: ChainKey, before: Head | None, head: Head) -> Operation:
+def _head_operation(chain: ChainKey, before: SegmentHead | None, head: SegmentHead) -> Operation:
     item = items.head_item(chain, head)
     if before is None or before.segment != head.segment:
         return ("create", (item,), {})
     return ("replace", (items.HEAD_ID, item), {"if_match_etag": before.etag})
 
 
-def _create_operations(chain: ChainKey, head: Head, records: Sequence[ChainRecord]) -> list[Operation]:
+def _create_operations(chain: ChainKey, head: SegmentHead, records: Sequence[ChainRecord]) -> list[Operation]:
     key = items.partition(chain, head.segment)
     return [("create", (items.record_item(key, record),), {}) for record in records]
+
+
+class _PageReader:
+    """One page under way.
+
+    Args:
+        offset: matches to skip first.
+        limit: most records.
+        max_bytes: canonical bytes after which to stop; one record is taken however long it is.
+    """
+
+    def __init__(self, offset: int, limit: int, max_bytes: int) -> None:
+        self._offset = offset
+        self._limit = limit
+        self._max_bytes = max_bytes
+        self._records: list[ChainRecord] = []
+        self._size = 0
+        self._scanned = 0
+
+    async def page(self, parts: AsyncIterator[tuple[RecordPartition, RecordQuery]]) -> RecordPage:
+        """Return the page that the partitions make, in their order."""
+        async for partition, query in parts:
+            rest = await self._skip(partition, query)
+            if rest is not None and await self._fill(partition, rest):
+                return RecordPage(self._records, more=True, scanned=self._scanned)
+        return RecordPage(self._records, more=False, scanned=self._scanned)
+
+    async def _skip(self, partition: RecordPartition, query: RecordQuery) -> RecordQuery | None:
+        """Return what is left of a query after the offset; None when all of it was skipped."""
+        if not self._offset or query.low > query.high:
+            return query
+        first = await partition.after_skipping(query, self._offset)
+        if first is None:
+            skipped = min(await partition.count(query), self._offset)
+            self._offset -= skipped
+            self._scanned += skipped
+            return None
+        self._scanned += self._offset
+        self._offset = 0
+        return query.within(1, first) if query.descending else query.within(first, query.high)
+
+    async def _fill(self, partition: RecordPartition, query: RecordQuery) -> bool:
+        """Take what fits; return whether something was left."""
+        async with aclosing(partition.items(query)) as items:
+            async for item in items:
+                self._scanned += 1
+                if self._full(item):
+                    return True
+        return False
+
+    def _full(self, item: dict[str, Any]) -> bool:
+        record = record_from_item(item)
+        if record is None:
+            return False
+        self._size += len(record.canonical)
+        if self._records and (len(self._records) >= self._limit or self._size > self._max_bytes):
+            return True
+        self._records.append(record)
+        return False
+
+
+async def changed_heads(container: ContainerProxy, changed_from: str, usage: CosmosUsage) -> AsyncIterator[Any]:
+    """Give each head item, over all partitions, whose last record is not older than an instant; each once."""
+    retries = ReadRetries(usage)
+    given: set[str] = set()
+    while True:
+        try:
+            async for item in query_items(
+                container,
+                "SELECT * FROM c WHERE c.tip.timestamp >= @from",
+                parameters=[{"name": "@from", "value": changed_from}],
+                max_item_count=MAX_PAGE,
+                response_hook=usage.count_reply,
+            ):
+                retries.reset()
+                # Whoever may write items may write one without a partition key.
+                key = item.get("chain")
+                if isinstance(key, str) and key not in given:
+                    given.add(key)
+                    yield item
+        except (AzureError, OSError, TimeoutError) as error:
+            await retries.wait(error)
+        else:
+            return

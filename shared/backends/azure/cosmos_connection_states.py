@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CONNECTIONS
-from shared.backends.azure.cosmos_state import CosmosState, Item
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.telemetry.ports import ArrivedMessages, ConnectionState
 from shared.timestamps import parse_rfc3339, rfc3339
 
@@ -29,7 +29,7 @@ class CosmosConnectionStates:
 
     def __init__(self, account: CosmosAccount) -> None:
         what = "the store of connection states"
-        self._state = CosmosState(account, CONNECTIONS, "CONNECTION_STATES_UNAVAILABLE", what)
+        self._state = CosmosItemStore(account, CONNECTIONS, "CONNECTION_STATES_UNAVAILABLE", what)
         self._rides: dict[str, tuple[list[ArrivedMessages], asyncio.Task[None]]] = {}
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._known: dict[str, Item] = {}

@@ -14,9 +14,9 @@ from typing import Any, Final
 from shared.auth.ports import ApiKey, Credentials, IssuedToken
 from shared.auth.rights import AccessRight
 from shared.backends.azure.cosmos_account import CosmosAccount
-from shared.backends.azure.cosmos_batches import Operation
 from shared.backends.azure.cosmos_containers import CREDENTIALS
-from shared.backends.azure.cosmos_state import MAX_OPERATIONS, CosmosState, Item
+from shared.backends.azure.cosmos_item_store import MAX_OPERATIONS, CosmosItemStore, Item
+from shared.backends.azure.cosmos_requests import Operation
 from shared.timestamps import now, parse_rfc3339, rfc3339
 
 SCOPE: Final = "credentials"
@@ -39,7 +39,7 @@ class CosmosCredentialStore:
     """
 
     def __init__(self, account: CosmosAccount) -> None:
-        self._state = CosmosState(account, CREDENTIALS, "CREDENTIALS_UNAVAILABLE", "the credential store")
+        self._state = CosmosItemStore(account, CREDENTIALS, "CREDENTIALS_UNAVAILABLE", "the credential store")
 
     async def version(self) -> int:
         """Return the version: one point read."""

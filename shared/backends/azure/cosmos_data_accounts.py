@@ -10,10 +10,10 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 from azure.cosmos.documents import DatabaseAccount
 from azure.identity.aio import DefaultAzureCredential
 
-from shared.backends.azure.cosmos_account import CONNECT_SECONDS, OPEN_SECONDS, READ_SECONDS, SENT_ONCE
-from shared.backends.azure.cosmos_data_faults import reading
-from shared.backends.azure.cosmos_transport import sent_once_transport
-from shared.backends.azure.cosmos_usage import CosmosUsage
+from shared.backends.azure.cosmos_account import CONNECT_SECONDS, OPEN_SECONDS, READ_SECONDS, SINGLE_TRY_OPTIONS
+from shared.backends.azure.cosmos_data_requests import retry_read
+from shared.backends.azure.cosmos_requests import CosmosUsage
+from shared.backends.azure.cosmos_transport import create_single_try_transport
 from shared.backends.azure.identity import app_identity
 from shared.data_stores.errors import document_not_found, table_not_found, unavailable
 from shared.data_stores.models import Table
@@ -103,7 +103,7 @@ class DataAccounts:
             container = client.get_database_client(table.place.database).get_container_client(table.container.name)
             try:
                 # What it says of the partition key is kept by the SDK.
-                await reading(lambda: container.read(response_hook=self.usage.answered), self.usage)
+                await retry_read(lambda: container.read(response_hook=self.usage.count_reply), self.usage)
             except WorkspaceError as error:
                 raise (table_not_found() if error.code == document_not_found().code else error) from error
             self._containers[table] = container
@@ -142,7 +142,9 @@ class DataAccounts:
             raise unavailable()
         waits: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": self._read_seconds}
         credential = account.key or self.credential()
-        client = CosmosClient(account.endpoint, credential, transport=sent_once_transport(), **SENT_ONCE, **waits)
+        client = CosmosClient(
+            account.endpoint, credential, transport=create_single_try_transport(), **SINGLE_TRY_OPTIONS, **waits
+        )
         try:
             async with asyncio.timeout(OPEN_SECONDS):
                 await client.__aenter__()

@@ -1,4 +1,4 @@
-"""Documents in Cosmos DB: each request sent once, and lost answers found out by reading.
+"""Documents in Cosmos DB: each request sent once, and lost answers found out by retry_read.
 
 Tested with the genuine SDK against a test server at the wire; nothing here has been run against Cosmos DB.
 """
@@ -16,8 +16,8 @@ from azure.cosmos.aio import ContainerProxy
 from azure.cosmos.partition_key import NonePartitionKeyValue, NullPartitionKeyValue
 
 from shared.backends.azure.cosmos_data_accounts import DataAccounts
-from shared.backends.azure.cosmos_data_faults import FAILURES, WriteRetries, reading, status_of
-from shared.backends.azure.cosmos_feed import query_page
+from shared.backends.azure.cosmos_data_requests import FAILURES, WriteRetries, http_status, retry_read
+from shared.backends.azure.cosmos_queries import query_page
 from shared.conditional_requests import precondition_failed
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.document_rules import SYSTEM_MEMBERS, WRITE_MARK
@@ -67,9 +67,9 @@ class CosmosDocumentStore:
         async with self._container(table) as container:
             while True:
                 try:
-                    return str((await container.create_item(marked, response_hook=self._usage.answered))["_etag"])
+                    return str((await container.create_item(marked, response_hook=self._usage.count_reply))["_etag"])
                 except FAILURES as error:
-                    if status_of(error) == HTTPStatus.CONFLICT and not retries.uncertain:
+                    if http_status(error) == HTTPStatus.CONFLICT and not retries.uncertain:
                         raise document_exists() from error
                     await retries.after(error, conditional=True)
                 found = await self._looked(container, key)
@@ -94,7 +94,7 @@ class CosmosDocumentStore:
                     marked,
                     etag=etag,
                     match_condition=MatchConditions.IfNotModified,
-                    response_hook=self._usage.answered,
+                    response_hook=self._usage.count_reply,
                 )
                 return str(replaced["_etag"])
 
@@ -121,7 +121,7 @@ class CosmosDocumentStore:
                     _partition(key.partition),
                     etag=etag,
                     match_condition=MatchConditions.IfNotModified,
-                    response_hook=self._usage.answered,
+                    response_hook=self._usage.count_reply,
                 )
                 return ""
 
@@ -150,13 +150,13 @@ class CosmosDocumentStore:
     ) -> tuple[Items, str | None]:
         async def read() -> tuple[Items, str | None]:
             whose = {} if partition is None else {"partition_key": partition}
-            answered = self._usage.answered
+            answered = self._usage.count_reply
             return await query_page(
                 container, "SELECT * FROM c", after, max_item_count=count, response_hook=answered, **whose
             )
 
         try:
-            return await reading(read, self._usage)
+            return await retry_read(read, self._usage)
         except WorkspaceError as error:
             if after is None or error.kind is not Kind.INVALID:
                 raise
@@ -204,12 +204,12 @@ class CosmosDocumentStore:
     async def _item(self, container: ContainerProxy, key: DocumentKey, *, patient: bool = False) -> Item | None:
         async def read() -> Item:
             found: Item = await container.read_item(
-                key.id, _partition(key.partition), response_hook=self._usage.answered
+                key.id, _partition(key.partition), response_hook=self._usage.count_reply
             )
             return found
 
         try:
-            return await reading(read, self._usage, patient=patient)
+            return await retry_read(read, self._usage, patient=patient)
         except WorkspaceError as error:
             if error.code == document_not_found().code:
                 return None

@@ -8,7 +8,7 @@ from typing import Final
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import DOWNLOADS
-from shared.backends.azure.cosmos_state import CosmosState, Item
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.downloads.models import Job
 from shared.timestamps import rfc3339
 
@@ -24,7 +24,7 @@ class CosmosJobStore:
     """
 
     def __init__(self, account: CosmosAccount) -> None:
-        self._state = CosmosState(account, DOWNLOADS, "DOWNLOADS_UNAVAILABLE", "the store of downloads")
+        self._state = CosmosItemStore(account, DOWNLOADS, "DOWNLOADS_UNAVAILABLE", "the store of downloads")
 
     async def create(self, job: Job) -> None:
         """Store a new job."""
@@ -59,7 +59,7 @@ class CosmosJobStore:
 
     async def delete(self, job_id: str) -> None:
         """Forget a job."""
-        await self._state.forget(job_id, job_id)
+        await self._state.delete(job_id, job_id)
 
 
 def _item(job: Job) -> Item:

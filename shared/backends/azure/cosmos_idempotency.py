@@ -1,58 +1,117 @@
-"""Idempotency keys in Cosmos DB; they expire by themselves, an hour after they count no more."""
+"""Idempotency keys and stored replies in Cosmos DB; the container's time to live deletes them."""
 
+import base64
+from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import REQUESTS
-from shared.backends.azure.cosmos_state import CosmosState, Item
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.idempotency.keys import Claim
+from shared.idempotency.replies import Begun
 from shared.timestamps import parse_rfc3339, rfc3339
 
-UNAVAILABLE: Final = "IDEMPOTENCY_UNAVAILABLE"
-WHAT: Final = "the store of idempotency keys"
+_FREE: Final = {"lease": "", "leasedUntil": ""}
 
 
 class CosmosIdempotencyStore:
     """The IdempotencyStore port over Cosmos DB.
 
     Args:
-        account: where the container is.
+        account: the account that holds the container.
     """
 
     def __init__(self, account: CosmosAccount) -> None:
-        self._state = CosmosState(account, REQUESTS, UNAVAILABLE, WHAT)
+        self._items = _item_store(account)
 
     async def claim(self, key: str, wanted: Claim, at: datetime, forget_before: datetime) -> Claim:
-        """Return what a key stands for."""
+        item_id = f"key-{key}"
 
-        def claimed(before: Item | None) -> Item | None:
-            return claim_item(_id(key), wanted, at) if is_free(before, forget_before) else None
+        def change(before: Item | None) -> Item | None:
+            return _claim_item(item_id, wanted, at) if _is_free(before, forget_before) else None
 
-        item = await self._state.change(_id(key), _id(key), claimed)
-        return claim_of(item) if item else wanted
+        item = await self._items.change(item_id, item_id, change)
+        return _claim_from_item(item) if item else wanted
 
     async def forget(self, key: str, append_id: str) -> None:
-        """Make a key free again."""
-        item = await self._state.read(_id(key), _id(key))
+        item_id = f"key-{key}"
+        item = await self._items.read(item_id, item_id)
         if item is not None and item["appendId"] == append_id:
-            await self._state.forget(_id(key), _id(key), etag=item["_etag"])
+            await self._items.delete(item_id, item_id, etag=item["_etag"])
 
 
-def claim_item(item_id: str, claim: Claim, at: datetime) -> Item:
-    """Return the item of a claim."""
+class CosmosReplyStore:
+    """The IdempotentReplyStore port over Cosmos DB.
+
+    Args:
+        account: the account that holds the container.
+    """
+
+    def __init__(self, account: CosmosAccount) -> None:
+        self._items = _item_store(account)
+
+    async def begin(
+        self, name: str, wanted: Claim, lease: str, at: datetime, until: datetime, forget_before: datetime
+    ) -> Begun:
+        item_id = f"answer-{name}"
+
+        def change(before: Item | None) -> Item | None:
+            free = before is None or _is_free(before, forget_before)
+            item: Item = _claim_item(item_id, wanted, at) | _FREE if free or before is None else before
+            is_taken = "answer" in item or item["leasedUntil"] >= rfc3339(at)
+            if is_taken or item["fingerprint"] != wanted.fingerprint:
+                return None
+            return item | {"lease": lease, "leasedUntil": rfc3339(until)}
+
+        item = await self._items.change(item_id, item_id, change)
+        if item is None:
+            # The change always claims a missing item, so another request has deleted it in between.
+            return Begun(wanted, None, mine=False)
+        answer = base64.b64decode(item["answer"]) if "answer" in item else None
+        return Begun(_claim_from_item(item), answer, mine=answer is None and item["lease"] == lease)
+
+    async def renew(self, name: str, lease: str, until: datetime) -> None:
+        await self._change_leased(name, lease, lambda item: item | {"leasedUntil": rfc3339(until)})
+
+    async def finish(self, name: str, lease: str, answer: bytes) -> bool:
+        member = {"answer": base64.b64encode(answer).decode()}
+        return await self._change_leased(name, lease, lambda item: item | member)
+
+    async def release(self, name: str, lease: str, *, forget: bool) -> None:
+        if not forget:
+            await self._change_leased(name, lease, lambda item: item | _FREE)
+            return
+        item_id = f"answer-{name}"
+        item = await self._items.read(item_id, item_id)
+        if item is not None and item["lease"] == lease and "answer" not in item:
+            await self._items.delete(item_id, item_id, etag=item["_etag"])
+
+    async def _change_leased(self, name: str, lease: str, change: Callable[[dict[str, Any]], Item]) -> bool:
+        """Change an item if the lease on it is valid; return whether it was."""
+        item_id, has_lease = f"answer-{name}", False
+
+        def change_if_leased(before: Item | None) -> Item | None:
+            nonlocal has_lease
+            has_lease = before is not None and before["lease"] == lease
+            return change(before) if before is not None and has_lease else None
+
+        await self._items.change(item_id, item_id, change_if_leased)
+        return has_lease
+
+
+def _item_store(account: CosmosAccount) -> CosmosItemStore:
+    return CosmosItemStore(account, REQUESTS, "IDEMPOTENCY_UNAVAILABLE", "the store of idempotency keys")
+
+
+def _claim_item(item_id: str, claim: Claim, at: datetime) -> Item:
     return {"id": item_id, "fingerprint": claim.fingerprint, "appendId": claim.append_id, "madeAt": rfc3339(at)}
 
 
-def claim_of(item: Item) -> Claim:
-    """Return the claim of an item."""
+def _claim_from_item(item: Item) -> Claim:
     return Claim(item["fingerprint"], item["appendId"])
 
 
-def is_free(item: Item | None, forget_before: datetime) -> bool:
-    """Return whether there is no claim that still counts; expiry deletes when it finds the time."""
+def _is_free(item: Item | None, forget_before: datetime) -> bool:
+    # The time to live deletes items late, so expired ones are ignored here.
     return item is None or parse_rfc3339(item["madeAt"]) < forget_before
-
-
-def _id(key: str) -> str:
-    return f"key-{key}"

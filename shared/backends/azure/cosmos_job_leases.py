@@ -4,7 +4,7 @@ from datetime import datetime
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import BACKGROUND
-from shared.backends.azure.cosmos_state import CosmosState, Item
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.background.ports import JobClaim
 from shared.timestamps import parse_rfc3339, rfc3339
 
@@ -18,7 +18,7 @@ class CosmosJobLeaseStore:
 
     def __init__(self, account: CosmosAccount) -> None:
         what = "the store of background jobs"
-        self._state = CosmosState(account, BACKGROUND, "BACKGROUND_JOBS_UNAVAILABLE", what)
+        self._state = CosmosItemStore(account, BACKGROUND, "BACKGROUND_JOBS_UNAVAILABLE", what)
 
     async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
         """Take the lease of a job if the job is due and no other holder has it."""

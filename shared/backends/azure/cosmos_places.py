@@ -9,7 +9,7 @@ from typing import Any
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import DOWNLOADS
-from shared.backends.azure.cosmos_state import CosmosState, Item
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.fair_use.ports import Place, Purpose
 
 type _Places = dict[str, Place]
@@ -25,9 +25,9 @@ class CosmosPlaceStore:
     """
 
     def __init__(self, account: CosmosAccount) -> None:
-        self._state = CosmosState(account, DOWNLOADS, "QUOTAS_UNAVAILABLE", "the store of quotas")
+        self._state = CosmosItemStore(account, DOWNLOADS, "QUOTAS_UNAVAILABLE", "the store of quotas")
 
-    async def take(self, principal: str, purpose: Purpose, place_id: str, *, at: float, limit: int) -> bool:  # noqa: D102
+    async def take(self, principal: str, purpose: Purpose, place_id: str, *, at: float, limit: int) -> bool:
         def taken(places: _Places) -> _Places | None:
             if place_id in places or sum(place.active for place in places.values()) >= limit:
                 return None
@@ -35,9 +35,7 @@ class CosmosPlaceStore:
 
         return place_id in await self._change(principal, purpose, taken)
 
-    async def grow(  # noqa: D102
-        self, principal: str, purpose: Purpose, place_id: str, *, size: int, at: float, limit: int
-    ) -> bool:
+    async def grow(self, principal: str, purpose: Purpose, place_id: str, *, size: int, at: float, limit: int) -> bool:
         allowed = False
 
         def grown(places: _Places) -> _Places | None:
@@ -52,7 +50,7 @@ class CosmosPlaceStore:
         await self._change(principal, purpose, grown)
         return allowed
 
-    async def finish(self, principal: str, purpose: Purpose, place_id: str) -> None:  # noqa: D102
+    async def finish(self, principal: str, purpose: Purpose, place_id: str) -> None:
         def finished(places: _Places) -> _Places | None:
             place = places.get(place_id)
             if place is None or not place.active:
@@ -61,14 +59,14 @@ class CosmosPlaceStore:
 
         await self._change(principal, purpose, finished)
 
-    async def free(self, principal: str, purpose: Purpose, place_ids: Collection[str]) -> None:  # noqa: D102
+    async def free(self, principal: str, purpose: Purpose, place_ids: Collection[str]) -> None:
         def freed(places: _Places) -> _Places | None:
             kept = {place_id: place for place_id, place in places.items() if place_id not in place_ids}
             return kept if len(kept) < len(places) else None
 
         await self._change(principal, purpose, freed)
 
-    async def held(self, principal: str, purpose: Purpose) -> Sequence[Place]:  # noqa: D102
+    async def held(self, principal: str, purpose: Purpose) -> Sequence[Place]:
         item_id = _item_id(principal, purpose)
         places = _places(await self._state.read(item_id, item_id))
         return sorted(places.values(), key=lambda place: (place.taken_at, place.id))

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import RATE_LIMITS
-from shared.backends.azure.cosmos_state import CosmosState, Item
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.errors import Kind, WorkspaceError
 from shared.rate_limits.limiter import LEASE_SECONDS
 from shared.rate_limits.models import WINDOW_SECONDS
@@ -33,7 +33,7 @@ class CosmosLeaseStore:
     """
 
     def __init__(self, account: CosmosAccount, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        self._state = CosmosState(
+        self._state = CosmosItemStore(
             account,
             RATE_LIMITS,
             "RATE_LIMITS_UNAVAILABLE",
@@ -49,7 +49,7 @@ class CosmosLeaseStore:
         leases: list[Lease] = []
 
         def change(before: Item | None) -> Item:
-            account = _Account.of(before, at)
+            account = _PrincipalBudget.of(before, at)
             leases[:] = [account.leased(asked, at)]
             return {"id": place, **account.members()}
 
@@ -66,7 +66,7 @@ class CosmosLeaseStore:
         return leases[0]
 
 
-class _Account:
+class _PrincipalBudget:
     """What one principal has used of its budget.
 
     Settled leases are added up by the second of their last use, rounded up, so that the item stays small whatever the

@@ -138,7 +138,7 @@ class Vault:
         return self._client
 
 
-async def answering[T](work: Callable[[], Awaitable[T]], code: str, what: str) -> T:
+async def call_vault[T](work: Callable[[], Awaitable[T]], code: str, what: str) -> T:
     """Return what a call to the vault gives.
 
     Raises:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from shared.backends.embedded import durable_files
-from shared.backends.embedded.file_links import FileLinks, Linked
+from shared.backends.embedded.file_links import FileLink, FileLinks
 from shared.cold_data.observed_blobs import blob_span
 from shared.cold_data.ports import Blob
 from shared.errors import Kind, WorkspaceError
@@ -82,14 +82,14 @@ class FolderBlobStore:
 
     async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
         """Return an http address that gives the blob to anyone until a time."""
-        linked = Linked(self._folder.name, name, file_name, expires_at)
+        linked = FileLink(self._folder.name, name, file_name, expires_at)
         return await _answering(lambda: self._links.make(linked))
 
     async def check(self) -> None:
         """Return when the folder takes files."""
 
         def attempt() -> None:
-            durable_files.written(self._draft("check"), b"").unlink()
+            durable_files.write_draft(self._draft("check"), b"").unlink()
 
         await _answering(attempt)
 
@@ -99,12 +99,12 @@ class FolderBlobStore:
     def _create(self, path: Path, content: bytes) -> bool:
         if path.exists():
             return False
-        draft = durable_files.written(self._draft(path.name), content)
+        draft = durable_files.write_draft(self._draft(path.name), content)
         path.parent.mkdir(parents=True, exist_ok=True)
         return durable_files.create(path, draft, self._folder)
 
     def _upload(self, path: Path, source: Path) -> None:
-        draft = durable_files.written(self._draft(path.name), b"")
+        draft = durable_files.write_draft(self._draft(path.name), b"")
         with draft.open("r+b") as file, source.open("rb") as content:
             shutil.copyfileobj(content, file, 1024 * 1024)
             file.flush()

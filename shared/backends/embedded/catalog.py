@@ -5,8 +5,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 
-from shared.backends.embedded.faults import answering
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
 from shared.catalog.ports import CatalogItem, ItemOrigin, PendingEvent, StoredCatalog
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import parse_rfc3339, rfc3339
@@ -32,7 +31,7 @@ class SqliteCatalogStore:
         database: the file, opened with :data:`SCHEMA` among its statements.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
     async def version(self) -> int:
@@ -85,7 +84,7 @@ class SqliteCatalogStore:
 
 
 def _answering() -> AbstractContextManager[None]:
-    return answering("CATALOG_UNAVAILABLE", "the catalog")
+    return unavailable_on_failure("CATALOG_UNAVAILABLE", "the catalog")
 
 
 def _version(connection: sqlite3.Connection) -> int:

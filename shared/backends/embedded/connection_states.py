@@ -4,8 +4,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shared.backends.embedded.faults import answering
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
 from shared.telemetry.ports import ArrivedMessages, ConnectionState
 from shared.timestamps import parse_rfc3339, rfc3339
 
@@ -26,7 +25,7 @@ CREATE TABLE IF NOT EXISTS connection_sources (
 """
 
 
-class EmbeddedConnectionStates:
+class SqliteConnectionStates:
     """Keeps connection states in one SQLite file that several processes may use.
 
     Args:
@@ -34,7 +33,7 @@ class EmbeddedConnectionStates:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path, _SCHEMA)
+        self._database = SqliteDatabase(path, _SCHEMA)
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
         """Count what lies above the highest sequence number counted so far, all of it or nothing.
@@ -43,7 +42,7 @@ class EmbeddedConnectionStates:
             WorkspaceError: UNAVAILABLE ``CONNECTION_STATES_UNAVAILABLE``; nothing was counted.
         """
         if arrivals:
-            with answering(*_NAMES):
+            with unavailable_on_failure(*_NAMES):
                 await self._database.write(lambda connection: _record(connection, arrivals))
 
     async def set_status(self, connection: str, status: str) -> None:
@@ -52,7 +51,7 @@ class EmbeddedConnectionStates:
         Raises:
             WorkspaceError: UNAVAILABLE ``CONNECTION_STATES_UNAVAILABLE``.
         """
-        with answering(*_NAMES):
+        with unavailable_on_failure(*_NAMES):
             await self._database.write(
                 lambda database: database.execute(
                     "INSERT INTO connection_states (connection, status) VALUES (?, ?)"
@@ -67,7 +66,7 @@ class EmbeddedConnectionStates:
         Raises:
             WorkspaceError: UNAVAILABLE ``CONNECTION_STATES_UNAVAILABLE``.
         """
-        with answering(*_NAMES):
+        with unavailable_on_failure(*_NAMES):
             return await self._database.read(_states)
 
     async def close(self) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 from shared.auth.ports import ApiKey, Credentials, IssuedToken
 from shared.auth.rights import AccessRight
-from shared.backends.embedded.faults import answering
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
 from shared.timestamps import now, parse_rfc3339, rfc3339
 
 SCHEMA = """
@@ -45,7 +44,7 @@ _ADDED = "INSERT INTO api_keys VALUES (?,?,?,?,?,?,?,?,?,?)"
 class SqliteCredentialStore:
     """The CredentialStore port over SQLite; timestamps are fixed-width text, so that they compare as they sort."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
     async def version(self) -> int:
@@ -112,7 +111,7 @@ class SqliteCredentialStore:
 
 
 def _answering() -> AbstractContextManager[None]:
-    return answering("CREDENTIALS_UNAVAILABLE", "the credential store")
+    return unavailable_on_failure("CREDENTIALS_UNAVAILABLE", "the credential store")
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -8,10 +8,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from shared.backends.embedded.faults import answering
-from shared.backends.embedded.grouped_reads import GroupedReads
-from shared.backends.embedded.grouped_writes import GroupedWrites
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.backends.embedded.sqlite_batching import ReadBatcher, WriteBatcher
 from shared.conditional_requests import precondition_failed
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.errors import (
@@ -52,7 +50,7 @@ type Declared = Callable[[DatabasePlace], Awaitable[Iterable[AccountContainer]]]
 """Gives the containers that the workspace declares as provisioned."""
 
 
-class AccountFile:
+class DocumentFile:
     """The file of the accounts, opened once for reads and once for writes, so that neither waits for the other.
 
     Args:
@@ -61,8 +59,8 @@ class AccountFile:
 
     def __init__(self, folder: Path) -> None:
         path = folder / "documents.sqlite"
-        self.reads = Database(path, SCHEMA)
-        self.writes = GroupedWrites(Database(path, SCHEMA))
+        self.reads = SqliteDatabase(path, SCHEMA)
+        self.writes = WriteBatcher(SqliteDatabase(path, SCHEMA))
 
     async def close(self) -> None:
         """Finish what runs and close the file."""
@@ -78,7 +76,7 @@ class SqliteContainerStore:
         declared: gives what the workspace declares.
     """
 
-    def __init__(self, file: AccountFile, declared: Declared) -> None:
+    def __init__(self, file: DocumentFile, declared: Declared) -> None:
         self._reads = file.reads
         self._writes = file.writes
         self._declared = declared
@@ -113,9 +111,9 @@ class SqliteDocumentStore:
         file: holds them.
     """
 
-    def __init__(self, file: AccountFile) -> None:
+    def __init__(self, file: DocumentFile) -> None:
         self._reads = file.reads
-        self._point_reads = GroupedReads(file.reads)
+        self._point_reads = ReadBatcher(file.reads)
         self._writes = file.writes
 
     async def read(self, table: Table, key: DocumentKey) -> StoredDocument | None:
@@ -176,7 +174,7 @@ class SqliteDocumentStore:
 
 
 def _answering() -> AbstractContextManager[None]:
-    return answering("DATA_STORE_UNAVAILABLE", "the data store")
+    return unavailable_on_failure("DATA_STORE_UNAVAILABLE", "the data store")
 
 
 def _new_etag() -> str:

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 
-from shared.backends.embedded.faults import answering
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
 from shared.downloads.models import Job
 from shared.timestamps import rfc3339
 
@@ -22,7 +21,7 @@ CREATE INDEX IF NOT EXISTS download_jobs_by_end ON download_jobs (expires_at);
 class SqliteJobStore:
     """The JobStore port over SQLite."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
     async def create(self, job: Job) -> None:
@@ -79,4 +78,4 @@ def _job(connection: sqlite3.Connection, job_id: str) -> Job | None:
 
 
 def _answering() -> AbstractContextManager[None]:
-    return answering("DOWNLOADS_UNAVAILABLE", "the store of downloads")
+    return unavailable_on_failure("DOWNLOADS_UNAVAILABLE", "the store of downloads")

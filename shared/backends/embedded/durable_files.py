@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, also after a power cut."""
+"""Files that are complete or absent, even after a power cut."""
 
 import os
 import uuid
@@ -6,15 +6,15 @@ from pathlib import Path
 
 
 def create(path: Path, draft: Path, top: Path) -> bool:
-    """Give a draft its name unless that is taken, and return whether it got it; the draft is gone afterwards.
+    """Give a draft its final name unless that name exists; return whether it did. The draft is deleted.
 
     Args:
-        path: the name.
-        draft: a file that ``written`` returned.
-        top: the folder, above the path, up to which new folders are put on disk.
+        path: the final name.
+        draft: a file returned by :func:`write_draft`.
+        top: a folder above the path; new folders below it are flushed to disk.
     """
     try:
-        # A link is created or refused as one step; what is linked is on disk already.
+        # Creating a hard link is atomic, and the content is on disk already.
         os.link(draft, path)
     except FileExistsError:
         return False
@@ -24,8 +24,8 @@ def create(path: Path, draft: Path, top: Path) -> bool:
     return True
 
 
-def written(path: Path, content: bytes, mode: int = 0o644) -> Path:
-    """Write a file of its own beside a path, wait until the disk has it, and return it."""
+def write_draft(path: Path, content: bytes, mode: int = 0o644) -> Path:
+    """Write a new file with a random name next to a path, flush it to disk, and return it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -37,7 +37,7 @@ def written(path: Path, content: bytes, mode: int = 0o644) -> Path:
 
 
 def sync_folders(path: Path, top: Path) -> None:
-    """Wait until the disk has the names on the way from a folder to a path below it."""
+    """Flush to disk the folders from a path up to a folder above it."""
     for folder in path.parents:
         _sync(folder)
         if folder == top:

@@ -17,7 +17,7 @@ _EXPIRY, _FILE, _SIGNATURE = "exp", "file", "sig"
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class FileLink:
     """What a link gives.
 
     Attributes:
@@ -46,13 +46,13 @@ class FileLinks:
         self._key_file = key_file
         self._key = b""
 
-    def make(self, linked: Linked) -> str:
+    def make(self, linked: FileLink) -> str:
         """Return the address of a link; reads a file on first use."""
         values = {_EXPIRY: str(int(linked.expires_at.timestamp())), _FILE: linked.file_name}
         query = urlencode({**values, _SIGNATURE: self._signature(linked)})
         return f"{self._base_url}{PATH}{quote(linked.container, safe='')}/{quote(linked.name)}?{query}"
 
-    def read(self, container: str, name: str, query: Mapping[str, str]) -> Linked | None:
+    def read(self, container: str, name: str, query: Mapping[str, str]) -> FileLink | None:
         """Return what an address gives, None when it was not made here; an end that has passed is not looked at.
 
         Args:
@@ -65,11 +65,11 @@ class FileLinks:
             expires_at = datetime.fromtimestamp(int(expiry), UTC)
         except (ValueError, OverflowError, OSError):
             return None
-        linked = Linked(container, name, query.get(_FILE, ""), expires_at)
+        linked = FileLink(container, name, query.get(_FILE, ""), expires_at)
         known = hmac.compare_digest(self._signature(linked).encode(), signature.encode(errors="replace"))
         return linked if known and expiry.isascii() else None
 
-    def _signature(self, linked: Linked) -> str:
+    def _signature(self, linked: FileLink) -> str:
         parts = (linked.container, linked.name, linked.file_name, str(int(linked.expires_at.timestamp())))
         # Each part with its length: no two links share a text.
         text = "".join(f"{len(part)}:{part}" for part in parts)
@@ -78,7 +78,7 @@ class FileLinks:
     def _secret(self) -> bytes:
         if not self._key:
             if not self._key_file.exists():
-                draft = durable_files.written(self._key_file, secrets.token_bytes(_KEY_BYTES), 0o600)
+                draft = durable_files.write_draft(self._key_file, secrets.token_bytes(_KEY_BYTES), 0o600)
                 durable_files.create(self._key_file, draft, self._key_file.parent)
             self._key = self._key_file.read_bytes()
         return self._key

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from shared.backends.embedded.hub_file import (
     PARTITIONS,
     event_id,
-    instant_of,
+    instant_from_microseconds,
     microseconds,
     open_hub,
-    partition_of,
+    partition_for_key,
     sequence_of,
 )
 from shared.errors import Kind, WorkspaceError
@@ -43,7 +43,7 @@ class _Send:
     done: "asyncio.Future[None]"
 
 
-class HubLog:
+class HubWriter:
     """Appends to the hubs of one file; sends that arrive while a commit is in flight ride in the next one.
 
     Several processes may append to the same file.
@@ -72,7 +72,7 @@ class HubLog:
         rows: dict[tuple[str, str], list[tuple[str, str, bytes]]] = {}
         for message in messages:
             row = (message.partition_key, json.dumps(dict(message.properties)), message.body)
-            rows.setdefault((hub, partition_of(message.partition_key)), []).append(row)
+            rows.setdefault((hub, partition_for_key(message.partition_key)), []).append(row)
         done = asyncio.get_running_loop().create_future()
         with self._lock:
             if self._closed:
@@ -323,7 +323,7 @@ def _event(stored: StoredEvent, partition: str) -> HubEvent:
         body=stored.body,
         partition=partition,
         sequence_number=stored.sequence_number,
-        enqueued_at=instant_of(stored.enqueued),
+        enqueued_at=instant_from_microseconds(stored.enqueued),
         properties=json.loads(stored.properties),
         partition_key=stored.partition_key,
     )

@@ -44,7 +44,7 @@ def open_hub(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def partition_of(partition_key: str) -> str:
+def partition_for_key(partition_key: str) -> str:
     """Return the id of the partition that a key belongs to, the same in every process and release."""
     return str(zlib.crc32(partition_key.encode()) % PARTITIONS)
 
@@ -64,6 +64,6 @@ def microseconds(instant: datetime) -> int:
     return (instant - _EPOCH) // _MICROSECOND
 
 
-def instant_of(number: int) -> datetime:
+def instant_from_microseconds(number: int) -> datetime:
     """Return the instant, in UTC, that a number of microseconds since 1970 names."""
     return _EPOCH + number * _MICROSECOND

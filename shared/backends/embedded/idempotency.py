@@ -1,11 +1,12 @@
-"""Idempotency keys in SQLite."""
+"""Idempotency keys and stored replies in SQLite."""
 
 import sqlite3
+from contextlib import AbstractContextManager
 from datetime import datetime
 
-from shared.backends.embedded.faults import answering
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
 from shared.idempotency.keys import Claim
+from shared.idempotency.replies import Begun
 from shared.timestamps import rfc3339
 
 SCHEMA = """
@@ -13,18 +14,21 @@ CREATE TABLE IF NOT EXISTS idempotency_keys (
   key TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, append_id TEXT NOT NULL, made_at TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS idempotency_keys_by_age ON idempotency_keys (made_at);
+CREATE TABLE IF NOT EXISTS answers (
+  name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, append_id TEXT NOT NULL, made_at TEXT NOT NULL,
+  lease TEXT NOT NULL, leased_until TEXT NOT NULL, answer BLOB
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS answers_by_age ON answers (made_at);
 """
 
 
 class SqliteIdempotencyStore:
     """The IdempotencyStore port over SQLite."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
     async def claim(self, key: str, wanted: Claim, at: datetime, forget_before: datetime) -> Claim:
-        """Return what a key stands for, and forget what is too old."""
-
         def work(connection: sqlite3.Connection) -> Claim:
             connection.execute("DELETE FROM idempotency_keys WHERE made_at < ?", (rfc3339(forget_before),))
             row = (key, wanted.fingerprint, wanted.append_id, rfc3339(at))
@@ -32,11 +36,60 @@ class SqliteIdempotencyStore:
             sql = "SELECT fingerprint, append_id FROM idempotency_keys WHERE key = ?"
             return Claim(*connection.execute(sql, (key,)).fetchone())
 
-        with answering("IDEMPOTENCY_UNAVAILABLE", "the store of idempotency keys"):
+        with _store_errors():
             return await self._database.write(work)
 
     async def forget(self, key: str, append_id: str) -> None:
-        """Make a key free again."""
         sql = "DELETE FROM idempotency_keys WHERE key = ? AND append_id = ?"
-        with answering("IDEMPOTENCY_UNAVAILABLE", "the store of idempotency keys"):
+        with _store_errors():
             await self._database.write(lambda connection: connection.execute(sql, (key, append_id)))
+
+
+class SqliteReplyStore:
+    """The IdempotentReplyStore port over SQLite."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def begin(
+        self, name: str, wanted: Claim, lease: str, at: datetime, until: datetime, forget_before: datetime
+    ) -> Begun:
+        def work(connection: sqlite3.Connection) -> Begun:
+            connection.execute("DELETE FROM answers WHERE made_at < ?", (rfc3339(forget_before),))
+            row = (name, wanted.fingerprint, wanted.append_id, rfc3339(at), "", "")
+            connection.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, NULL)", row)
+            sql = "SELECT fingerprint, append_id, answer, leased_until FROM answers WHERE name = ?"
+            fingerprint, append_id, answer, leased_until = connection.execute(sql, (name,)).fetchone()
+            mine = fingerprint == wanted.fingerprint and answer is None and leased_until < rfc3339(at)
+            if mine:
+                sql = "UPDATE answers SET lease = ?, leased_until = ? WHERE name = ?"
+                connection.execute(sql, (lease, rfc3339(until), name))
+            return Begun(Claim(fingerprint, append_id), answer, mine)
+
+        with _store_errors():
+            return await self._database.write(work)
+
+    async def renew(self, name: str, lease: str, until: datetime) -> None:
+        await self._change(
+            "UPDATE answers SET leased_until = ? WHERE name = ? AND lease = ?", rfc3339(until), name, lease
+        )
+
+    async def finish(self, name: str, lease: str, answer: bytes) -> bool:
+        return await self._change("UPDATE answers SET answer = ? WHERE name = ? AND lease = ?", answer, name, lease)
+
+    async def release(self, name: str, lease: str, *, forget: bool) -> None:
+        if forget:
+            await self._change("DELETE FROM answers WHERE name = ? AND lease = ? AND answer IS NULL", name, lease)
+        else:
+            await self._change(
+                "UPDATE answers SET lease = '', leased_until = '' WHERE name = ? AND lease = ?", name, lease
+            )
+
+    async def _change(self, sql: str, *values: str | bytes) -> bool:
+        """Execute a statement; return whether it changed a row."""
+        with _store_errors():
+            return await self._database.write(lambda connection: connection.execute(sql, values).rowcount > 0)
+
+
+def _store_errors() -> AbstractContextManager[None]:
+    return unavailable_on_failure("IDEMPOTENCY_UNAVAILABLE", "the store of idempotency keys")

@@ -4,8 +4,7 @@ import sqlite3
 from contextlib import AbstractContextManager
 from datetime import datetime
 
-from shared.backends.embedded.faults import answering
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
 from shared.background.ports import JobClaim
 from shared.timestamps import parse_rfc3339, rfc3339
 
@@ -19,7 +18,7 @@ CREATE TABLE IF NOT EXISTS background_jobs (
 class SqliteJobLeaseStore:
     """The JobLeaseStore port over SQLite."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
     async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
@@ -56,4 +55,4 @@ class SqliteJobLeaseStore:
 
 
 def _answering() -> AbstractContextManager[None]:
-    return answering("BACKGROUND_JOBS_UNAVAILABLE", "the store of background jobs")
+    return unavailable_on_failure("BACKGROUND_JOBS_UNAVAILABLE", "the store of background jobs")

@@ -4,8 +4,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 
-from shared.backends.embedded.faults import answering
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
 from shared.fair_use.ports import Place, Purpose
 
 SCHEMA = """
@@ -20,10 +19,10 @@ CREATE TABLE IF NOT EXISTS places (
 class SqlitePlaceStore:
     """The PlaceStore port over SQLite."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def take(self, principal: str, purpose: Purpose, place_id: str, *, at: float, limit: int) -> bool:  # noqa: D102
+    async def take(self, principal: str, purpose: Purpose, place_id: str, *, at: float, limit: int) -> bool:
         def work(connection: sqlite3.Connection) -> bool:
             if _exists(connection, principal, purpose, place_id):
                 return True
@@ -36,9 +35,7 @@ class SqlitePlaceStore:
         with _answering():
             return await self._database.write(work)
 
-    async def grow(  # noqa: D102
-        self, principal: str, purpose: Purpose, place_id: str, *, size: int, at: float, limit: int
-    ) -> bool:
+    async def grow(self, principal: str, purpose: Purpose, place_id: str, *, size: int, at: float, limit: int) -> bool:
         def work(connection: sqlite3.Connection) -> bool:
             sql = "SELECT coalesce(sum(size), 0) FROM places WHERE purpose = ? AND principal = ? AND id <> ?"
             others = connection.execute(sql, (purpose, principal, place_id)).fetchone()[0]
@@ -54,20 +51,20 @@ class SqlitePlaceStore:
         with _answering():
             return await self._database.write(work)
 
-    async def finish(self, principal: str, purpose: Purpose, place_id: str) -> None:  # noqa: D102
+    async def finish(self, principal: str, purpose: Purpose, place_id: str) -> None:
         sql = "UPDATE places SET active = 0 WHERE purpose = ? AND principal = ? AND id = ?"
         with _answering():
             await self._database.write(
                 lambda connection: connection.execute(sql, (purpose, principal, place_id)).rowcount
             )
 
-    async def free(self, principal: str, purpose: Purpose, place_ids: Collection[str]) -> None:  # noqa: D102
+    async def free(self, principal: str, purpose: Purpose, place_ids: Collection[str]) -> None:
         rows = [(purpose, principal, place_id) for place_id in place_ids]
         sql = "DELETE FROM places WHERE purpose = ? AND principal = ? AND id = ?"
         with _answering():
             await self._database.write(lambda connection: connection.executemany(sql, rows).rowcount)
 
-    async def held(self, principal: str, purpose: Purpose) -> Sequence[Place]:  # noqa: D102
+    async def held(self, principal: str, purpose: Purpose) -> Sequence[Place]:
         sql = "SELECT id, taken_at, active, size FROM places WHERE purpose = ? AND principal = ? ORDER BY taken_at, id"
         with _answering():
             rows = await self._database.read(
@@ -88,4 +85,4 @@ def _exists(connection: sqlite3.Connection, principal: str, purpose: Purpose, pl
 
 
 def _answering() -> AbstractContextManager[None]:
-    return answering("QUOTAS_UNAVAILABLE", "the store of quotas")
+    return unavailable_on_failure("QUOTAS_UNAVAILABLE", "the store of quotas")

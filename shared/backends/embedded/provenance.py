@@ -11,8 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from shared.backends.embedded.faults import answering
-from shared.backends.embedded.provenance_scan import count, matching, page_of
+from shared.backends.embedded.provenance_filters import count, matching, page_of
 from shared.backends.embedded.provenance_schema import (
     DECISIONS,
     IN_PLACE,
@@ -20,17 +19,17 @@ from shared.backends.embedded.provenance_schema import (
     ROW_COLUMNS,
     SCHEMA,
     STRAYS,
-    BarredError,
+    RecordPastEndError,
     chain_number,
     forgiving,
     insert,
     misplaced,
     read_tip,
-    record_of,
-    tip_of,
+    record_from_row,
+    tip_from_row,
 )
-from shared.backends.embedded.provenance_walk import WalkProcess
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.provenance_verifier import VerifierProcess
+from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.head_checks import MAX_ORPHANS, can_be_earliest
@@ -75,10 +74,10 @@ class SqliteChainStore:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._walked_apart = False
-        self._writing = Database(path, SCHEMA)
-        self._reading = Database(path, SCHEMA)
+        self._writing = SqliteDatabase(path, SCHEMA)
+        self._reading = SqliteDatabase(path, SCHEMA)
         # Of its own, so that queries do not wait for walks.
-        self._walking = Database(path, SCHEMA)
+        self._walking = SqliteDatabase(path, SCHEMA)
 
     def weight(self, canonical: bytes) -> int:
         """Return the length, since nothing is escaped."""
@@ -106,7 +105,7 @@ class SqliteChainStore:
                     raise TipMovedError from error
                 # It may be the one in the way, and is nowhere to be found.
                 raise _unavailable("a record stands in no place of this chain; verify the chain") from error
-            except BarredError as error:
+            except RecordPastEndError as error:
                 raise _unavailable("a record stands past the end of this chain; verify the chain") from error
             committing = True
             return tip
@@ -138,7 +137,7 @@ class SqliteChainStore:
             with closing(connection.execute(sql, (chain_number(connection, chain), first, last))) as rows:
                 work(rows)
 
-        with answering(CODE, "the audit log"):
+        with unavailable_on_failure(CODE, "the audit log"):
             await self._walking.read(forgiving(read))
 
     @asynccontextmanager
@@ -148,7 +147,7 @@ class SqliteChainStore:
             raise VerifierUnavailableError("another chain is walked apart")
         self._walked_apart = True
         try:
-            async with WalkProcess(self._path) as process:
+            async with VerifierProcess(self._path) as process:
                 yield process.ask
         finally:
             self._walked_apart = False
@@ -198,7 +197,7 @@ class SqliteChainStore:
 
         def work(connection: sqlite3.Connection) -> list[ChainRecord]:
             rows = connection.execute(sql, (chain_number(connection, chain), *values))
-            return [record_of(row) for row in rows]
+            return [record_from_row(row) for row in rows]
 
         return await self._read(work) if values else []
 
@@ -207,13 +206,13 @@ class SqliteChainStore:
 
         def work(connection: sqlite3.Connection) -> list[ChainRecord]:
             names = {"chain": chain_number(connection, chain), "ids": json.dumps(list(amendments))}
-            return [record_of(row) for row in connection.execute(DECISIONS, names)]
+            return [record_from_row(row) for row in connection.execute(DECISIONS, names)]
 
         return await self._read(work)
 
     async def find_misplaced(self, chain: ChainKey) -> int | None:
         """Return the place behind the first record that stands in none; one look at an index of the chain."""
-        with answering(CODE, "the audit log"):
+        with unavailable_on_failure(CODE, "the audit log"):
             return await self._walking.read(lambda connection: misplaced(connection, chain))
 
     async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
@@ -221,7 +220,7 @@ class SqliteChainStore:
 
         def work(connection: sqlite3.Connection) -> list[ChainRecord]:
             names = {"genesis": genesis.encode(), "chain": chain_number(connection, chain)}
-            records = map(record_of, connection.execute(STRAYS, names))
+            records = map(record_from_row, connection.execute(STRAYS, names))
             return list(itertools.islice((one for one in records if can_be_earliest(one, genesis)), MAX_ORPHANS))
 
         return await self._read(work)
@@ -234,7 +233,7 @@ class SqliteChainStore:
             rows = await self._read(_all_rows(CHANGED, values))
             for row in rows:
                 if row[1] in _TARGETS:
-                    yield ChainKey(Target(row[1]), row[2]), tip_of(row[3:])
+                    yield ChainKey(Target(row[1]), row[2]), tip_from_row(row[3:])
             if len(rows) < _TIPS_PAGE:
                 return
             last = (rows[-1][5], rows[-1][0])
@@ -244,7 +243,7 @@ class SqliteChainStore:
         await asyncio.gather(self._writing.close(), self._reading.close(), self._walking.close())
 
     async def _read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with answering(CODE, "the audit log"):
+        with unavailable_on_failure(CODE, "the audit log"):
             return await self._reading.read(forgiving(work))
 
 

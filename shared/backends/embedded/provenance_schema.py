@@ -136,11 +136,11 @@ to none.
 """
 
 
-class BarredError(Exception):
+class RecordPastEndError(Exception):
     """A record stands where the chain would grow past it; it does not go away by trying again."""
 
 
-def record_of(row: Sequence[Any]) -> ChainRecord:
+def record_from_row(row: Sequence[Any]) -> ChainRecord:
     """Return the record of a row of :data:`RECORD_COLUMNS`, also of one that somebody stored other types in."""
     fields = {name: _text(value) for name, value in zip(PROJECTED, row[4:], strict=True) if value is not None}
     canonical = row[1] if type(row[1]) is bytes else _text(row[1]).encode()
@@ -164,10 +164,10 @@ def read_tip(connection: sqlite3.Connection, key: ChainKey) -> Tip:
     """Return what the head row says."""
     sql = "SELECT sequence, hash, timestamp FROM chains WHERE target = ? AND scope = ?"
     row = connection.execute(sql, (key.target, key.scope_key)).fetchone()
-    return Tip() if row is None else tip_of(row)
+    return Tip() if row is None else tip_from_row(row)
 
 
-def tip_of(row: Sequence[Any]) -> Tip:
+def tip_from_row(row: Sequence[Any]) -> Tip:
     """Return the tip that a head's sequence, hash and timestamp say; what a forger spoilt counts as missing."""
     sequence = row[0] if type(row[0]) is int and row[0] > 0 else 0
     return Tip(sequence, _text(row[1]), _text(row[2]), str(row[0]))
@@ -203,7 +203,7 @@ def insert(connection: sqlite3.Connection, key: ChainKey, records: Sequence[Chai
 
     Raises:
         sqlite3.IntegrityError: an append id or a decision exists.
-        BarredError: a record stands past the end of the chain, or before its first place.
+        RecordPastEndError: a record stands past the end of the chain, or before its first place.
     """
     last = records[-1]
     tip = Tip(last.sequence, last.hash, last.projection["Timestamp"], str(last.sequence))
@@ -212,7 +212,7 @@ def insert(connection: sqlite3.Connection, key: ChainKey, records: Sequence[Chai
     row = connection.execute(_MOVE_HEAD, names).fetchone() or connection.execute(_NEW_HEAD, names).fetchone()
     chain = row[0]
     if connection.execute(_BARRED, {"chain": chain, "last": records[0].sequence - 1}).fetchone()[0]:
-        raise BarredError
+        raise RecordPastEndError
     rows = [_row(chain, record) for record in records]
     for some in itertools.batched(rows, _AT_ONCE, strict=False):
         if len(some) == _AT_ONCE:

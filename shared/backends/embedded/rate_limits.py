@@ -4,8 +4,7 @@ import sqlite3
 import uuid
 from typing import Final
 
-from shared.backends.embedded.faults import answering
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
 from shared.rate_limits.limiter import LEASE_SECONDS
 from shared.rate_limits.models import WINDOW_SECONDS
 from shared.rate_limits.ports import Lease, LeaseRequest
@@ -34,12 +33,12 @@ PATIENCE_SECONDS: Final = 1.0
 class SqliteLeaseStore:
     """The LeaseStore port over SQLite."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
     async def lease(self, asked: LeaseRequest, at: float) -> Lease:
         """Settle the last lease and grant a new one."""
-        with answering("RATE_LIMITS_UNAVAILABLE", "the store of rate limits"):
+        with unavailable_on_failure("RATE_LIMITS_UNAVAILABLE", "the store of rate limits"):
             return await self._database.write(lambda connection: _lease(connection, asked, at))
 
 

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from emulators.kusto.ingest import GROUP
-from shared.backends.embedded.hub import HubLog, HubReader
+from shared.backends.embedded.hub import HubReader, HubWriter
 from shared.telemetry.impulses import encode
 from shared.telemetry.models import IMPULSES_HUB, UNROUTED, HubMessage, Impulse
 from tests.emulators.kusto.endpoints import Endpoint, end, start
@@ -52,7 +52,7 @@ class Plant:
         asyncio.run(self._send(messages))
 
     async def _send(self, messages: tuple[HubMessage, ...]) -> None:
-        log = HubLog(self.hub)
+        log = HubWriter(self.hub)
         await log.send(IMPULSES_HUB, messages)
         await log.close()
 

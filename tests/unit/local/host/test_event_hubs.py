@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shared.backends.embedded.hub import HubLog, HubReader
-from shared.backends.embedded.hub_file import partition_of
+from shared.backends.embedded.hub import HubReader, HubWriter
+from shared.backends.embedded.hub_file import partition_for_key
 from shared.telemetry.models import HubMessage
 
 BATCHES = """
@@ -66,7 +66,7 @@ async def calling(events: typing.List[func.EventHubEvent]) -> None:
 
 def send(data_dir: Path, bodies: Sequence[bytes], hub: str = "telemetry") -> None:
     async def append() -> None:
-        log = HubLog(data_dir / "hub.sqlite")
+        log = HubWriter(data_dir / "hub.sqlite")
         await log.send(hub, [HubMessage(body, "key", {"kind": "test"}) for body in bodies])
         await log.close()
 
@@ -76,7 +76,7 @@ def send(data_dir: Path, bodies: Sequence[bytes], hub: str = "telemetry") -> Non
 def committed(data_dir: Path, hub: str = "telemetry", group: str = "live") -> int:
     reader = HubReader(data_dir / "hub.sqlite")
     try:
-        return reader.committed(hub, group, partition_of("key"))
+        return reader.committed(hub, group, partition_for_key("key"))
     finally:
         reader.close()
 
@@ -98,7 +98,7 @@ def test_batch_comes_with_its_metadata(start_host: Any) -> None:
     for name in ("PartitionContext", "TriggerPartitionContext"):
         context = metadata[name]
         assert (context["EventHubName"], context["ConsumerGroup"]) == ("impulses", "live")
-        assert context["PartitionId"] == partition_of("key")
+        assert context["PartitionId"] == partition_for_key("key")
 
 
 def test_batches_keep_to_the_size_of_host_json(start_host: Any) -> None:

@@ -11,8 +11,8 @@ from local.host.event_hubs import EventHubSetting, PartitionLoop
 from local.host.hub_access import HubAccess
 from local.host.shutdown import ShutdownSignal
 from local.host.worker import LoadedFunction
-from shared.backends.embedded.hub import HubLog
-from shared.backends.embedded.hub_file import partition_of
+from shared.backends.embedded.hub import HubWriter
+from shared.backends.embedded.hub_file import partition_for_key
 from shared.telemetry.models import HubMessage
 
 FUNCTION = LoadedFunction("archive", "id", {"name": "events", "type": "eventHubTrigger"}, None)
@@ -40,12 +40,12 @@ async def test_events_gather_after_a_batch_that_was_not_full(tmp_path: Path, mon
         delivered.append(len(data.collection_bytes.bytes))
 
     monkeypatch.setattr(event_hubs, "invoke", invoke)
-    log = HubLog(tmp_path / "hub.sqlite")
+    log = HubWriter(tmp_path / "hub.sqlite")
     await log.send("impulses", [HubMessage(b"x", "key", {})] * 5)
     await log.close()
     hub, stopping = HubAccess(tmp_path / "hub.sqlite"), StopsAtFirstPause()
     setting = EventHubSetting(FUNCTION, "impulses", "archive", many=True, binary=True, gathers=1.5)
     async with asyncio.timeout(30):
-        await PartitionLoop(setting, partition_of("key"), hub, 2, stopping).run()
+        await PartitionLoop(setting, partition_for_key("key"), hub, 2, stopping).run()
     await hub.close()
     assert (delivered, stopping.pauses) == ([2, 2, 1], [1.5])

@@ -14,8 +14,8 @@ from shared.auth.key_service import ApiKeys
 from shared.auth.ports import Credentials, Team
 from shared.auth.tokens import TokenCodec
 from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
-from shared.backends.embedded.signing_key import FileSigningKey
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.key_files import FileSigningKey
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Member
 from shared.provenance.ports import Target
 from shared.versioned_cache import VersionedCache
@@ -64,7 +64,7 @@ class Workspace:
 @pytest.fixture
 async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
     """Return a workspace with four members."""
-    database = Database(tmp_path / "workspace.sqlite", SCHEMA)
+    database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     members = {member.id: member for member in (ADMIN, EDITOR, VIEWER, SERVICE)}
     yield Workspace(
         Team("plant-a", members, audited=True), SqliteCredentialStore(database), FileSigningKey(tmp_path / "key.pem")

@@ -11,7 +11,7 @@ import pytest
 from shared.auth.key_usage import EVERY_SECONDS, MOST_WAITING, KeyUsageRecorder
 from shared.auth.ports import ApiKey
 from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 WRITE_SECONDS = 0.1
@@ -23,15 +23,15 @@ def key(number: int = 0) -> ApiKey:
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
+async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
     """Return the file of keys, whose writes give up soon."""
-    made = Database(tmp_path / "workspace.sqlite", SCHEMA, write_seconds=WRITE_SECONDS)
+    made = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA, write_seconds=WRITE_SECONDS)
     yield made
     await made.close()
 
 
 @pytest.fixture
-async def store(database: Database) -> SqliteCredentialStore:
+async def store(database: SqliteDatabase) -> SqliteCredentialStore:
     """Return a store of one key."""
     made = SqliteCredentialStore(database)
     await made.add_key(key())
@@ -74,7 +74,7 @@ async def test_a_locked_store_is_told_to_the_log_once(
 class SilentStore(SqliteCredentialStore):
     """A store that does not answer until it is let; a stand-in for one beyond a network."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         super().__init__(database)
         self.asked = 0
         self.answers = asyncio.Event()
@@ -86,7 +86,7 @@ class SilentStore(SqliteCredentialStore):
         await super().touch_key(key_id, at)
 
 
-async def test_what_waits_is_bounded(database: Database) -> None:
+async def test_what_waits_is_bounded(database: SqliteDatabase) -> None:
     """A store that is silent is asked for one key at a time, and no more than so many wait."""
     silent = SilentStore(database)
     uses = KeyUsageRecorder(silent)
@@ -99,7 +99,7 @@ async def test_what_waits_is_bounded(database: Database) -> None:
     assert silent.asked == MOST_WAITING
 
 
-async def test_silence_has_an_end(database: Database) -> None:
+async def test_silence_has_an_end(database: SqliteDatabase) -> None:
     """A store that does not answer is given up."""
     silent = SilentStore(database)
     uses = KeyUsageRecorder(silent, write_seconds=WRITE_SECONDS)

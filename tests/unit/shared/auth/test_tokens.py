@@ -10,7 +10,7 @@ import pytest
 
 from shared.auth import tokens
 from shared.auth.tokens import Claims, TokenCodec
-from shared.backends.embedded.signing_key import FileSigningKey
+from shared.backends.embedded.key_files import FileSigningKey
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.backends.embedded.job_leases import SCHEMA, SqliteJobLeaseStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.background import runner
 from shared.background.runner import LEASE, BackgroundJob, BackgroundRunner
 from shared.background.schedules import Schedule
@@ -36,7 +36,7 @@ class Clock:
 @pytest.fixture
 async def leases(tmp_path: Path) -> AsyncIterator[SqliteJobLeaseStore]:
     """Return an empty store."""
-    database = Database(tmp_path / "jobs.sqlite", SCHEMA)
+    database = SqliteDatabase(tmp_path / "jobs.sqlite", SCHEMA)
     yield SqliteJobLeaseStore(database)
     await database.close()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
 from shared.backends.embedded.provenance import SqliteAuditLog
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.service import CatalogService
 from shared.provenance.ports import Target
 from shared.provenance.records import find_first_fault, genesis_hash
@@ -50,7 +50,7 @@ async def workspace_id() -> str:
 @asynccontextmanager
 async def plant(folder: Path) -> AsyncIterator[Plant]:
     """Open the stores of a folder, and close them."""
-    database = Database(folder / "workspace.sqlite", SCHEMA)
+    database = SqliteDatabase(folder / "workspace.sqlite", SCHEMA)
     store = SqliteCatalogStore(database)
     log = SqliteAuditLog(folder / "provenance.sqlite", workspace_id)
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.document import load_document
 from shared.catalog.items import items_from_document
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
@@ -27,7 +27,7 @@ ALWAYS = 0.0
 class CountingStore(SqliteCatalogStore):
     """The real store, counting what is asked of it, and failing on demand."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         super().__init__(database)
         self.versions = self.loads = 0
         self.down = False
@@ -93,7 +93,7 @@ async def test_a_young_copy_is_used_without_asking(tmp_path: Path) -> None:
 
 async def test_the_catalog_is_read_anew_when_its_version_moved_only(tmp_path: Path) -> None:
     """A due poll asks for the version; all callers share one load of a new one."""
-    database = Database(tmp_path / "workspace.sqlite", SCHEMA)
+    database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     reader = CatalogReader(store, ALWAYS)
     async with plant(tmp_path) as opened:
@@ -109,7 +109,7 @@ async def test_the_catalog_is_read_anew_when_its_version_moved_only(tmp_path: Pa
 
 async def test_a_change_during_a_load_is_not_lost(tmp_path: Path) -> None:
     """An invalidation while an older version is still being read makes the next call ask again."""
-    database = Database(tmp_path / "workspace.sqlite", SCHEMA)
+    database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     store.gate = asyncio.Event()
     reader = CatalogReader(store, NEVER)
@@ -127,7 +127,7 @@ async def test_a_change_during_a_load_is_not_lost(tmp_path: Path) -> None:
 
 async def test_the_last_good_copy_serves_while_the_store_is_down(tmp_path: Path) -> None:
     """A store that stops answering leaves the copy in use for a while, then the catalog is unavailable."""
-    database = Database(tmp_path / "workspace.sqlite", SCHEMA)
+    database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     patient, hasty = CatalogReader(store, ALWAYS), CatalogReader(store, ALWAYS, max_stale_seconds=-1.0)
     first = await patient.current()
@@ -144,7 +144,7 @@ async def test_the_last_good_copy_serves_while_the_store_is_down(tmp_path: Path)
 
 async def test_a_store_that_is_down_is_not_asked_on_each_call(tmp_path: Path) -> None:
     """After a failure the copy serves for the refresh time before the store is asked again."""
-    database = Database(tmp_path / "workspace.sqlite", SCHEMA)
+    database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     reader = CatalogReader(store, NEVER)
     await reader.current()
@@ -158,7 +158,7 @@ async def test_a_store_that_is_down_is_not_asked_on_each_call(tmp_path: Path) ->
 
 async def test_without_any_copy_a_store_that_fails_is_an_error(tmp_path: Path) -> None:
     """When the catalog was never read, callers learn that it is unavailable."""
-    store = SqliteCatalogStore(Database(tmp_path, SCHEMA))  # a folder cannot be opened
+    store = SqliteCatalogStore(SqliteDatabase(tmp_path, SCHEMA))  # a folder cannot be opened
     with pytest.raises(WorkspaceError) as caught:
         await CatalogReader(store, NEVER).current()
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE")

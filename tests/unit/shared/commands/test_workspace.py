@@ -9,7 +9,7 @@ import pytest
 
 from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
 from shared.backends.embedded.provenance import SqliteAuditLog
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.service import CatalogService
 from shared.commands.workspace import DONE, FAILED, REFUSED, main
 from shared.errors import Kind, WorkspaceError, invalid
@@ -65,7 +65,7 @@ class Services:
 
     def __init__(self, folder: Path, keys: Keys, engine: Engine) -> None:
         self.query_columns = QueryColumns(engine)
-        self._database = Database(folder / "workspace.sqlite", SCHEMA)
+        self._database = SqliteDatabase(folder / "workspace.sqlite", SCHEMA)
         self._log = SqliteAuditLog(folder / "provenance.sqlite", workspace_id)
         self.catalog_service = CatalogService(SqliteCatalogStore(self._database), self._log)
         self.api_keys = keys

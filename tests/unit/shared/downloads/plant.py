@@ -12,7 +12,7 @@ from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.download_jobs import SqliteJobStore
 from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.places import SqlitePlaceStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Policies, Quotas, Tier
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.reading import HourSummary
@@ -97,7 +97,7 @@ class Plant:
 
     def __init__(self, folder: Path, archive: Archive) -> None:
         self.archive = archive
-        self.database = Database(folder / "jobs.sqlite", download_jobs.SCHEMA + places.SCHEMA)
+        self.database = SqliteDatabase(folder / "jobs.sqlite", download_jobs.SCHEMA + places.SCHEMA)
         self.places = SqlitePlaceStore(self.database)
         self.quotas = Quotas()
         self.now = START + HOUR

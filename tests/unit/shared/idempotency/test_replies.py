@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.backends.embedded.answers import SCHEMA, SqliteAnswerStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.idempotency import SCHEMA, SqliteReplyStore
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.errors import Kind, WorkspaceError
 from shared.idempotency import replies
 from shared.idempotency.replies import IdempotentReplies
@@ -17,10 +17,10 @@ SECRET = b"oik_AAAAAAAA_secret"
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteAnswerStore]:
+async def store(tmp_path: Path) -> AsyncIterator[SqliteReplyStore]:
     """An empty store."""
-    database = Database(tmp_path / "answers.sqlite", SCHEMA)
-    yield SqliteAnswerStore(database)
+    database = SqliteDatabase(tmp_path / "answers.sqlite", SCHEMA)
+    yield SqliteReplyStore(database)
     await database.close()
 
 
@@ -32,7 +32,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def once(
-    store: SqliteAnswerStore,
+    store: SqliteReplyStore,
     work: Callable[[str], Awaitable[bytes]],
     *,
     key: str = "k",
@@ -56,7 +56,7 @@ class Worker:
         return SECRET + b"%d" % len(self.ids)
 
 
-async def test_of_many_at_once_one_works(store: SqliteAnswerStore) -> None:
+async def test_of_many_at_once_one_works(store: SqliteReplyStore) -> None:
     """Everybody gets the same answer, from work done once; later repeats too."""
     worker = Worker()
     given = await asyncio.gather(*(once(store, worker) for _ in range(8)))
@@ -64,7 +64,7 @@ async def test_of_many_at_once_one_works(store: SqliteAnswerStore) -> None:
     assert len(worker.ids) == 1
 
 
-async def test_another_request_under_the_key_is_refused(store: SqliteAnswerStore) -> None:
+async def test_another_request_under_the_key_is_refused(store: SqliteReplyStore) -> None:
     """The key stands for its first request; another caller's key is another key."""
     worker = Worker()
     await once(store, worker)
@@ -74,7 +74,7 @@ async def test_another_request_under_the_key_is_refused(store: SqliteAnswerStore
     assert await once(store, worker, caller="b", request=b"other") == SECRET + b"2"
 
 
-async def test_a_refusal_leaves_the_key_free(store: SqliteAnswerStore) -> None:
+async def test_a_refusal_leaves_the_key_free(store: SqliteReplyStore) -> None:
     """After a refusal the corrected request goes through under the same key."""
 
     async def refuse(_: str) -> bytes:
@@ -86,7 +86,7 @@ async def test_a_refusal_leaves_the_key_free(store: SqliteAnswerStore) -> None:
 
 
 @pytest.mark.parametrize("error", [WorkspaceError(Kind.UNAVAILABLE, "X", "x"), asyncio.CancelledError(), OSError()])
-async def test_work_that_failed_is_done_again_under_its_id(store: SqliteAnswerStore, error: BaseException) -> None:
+async def test_work_that_failed_is_done_again_under_its_id(store: SqliteReplyStore, error: BaseException) -> None:
     """What may be half done keeps its id, and stands for its request alone."""
     ids = []
 
@@ -103,7 +103,7 @@ async def test_work_that_failed_is_done_again_under_its_id(store: SqliteAnswerSt
     assert worker.ids == ids
 
 
-async def test_a_process_that_died_is_taken_over(store: SqliteAnswerStore, quick: None) -> None:
+async def test_a_process_that_died_is_taken_over(store: SqliteReplyStore, quick: None) -> None:
     """Its lease runs out, and a repeat does the work under the same id."""
     ids = []
 
@@ -123,7 +123,7 @@ async def test_a_process_that_died_is_taken_over(store: SqliteAnswerStore, quick
     dead.cancel()
 
 
-async def test_a_slow_process_keeps_its_lease(store: SqliteAnswerStore, quick: None) -> None:
+async def test_a_slow_process_keeps_its_lease(store: SqliteReplyStore, quick: None) -> None:
     """While the first is at work a repeat waits, and hears 409 when that takes too long."""
     finish = asyncio.Event()
 
@@ -140,7 +140,7 @@ async def test_a_slow_process_keeps_its_lease(store: SqliteAnswerStore, quick: N
     assert await first == await once(store, Worker()) == b"first"
 
 
-async def test_who_lost_the_lease_gives_the_others_answer(store: SqliteAnswerStore) -> None:
+async def test_who_lost_the_lease_gives_the_others_answer(store: SqliteReplyStore) -> None:
     """Two that worked because one seemed dead give one answer."""
 
     async def taken_over(same: str) -> bytes:
@@ -152,7 +152,7 @@ async def test_who_lost_the_lease_gives_the_others_answer(store: SqliteAnswerSto
     assert await once(store, taken_over) == SECRET + b"1"
 
 
-async def test_secrets_are_not_to_be_read_in_the_file(store: SqliteAnswerStore, tmp_path: Path) -> None:
+async def test_secrets_are_not_to_be_read_in_the_file(store: SqliteReplyStore, tmp_path: Path) -> None:
     """Neither the answer nor the caller's key stands in the file."""
     await once(store, Worker(), key="a long random key")
     content = await asyncio.to_thread(lambda: b"".join(file.read_bytes() for file in tmp_path.iterdir()))
@@ -161,7 +161,7 @@ async def test_secrets_are_not_to_be_read_in_the_file(store: SqliteAnswerStore, 
     assert b"random key" not in content
 
 
-async def test_answers_are_forgotten_after_a_day(store: SqliteAnswerStore) -> None:
+async def test_answers_are_forgotten_after_a_day(store: SqliteReplyStore) -> None:
     """A key is free again, and its answer gone."""
     worker = Worker()
     await once(store, worker)

@@ -9,7 +9,7 @@ import pytest
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.backends.embedded.places import SCHEMA, SqlitePlaceStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import Audience
@@ -69,7 +69,7 @@ async def _catalog() -> Catalog:
 
 
 def _live(streams: Streams) -> LiveStream:
-    quota = StreamQuota(SqlitePlaceStore(Database(Path("unused"), SCHEMA)), _catalog, streams)
+    quota = StreamQuota(SqlitePlaceStore(SqliteDatabase(Path("unused"), SCHEMA)), _catalog, streams)
     return LiveStream(_catalog, streams, Audience(streams), _resume, quota)
 
 
@@ -98,6 +98,6 @@ async def test_a_link_carries_the_right_to_listen_alone() -> None:
         return member
 
     streams = Streams([], set())
-    quota = StreamQuota(SqlitePlaceStore(Database(Path("unused"), SCHEMA)), _catalog, streams)
+    quota = StreamQuota(SqlitePlaceStore(SqliteDatabase(Path("unused"), SCHEMA)), _catalog, streams)
     live = LiveStream(_catalog, streams, Audience(streams), resume, quota)
     assert (await live.resume(Listener.from_principal(member).name)).rights == {AccessRight.LIVE_STREAM_READ}

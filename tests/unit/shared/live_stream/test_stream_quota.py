@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from shared.backends.embedded.places import SCHEMA, SqlitePlaceStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Policies, Quotas, Tier
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
@@ -50,7 +50,7 @@ class World:
 @pytest.fixture
 async def places(tmp_path: Path) -> AsyncIterator[SqlitePlaceStore]:
     """An empty store."""
-    database = Database(tmp_path / "places.sqlite", SCHEMA)
+    database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
     yield SqlitePlaceStore(database)
     await database.close()
 
@@ -111,7 +111,7 @@ async def test_refusals_do_not_ask_the_service_each_time(places: SqlitePlaceStor
 async def test_a_store_that_is_down_refuses_no_stream(tmp_path: Path) -> None:
     """While places cannot be counted, streams open all the same."""
     (tmp_path / "places.sqlite").mkdir()
-    database = Database(tmp_path / "places.sqlite", SCHEMA)
+    database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
     world = World(SqlitePlaceStore(database), 1)
     for stream in ("s1", "s2"):
         await world.one.take("viewer@t", stream)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shared.backends.embedded.checkpoint_files import FileCheckpointStore
+from shared.backends.embedded.key_files import FileNoteSigner
 from shared.backends.embedded.provenance import SqliteChainStore
-from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
-from shared.backends.embedded.provenance_key import FileNoteSigner
-from shared.backends.embedded.provenance_walk import line_of, question_of
+from shared.backends.embedded.provenance_verifier import question_from_line, question_to_line
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.parallel import (
@@ -49,7 +49,7 @@ class WalkedApart(SqliteChainStore):
         """Walk windows from their questions as they are sent to another process."""
 
         async def ask(question: WindowRequest) -> WindowResult:
-            answer = await verify_window(self, question_of(line_of(question)))
+            answer = await verify_window(self, question_from_line(question_to_line(question)))
             self.sound += answer.sound
             return answer
 

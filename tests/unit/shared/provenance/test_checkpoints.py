@@ -13,8 +13,8 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.provenance import CHANGED
-from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
 from shared.errors import WorkspaceError
 from shared.provenance import chain_trees
 from shared.provenance.canonical import fast_jcs

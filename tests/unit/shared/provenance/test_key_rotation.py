@@ -10,9 +10,9 @@ import pytest
 
 from local import checkpoint_key
 from shared.backends.azure.key_vault import Vault
-from shared.backends.azure.vault_note_signer import VaultNoteSigner
-from shared.backends.embedded.provenance_checkpoints import FileCheckpointStore
-from shared.backends.embedded.provenance_key import FileNoteSigner, rotate
+from shared.backends.azure.vault_keys import VaultNoteSigner
+from shared.backends.embedded.checkpoint_files import FileCheckpointStore
+from shared.backends.embedded.key_files import FileNoteSigner, rotate
 from shared.errors import WorkspaceError
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.notes import NoteError, VerifierKey, open_checkpoint, origin_of

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from shared.backends.embedded.provenance_key import rotate
+from shared.backends.embedded.key_files import rotate
 from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
 from shared.provenance.ports import Filters
 from shared.provenance.queries import export

@@ -33,9 +33,9 @@ class Counted:
 def _store(kind: str, address: str) -> LeaseStore:
     if kind == "sqlite":
         from shared.backends.embedded.rate_limits import SCHEMA, SqliteLeaseStore  # noqa: PLC0415  one adapter a process
-        from shared.backends.embedded.sqlite import Database  # noqa: PLC0415
+        from shared.backends.embedded.sqlite import SqliteDatabase  # noqa: PLC0415
 
-        return SqliteLeaseStore(Database(Path(address), SCHEMA))
+        return SqliteLeaseStore(SqliteDatabase(Path(address), SCHEMA))
     from emulators.cosmos.server import DEFAULT_KEY  # noqa: PLC0415
     from shared.backends.azure.cosmos_account import CosmosAccount  # noqa: PLC0415
     from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore  # noqa: PLC0415

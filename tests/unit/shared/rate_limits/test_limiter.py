@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.backends.embedded.rate_limits import SCHEMA, SqliteLeaseStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.errors import Kind, WorkspaceError
 from shared.rate_limits.limiter import RateLimiter
 from shared.rate_limits.models import FREE, WINDOW_SECONDS, Budget
@@ -32,7 +32,7 @@ class Clock:
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteLeaseStore]:
     """Return a store of its own for each test."""
-    database = Database(tmp_path / "limits.sqlite", SCHEMA)
+    database = SqliteDatabase(tmp_path / "limits.sqlite", SCHEMA)
     yield SqliteLeaseStore(database)
     await database.close()
 
@@ -137,7 +137,7 @@ async def test_no_window_holds_more_than_the_budget(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int, float]], requests: int
 ) -> None:
     """Whatever three instances are asked and when, no 60 seconds hold more admitted requests than the budget."""
-    database = Database(tmp_path_factory.mktemp("limits") / "limits.sqlite", SCHEMA)
+    database = SqliteDatabase(tmp_path_factory.mktemp("limits") / "limits.sqlite", SCHEMA)
     clock, budget = Clock(), Budget(requests, 1000)
     limiters = [RateLimiter(SqliteLeaseStore(database), clock) for _ in range(3)]
     admitted: deque[float] = deque()

@@ -9,7 +9,7 @@ from shared.backends.azure import cosmos_catalog
 from shared.backends.azure.cosmos_catalog import SCOPE, CosmosCatalogStore
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_containers import CATALOG
-from shared.backends.azure.cosmos_state import CosmosState
+from shared.backends.azure.cosmos_item_store import CosmosItemStore
 from shared.catalog.diff import ItemChange
 from shared.catalog.document import load_document
 from shared.catalog.items import ItemKind
@@ -79,7 +79,7 @@ async def test_every_change_is_made_and_entered_once() -> None:
 async def test_what_nobody_names_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replaced items go with the change; what a crash left unnamed goes when it is old enough, with a later change."""
     async with accounts(COSMOS) as account:
-        state = CosmosState(account(), CATALOG, "CODE", "it")
+        state = CosmosItemStore(account(), CATALOG, "CODE", "it")
         small = CosmosCatalogStore(account(), batch_bytes=1)
         events = [PendingEvent(f"id-{n}", "PlatformConfig", "admin", {"EntityID": str(n)}) for n in range(3)]
         await small.save([], [], events, 0)
@@ -107,6 +107,6 @@ async def test_a_change_that_took_too_long_is_given_up(monkeypatch: pytest.Monke
         assert await store.version() == 0
 
 
-async def _ids(state: CosmosState) -> set[str]:
+async def _ids(state: CosmosItemStore) -> set[str]:
     found = await state.find("SELECT c.id FROM c WHERE c.scope = @scope", SCOPE, scope=SCOPE)
     return {str(item["id"]) for item in found}

@@ -9,7 +9,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 
 from emulators.cosmos import CosmosServer
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.backends.azure.cosmos_items import partition, record_item
+from shared.backends.azure.cosmos_chain_items import partition, record_item
 from shared.errors import WorkspaceError
 from shared.provenance.amendments import Amendments
 from shared.provenance.chain_log import ChainLog

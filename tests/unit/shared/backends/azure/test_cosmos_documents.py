@@ -163,7 +163,7 @@ async def test_endless_faults_are_given_up(
     server: CosmosServer, store: CosmosDocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After its tries a write says that its outcome is unknown, and a read that the store does not answer."""
-    monkeypatch.setattr("shared.backends.azure.cosmos_data_faults.ATTEMPTS", 3)
+    monkeypatch.setattr("shared.backends.azure.cosmos_data_requests.ATTEMPTS", 3)
     server.faults.add(InjectedFault(FaultKind.STATUS, lambda request: request.operation.endswith("_item"), status=500))
     for operation, call in WRITES.items():
         with pytest.raises(WorkspaceError) as caught:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.backends.azure.cosmos_rate_limits import _Account
+from shared.backends.azure.cosmos_rate_limits import _PrincipalBudget
 from shared.rate_limits.limiter import RateLimiter
 from shared.rate_limits.models import Budget
 from shared.rate_limits.ports import Lease, LeaseRequest
@@ -24,7 +24,7 @@ class Items:
     async def lease(self, asked: LeaseRequest, at: float) -> Lease:
         """Lease as the store does."""
         text = self.held.get(asked.principal)
-        account = _Account.of(json.loads(text) if text else None, at)
+        account = _PrincipalBudget.of(json.loads(text) if text else None, at)
         lease = account.leased(asked, at)
         self.held[asked.principal] = json.dumps(account.members())
         return lease

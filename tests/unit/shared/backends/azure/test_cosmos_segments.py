@@ -8,7 +8,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 
 from emulators.cosmos import CosmosServer, FaultKind, InjectedFault
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.backends.azure.cosmos_items import partition, record_item
+from shared.backends.azure.cosmos_chain_items import partition, record_item
 from shared.provenance.ports import Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
 from shared.provenance.records import draft_event
 from shared.provenance.verifier import ChainVerifier

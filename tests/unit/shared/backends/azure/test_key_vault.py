@@ -11,10 +11,9 @@ from shared.auth import tokens as tokens_module
 from shared.auth.jose import compute_thumbprint
 from shared.auth.ports import MAX_MINUTES
 from shared.auth.tokens import Claims, TokenCodec
-from shared.backends.azure import vault_signing_key
+from shared.backends.azure import vault_keys
 from shared.backends.azure.key_vault import Vault
-from shared.backends.azure.vault_note_signer import VaultNoteSigner
-from shared.backends.azure.vault_signing_key import SETTLING, VaultSigningKey
+from shared.backends.azure.vault_keys import SETTLING, VaultNoteSigner, VaultSigningKey
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import now
 from tests.key_vault import KeyVaultDouble, Tokens
@@ -48,7 +47,7 @@ async def vault(double: KeyVaultDouble, tokens: Tokens) -> AsyncIterator[Vault]:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Versions are read anew each time."""
-    monkeypatch.setattr(vault_signing_key, "FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(vault_keys, "FRESH_SECONDS", -1.0)
 
 
 class Clock:

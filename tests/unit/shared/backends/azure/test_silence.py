@@ -16,7 +16,7 @@ from shared.backends.azure.cosmos_containers import CONTAINERS
 from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts
 from shared.backends.azure.event_hubs import EventHubsSender
 from shared.backends.azure.identity import app_identity
-from shared.backends.azure.key_vault import Vault, answering
+from shared.backends.azure.key_vault import Vault, call_vault
 from shared.backends.azure.kusto import KustoEngine
 from shared.backends.azure.web_pubsub import WebPubSub
 from shared.backends.open_id import HttpOpenIdProvider
@@ -188,7 +188,7 @@ async def test_the_key_vault(silence: Silence) -> None:
     options = {"connection_timeout": SHORT, "read_timeout": SHORT, "retry_total": 1}
     vault = Vault(f"https://{silence.host}", credential=Tokens(), options=options)
     await refused(
-        lambda: answering(lambda: vault.check("k"), "SIGNING_KEY_UNAVAILABLE", "k"), "SIGNING_KEY_UNAVAILABLE"
+        lambda: call_vault(lambda: vault.check("k"), "SIGNING_KEY_UNAVAILABLE", "k"), "SIGNING_KEY_UNAVAILABLE"
     )
     await vault.close()
 

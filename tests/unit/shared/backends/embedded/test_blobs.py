@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.backends.embedded.blobs import DRAFTS, FolderBlobStore, blob_path
-from shared.backends.embedded.file_links import FileLinks, Linked
+from shared.backends.embedded.file_links import FileLink, FileLinks
 
 BASE = "http://127.0.0.1:7071"
 LATER = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -66,7 +66,7 @@ async def test_what_a_crash_left_goes_after_a_while(tmp_path: Path) -> None:
 
 def test_the_key_of_links_is_its_owners_alone(tmp_path: Path) -> None:
     """The key file has mode 0600, and a second process makes and takes the same links."""
-    linked = Linked("downloads", "j/1.csv", "rig.csv", LATER)
+    linked = FileLink("downloads", "j/1.csv", "rig.csv", LATER)
     url = FileLinks(BASE, tmp_path / "key").make(linked)
     assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
     assert FileLinks(BASE, tmp_path / "key").make(linked) == url
@@ -83,7 +83,7 @@ def test_a_link_comes_back_as_it_was_made(
     except UnicodeEncodeError:
         return
     links = FileLinks(BASE, tmp_path_factory.getbasetemp() / "links-key")
-    linked = Linked("downloads", name, file, datetime.fromtimestamp(at, UTC))
+    linked = FileLink("downloads", name, file, datetime.fromtimestamp(at, UTC))
     parts = urlsplit(links.make(linked))
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     path = unquote(parts.path.removeprefix("/files/downloads/"))

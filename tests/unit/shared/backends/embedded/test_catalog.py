@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.ports import CatalogItem, ItemOrigin
 from shared.errors import Kind, WorkspaceError
 
@@ -17,7 +17,7 @@ AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 async def test_what_was_saved_survives_a_reopening(tmp_path: Path) -> None:
     """Another process, or the next start, sees the same catalog."""
     for expected in (0, 1):
-        database = Database(tmp_path / "workspace.sqlite", SCHEMA)
+        database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
         item = CatalogItem("connection", f"rig-{expected}", {}, ItemOrigin.DECLARED, AT, AT, "admin")
         await SqliteCatalogStore(database).save([item], [], [], expected)
         await database.close()
@@ -28,7 +28,7 @@ async def test_what_was_saved_survives_a_reopening(tmp_path: Path) -> None:
 
 async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
     """A store without its file says so in the service's terms, without paths."""
-    store = SqliteCatalogStore(Database(tmp_path, SCHEMA))
+    store = SqliteCatalogStore(SqliteDatabase(tmp_path, SCHEMA))
     with pytest.raises(WorkspaceError) as caught:
         await store.load()
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE")

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from shared.backends.embedded.connection_states import EmbeddedConnectionStates
+from shared.backends.embedded.connection_states import SqliteConnectionStates
 from shared.telemetry.ports import ArrivedMessages
 
 MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 @pytest.fixture
-async def states(tmp_path: Path) -> AsyncIterator[EmbeddedConnectionStates]:
+async def states(tmp_path: Path) -> AsyncIterator[SqliteConnectionStates]:
     """A store over a new file."""
-    store = EmbeddedConnectionStates(tmp_path / "workspace.sqlite")
+    store = SqliteConnectionStates(tmp_path / "workspace.sqlite")
     yield store
     await store.close()
 
@@ -29,14 +29,14 @@ def _arrivals(*numbers: int, connection: str = "rig", source: str = "telemetry/0
 async def test_survives_a_restart(tmp_path: Path) -> None:
     """A second process, and the next start, see what was recorded and go on counting once."""
     path = tmp_path / "workspace.sqlite"
-    first, second = EmbeddedConnectionStates(path), EmbeddedConnectionStates(path)
+    first, second = SqliteConnectionStates(path), SqliteConnectionStates(path)
     await asyncio.gather(*(store.record([_arrivals(1, 2, 3)]) for store in (first, second)))
     await first.close()
     assert (await second.states())["rig"].messages_received == 3
     await second.close()
 
 
-async def test_large_counts(states: EmbeddedConnectionStates, tmp_path: Path) -> None:
+async def test_large_counts(states: SqliteConnectionStates, tmp_path: Path) -> None:
     """Counts beyond 32 bits are kept."""
     await states.record([_arrivals(1)])
     with sqlite3.connect(tmp_path / "workspace.sqlite") as database:
@@ -46,7 +46,7 @@ async def test_large_counts(states: EmbeddedConnectionStates, tmp_path: Path) ->
     assert (await states.states())["rig"].messages_received == 2**40 + 1
 
 
-async def test_nothing_of_a_failed_record_stays(states: EmbeddedConnectionStates, tmp_path: Path) -> None:
+async def test_nothing_of_a_failed_record_stays(states: SqliteConnectionStates, tmp_path: Path) -> None:
     """When one part cannot be stored, none is counted."""
     await states.record([_arrivals(1)])
     with pytest.raises(OverflowError):

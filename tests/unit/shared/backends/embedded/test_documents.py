@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from shared.backends.embedded.documents import AccountFile, SqliteContainerStore, SqliteDocumentStore
+from shared.backends.embedded.documents import DocumentFile, SqliteContainerStore, SqliteDocumentStore
 from shared.data_stores.models import MISSING, AccountContainer, DatabasePlace, DocumentKey, Table
 from shared.errors import WorkspaceError
 
@@ -16,9 +16,9 @@ TABLE = Table(PLACE, AccountContainer("workorders", "/line"))
 
 
 @pytest.fixture
-async def files(tmp_path: Path) -> AsyncIterator[list[AccountFile]]:
+async def files(tmp_path: Path) -> AsyncIterator[list[DocumentFile]]:
     """The same accounts opened twice."""
-    opened = [AccountFile(tmp_path), AccountFile(tmp_path)]
+    opened = [DocumentFile(tmp_path), DocumentFile(tmp_path)]
     yield opened
     for file in opened:
         await file.close()
@@ -33,7 +33,7 @@ async def _create(store: SqliteDocumentStore, name: str) -> None:
 
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(100_000, marks=pytest.mark.soak)])
-async def test_a_long_list_has_everything_once(files: list[AccountFile], count: int) -> None:
+async def test_a_long_list_has_everything_once(files: list[DocumentFile], count: int) -> None:
     """A walk through many documents, while others insert and delete, gives what was there throughout exactly once."""
     reader, writer = SqliteDocumentStore(files[0]), SqliteDocumentStore(files[1])
     stable = [f"s{n * 7919 % count:06}" for n in range(count)]
@@ -65,7 +65,7 @@ async def test_a_long_list_has_everything_once(files: list[AccountFile], count: 
     assert len(seen) == len(set(seen))
 
 
-async def test_declared_containers_come_to_exist(files: list[AccountFile]) -> None:
+async def test_declared_containers_come_to_exist(files: list[DocumentFile]) -> None:
     """What the workspace declares is there at the first look, once, beside what was made; nothing is taken away."""
     declared = [AccountContainer("workorders", "/line")]
 

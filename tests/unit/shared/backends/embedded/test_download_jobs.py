@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from shared.backends.embedded.download_jobs import SCHEMA, SqliteJobStore
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.errors import WorkspaceError
 
 
 async def test_a_file_that_cannot_be_opened_is_an_outage(tmp_path: Path) -> None:
     """A file that does not open is told as unavailable."""
     with pytest.raises(WorkspaceError) as failure:
-        await SqliteJobStore(Database(tmp_path, SCHEMA)).get("x")
+        await SqliteJobStore(SqliteDatabase(tmp_path, SCHEMA)).get("x")
     assert failure.value.code == "DOWNLOADS_UNAVAILABLE"

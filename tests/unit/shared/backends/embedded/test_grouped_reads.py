@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from shared.backends.embedded.grouped_reads import GroupedReads
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.backends.embedded.sqlite_batching import ReadBatcher
 
 
 async def test_each_read_gets_its_own_outcome(tmp_path: Path) -> None:
     """Of reads at once each gets its own rows or its own error, and one that nobody waits for any more harms none."""
-    database = Database(tmp_path / "file.sqlite", "CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (1), (2);")
-    reads = GroupedReads(database)
+    database = SqliteDatabase(tmp_path / "file.sqlite", "CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (1), (2);")
+    reads = ReadBatcher(database)
     gone = asyncio.create_task(reads.read(lambda connection: connection.execute("SELECT 1").fetchone()))
     good = [asyncio.create_task(reads.read(partial(_added, n))) for n in range(50)]
     bad = asyncio.create_task(reads.read(lambda connection: connection.execute("SELECT * FROM nothing")))

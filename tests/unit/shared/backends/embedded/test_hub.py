@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.backends.embedded.hub import HubLog, HubReader
-from shared.backends.embedded.hub_file import PARTITIONS, partition_of
+from shared.backends.embedded.hub import HubReader, HubWriter
+from shared.backends.embedded.hub_file import PARTITIONS, partition_for_key
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.models import HubEvent, HubMessage
 from shared.timestamps import now
@@ -22,11 +22,11 @@ HUB = "telemetry"
 SENDER = """
 import asyncio, sys
 from pathlib import Path
-from shared.backends.embedded.hub import HubLog
+from shared.backends.embedded.hub import HubWriter
 from shared.telemetry.models import HubMessage
 
 async def main():
-    log = HubLog(Path(sys.argv[1]))
+    log = HubWriter(Path(sys.argv[1]))
     for number in range(int(sys.argv[3])):
         await log.send("telemetry", [HubMessage(f"{sys.argv[2]}-{number}".encode(), "key", {})])
     await log.close()
@@ -49,8 +49,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def log(path: Path) -> AsyncIterator[HubLog]:
-    hub_log = HubLog(path)
+async def log(path: Path) -> AsyncIterator[HubWriter]:
+    hub_log = HubWriter(path)
     yield hub_log
     await hub_log.close()
 
@@ -62,32 +62,32 @@ def reader(path: Path) -> Iterator[HubReader]:
     hub_reader.close()
 
 
-async def test_event_comes_back_as_sent(log: HubLog, reader: HubReader) -> None:
+async def test_event_comes_back_as_sent(log: HubWriter, reader: HubReader) -> None:
     """A read event has the body, key and properties that were sent, its partition, and an enqueued time in UTC."""
     before = now()
     await log.send(HUB, [HubMessage(b"\x00\xff{}", "pümp", {"a": "ß"})])
     (event,) = read_all(reader)
     assert (event.body, event.partition_key, event.properties) == (b"\x00\xff{}", "pümp", {"a": "ß"})
-    assert event.partition == partition_of("pümp")
+    assert event.partition == partition_for_key("pümp")
     assert before <= event.enqueued_at <= now()
     assert event.enqueued_at.utcoffset() == timedelta(0)
 
 
-async def test_keys_keep_their_order_and_partition(log: HubLog, reader: HubReader) -> None:
+async def test_keys_keep_their_order_and_partition(log: HubWriter, reader: HubReader) -> None:
     """Messages with one key stand in one partition, in the order sent, with ascending sequence numbers."""
     for number in range(20):
         await log.send(HUB, [message(f"{number}{half}".encode(), f"key-{number % 3}") for half in "ab"])
     for key in ("key-0", "key-1", "key-2"):
         events = [event for event in read_all(reader) if event.partition_key == key]
         numbers = [event.sequence_number for event in events]
-        assert {event.partition for event in events} == {partition_of(key)}
+        assert {event.partition for event in events} == {partition_for_key(key)}
         assert numbers == sorted(set(numbers))
         assert [event.body for event in events] == sorted(
             (event.body for event in events), key=lambda b: (int(b[:-1]), b)
         )
 
 
-async def test_concurrent_sends_share_commits_and_lose_nothing(log: HubLog, reader: HubReader) -> None:
+async def test_concurrent_sends_share_commits_and_lose_nothing(log: HubWriter, reader: HubReader) -> None:
     """Sends that arrive at once are all stored, each once, in fewer commits than there were sends."""
     await log.send(HUB, [message(b"first")])
     reader.changed()
@@ -103,7 +103,7 @@ def test_several_processes_append_to_one_file(path: Path, reader: HubReader) -> 
     """Two processes that append at once lose nothing, and no sequence number is given twice."""
     writers = [subprocess.Popen([sys.executable, "-c", SENDER, str(path), name, "200"]) for name in ("a", "b")]
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
-    events = reader.read(HUB, partition_of("key"), 0, 1000)
+    events = reader.read(HUB, partition_for_key("key"), 0, 1000)
     assert [event.sequence_number for event in events] == list(range(1, 401))
     for name in (b"a", b"b"):
         mine = [event.body for event in events if event.body.startswith(name)]
@@ -120,7 +120,7 @@ def test_acknowledged_events_survive_kill(path: Path, reader: HubReader) -> None
     assert len(read_all(reader)) == 50
 
 
-async def test_hubs_are_apart(log: HubLog, reader: HubReader) -> None:
+async def test_hubs_are_apart(log: HubWriter, reader: HubReader) -> None:
     """An event stands in the hub that it was sent to, and in no other."""
     await log.send("impulses", [message(b"1")])
     await log.send(HUB, [message(b"2")])
@@ -129,20 +129,20 @@ async def test_hubs_are_apart(log: HubLog, reader: HubReader) -> None:
     assert read_all(reader, "never-sent-to") == []
 
 
-async def test_read_starts_after_and_stops_at_the_limit(log: HubLog, reader: HubReader) -> None:
+async def test_read_starts_after_and_stops_at_the_limit(log: HubWriter, reader: HubReader) -> None:
     """A read gives at most the limit, beginning after the given sequence number."""
     await log.send(HUB, [message(str(number).encode()) for number in range(10)])
-    events = reader.read(HUB, partition_of("key"), 3, 4)
+    events = reader.read(HUB, partition_for_key("key"), 3, 4)
     assert [event.sequence_number for event in events] == [4, 5, 6, 7]
-    assert reader.read(HUB, partition_of("key"), 10, 4) == []
+    assert reader.read(HUB, partition_for_key("key"), 10, 4) == []
 
 
-async def test_read_bounds_bytes(log: HubLog, reader: HubReader, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_read_bounds_bytes(log: HubWriter, reader: HubReader, monkeypatch: pytest.MonkeyPatch) -> None:
     """A read of large events stops at the byte limit, but always gives at least one event."""
     monkeypatch.setattr("shared.backends.embedded.hub.MAX_READ_BYTES", 100)
     await log.send(HUB, [message(b"x" * 60) for _ in range(5)] + [message(b"y" * 500)])
-    assert len(reader.read(HUB, partition_of("key"), 0, 100)) == 2
-    assert len(reader.read(HUB, partition_of("key"), 5, 100)) == 1
+    assert len(reader.read(HUB, partition_for_key("key"), 0, 100)) == 2
+    assert len(reader.read(HUB, partition_for_key("key"), 5, 100)) == 1
 
 
 @given(sent=st.lists(st.lists(st.tuples(st.text(max_size=3), st.binary(max_size=9)), max_size=5), max_size=5))
@@ -154,7 +154,7 @@ def test_paging_gives_every_event_once(
     path = tmp_path_factory.mktemp("hub") / "hub.sqlite"
 
     async def send() -> None:
-        log = HubLog(path)
+        log = HubWriter(path)
         for batch in sent:
             await log.send(HUB, [message(body, key) for key, body in batch])
         await log.close()
@@ -182,10 +182,10 @@ def test_offsets_never_go_back(path: Path, reader: HubReader) -> None:
     other.close()
 
 
-async def test_trim_keeps_what_a_group_has_not_read(log: HubLog, reader: HubReader) -> None:
+async def test_trim_keeps_what_a_group_has_not_read(log: HubWriter, reader: HubReader) -> None:
     """Trimming deletes an event only when every named group has read it."""
     await log.send(HUB, [message(str(number).encode()) for number in range(6)])
-    partition = partition_of("key")
+    partition = partition_for_key("key")
     reader.commit(HUB, "live", partition, 6)
     assert reader.trim(now() + timedelta(hours=1), {HUB: ["live", "adx"]}) == 0
     reader.commit(HUB, "adx", partition, 4)
@@ -193,7 +193,7 @@ async def test_trim_keeps_what_a_group_has_not_read(log: HubLog, reader: HubRead
     assert [event.sequence_number for event in read_all(reader)] == [5, 6]
 
 
-async def test_trim_keeps_what_is_young(log: HubLog, reader: HubReader) -> None:
+async def test_trim_keeps_what_is_young(log: HubWriter, reader: HubReader) -> None:
     """Trimming keeps events that are not older than asked for, though every group has read them."""
     await log.send(HUB, [message(b"old")])
     border = now()
@@ -204,18 +204,18 @@ async def test_trim_keeps_what_is_young(log: HubLog, reader: HubReader) -> None:
     assert [event.body for event in read_all(reader)] == [b"young"]
 
 
-async def test_sequence_numbers_are_not_reused_after_trimming(path: Path, log: HubLog, reader: HubReader) -> None:
+async def test_sequence_numbers_are_not_reused_after_trimming(path: Path, log: HubWriter, reader: HubReader) -> None:
     """An emptied partition goes on counting where it stood, also after opening the file again."""
     await log.send(HUB, [message(b"1"), message(b"2")])
-    reader.commit(HUB, "live", partition_of("key"), 2)
+    reader.commit(HUB, "live", partition_for_key("key"), 2)
     assert reader.trim(now() + timedelta(hours=1), {HUB: ["live"]}) == 2
-    again = HubLog(path)
+    again = HubWriter(path)
     await again.send(HUB, [message(b"3")])
     await again.close()
     assert [event.sequence_number for event in read_all(reader)] == [3]
 
 
-async def test_changed_tells_of_new_events(log: HubLog, reader: HubReader) -> None:
+async def test_changed_tells_of_new_events(log: HubWriter, reader: HubReader) -> None:
     """The cheap check is true once after each write of another connection, and false in between."""
     assert reader.changed()
     assert not reader.changed()
@@ -226,7 +226,7 @@ async def test_changed_tells_of_new_events(log: HubLog, reader: HubReader) -> No
 
 
 async def test_locked_file_refuses_all_and_recovers(
-    path: Path, log: HubLog, reader: HubReader, monkeypatch: pytest.MonkeyPatch
+    path: Path, log: HubWriter, reader: HubReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While another process holds the file the send fails as unavailable and stores nothing; afterwards sends work."""
     monkeypatch.setattr("shared.backends.embedded.hub._BUSY_TIMEOUT_MS", 50)
@@ -244,7 +244,7 @@ async def test_locked_file_refuses_all_and_recovers(
     assert [event.body for event in read_all(reader)] == [b"2"]
 
 
-async def test_full_disk_stores_nothing_of_the_send(log: HubLog, reader: HubReader) -> None:
+async def test_full_disk_stores_nothing_of_the_send(log: HubWriter, reader: HubReader) -> None:
     """When the file cannot grow the send fails as unavailable and none of its messages stays."""
     await log.send(HUB, [message(b"1")])
     assert log._connection is not None
@@ -258,14 +258,14 @@ async def test_full_disk_stores_nothing_of_the_send(log: HubLog, reader: HubRead
 
 async def test_closed_log_refuses(path: Path) -> None:
     """A send after closing is refused as unavailable."""
-    log = HubLog(path)
+    log = HubWriter(path)
     await log.send(HUB, [message(b"1")])
     await log.close()
     with pytest.raises(WorkspaceError):
         await log.send(HUB, [message(b"2")])
 
 
-async def test_cancelled_sender_does_not_hold_up_others(log: HubLog, reader: HubReader) -> None:
+async def test_cancelled_sender_does_not_hold_up_others(log: HubWriter, reader: HubReader) -> None:
     """Cancelling a send leaves the sends beside it whole."""
     sends = [asyncio.ensure_future(log.send(HUB, [message(str(number).encode())])) for number in range(10)]
     await asyncio.sleep(0)
@@ -278,9 +278,9 @@ async def test_cancelled_sender_does_not_hold_up_others(log: HubLog, reader: Hub
 @given(st.text())
 def test_partition_is_stable_and_valid(key: str) -> None:
     """Every key that UTF-8 can write has one of the hub's partitions."""
-    assert partition_of(key) in {str(number) for number in range(PARTITIONS)}
+    assert partition_for_key(key) in {str(number) for number in range(PARTITIONS)}
 
 
 def test_partition_of_known_keys() -> None:
     """Partitions of keys never change between releases."""
-    assert [partition_of(key) for key in ("", "pump-rig", "rig")] == ["0", "0", "1"]
+    assert [partition_for_key(key) for key in ("", "pump-rig", "rig")] == ["0", "0", "1"]

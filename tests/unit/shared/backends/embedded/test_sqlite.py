@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.backends.embedded import sqlite
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 
 
 async def test_a_file_that_is_just_being_opened_is_closed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +24,7 @@ async def test_a_file_that_is_just_being_opened_is_closed_too(tmp_path: Path, mo
         return opened[0]
 
     monkeypatch.setattr(sqlite, "connect", slow)
-    database = Database(tmp_path / "a.sqlite", "")
+    database = SqliteDatabase(tmp_path / "a.sqlite", "")
     reading = asyncio.create_task(database.read(lambda connection: connection.execute("SELECT 1").fetchone()))
     await asyncio.to_thread(begun.wait)
     reading.cancel()

@@ -9,8 +9,7 @@ from typing import Any, Final
 from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
-from shared.backends.azure.cosmos_faults import never_sent, throttled_seconds, transient
-from shared.backends.azure.cosmos_usage import CosmosUsage
+from shared.backends.azure.cosmos_requests import CosmosUsage, is_transient, throttle_delay, was_never_sent
 from shared.conditional_requests import precondition_failed
 from shared.data_stores.document_rules import document_too_large
 from shared.data_stores.errors import (
@@ -36,14 +35,14 @@ _OF_REGIONS: Final = frozenset({3, 1008})
 _LOG = logs.logger("cosmos")
 
 
-def status_of(error: Exception) -> int | None:
+def http_status(error: Exception) -> int | None:
     """Return the HTTP status of a failure, None where there was no reply."""
     status: int | None = getattr(error, "status_code", None)
     return status
 
 
 _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
-    HTTPStatus.TOO_MANY_REQUESTS: lambda error: throttled(throttled_seconds(error) or 0),
+    HTTPStatus.TOO_MANY_REQUESTS: lambda error: throttled(throttle_delay(error) or 0),
     HTTPStatus.FORBIDDEN: lambda error: unavailable() if _sub_status(error) in _OF_REGIONS else data_plane_forbidden(),
     HTTPStatus.UNAUTHORIZED: lambda _: data_plane_forbidden(),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: lambda _: document_too_large(),
@@ -57,13 +56,13 @@ _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
 
 def refusal(error: Exception) -> WorkspaceError | None:
     """Return what a failure certainly means, nothing having been done; None where that is not known."""
-    told = _CERTAIN.get(status_of(error) or 0)
+    told = _CERTAIN.get(http_status(error) or 0)
     if told is not None:
         return told(error)
-    return unavailable() if never_sent(error) else None
+    return unavailable() if was_never_sent(error) else None
 
 
-async def reading[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, *, patient: bool = False) -> T:
+async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, *, patient: bool = False) -> T:
     """Return what a read gives, sent again while that may help.
 
     Args:
@@ -80,12 +79,12 @@ async def reading[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, *, pa
             return await read()
         except FAILURES as error:
             failures += 1
-            pause = throttled_seconds(error)
+            pause = throttle_delay(error)
             refused = refusal(error)
-            if refused is not None and not (patient and pause is not None) and not never_sent(error):
+            if refused is not None and not (patient and pause is not None) and not was_never_sent(error):
                 raise refused from error
-            if failures >= ATTEMPTS or isinstance(error, ClientAuthenticationError) or not transient(error):
-                _LOG.warning("a read failed", extra=logs.fields(status=status_of(error)), exc_info=error)
+            if failures >= ATTEMPTS or isinstance(error, ClientAuthenticationError) or not is_transient(error):
+                _LOG.warning("a read failed", extra=logs.fields(status=http_status(error)), exc_info=error)
                 raise unavailable() from error
             usage.read_retries += 1
             await backoff(failures, pause or 0)
@@ -123,9 +122,9 @@ class WriteRetries:
             self._usage.unknown_outcomes += 1
         self._failures += 1
         if self._failures >= ATTEMPTS:
-            _LOG.warning("a write is given up", extra=logs.fields(status=status_of(error)), exc_info=error)
+            _LOG.warning("a write is given up", extra=logs.fields(status=http_status(error)), exc_info=error)
             raise (outcome_unknown() if self.uncertain else unavailable()) from error
-        await backoff(self._failures, throttled_seconds(error) or 0)
+        await backoff(self._failures, throttle_delay(error) or 0)
 
 
 async def backoff(failures: int, asked_seconds: float) -> None:

@@ -13,7 +13,7 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_containers import CATALOG
 from shared.backends.azure.cosmos_documents import CosmosDocumentStore
-from shared.backends.azure.cosmos_state import CosmosState
+from shared.backends.azure.cosmos_item_store import CosmosItemStore
 from shared.data_stores.models import DocumentKey
 from shared.provenance.ports import ChainKey, Filters, Lookup
 from tests.unit.shared.backends.azure.cosmos_accounts import TABLES, create_tables, documents
@@ -31,7 +31,7 @@ class Plant:
 
     server: CosmosServer
     chains: CosmosChainStore
-    states: CosmosState
+    states: CosmosItemStore
     documents: CosmosDocumentStore
 
     async def listed(self) -> list[bytes]:
@@ -54,7 +54,7 @@ async def plant() -> AsyncIterator[Plant]:
         await create_tables(server)
         async with stores(server) as (chains,), documents(server) as kept:
             account = CosmosAccount(server.endpoint, DATABASE, key=server.key)
-            states = CosmosState(account, CATALOG, "CODE", "it")
+            states = CosmosItemStore(account, CATALOG, "CODE", "it")
             tip = await fill(chains, COUNT)
             await chains.append(OTHER, batch(tip, 1), await chains.tip(OTHER))
             for number in range(COUNT):

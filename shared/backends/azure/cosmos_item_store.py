@@ -16,7 +16,6 @@ from azure.core.exceptions import AzureError
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
 from shared.backends.azure.cosmos_account import CosmosAccount
-from shared.backends.azure.cosmos_batches import Operation, send
 from shared.backends.azure.cosmos_containers import (
     CATALOG,
     CONNECTIONS,
@@ -25,8 +24,8 @@ from shared.backends.azure.cosmos_containers import (
     REQUESTS,
     ContainerDefinition,
 )
-from shared.backends.azure.cosmos_faults import ReadRetries, reading
-from shared.backends.azure.cosmos_feed import query_items
+from shared.backends.azure.cosmos_queries import query_items
+from shared.backends.azure.cosmos_requests import Operation, ReadRetries, retry_read, send
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import OutcomeUnknownError, TipMovedError
 
@@ -42,7 +41,7 @@ _LONGEST_WAIT_SECONDS: Final = 1.0
 type Item = dict[str, Any]
 
 
-class CosmosState:
+class CosmosItemStore:
     """One container, as a store of the service uses it.
 
     Args:
@@ -74,8 +73,8 @@ class CosmosState:
         async with self._answering():
             container = await self._account.container(self._definition.name)
             try:
-                return await reading(
-                    lambda: container.read_item(item_id, partition, response_hook=usage.answered), usage
+                return await retry_read(
+                    lambda: container.read_item(item_id, partition, response_hook=usage.count_reply), usage
                 )
             except CosmosHttpResponseError as error:
                 # A container that is gone is no item that is not there.
@@ -100,7 +99,12 @@ class CosmosState:
             while True:
                 try:
                     found = query_items(
-                        container, text, parameters=named, max_item_count=_PAGE, response_hook=usage.answered, **place
+                        container,
+                        text,
+                        parameters=named,
+                        max_item_count=_PAGE,
+                        response_hook=usage.count_reply,
+                        **place,
                     )
                     return [item async for item in found]
                 except (AzureError, OSError, TimeoutError) as error:
@@ -116,7 +120,7 @@ class CosmosState:
             partition: its partition key.
             change: gives the new item for the old one (None where there is none), or None to leave it. What it raises
                 comes through. It may be called several times.
-            known: the item as it stood when this process wrote it last; saves the reading while nobody else writes.
+            known: the item as it stood when this process wrote it last; saves the retry_read while nobody else writes.
         """
         deadline = time.monotonic() + self._patience
         before = known or await self.read(item_id, partition)
@@ -181,7 +185,7 @@ class CosmosState:
                 await _wait(attempt)
                 attempt += 1
 
-    async def forget(self, item_id: str, partition: str, *, etag: str = "") -> None:
+    async def delete(self, item_id: str, partition: str, *, etag: str = "") -> None:
         """Delete an item, with an ETag only while it is that one; it is no fault when it is not there."""
         condition = {"if_match_etag": etag} if etag else {}
         await self.commit(partition, [("delete", (item_id,), condition)])
@@ -203,7 +207,7 @@ def probes(account: CosmosAccount) -> dict[str, Callable[[], Awaitable[None]]]:
     """Return a call for each container without which requests fail: a point read of nothing, one request unit."""
 
     def probe(definition: ContainerDefinition) -> Callable[[], Awaitable[None]]:
-        state = CosmosState(account, definition, "NOT_READY", f"the container {definition.name}")
+        state = CosmosItemStore(account, definition, "NOT_READY", f"the container {definition.name}")
 
         async def asked() -> None:
             await state.read("-", "-")

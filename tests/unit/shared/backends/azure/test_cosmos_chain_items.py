@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from emulators.cosmos import CosmosServer
 from emulators.cosmos.account import AccountOptions, Consistency
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.backends.azure.cosmos_containers import CHAINS, create_containers
-from shared.backends.azure.cosmos_items import (
+from shared.backends.azure.cosmos_chain_items import (
     MAX_BATCH_RECORDS,
     MAX_BATCH_WEIGHT,
     partition,
+    record_from_item,
     record_item,
-    record_of,
     weight,
 )
+from shared.backends.azure.cosmos_containers import CHAINS, create_containers
 from shared.errors import WorkspaceError
 from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, Target, Tip
 from shared.provenance.records import MAX_RECORD_BYTES, draft_event, seal_record
@@ -44,7 +44,7 @@ def _operation_bytes(record: ChainRecord) -> int:
 def test_an_item_gives_its_record_again(entity: str, description: str, times: int) -> None:
     """Whatever the text, the record comes back as it was, and takes no more than its weight."""
     record = _record(EntityID=entity * times, Description=description * times)
-    assert record_of(record_item("p", record)) == record
+    assert record_from_item(record_item("p", record)) == record
     assert _operation_bytes(record) <= weight(record.canonical)
 
 
@@ -56,20 +56,20 @@ def test_the_largest_record_fits_a_batch(letter: str) -> None:
     assert len(record.canonical) > MAX_RECORD_BYTES - 1_000
     assert _operation_bytes(record) <= weight(record.canonical) <= MAX_BATCH_WEIGHT
     assert len(json.dumps(record_item("p", record), ensure_ascii=False).encode()) < REQUEST_BYTES - 1_000
-    assert record_of(record_item("p", record)) == record
+    assert record_from_item(record_item("p", record)) == record
 
 
 def test_what_a_forger_left_is_given_as_it_stands() -> None:
     """Items without content, with wrong types or with a false digest are records for the verifier to refuse."""
-    bare = record_of({"id": "000000000001"})
+    bare = record_from_item({"id": "000000000001"})
     assert bare == ChainRecord(1, b"", "", "", {})
     false = record_item("p", _record(EntityID="x" * 5_000))
     false["p"]["EntityID"] = "sha256:" + "0" * 64
-    found = record_of(false)
+    found = record_from_item(false)
     assert found is not None
     assert found.projection["EntityID"] == "sha256:" + "0" * 64
-    assert record_of({"id": "000000000001", "base64": "?", "p": []}) == bare
-    assert record_of({"id": "head"}) is None
+    assert record_from_item({"id": "000000000001", "base64": "?", "p": []}) == bare
+    assert record_from_item({"id": "head"}) is None
 
 
 def test_partitions_are_apart() -> None:

@@ -15,7 +15,7 @@ _LONGEST_PAUSE_SECONDS: Final = 0.01
 """Between two tries: SQLite's own pauses grow so long that a file with many writers would seem locked."""
 
 
-async def check_enters(path: Path, wait_seconds: float = WAIT_SECONDS) -> None:
+async def check_write_lock(path: Path, wait_seconds: float = WAIT_SECONDS) -> None:
     """Return when a writer gets into a file, or when there is no file yet; nothing is written.
 
     Args:
@@ -28,8 +28,8 @@ async def check_enters(path: Path, wait_seconds: float = WAIT_SECONDS) -> None:
     await asyncio.to_thread(_enter, path, wait_seconds, _leave)
 
 
-async def check_writes(path: Path, wait_seconds: float = WAIT_SECONDS) -> None:
-    """Return when a file takes a write to disk, or when there is no file yet; arguments as for ``check_enters``.
+async def check_write(path: Path, wait_seconds: float = WAIT_SECONDS) -> None:
+    """Return when a file takes a write to disk, or when there is no file yet; arguments as for ``check_write_lock``.
 
     Raises:
         sqlite3.Error: it does not: full, locked, read-only or damaged.

@@ -11,8 +11,8 @@ from emulators.cosmos.faults import FaultKind, InjectedFault
 from emulators.cosmos.wire import CosmosRequest
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CONNECTIONS, CONTAINERS
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, probes
 from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
-from shared.backends.azure.cosmos_state import CosmosState, Item, probes
 from shared.errors import Kind, WorkspaceError
 from shared.rate_limits.ports import LeaseRequest
 from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, provisioned
@@ -24,8 +24,8 @@ class Plant:
 
     server: CosmosServer
     account: CosmosAccount
-    state: CosmosState
-    other: CosmosState
+    state: CosmosItemStore
+    other: CosmosItemStore
 
     def faults(self, *faults: InjectedFault) -> None:
         """Let the next batches fail, once each."""
@@ -33,7 +33,7 @@ class Plant:
             fault.match, fault.times = _batch, 1
         self.server.faults.add(*faults)
 
-    async def count(self, state: CosmosState | None = None) -> int:
+    async def count(self, state: CosmosItemStore | None = None) -> int:
         """Add one to the item, and return what it then says."""
         item = await (state or self.state).change("n", "n", _one_more)
         assert item is not None
@@ -46,7 +46,7 @@ async def plant() -> AsyncIterator[Plant]:
     async with CosmosServer() as server:
         await provisioned(server)
         accounts = [CosmosAccount(server.endpoint, DATABASE, key=server.key, read_seconds=0.5) for _ in range(2)]
-        states = [CosmosState(each, CONNECTIONS, "CODE", "it", patience_seconds=2) for each in accounts]
+        states = [CosmosItemStore(each, CONNECTIONS, "CODE", "it", patience_seconds=2) for each in accounts]
         yield Plant(server, accounts[0], *states)
         for account in accounts:
             await account.close()

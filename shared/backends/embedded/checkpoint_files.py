@@ -89,11 +89,11 @@ def _descending(folder: Path, digits: int) -> list[str]:
 
 
 def _create(path: Path, content: bytes, top: Path) -> bool:
-    return durable_files.create(path, durable_files.written(path, content, _READ_ONLY), top)
+    return durable_files.create(path, durable_files.write_draft(path, content, _READ_ONLY), top)
 
 
 def _replace(path: Path, content: bytes) -> None:
-    durable_files.written(path, content).replace(path)
+    durable_files.write_draft(path, content).replace(path)
 
 
 def _bytes(path: Path) -> bytes | None:

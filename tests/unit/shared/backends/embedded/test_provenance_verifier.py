@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from shared.backends.embedded.provenance import SqliteAuditLog, SqliteChainStore
-from shared.backends.embedded.provenance_walk import WalkProcess, line_of, question_of
+from shared.backends.embedded.provenance_verifier import VerifierProcess, question_from_line, question_to_line
 from shared.provenance.parallel import (
     VerifierUnavailableError,
     VerifyWindow,
@@ -30,9 +30,9 @@ ROOT = Path(__file__).parents[5]
 ASKS_AND_STAYS = """
 import asyncio, sys
 from pathlib import Path
-from shared.backends.embedded.provenance_walk import WalkProcess
+from shared.backends.embedded.provenance_verifier import VerifierProcess
 async def main():
-    async with WalkProcess(Path(sys.argv[1])) as process:
+    async with VerifierProcess(Path(sys.argv[1])) as process:
         print(process.pid, flush=True)
         await asyncio.sleep(600)
 asyncio.run(main())
@@ -57,8 +57,8 @@ async def verified(store: SqliteChainStore, seconds: float = 60) -> Verdict:
 def test_a_question_of_any_scope_is_a_line(scope: str) -> None:
     """Whatever a scope key is made of, the question arrives as it was asked."""
     asked = WindowRequest(ChainKey(Target.DOMAIN_EVENTS, scope), 5, 8, 7)
-    line = line_of(asked)
-    assert (question_of(line), line.count(b"\n"), line[-1:]) == (asked, 1, b"\n")
+    line = question_to_line(asked)
+    assert (question_from_line(line), line.count(b"\n"), line[-1:]) == (asked, 1, b"\n")
 
 
 async def test_a_process_answers_what_this_one_would(log: SqliteAuditLog) -> None:
@@ -156,7 +156,7 @@ class KilledWalker(SqliteChainStore):
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
         """Kill it."""
-        async with WalkProcess(self._path) as process:
+        async with VerifierProcess(self._path) as process:
 
             async def ask(question: WindowRequest) -> WindowResult:
                 answer = await process.ask(question)
@@ -177,7 +177,7 @@ class StoppedWalker(SqliteChainStore):
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
         """Stop it."""
-        async with WalkProcess(self._path) as process:
+        async with VerifierProcess(self._path) as process:
             os.kill(process.pid, signal.SIGSTOP)
             self.started.set_result(process.pid)
             yield process.ask

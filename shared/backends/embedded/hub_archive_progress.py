@@ -17,7 +17,7 @@ LOOK_SECONDS = 0.1
 _LOGGER = logger("hub_arrivals")
 
 
-class HubArrivals:
+class HubArchiveProgress:
     """The ArchiveProgress port over a hub's file; any process may be the reader of the hub.
 
     Args:

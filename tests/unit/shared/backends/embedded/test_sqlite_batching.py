@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from shared.backends.embedded.grouped_writes import GroupedWrites
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.backends.embedded.sqlite_batching import WriteBatcher
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY, m INTEGER)"
 
 
 @pytest.fixture
-async def writes(tmp_path: Path) -> AsyncIterator[GroupedWrites]:
+async def writes(tmp_path: Path) -> AsyncIterator[WriteBatcher]:
     """Writes on a file with a table."""
-    opened = GroupedWrites(Database(tmp_path / "t.sqlite", SCHEMA))
+    opened = WriteBatcher(SqliteDatabase(tmp_path / "t.sqlite", SCHEMA))
     yield opened
     await opened.close()
 
@@ -29,7 +29,7 @@ def _rows(folder: Path) -> list[int]:
         connection.close()
 
 
-async def test_each_write_has_its_own_outcome(writes: GroupedWrites, tmp_path: Path) -> None:
+async def test_each_write_has_its_own_outcome(writes: WriteBatcher, tmp_path: Path) -> None:
     """Of many at once those that fail leave nothing and tell their caller; the others are on disk when they return."""
 
     async def insert(n: int) -> str:
@@ -51,8 +51,8 @@ async def test_each_write_has_its_own_outcome(writes: GroupedWrites, tmp_path: P
 
 async def test_writes_share_commits(tmp_path: Path) -> None:
     """What comes while a commit is under way goes together in the next one."""
-    database = Database(tmp_path / "t.sqlite", SCHEMA)
-    writes = GroupedWrites(database)
+    database = SqliteDatabase(tmp_path / "t.sqlite", SCHEMA)
+    writes = WriteBatcher(database)
     transactions: list[str] = []
     await database.read(lambda connection: connection.set_trace_callback(transactions.append))
     insert = "INSERT INTO t VALUES (NULL, 1)"
@@ -62,7 +62,7 @@ async def test_writes_share_commits(tmp_path: Path) -> None:
     await writes.close()
 
 
-async def test_a_failing_file_fails_the_group(writes: GroupedWrites) -> None:
+async def test_a_failing_file_fails_the_group(writes: WriteBatcher) -> None:
     """Where the transaction itself is lost every caller is told, and the next write is tried anew."""
 
     def lose(connection: sqlite3.Connection) -> None:
@@ -76,7 +76,7 @@ async def test_a_failing_file_fails_the_group(writes: GroupedWrites) -> None:
     assert await writes.write(insert) == 1
 
 
-async def test_who_has_gone_holds_nobody_up(writes: GroupedWrites, tmp_path: Path) -> None:
+async def test_who_has_gone_holds_nobody_up(writes: WriteBatcher, tmp_path: Path) -> None:
     """A caller that is cancelled while it waits does not keep the others from their outcome."""
 
     def insert(connection: sqlite3.Connection) -> int:

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from shared.backends.embedded.provenance_scan import matching
+from shared.backends.embedded.provenance_filters import matching
 from shared.backends.embedded.provenance_schema import DECISIONS, SCHEMA
 from shared.provenance.ports import Filters
 

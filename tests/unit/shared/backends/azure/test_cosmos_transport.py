@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
-from shared.backends.azure.cosmos_spans import attributes_of
+from shared.backends.azure.cosmos_transport import attributes_of
 from shared.observability import tracing
 from tests.adapters.cosmos import COSMOS, accounts
 

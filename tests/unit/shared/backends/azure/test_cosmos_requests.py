@@ -11,7 +11,7 @@ from azure.cosmos.aio import CosmosClient
 from emulators.cosmos import CosmosRequest, CosmosServer, FaultKind, InjectedFault
 from emulators.cosmos.faults import random_faults
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.backends.azure.cosmos_items import HEAD_ID, partition
+from shared.backends.azure.cosmos_chain_items import HEAD_ID, partition
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
 from shared.provenance.records import draft_event

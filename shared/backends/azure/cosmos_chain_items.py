@@ -30,7 +30,7 @@ _FRAME_BYTES: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class SegmentHead:
     """Where a chain ends, within one of its segments.
 
     Attributes:
@@ -47,13 +47,13 @@ class Head:
     sealed: bool
     etag: str
 
-    def as_tip(self) -> Tip:
-        """Return the tip with the token from which :meth:`of_tip` makes this head again."""
+    def to_tip(self) -> Tip:
+        """Return the tip with the token from which :meth:`from_tip` makes this head again."""
         token = f"{self.segment}|{self.size}|{int(self.sealed)}|{self.etag}"
         return Tip(self.tip.sequence, self.tip.hash, self.tip.timestamp, token)
 
     @classmethod
-    def of_tip(cls, tip: Tip) -> "Head | None":
+    def from_tip(cls, tip: Tip) -> "SegmentHead | None":
         """Return the head of a tip, None for a chain without one."""
         if not tip.token:
             return None
@@ -61,7 +61,7 @@ class Head:
         return cls(int(segment), tip, int(size), sealed == "1", etag)
 
     @classmethod
-    def of_item(cls, item: Mapping[str, Any]) -> "Head":
+    def from_item(cls, item: Mapping[str, Any]) -> "SegmentHead":
         """Return the head that an item holds; what a forger spoilt counts as missing, for the verifier to notice."""
         said = item.get("tip")
         said = said if isinstance(said, dict) else {}
@@ -76,17 +76,17 @@ def partition(chain: ChainKey, segment: int) -> str:
     return f"{hashlib.sha256(chain.scope_key.encode()).hexdigest()}-{segment:06d}"
 
 
-def head_item(chain: ChainKey, head: Head) -> dict[str, Any]:
+def head_item(chain: ChainKey, head: SegmentHead) -> dict[str, Any]:
     """Return the item of a head; ``append`` is there because a unique key takes one item without it at most."""
     tip = {"sequence": head.tip.sequence, "hash": head.tip.hash, "timestamp": head.tip.timestamp}
     place = {"id": HEAD_ID, "chain": partition(chain, head.segment), "append": "", "scope": chain.scope_key}
     return {**place, "segment": head.segment, "tip": tip, "size": head.size, "sealed": head.sealed}
 
 
-def chain_of(target: Target, item: Mapping[str, Any]) -> ChainKey | None:
+def chain_from_item(target: Target, item: Mapping[str, Any]) -> ChainKey | None:
     """Return the chain that a head item belongs to; None when it lies elsewhere than that chain's heads do."""
     chain = ChainKey(target, str(item.get("scope", "")))
-    return chain if item["chain"] == partition(chain, Head.of_item(item).segment) else None
+    return chain if item["chain"] == partition(chain, SegmentHead.from_item(item).segment) else None
 
 
 def weight(canonical: bytes) -> int:
@@ -94,9 +94,9 @@ def weight(canonical: bytes) -> int:
     return min(_escaped(canonical), _in_base64(canonical)) + _RECORD_OVERHEAD
 
 
-def stored_bytes(record: ChainRecord) -> int:
+def estimate_stored_bytes(record: ChainRecord) -> int:
     """Return about how many bytes a record takes in its segment, before indexing."""
-    fields = sum(len(name) + len(projected(value)) for name, value in record.projection.items())
+    fields = sum(len(name) + len(project_value(value)) for name, value in record.projection.items())
     return min(_escaped(record.canonical), _in_base64(record.canonical)) + fields + _FRAME_BYTES
 
 
@@ -111,12 +111,12 @@ def record_item(key: str, record: ChainRecord) -> dict[str, Any]:
         content = {"text": record.canonical.decode()}
     else:
         content = {"base64": base64.b64encode(record.canonical).decode()}
-    fields = {name: projected(value) for name, value in record.projection.items()}
+    fields = {name: project_value(value) for name, value in record.projection.items()}
     place = {"id": record_id(record.sequence), "chain": key, "append": record.append_id}
     return {**place, "hash": record.hash, "p": fields, **content}
 
 
-def record_of(item: Mapping[str, Any]) -> ChainRecord | None:
+def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
     """Return the record of an item as it stands there, whoever wrote it; None when its id is no record's."""
     sequence = sequence_of(item["id"])
     if sequence is None:
@@ -127,7 +127,7 @@ def record_of(item: Mapping[str, Any]) -> ChainRecord | None:
     return ChainRecord(sequence, canonical, str(item.get("hash", "")), str(item.get("append", "")), found)
 
 
-def projected(value: str) -> str:
+def project_value(value: str) -> str:
     """Return what stands for a filter's field: the value, or its digest where that is shorter than the value."""
     if not value.startswith(_DIGEST):
         if len(value) * _LONGEST_ESCAPE <= _MAX_PROJECTED_BYTES:
@@ -163,7 +163,7 @@ def _restored(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
         return fields
     for name in digests:
         value = values.get(name)
-        if value is not None and projected(value) == fields[name]:
+        if value is not None and project_value(value) == fields[name]:
             fields[name] = value
     return fields
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from shared.backends.embedded.sqlite import connect
-from shared.backends.embedded.writable import check_enters, check_writes
+from shared.backends.embedded.sqlite_checks import check_write, check_write_lock
 
 type Check = Callable[[Path, float], Awaitable[None]]
 
-CHECKS = [check_enters, check_writes]
+CHECKS = [check_write_lock, check_write]
 SOON = 0.1
 
 
@@ -70,9 +70,9 @@ async def test_a_full_file_is_found_out(path: Path, monkeypatch: pytest.MonkeyPa
         return connection
 
     monkeypatch.setattr(sqlite3, "connect", full)
-    await check_enters(path, SOON)
+    await check_write_lock(path, SOON)
     with pytest.raises(sqlite3.OperationalError, match="full"):
-        await check_writes(path, SOON)
+        await check_write(path, SOON)
 
 
 async def test_a_busy_file_is_no_locked_one(path: Path) -> None:
@@ -93,7 +93,7 @@ async def test_a_busy_file_is_no_locked_one(path: Path) -> None:
     writing = asyncio.create_task(asyncio.to_thread(write))
     try:
         for _ in range(5):
-            await check_enters(path, 20)
+            await check_write_lock(path, 20)
     finally:
         enough.set()
     written = await writing

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-from shared.backends.embedded.provenance_schema import COLUMNS, CORRECTED, IN_PLACE, RECORD_COLUMNS, record_of
+from shared.backends.embedded.provenance_schema import COLUMNS, CORRECTED, IN_PLACE, RECORD_COLUMNS, record_from_row
 from shared.provenance.decisions import parse_content
 from shared.provenance.hash_rule import record_time
 from shared.provenance.ports import ChainRecord, Filters, RecordPage
@@ -28,7 +28,7 @@ def page_of(
     records: list[ChainRecord] = []
     size = 0
     for row in rows:
-        record = record_of(row)
+        record = record_from_row(row)
         full = records and (len(records) >= limit or size + len(record.canonical) > max_bytes)
         if full and not (whole_sequences and records[-1].sequence == record.sequence):
             return RecordPage(records, more=True, scanned=len(records) + 1)
@@ -122,7 +122,7 @@ def _next_time(connection: sqlite3.Connection, chain: int, sequence: int) -> tup
     """
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence >= ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608
     with closing(connection.execute(sql, (chain, sequence))) as rows:
-        for record in map(record_of, rows):
+        for record in map(record_from_row, rows):
             content = parse_content(record)
             time = record_time(content) if content is not None else ""
             if time:

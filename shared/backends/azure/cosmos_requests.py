@@ -1,0 +1,216 @@
+"""Requests to Cosmos DB: counters, retries of reads, transactional batches, and the meaning of failures."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from aiohttp import ClientConnectorError
+from azure.core.exceptions import AzureError, ClientAuthenticationError
+from azure.cosmos.aio import ContainerProxy
+from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError
+
+from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
+from shared.provenance.ports import OutcomeUnknownError, TipMovedError
+
+UNAVAILABLE: Final = "PROVENANCE_UNAVAILABLE"
+READ_ATTEMPTS: Final = 10
+READ_PATIENCE_SECONDS: Final = 30.0
+"""A failed read is not retried after this time: each reply that never arrives costs 10 s."""
+FIRST_BACKOFF_SECONDS: Final = 0.01
+LONGEST_BACKOFF_SECONDS: Final = 2.0
+
+_RETRY_WITH: Final = 449
+_MOVED: Final = frozenset({HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED})
+_REJECTED: Final = frozenset(
+    {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.UNAUTHORIZED,
+        HTTPStatus.FORBIDDEN,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.TOO_MANY_REQUESTS,
+    }
+)
+_FIRST_SERVER_ERROR: Final = 500
+_TRANSIENT: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.GONE, HTTPStatus.TOO_MANY_REQUESTS, _RETRY_WITH})
+_LEAST_THROTTLE_SECONDS: Final = 0.005
+_LOG = logs.logger("cosmos")
+
+type Operation = tuple[str, tuple[Any, ...], dict[str, Any]]
+"""An operation of a transactional batch, in the form of the SDK: kind, arguments, options."""
+
+
+@dataclass(slots=True)
+class CosmosUsage:
+    """Counters since the adapter was created.
+
+    Attributes:
+        requests: requests with a successful reply.
+        request_units: charge of these requests, and of failed ones whose reply states it.
+        read_retries: reads that were sent again.
+        throttled: batches rejected with 429 and sent again.
+        conflicts: batches rejected because another writer had changed the tip of the chain.
+        unknown_outcomes: batches whose outcome the service did not report.
+    """
+
+    requests: int = 0
+    request_units: float = 0.0
+    read_retries: int = 0
+    throttled: int = 0
+    conflicts: int = 0
+    unknown_outcomes: int = 0
+
+    def count_reply(self, headers: Mapping[str, Any], _body: object = None) -> None:
+        """Count a reply; passed to the SDK as ``response_hook``."""
+        self.requests += 1
+        self.add_charge(headers)
+
+    def add_charge(self, headers: Mapping[str, Any]) -> None:
+        """Add the charge that the headers of a reply state, if any."""
+        self.request_units += float(headers.get("x-ms-request-charge") or 0)
+
+
+class ReadRetries:
+    """Retry policy of one read: exponential backoff with full jitter.
+
+    Args:
+        usage: counters.
+    """
+
+    def __init__(self, usage: CosmosUsage) -> None:
+        self._usage = usage
+        self._failures = 0
+        self._since = time.monotonic()
+
+    def reset(self) -> None:
+        """Reset the policy after progress, for instance another item of a query."""
+        self._failures = 0
+        self._since = time.monotonic()
+
+    async def wait(self, error: Exception) -> None:
+        """Wait before the next attempt.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if a retry cannot help or all attempts are used up.
+        """
+        self._failures += 1
+        is_late = time.monotonic() - self._since > READ_PATIENCE_SECONDS
+        if not is_transient(error) or is_late or self._failures >= READ_ATTEMPTS:
+            _LOG.warning("a read failed", extra=logs.fields(status=getattr(error, "status_code", None)), exc_info=error)
+            raise unavailable() from error
+        self._usage.read_retries += 1
+        longest = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0**self._failures)
+        await asyncio.sleep(_retry_after_seconds(error) + random.random() * longest)  # noqa: S311  jitter is no secret
+
+
+async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage) -> T:
+    """Return the result of a read, retried after transient failures.
+
+    Raises:
+        WorkspaceError: UNAVAILABLE if no attempt succeeds.
+        CosmosHttpResponseError: 404, which is a valid reply.
+    """
+    retries = ReadRetries(usage)
+    while True:
+        try:
+            return await read()
+        except CosmosHttpResponseError as error:
+            if error.status_code == HTTPStatus.NOT_FOUND:
+                raise
+            await retries.wait(error)
+        except (AzureError, OSError, TimeoutError) as error:
+            await retries.wait(error)
+
+
+async def send(
+    container: ContainerProxy, operations: Sequence[Operation], partition: str, usage: CosmosUsage, deadline: float
+) -> Any:
+    """Send a transactional batch and return its results.
+
+    The batch is sent again only after a rejection that guarantees that nothing was written.
+
+    Args:
+        container: the target container.
+        operations: up to 100 operations on one logical partition.
+        partition: the partition key.
+        usage: counters.
+        deadline: end of retries after throttling, on the monotonic clock.
+
+    Raises:
+        TipMovedError: a condition does not hold, or an item exists or is missing; nothing was written.
+        OutcomeUnknownError: the batch may have been written, or may still be.
+        WorkspaceError: UNAVAILABLE; nothing was written.
+    """
+    while True:
+        # The SDK removes the conditions from its arguments; a retry with the same ones would be unconditional.
+        copies = [(kind, arguments, dict(options)) for kind, arguments, options in operations]
+        try:
+            return await container.execute_item_batch(
+                copies, partition, no_response=True, response_hook=usage.count_reply
+            )
+        except (AzureError, OSError, TimeoutError) as error:
+            delay = throttle_delay(error)
+            if delay is None or time.monotonic() + delay > deadline:
+                raise error_from_batch(error, usage) from error
+            usage.throttled += 1
+            usage.add_charge(getattr(error, "headers", None) or {})
+            await asyncio.sleep(max(delay, _LEAST_THROTTLE_SECONDS))
+
+
+def error_from_batch(error: Exception, usage: CosmosUsage) -> Exception:
+    """Convert the failure of a batch to ``TipMovedError``, ``OutcomeUnknownError``, or UNAVAILABLE (nothing written).
+
+    The batch must have been sent once only. Otherwise its first attempt may be the cause of a conflict.
+    """
+    status = getattr(error, "status_code", None)
+    usage.add_charge(getattr(error, "headers", None) or {})
+    is_batch_result = isinstance(error, CosmosBatchOperationError)
+    # A missing head also means that the tip has changed. A missing container is a 404 of the request as a whole.
+    if status in _MOVED or (is_batch_result and status == HTTPStatus.NOT_FOUND):
+        usage.conflicts += 1
+        return TipMovedError()
+    if is_batch_result or status in _REJECTED or was_never_sent(error):
+        _LOG.warning("a batch was rejected", extra=logs.fields(status=status, error=type(error).__name__))
+        return unavailable()
+    usage.unknown_outcomes += 1
+    return OutcomeUnknownError(f"{type(error).__name__} {status or ''}".strip())
+
+
+def throttle_delay(error: Exception) -> float | None:
+    """Return the seconds to wait before a throttled request is sent again; None if throttling is not the cause."""
+    if isinstance(error, CosmosBatchOperationError):
+        if error.status_code not in (HTTPStatus.TOO_MANY_REQUESTS, _RETRY_WITH):
+            return None
+        replies = error.operation_responses or []
+        return max((float(reply.get("retryAfterMilliseconds") or 0) for reply in replies), default=0) / 1000
+    if isinstance(error, CosmosHttpResponseError) and error.status_code == HTTPStatus.TOO_MANY_REQUESTS:
+        return _retry_after_seconds(error)
+    return None
+
+
+def is_transient(error: Exception) -> bool:
+    """Return whether another attempt may succeed."""
+    if isinstance(error, ClientAuthenticationError):
+        return False
+    status: Any = getattr(error, "status_code", None)
+    return status is None or status in _TRANSIENT or status >= _FIRST_SERVER_ERROR
+
+
+def was_never_sent(error: Exception) -> bool:
+    """Return whether the request was not sent, because there was no connection or no token."""
+    return isinstance(error, ClientAuthenticationError) or isinstance(error.__cause__, ClientConnectorError)
+
+
+def unavailable(reason: str = "does not answer at the moment; try again") -> WorkspaceError:
+    """Return the error of a request that wrote nothing."""
+    return WorkspaceError(Kind.UNAVAILABLE, UNAVAILABLE, f"The audit log {reason}.")
+
+
+def _retry_after_seconds(error: Exception) -> float:
+    headers = getattr(error, "headers", None) or {}
+    return float(headers.get("x-ms-retry-after-ms") or 0) / 1000

@@ -1,0 +1,233 @@
+"""Keys and secrets in files that only their owner can read.
+
+Each file is created on first use. If several processes do so at once, one of them creates it and the others read it.
+"""
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from shared.auth.jose import compute_thumbprint, to_jwk
+from shared.backends.embedded import durable_files
+from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
+
+_SECRET_BYTES: Final = 32
+_COORDINATE_BYTES: Final = 32
+_ID_DIGITS: Final = 16
+_LOG = logs.logger("provenance")
+
+
+class FileSecret:
+    """Random bytes in a file; a call returns them.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._secret = b""
+
+    async def __call__(self) -> bytes:
+        """Return the secret."""
+        if not self._secret:
+            self._secret = await asyncio.to_thread(load_or_create_secret, self._path)
+        return self._secret
+
+
+class FileSigningKey:
+    """The SigningKey port over a PEM file.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._key: ec.EllipticCurvePrivateKey | None = None
+
+    async def key_id(self) -> str:
+        return compute_thumbprint((await self._private_key()).public_key())
+
+    async def sign(self, message: bytes) -> bytes:
+        return _sign(await self._private_key(), message)
+
+    async def public_keys(self) -> Sequence[Mapping[str, Any]]:
+        return [to_jwk((await self._private_key()).public_key())]
+
+    async def _private_key(self) -> ec.EllipticCurvePrivateKey:
+        if self._key is None:
+            self._key = await asyncio.to_thread(_load_or_create_private, self._path)
+        return self._key
+
+
+class FileNoteSigner:
+    """The NoteSigner port over a PEM file.
+
+    The public key of each key that ever signed is stored in a folder next to the file, so that the notes of a replaced
+    key can still be verified. All processes notice a replaced file at their next signature.
+
+    Args:
+        path: the file.
+        notes: folder of the checkpoints; while it contains any, a missing key file is an error and is not created.
+    """
+
+    def __init__(self, path: Path, notes: Path) -> None:
+        self._path = path
+        self._notes = notes
+        self._loaded: tuple[tuple[int, ...], ec.EllipticCurvePrivateKey] | None = None
+
+    async def sign(self, message: bytes) -> bytes:
+        return _sign(await asyncio.to_thread(self._current), message)
+
+    async def public_key(self) -> bytes:
+        return _spki((await asyncio.to_thread(self._current)).public_key())
+
+    async def trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:  # noqa: ARG002  nothing is kept
+        return await asyncio.to_thread(self._trusted)
+
+    def _trusted(self) -> list[bytes]:
+        published = [spki for path in sorted(public_keys(self._path).glob("*.pem")) if (spki := _read_public(path))]
+        try:
+            current = _spki(self._current().public_key())
+        except WorkspaceError:
+            # Existing notes can be verified although the signing key is missing.
+            if published:
+                return published
+            raise
+        return list(dict.fromkeys([current, *published]))
+
+    def _current(self) -> ec.EllipticCurvePrivateKey:
+        try:
+            return self._load_if_changed()
+        except FileNotFoundError:
+            if self._has_signed():
+                raise _rejected("is missing, although checkpoints signed with it exist") from None
+            create_private(self._path)
+            return self._load_if_changed()
+        except ValueError:
+            raise _rejected("is not a valid P-256 private key") from None
+
+    def _load_if_changed(self) -> ec.EllipticCurvePrivateKey:
+        status = self._path.stat()
+        version = (status.st_ino, status.st_mtime_ns, status.st_size)
+        if self._loaded is None or self._loaded[0] != version:
+            key = load_private(self._path)
+            publish(self._path, key.public_key())
+            self._loaded = version, key
+        return self._loaded[1]
+
+    def _has_signed(self) -> bool:
+        return self._notes.is_dir() and any(self._notes.iterdir())
+
+
+def load_or_create_secret(path: Path) -> bytes:
+    """Return the random bytes of a file, created if it does not exist."""
+    if not path.exists():
+        draft = durable_files.write_draft(path, secrets.token_bytes(_SECRET_BYTES), 0o600)
+        durable_files.create(path, draft, path.parent)
+    return path.read_bytes()
+
+
+def load_private(path: Path) -> ec.EllipticCurvePrivateKey:
+    """Return the key of a PEM file.
+
+    Raises:
+        ValueError: the file does not contain a P-256 private key.
+        OSError: the file cannot be read.
+    """
+    try:
+        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+        raise ValueError(f"{path} does not contain a P-256 private key")  # noqa: TRY004  wrong content, not a wrong type
+    return key
+
+
+def create_private(path: Path) -> None:
+    """Create a key in a PEM file unless the file exists."""
+    pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    durable_files.create(path, durable_files.write_draft(path, pem, 0o600), path.parent)
+
+
+def rotate(path: Path) -> str:
+    """Replace the key that signs checkpoints by a new one, and return the first digits of its SHA-256.
+
+    The public keys of both are on disk before the replacement, so that notes of either can be verified at any time.
+
+    Raises:
+        ValueError: the file does not contain a P-256 private key.
+        OSError: the folder cannot be written.
+    """
+    if path.exists():
+        publish(path, load_private(path).public_key())
+    draft = path.with_name(f"{path.name}.next")
+    draft.unlink(missing_ok=True)
+    create_private(draft)
+    public = load_private(draft).public_key()
+    publish(path, public)
+    draft.replace(path)
+    durable_files.sync_folders(path, path.parent)
+    return _name(public)
+
+
+def public_keys(path: Path) -> Path:
+    """Return the folder of the public keys that belong to a key file."""
+    return path.with_name(f"{path.stem}s")
+
+
+def publish(path: Path, key: ec.EllipticCurvePublicKey) -> None:
+    """Store a public key in the folder that belongs to a key file."""
+    target = public_keys(path) / f"{_name(key)}.pem"
+    if not target.exists():
+        pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        durable_files.create(target, durable_files.write_draft(target, pem, 0o444), path.parent)
+
+
+def _load_or_create_private(path: Path) -> ec.EllipticCurvePrivateKey:
+    if not path.exists():
+        create_private(path)
+    return load_private(path)
+
+
+def _sign(key: ec.EllipticCurvePrivateKey, message: bytes) -> bytes:
+    der = key.sign(message, ec.ECDSA(hashes.SHA256()))
+    return b"".join(part.to_bytes(_COORDINATE_BYTES) for part in decode_dss_signature(der))
+
+
+def _read_public(path: Path) -> bytes:
+    """Return the public key of a file; empty if the file does not contain one."""
+    try:
+        key = serialization.load_pem_public_key(path.read_bytes())
+    except (OSError, ValueError):
+        key = None
+    if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
+        return _spki(key)
+    _LOG.warning("a file in the folder of checkpoint keys is not a public key", extra=logs.fields(file=path.name))
+    return b""
+
+
+def _name(key: ec.EllipticCurvePublicKey) -> str:
+    return hashlib.sha256(_spki(key)).hexdigest()[:_ID_DIGITS]
+
+
+def _spki(key: ec.EllipticCurvePublicKey) -> bytes:
+    return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+def _rejected(reason: str) -> WorkspaceError:
+    _LOG.error("the key that signs checkpoints cannot be used", extra=logs.fields(cause=reason))
+    detail = f"The key that signs checkpoints {reason}; restore or replace it to sign again."
+    return WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)

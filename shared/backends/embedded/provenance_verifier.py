@@ -1,0 +1,129 @@
+"""Process that verifies windows of chains: it reads questions as lines of JSON and writes an answer line for each.
+
+Verification needs the processor, and Python runs one thread at a time: a separate process does not block the event
+loop of the service. Start it with ``python -m shared.backends.embedded.provenance_verifier FILE``.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, Self
+
+from shared.provenance.parallel import VerifierUnavailableError, WindowRequest, WindowResult, verify_window
+from shared.provenance.ports import ChainKey, Target
+
+_MODULE: Final = "shared.backends.embedded.provenance_verifier"
+_ROOT: Final = Path(__file__).parents[3]
+_INHERITED_VARIABLES: Final = ("LD_LIBRARY_PATH", "SYSTEMROOT")
+_NICENESS: Final = 5
+"""Below the priority of the service, so that requests are served first on a busy machine."""
+
+
+class VerifierProcess:
+    """A verification process that ends with the context, or with this process.
+
+    Args:
+        path: the file of the chains.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._turn = asyncio.Lock()
+        self._process: Process | None = None
+
+    @property
+    def pid(self) -> int:
+        """Id of the process; 0 before it is started."""
+        return self._process.pid if self._process else 0
+
+    async def __aenter__(self) -> Self:
+        """Start the process.
+
+        Raises:
+            VerifierUnavailableError: the host does not start processes.
+        """
+        command = (sys.executable, "-P", "-m", _MODULE, str(self._path.absolute()))
+        # The process needs the paths of libraries and modules, but none of the service's secrets.
+        environment = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
+        environment["PYTHONPATH"] = os.pathsep.join((str(_ROOT), *filter(None, sys.path)))
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment
+            )
+        except (OSError, NotImplementedError) as error:
+            raise VerifierUnavailableError(repr(error)) from error
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Kill the process, which only reads; a cancelled caller waits for its end, too."""
+        ending = asyncio.ensure_future(self._end())
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            await ending
+            raise
+
+    async def ask(self, question: WindowRequest) -> WindowResult:
+        """Verify a window.
+
+        Raises:
+            VerifierUnavailableError: the process has ended.
+        """
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            raise VerifierUnavailableError("not started")
+        process.stdin.write(question_to_line(question))
+        # Answers arrive in the order of the questions, and the lock is granted in the order of its callers.
+        async with self._turn:
+            line = await process.stdout.readline()
+        if not line.endswith(b"\n"):
+            raise VerifierUnavailableError("the process has ended")
+        value: dict[str, Any] = json.loads(line)
+        return WindowResult(**value | {"nodes": tuple(value["nodes"])})
+
+    async def _end(self) -> None:
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        process.stdin.close()
+        with contextlib.suppress(ConnectionError):
+            await process.stdin.wait_closed()
+        await process.stdout.read()
+        await process.wait()
+
+
+def question_to_line(question: WindowRequest) -> bytes:
+    """Return a question as a line of JSON."""
+    return json.dumps(asdict(question)).encode() + b"\n"
+
+
+def question_from_line(line: bytes) -> WindowRequest:
+    """Return the question of a line of JSON."""
+    value: dict[str, Any] = json.loads(line)
+    target, scope_key = value.pop("chain")
+    return WindowRequest(ChainKey(Target(target), scope_key), **value)
+
+
+async def main(path: Path) -> None:
+    """Answer questions until the input ends, which is when the asking process closes it or ends."""
+    # The module of the store imports this one.
+    from shared.backends.embedded.provenance import SqliteChainStore  # noqa: PLC0415
+
+    store = SqliteChainStore(path)
+    for line in sys.stdin.buffer:
+        answer = await verify_window(store, question_from_line(line))
+        sys.stdout.buffer.write(json.dumps(asdict(answer)).encode() + b"\n")
+        sys.stdout.buffer.flush()
+    await store.close()
+
+
+if __name__ == "__main__":
+    os.nice(_NICENESS)
+    asyncio.run(main(Path(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""The function app: every function of the service, by endpoint group."""
+"""Entry point of the Functions host: creates the app and registers every function."""
 
 import sys
 
@@ -6,7 +6,7 @@ import azure.functions as func
 
 from functions import BLUEPRINTS
 
-# Large texts are read in worker threads. The event loop waits for each switch from one, five milliseconds by default.
+# Large texts are parsed in worker threads, and the event loop waits for one switch interval (default: 5 ms) at a time.
 sys.setswitchinterval(0.001)
 
 app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from bench.figures import Figure
-from functions.graphql_transport import answer, read_parameters
+from functions.graphql_transport import build_graphql_reply, read_parameters
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, ConnectionType, Surface, WarmQuery, WorkspaceInfo
@@ -111,7 +111,7 @@ async def _measured() -> tuple[list[float], list[float]]:
     async def ours() -> bytes:
         wanted = await read_parameters(request)
         outcome = await service.run(CALLER, wanted.query, wanted.variables, wanted.operation_name)
-        return answer(request, outcome.body, executed=outcome.executed).body
+        return build_graphql_reply(request, outcome.body, executed=outcome.executed).body
 
     stock = await _stock(service, body)
     if json.loads(await ours()) != json.loads(await stock()):

@@ -1,11 +1,11 @@
-"""The edge of the app; this is its table of contents.
+"""Azure Functions of the service, and the table of all HTTP routes.
 
-What is asked over HTTP stands here by method and route and is declared in full in its module, which is loaded when
-something of it is first asked for. What the host starts by itself is small and is loaded at once.
+``GROUPS`` lists each HTTP operation by method and route. The module of a group declares its operations in full and is
+imported at the first request to the group, because import time is cold-start time. Triggers are imported at once.
 """
 
-from functions import archive, background, download_jobs, ingest, live
-from functions.http_blueprint import catch_all_blueprint, http_blueprint
+from functions import download_jobs, triggers
+from functions.http_blueprint import build_catch_all_blueprint, build_http_blueprint
 from functions.lazy_groups import LazyGroup
 
 GROUPS = (
@@ -123,11 +123,8 @@ GROUPS = (
     ),
 )
 BLUEPRINTS = (
-    http_blueprint(GROUPS),
-    ingest.blueprint,
-    archive.blueprint,
-    live.blueprint,
-    background.blueprint,
+    build_http_blueprint(GROUPS),
+    triggers.blueprint,
     download_jobs.blueprint,
-    catch_all_blueprint(),
+    build_catch_all_blueprint(),
 )

@@ -1,4 +1,4 @@
-"""Corrections: create, query, an entity's chain, reason categories, approve, reject."""
+"""HTTP operations on amendments: create, query, list per entity, approve and reject."""
 
 import asyncio
 from dataclasses import replace
@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, WithJsonSchema
 
-from functions.audit_report import HTML, Report, corrections, report_reply
-from functions.idempotency import appended_once
-from functions.provenance_events import created, listed
-from functions.provenance_queries import Lenient, SequenceQuery
+from functions.audit_report import HTML, Report, build_report_reply, list_amendment_ids
+from functions.idempotency import reserve_append_id
+from functions.provenance_queries import LenientParser, SequenceQuery
+from functions.provenance_replies import build_created_reply, build_list_reply
 from functions.replies import amendments as replies
 from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, invalid
@@ -28,17 +28,17 @@ GROUP = Group("amendments")
 
 
 class RejectQuery(BaseModel):
-    """Which scope, where the body does not say it."""
+    """Query parameters of a rejection; the body may name the scope instead."""
 
     scope_key: RequiredScopeKey = Field(
         None,
         validation_alias=AliasChoices("scopeKey", BODY_SCOPE_FIELD),
-        description="Scope, here or as ScopeKey in the body.",
+        description="Scope of the amendment; required here or as ScopeKey in the body.",
     )
 
 
 class ScopeQuery(BaseModel):
-    """Which scope."""
+    """Query parameter that names a scope."""
 
     model_config = ConfigDict(extra="ignore", json_schema_extra={"required": ["scopeKey"]})
 
@@ -46,7 +46,7 @@ class ScopeQuery(BaseModel):
 
 
 class ChainQuery(ScopeQuery):
-    """Which entity of a scope."""
+    """Query parameters that name an entity in a scope."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["scopeKey", "entityId"]})
 
@@ -56,39 +56,42 @@ class ChainQuery(ScopeQuery):
 
 
 class AmendmentsQuery(SequenceQuery):
-    """Filters of corrections."""
+    """Filters of amendments."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["scopeKey"]})
 
     scope_key: RequiredScopeKey = Field(None, alias="scopeKey", description="Scope; required.")
     entity_id: str | None = Field(None, alias="entityId", description="Only records about this entity.")
     entity_type: str | None = Field(None, alias="entityType", description="Only records about entities of this type.")
-    reason_category: str | None = Field(None, alias="reasonCategory", description="Only corrections for this reason.")
-    amended_by: str | None = Field(None, alias="amendedBy", description="Only corrections by this principal.")
-    status: AmendmentState | None = Field(None, description="pending, approved or rejected.")
+    reason_category: str | None = Field(None, alias="reasonCategory", description="Only amendments with this reason.")
+    amended_by: str | None = Field(None, alias="amendedBy", description="Only amendments by this principal.")
+    status: AmendmentState | None = Field(
+        None, description="Only records with this status: pending, approved or rejected."
+    )
 
 
-async def _sound_scope(call: Call[ScopeQuery | AmendmentsQuery], faults: ValidationErrors) -> None:
+async def _check_scope(call: Call[ScopeQuery | AmendmentsQuery], faults: ValidationErrors) -> None:
     check_scope(faults, call.query.scope_key)
 
 
-async def _sound_entity(call: Call[ChainQuery], faults: ValidationErrors) -> None:
+async def _check_entity(call: Call[ChainQuery], faults: ValidationErrors) -> None:
     check_scope(faults, call.query.scope_key)
     if faults.readable("entityId") and not call.query.entity_id:
         faults.add(invalid("entityId", "is required"))
 
 
-async def _sound_correction(call: Call[Any, AmendmentBody], faults: ValidationErrors) -> None:
+async def _check_amendment(call: Call[Any, AmendmentBody], faults: ValidationErrors) -> None:
     check_scope(faults, call.body.scope_key, BODY_SCOPE_FIELD)
     if faults:
-        # One that is sound so far may be a repeat, which is answered as before even if the policy has changed.
+        # The policy is not checked for a valid request: it may be a retry, which gets the first reply again even if
+        # the policy has changed since.
         check_reason(faults, call.body, await _policy())
 
 
-async def _sound_rejection(call: Call[RejectQuery, RejectionBody], faults: ValidationErrors) -> None:
+async def _check_rejection(call: Call[RejectQuery, RejectionBody], faults: ValidationErrors) -> None:
     in_body, in_query = call.body.scope_key, call.query.scope_key
     if in_body and in_query and in_body != in_query:
-        faults.add(invalid(BODY_SCOPE_FIELD, "is not the scopeKey of the query string"))
+        faults.add(invalid(BODY_SCOPE_FIELD, "must equal scopeKey in the query string"))
     elif in_body is not None:
         check_scope(faults, in_body, BODY_SCOPE_FIELD)
     elif faults.readable(BODY_SCOPE_FIELD):
@@ -103,18 +106,21 @@ async def _sound_rejection(call: Call[RejectQuery, RejectionBody], faults: Valid
     feature=PROVENANCE,
     body=AmendmentBody,
     unknown=UnknownNames.IGNORE,
-    check=_sound_correction,
+    check=_check_amendment,
     docs=replies.CREATED,
 )
 async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
-    """Append a correction; it is pending where the workspace asks for approval."""
+    """Record an amendment of an entity.
+
+    Its status is pending if the workspace's policy requires approval, else approved.
+    """
     chain = resolve_amendments_chain(call.body.scope_key)
     policy = await _policy()
-    async with appended_once(call) as append_id:
-        made = await services().amendments.create(
+    async with reserve_append_id(call) as append_id:
+        created = await services().amendments.create(
             chain, call.principal.member_id, call.body, policy, append_id=append_id, size=len(call.request.body)
         )
-    return created(chain, made.record)
+    return build_created_reply(chain, created.record)
 
 
 @GROUP.endpoint(
@@ -124,29 +130,29 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     feature=PROVENANCE,
     query=AmendmentsQuery,
     unknown=UnknownNames.REPORT,
-    check=_sound_scope,
+    check=_check_scope,
     docs=replies.QUERIED,
 )
 async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
-    """Return corrections and decisions that match, newest first."""
-    wanted, lenient = call.query, Lenient()
-    chain = resolve_amendments_chain(wanted.scope_key)
+    """Return amendments and decisions that match the filters, newest first."""
+    query, parser = call.query, LenientParser()
+    chain = resolve_amendments_chain(query.scope_key)
     filters = AmendmentFilters(
-        entity_id=wanted.entity_id or "",
-        entity_type=wanted.entity_type or "",
-        reason_category=wanted.reason_category or "",
-        amended_by=wanted.amended_by or "",
-        status=wanted.status,
-        window=lenient.window(wanted),
+        entity_id=query.entity_id or "",
+        entity_type=query.entity_type or "",
+        reason_category=query.reason_category or "",
+        amended_by=query.amended_by or "",
+        status=query.status,
+        window=parser.parse_window(query),
     )
     answer = await query_amendments(
         services().chain_store,
         chain,
         filters,
-        limit=lenient.number("limit", wanted.limit, least=1, default=DEFAULT_LIMIT),
-        offset=lenient.number("offset", wanted.offset, least=0, default=0),
+        limit=parser.parse_number("limit", query.limit, least=1, default=DEFAULT_LIMIT),
+        offset=parser.parse_number("offset", query.offset, least=0, default=0),
     )
-    return await listed(chain, answer, lenient)
+    return await build_list_reply(chain, answer, parser)
 
 
 @GROUP.endpoint(
@@ -156,24 +162,23 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
     feature=PROVENANCE,
     query=ChainQuery,
     unknown=UnknownNames.REPORT,
-    check=_sound_entity,
+    check=_check_entity,
     docs=replies.CHAIN,
 )
 async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
-    """Return everything that was corrected about an entity, oldest first; as a printable page for who prefers HTML."""
+    """Return the amendments and decisions about an entity, oldest first.
+
+    The reply is a printable page if the Accept header prefers ``text/html``.
+    """
     chain, entity_id = resolve_amendments_chain(call.query.scope_key), call.query.entity_id or ""
     store = services().chain_store
     answer = await query_entity_amendments(store, chain, entity_id)
     if preferred(call.request.headers.get("accept", ""), (JSON, HTML)) != HTML:
-        return await listed(chain, answer, Lenient())
-    reply = await listed(chain, replace(answer, records=()), Lenient())
-    report = Report(
-        chain,
-        entity_id,
-        answer,
-        await find_decisions(store, chain, await asyncio.to_thread(corrections, answer.records)),
-    )
-    return await report_reply(report, reply.headers)
+        return await build_list_reply(chain, answer, LenientParser())
+    reply = await build_list_reply(chain, replace(answer, records=()), LenientParser())
+    amendments = await asyncio.to_thread(list_amendment_ids, answer.records)
+    report = Report(chain, entity_id, answer, await find_decisions(store, chain, amendments))
+    return await build_report_reply(report, reply.headers)
 
 
 @GROUP.endpoint(
@@ -185,7 +190,7 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     docs=replies.CATEGORIES,
 )
 async def reason_categories(_: Call) -> Reply:
-    """Return the reasons that a correction may name."""
+    """Return the reason categories that an amendment may use."""
     return json_reply({"categories": list((await _policy()).reason_categories)})
 
 
@@ -197,17 +202,17 @@ async def reason_categories(_: Call) -> Reply:
     feature=PROVENANCE,
     query=ScopeQuery,
     unknown=UnknownNames.IGNORE,
-    check=_sound_scope,
+    check=_check_scope,
     docs=replies.APPROVED,
 )
 async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
-    """Approve somebody else's correction."""
+    """Approve a pending amendment; its author cannot approve it."""
     chain = resolve_amendments_chain(call.query.scope_key)
-    async with appended_once(call) as append_id:
-        made = await services().amendments.approve(
+    async with reserve_append_id(call) as append_id:
+        decision = await services().amendments.approve(
             chain, call.path["id"], call.principal.member_id, append_id=append_id
         )
-    return replace(created(chain, made.record), status=200)
+    return replace(build_created_reply(chain, decision.record), status=200)
 
 
 @GROUP.endpoint(
@@ -219,18 +224,18 @@ async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
     query=RejectQuery,
     body=RejectionBody,
     unknown=UnknownNames.IGNORE,
-    check=_sound_rejection,
+    check=_check_rejection,
     docs=replies.REJECTED,
 )
 async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
-    """Reject somebody else's correction."""
+    """Reject a pending amendment; its author cannot reject it."""
     in_body, in_query = call.body.scope_key, call.query.scope_key
     chain = resolve_amendments_chain(in_query if in_body is None else in_body)
-    async with appended_once(call) as append_id:
-        made = await services().amendments.reject(
+    async with reserve_append_id(call) as append_id:
+        decision = await services().amendments.reject(
             chain, call.path["id"], call.principal.member_id, call.body.rejection_reason, append_id=append_id
         )
-    return replace(created(chain, made.record), status=200)
+    return replace(build_created_reply(chain, decision.record), status=200)
 
 
 async def _policy() -> AmendmentPolicy:

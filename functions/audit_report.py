@@ -1,4 +1,4 @@
-"""The corrections of one entity as a page that people read and print."""
+"""Printable HTML report of the amendments of one entity."""
 
 import asyncio
 import json
@@ -29,32 +29,34 @@ th { background: #f3f3f3; } dt { font-weight: 600; } dd { margin: 0 0 .3rem; }
 .notice { border: 2px solid #b00020; color: #b00020; padding: .6rem; font-weight: 600; }
 @media print { body { margin: 0; max-width: none; } }
 """
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 
 
-_DIFFERS = (
-    '<p class="notice">What the store has beside this record, or beside the decision about it, is not what the record '
-    "says, or the record does not have its digest: verify the chain.</p>"
+_MISMATCH = (
+    '<p class="notice">The digest or the filter fields in the store do not match this record or its decision. '
+    "Verify the chain.</p>"
 )
 _UNREAD = (
-    '<p class="notice">Not known beyond record {}: a decision that came later, and whose filter fields somebody '
-    "changed, would not be shown here. Verify the chain.</p>"
+    '<p class="notice">Only records up to {} were searched for a decision. A later decision whose filter fields were '
+    "changed in the store is not shown. Verify the chain.</p>"
 )
-_PREFIX = (
-    '<p class="notice">This report is not complete: the entity has more corrections than fit. Decisions about those '
-    "shown are looked up by their ids, so that none that was made is missing.</p>"
+_TRUNCATED = (
+    '<p class="notice">This report is incomplete because the entity has too many amendments. For each amendment shown, '
+    "the decision was looked up by id, so no decision about it is missing.</p>"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a page is made of.
+    """Content of a report.
 
     Attributes:
-        chain: the scope's chain of corrections.
-        entity_id: whose corrections.
-        answer: the entity's records.
-        decided: the decisions about the corrections among them, wherever these stand.
+        chain: amendments chain of the scope.
+        entity_id: the amended entity.
+        answer: records about the entity, in chain order.
+        decided: decisions about the amendments in ``answer``, also those that ``answer`` does not contain.
     """
 
     chain: ChainKey
@@ -63,109 +65,110 @@ class Report:
     decided: FoundDecisions
 
 
-def corrections(records: Iterable[ChainRecord]) -> list[str]:
-    """Return the RecordIDs of those records that are corrections by what they say."""
+def list_amendment_ids(records: Iterable[ChainRecord]) -> list[str]:
+    """Return the RecordIDs of the amendments among records, as the content of the records identifies them."""
     return [record_id(record.sequence) for record in records if not decided_amendment_id(record)]
 
 
-async def report_reply(report: Report, headers: Mapping[str, str]) -> Reply:
-    """Return the page: each correction with before, after, who, when, why, and what was decided."""
-    own = {"Content-Type": f"{HTML}; charset=utf-8", "Content-Security-Policy": _POLICY}
-    return Reply(200, await asyncio.to_thread(_rendered, report), {**headers, **own})
+async def build_report_reply(report: Report, headers: Mapping[str, str]) -> Reply:
+    """Return the page: each amendment with its values before and after, author, time, reason and decision."""
+    page_headers = {"Content-Type": f"{HTML}; charset=utf-8", "Content-Security-Policy": _CONTENT_SECURITY_POLICY}
+    return Reply(200, await asyncio.to_thread(_render, report), {**headers, **page_headers})
 
 
-def _rendered(report: Report) -> bytes:
-    # Part by part: encoding the whole page in one call would keep other threads from running for as long.
+def _render(report: Report) -> bytes:
+    # Each part is encoded by itself, because encoding a whole page in one call blocks the other threads.
     with collection_paused(sum(len(record.canonical) for record in report.answer.records)):
-        return b"".join(part.encode("utf-8") for part in _parts(report))
+        return b"".join(part.encode("utf-8") for part in _render_parts(report))
 
 
-def _parts(report: Report) -> Iterator[str]:
-    originals = [record for record in report.answer.records if not decided_amendment_id(record)]
-    title = f"Corrections of {report.entity_id}"
+def _render_parts(report: Report) -> Iterator[str]:
+    amendments = [record for record in report.answer.records if not decided_amendment_id(record)]
+    title = f"Amendments of {report.entity_id}"
     yield (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>"
-        f"<p>Scope {escape(report.chain.scope_key)}. {len(originals)} corrections, in the order of the chain.</p>"
-        f"{_PREFIX if report.answer.has_more else ''}"
+        f"<p>Scope {escape(report.chain.scope_key)}. {len(amendments)} amendments, in the order of the chain.</p>"
+        f"{_TRUNCATED if report.answer.has_more else ''}"
     )
-    for record in originals:
-        yield _article(record, report.decided)
-    yield "</body></html>" if originals else "<p>Nothing was corrected.</p></body></html>"
+    for record in amendments:
+        yield _render_article(record, report.decided)
+    yield "</body></html>" if amendments else "<p>The entity has no amendments.</p></body></html>"
 
 
-def _article(stored: ChainRecord, decided: FoundDecisions) -> str:
-    here = record_id(stored.sequence)
-    about_it = decided.by_amendment.get(here)
-    if about_it is not None and decided_amendment_id(about_it) != here:
-        return _damaged(here)
-    differs = not has_matching_filter_fields(stored) or (
-        about_it is not None and not has_matching_filter_fields(about_it)
+def _render_article(stored: ChainRecord, decided: FoundDecisions) -> str:
+    amendment_id = record_id(stored.sequence)
+    stored_decision = decided.by_amendment.get(amendment_id)
+    if stored_decision is not None and decided_amendment_id(stored_decision) != amendment_id:
+        return _render_damaged(amendment_id)
+    is_mismatch = not has_matching_filter_fields(stored) or (
+        stored_decision is not None and not has_matching_filter_fields(stored_decision)
     )
     try:
         record = parse_record(stored.canonical, stored.hash)
-        decision = None if about_it is None else parse_record(about_it.canonical, about_it.hash)
-        notice = _DIFFERS if differs else ""
-        if about_it is None and not decided.whole and record["Status"] == AmendmentState.PENDING:
+        decision = None if stored_decision is None else parse_record(stored_decision.canonical, stored_decision.hash)
+        notice = _MISMATCH if is_mismatch else ""
+        if stored_decision is None and not decided.whole and record["Status"] == AmendmentState.PENDING:
             notice += _UNREAD.format(record_id(decided.seen_to))
-        return _correction(record, decision, notice)
+        return _render_amendment(record, decision, notice)
     except (ValueError, LookupError, TypeError, AttributeError):
-        return _damaged(here)
+        return _render_damaged(amendment_id)
 
 
-def _damaged(here: str) -> str:
+def _render_damaged(amendment_id: str) -> str:
     return (
-        f'<article class="damaged"><h2>{escape(here)}</h2><p class="notice">This record, or '
-        f"the decision about it, was changed in the store: verify the chain.</p></article>"
+        f'<article class="damaged"><h2>{escape(amendment_id)}</h2><p class="notice">This record or its decision was '
+        f"changed in the store. Verify the chain.</p></article>"
     )
 
 
-def _correction(record: Mapping[str, Any], decision: Mapping[str, Any] | None, notice: str) -> str:
+def _render_amendment(record: Mapping[str, Any], decision: Mapping[str, Any] | None, notice: str) -> str:
     status = decision["Status"] if decision else record["Status"]
     facts = [
-        ("Corrected by", f"{record['AmendedBy']}, {record['AmendedAt']}"),
+        ("Amended by", f"{record['AmendedBy']}, {record['AmendedAt']}"),
         ("Reason", f"{record['ReasonCategory']}: {record['ReasonText']}"),
-        *_decided(decision),
+        *_decision_facts(decision),
     ]
     return (
         f"<article><h2>{escape(record['RecordID'])} "
-        f'<span class="status">{escape(status)}</span></h2>{notice}<dl>{_facts(facts)}</dl>'
-        f"<table><thead><tr><th>Field</th><th>Before</th><th>After</th></tr></thead><tbody>{_rows(record)}</tbody></table>"
-        f"{_links('The correction', record)}{_links('The decision', decision) if decision else ''}</article>"
+        f'<span class="status">{escape(status)}</span></h2>{notice}<dl>{_render_facts(facts)}</dl>'
+        f"<table><thead><tr><th>Field</th><th>Before</th><th>After</th></tr></thead><tbody>{_render_rows(record)}</tbody></table>"
+        f"{_render_hashes('Amendment', record)}{_render_hashes('Decision', decision) if decision else ''}</article>"
     )
 
 
-def _links(what: str, record: Mapping[str, Any]) -> str:
-    return f'<p class="hash">{what}: Hash {escape(record["Hash"])}<br>Previous {escape(record["PreviousHash"])}</p>'
+def _render_hashes(label: str, record: Mapping[str, Any]) -> str:
+    return f'<p class="hash">{label}: Hash {escape(record["Hash"])}<br>Previous {escape(record["PreviousHash"])}</p>'
 
 
-def _decided(decision: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
+def _decision_facts(decision: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
     if decision is None:
         return
     if decision["Meaning"] == "approval":
         yield "Approved by", f"{decision['ApprovedBy']}, {decision['ApprovedAt']}"
     else:
         yield "Rejected by", f"{decision['RejectedBy']}, {decision['RejectedAt']}"
-        yield "Because", decision.get("RejectionReason", "no reason was given")
+        yield "Reason for rejection", decision.get("RejectionReason", "no reason given")
     yield "Meaning of the signature", decision["Meaning"]
     yield "Recorded as", decision["RecordID"]
 
 
-def _rows(record: Mapping[str, Any]) -> str:
+def _render_rows(record: Mapping[str, Any]) -> str:
     before, after = record["OriginalRecord"], record["AmendedRecord"]
     changed = set(record["ChangedFields"])
     names = [*record["ChangedFields"], *sorted((before.keys() | after.keys()) - changed)]
-    return "".join(_row(name, before, after, changed=name in changed) for name in dict.fromkeys(names))
+    return "".join(_render_row(name, before, after, changed=name in changed) for name in dict.fromkeys(names))
 
 
-def _row(name: str, before: Mapping[str, Any], after: Mapping[str, Any], *, changed: bool) -> str:
+def _render_row(name: str, before: Mapping[str, Any], after: Mapping[str, Any], *, changed: bool) -> str:
     mark = ' class="changed"' if changed else ""
-    return f"<tr{mark}><td>{escape(name)}</td><td>{_value(before, name)}</td><td>{_value(after, name)}</td></tr>"
+    values = f"<td>{_render_value(before, name)}</td><td>{_render_value(after, name)}</td>"
+    return f"<tr{mark}><td>{escape(name)}</td>{values}</tr>"
 
 
-def _value(state: Mapping[str, Any], name: str) -> str:
+def _render_value(state: Mapping[str, Any], name: str) -> str:
     return escape(json.dumps(state[name], ensure_ascii=False)) if name in state else "&mdash;"
 
 
-def _facts(facts: Iterable[tuple[str, str]]) -> str:
+def _render_facts(facts: Iterable[tuple[str, str]]) -> str:
     return "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)

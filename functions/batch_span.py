@@ -1,4 +1,4 @@
-"""The span of a batch of hub events that a trigger works on."""
+"""Trace context and spans of function invocations."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -8,29 +8,29 @@ import azure.functions as func
 from shared.observability.tracing import span
 
 
-def trace_context(context: func.Context) -> Mapping[str, str]:
-    """Return the trace context (W3C) that the host gives an invocation.
+def read_trace_context(context: func.Context) -> Mapping[str, str]:
+    """Return the W3C trace context that the host passes to an invocation.
 
-    Of itself the worker attaches it to nothing: that takes a setting, which costs every cold start.
+    The worker would attach it to spans only with a setting that makes every cold start slower.
     """
-    given = context.trace_context
-    return {"traceparent": given.trace_parent or "", "tracestate": given.trace_state or ""}
+    host_context = context.trace_context
+    return {"traceparent": host_context.trace_parent or "", "tracestate": host_context.trace_state or ""}
 
 
-def batch_span(hub: str, consumer_group: str, events: int, context: func.Context) -> AbstractContextManager[None]:
-    """Trace the work on a batch, within the invocation where the host traces it.
+def trace_batch(hub: str, consumer_group: str, events: int, context: func.Context) -> AbstractContextManager[None]:
+    """Trace the processing of a batch as a child of the host's span, if there is one.
 
     Args:
-        hub: that the events come from.
-        consumer_group: of the trigger.
-        events: how many.
-        context: of the invocation.
+        hub: Event Hub of the batch.
+        consumer_group: consumer group of the trigger.
+        events: number of events in the batch.
+        context: context of the invocation.
     """
-    told: dict[str, str | int] = {
+    attributes: dict[str, str | int] = {
         "messaging.operation.name": "process",
         "messaging.operation.type": "process",
         "messaging.destination.name": hub,
         "messaging.consumer.group.name": consumer_group,
         "messaging.batch.message_count": events,
     }
-    return span(f"process {hub}", told, kind="CONSUMER", within=trace_context(context))
+    return span(f"process {hub}", attributes, kind="CONSUMER", within=read_trace_context(context))

@@ -1,4 +1,4 @@
-"""The conditions of a request, and how they are described."""
+"""The headers If-Match and If-None-Match: their OpenAPI descriptions and their parsing."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,12 +9,13 @@ from shared.http.messages import Request
 _TAGS: Final = {"type": "string", "minLength": 1, "pattern": HEADER_PATTERN}
 READ_CONDITIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "If-Match": {
-        "description": "Act only on a state that one of these entity tags names, else 412; `*` names every state.",
+        "description": "Run the operation only if one of these ETags matches the stored version, else reply 412. `*` "
+        "matches every version.",
         "schema": _TAGS,
         "example": '"1a"',
     },
     "If-None-Match": {
-        "description": "Answer 304 where one of these entity tags names the state; `*` names every state.",
+        "description": "Reply 304 if one of these ETags matches the stored version. `*` matches every version.",
         "schema": _TAGS,
         "example": '"1a"',
     },
@@ -23,16 +24,17 @@ WRITE_CONDITIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     **READ_CONDITIONS,
     "If-None-Match": {
         **READ_CONDITIONS["If-None-Match"],
-        "description": "Act on no state that one of these entity tags names, else 412; `*` names every state.",
+        "description": "Run the operation only if none of these ETags matches the stored version, else reply 412. `*` "
+        "matches every version, so the operation only creates.",
         "example": "*",
     },
 }
 
 
-def condition_of(request: Request) -> Condition:
-    """Return what a request asks of what is stored.
+def parse_condition(request: Request) -> Condition:
+    """Parse the conditional headers of a request.
 
     Raises:
-        WorkspaceError: INVALID naming the header that is no list of entity tags.
+        WorkspaceError: INVALID with the name of the header if it is not a list of ETags.
     """
     return condition(request.headers.get("if-match"), request.headers.get("if-none-match"))

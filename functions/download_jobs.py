@@ -1,7 +1,7 @@
-"""The work of cold downloads: an orchestration and its activities.
+"""Durable Functions orchestration that converts the parts of cold downloads.
 
-The orchestrator holds nothing: which parts there are and which are done stands in the job's record. It asks for parts,
-has them converted, and asks again, so that its history stays short however long the range is.
+The orchestrator has no state: the job's record lists the parts and their progress. The orchestrator requests the next
+parts, converts them, and repeats. Its history therefore stays short for any date range.
 """
 
 import typing
@@ -17,9 +17,9 @@ from shared.wiring import services
 
 ORCHESTRATOR: Final = "cold_download"
 ROUNDS: Final = 20
-"""Rounds after which the orchestration begins anew, with an empty history."""
-TRY_AGAIN: Final = timedelta(seconds=2)
-"""How long a job waits when other work of its principal is under way."""
+"""Rounds after which the orchestration restarts with an empty history."""
+RETRY_DELAY: Final = timedelta(seconds=2)
+"""Delay of a job while another job of the same principal runs."""
 RETRY: Final = df.RetryOptions(first_retry_interval_in_milliseconds=5_000, max_number_of_attempts=6)
 
 blueprint = df.Blueprint()
@@ -28,13 +28,13 @@ blueprint = df.Blueprint()
 @blueprint.function_name(ORCHESTRATOR)
 @blueprint.orchestration_trigger(context_name="context")
 def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any]:
-    """Convert part after part of a job, then call it done."""
+    """Convert all parts of a job, then mark the job as completed."""
     job_id = context.get_input()
     try:
         for _ in range(ROUNDS):
             numbers = yield context.call_activity_with_retry("download_next_parts", RETRY, job_id)
             if numbers is None:
-                yield context.create_timer(context.current_utc_datetime + TRY_AGAIN)
+                yield context.create_timer(context.current_utc_datetime + RETRY_DELAY)
                 continue
             if not numbers:
                 yield context.call_activity_with_retry("download_finish", RETRY, job_id)
@@ -46,7 +46,7 @@ def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any
             )
             # Compared with False because histories of earlier versions hold None.
             if all(each is False for each in done):
-                yield context.create_timer(context.current_utc_datetime + TRY_AGAIN)
+                yield context.create_timer(context.current_utc_datetime + RETRY_DELAY)
     except Exception:  # noqa: BLE001  whatever a step raised in its last attempt
         yield context.call_activity_with_retry("download_fail", RETRY, job_id)
         return
@@ -56,7 +56,10 @@ def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any
 @blueprint.function_name("download_next_parts")
 @blueprint.activity_trigger(input_name="job")
 async def download_next_parts(job: str) -> list[int] | None:
-    """Return the parts to convert next: empty when all are converted, None to ask again later."""
+    """Return the numbers of the parts to convert next.
+
+    The list is empty if all parts are converted. None means that the job has to wait.
+    """
     numbers = await services().download_work.next_parts(job)
     return None if numbers is None else list(numbers)
 
@@ -64,7 +67,7 @@ async def download_next_parts(job: str) -> list[int] | None:
 @blueprint.function_name("download_part")
 @blueprint.activity_trigger(input_name="step")
 async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP006  the worker reads this very form
-    """Convert one part; return False when it has to be tried again later."""
+    """Convert one part and return True, or return False if the conversion must be retried later."""
     with span("convert a part of a download"):
         converted = await services().download_work.convert(step["job"], step["part"])
     if converted:
@@ -75,12 +78,12 @@ async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP
 @blueprint.function_name("download_finish")
 @blueprint.activity_trigger(input_name="job")
 async def download_finish(job: str) -> None:
-    """Call a job done."""
+    """Mark a job as completed."""
     await services().download_work.finish(job)
 
 
 @blueprint.function_name("download_fail")
 @blueprint.activity_trigger(input_name="job")
 async def download_fail(job: str) -> None:
-    """Give a job up."""
+    """Mark a job as failed."""
     await services().download_work.fail(job)

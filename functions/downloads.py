@@ -1,4 +1,4 @@
-"""Cold downloads: started, watched, cancelled over HTTP."""
+"""HTTP operations on cold downloads: start, list, get, cancel."""
 
 import re
 from datetime import timedelta
@@ -25,32 +25,32 @@ RUNNER: Final = DurableRunner(ORCHESTRATOR)
 _WAIT = re.compile(r'(?:^|,)\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;[^,]*)?(?=,|$)', re.ASCII | re.IGNORECASE)
 
 
-def _only_text(value: object) -> object:
+def _require_text(value: object) -> object:
     if not isinstance(value, str):
-        raise ValueError("an RFC 3339 date-time such as 2026-01-01T00:00:00Z is expected")  # noqa: TRY004  pydantic's way
+        raise ValueError("must be an RFC 3339 date-time such as 2026-01-01T00:00:00Z")  # noqa: TRY004  pydantic's way
     return value
 
 
-Moment = Annotated[Instant, BeforeValidator(_only_text)]
+Moment = Annotated[Instant, BeforeValidator(_require_text)]
 
 
 class DateRange(BaseModel):
-    """The range to download: from its start up to, not including, its end."""
+    """Time range of a download; `start` is included, `end` is excluded."""
 
     start: Moment = Field(validation_alias=AliasChoices("start", "from"))
     end: Moment = Field(validation_alias=AliasChoices("end", "to"))
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _check_order(self) -> Self:
         if self.start >= self.end:
-            raise ValueError("start must lie before end")
+            raise ValueError("start must be before end")
         if self.end - self.start > LONGEST_RANGE:
-            raise ValueError(f"at most {LONGEST_RANGE.days} days can be downloaded at once")
+            raise ValueError(f"the range must be at most {LONGEST_RANGE.days} days")
         return self
 
 
 class DownloadBody(BaseModel):
-    """What is to be downloaded, and as what."""
+    """Request body that starts a download."""
 
     format: Format = Format.CSV
     date_range: DateRange = Field(alias="dateRange")
@@ -64,8 +64,8 @@ class DownloadBody(BaseModel):
     docs=replies.STARTED,
 )
 async def download_connection(call: Call[Any, DownloadBody]) -> Reply:
-    """Start a cold download of one data connection."""
-    return await _start(call, await services().downloads.select_connection(call.path["lookup"]))
+    """Start a cold download of a data connection."""
+    return await _start(call, await services().downloads.of_connection(call.path["lookup"]))
 
 
 @GROUP.endpoint(
@@ -88,7 +88,7 @@ async def download_surface(call: Call[Any, DownloadBody]) -> Reply:
     docs=replies.STARTED,
 )
 async def download_surface_connection(call: Call[Any, DownloadBody]) -> Reply:
-    """Start a cold download of one connection within a surface."""
+    """Start a cold download of one connection of a surface."""
     surface, connection = call.path["surfaceLookup"], call.path["connLookup"]
     return await _start(call, await services().downloads.select_surface_connections(surface, connection))
 
@@ -97,53 +97,53 @@ async def download_surface_connection(call: Call[Any, DownloadBody]) -> Reply:
 async def list_downloads(call: Call) -> Reply:
     """List the caller's downloads, newest first."""
     jobs = await services().downloads.list(call.principal)
-    return json_reply({"downloads": [await _shown(job) for job in jobs]})
+    return json_reply({"downloads": [await _to_json(job) for job in jobs]})
 
 
 @GROUP.endpoint("GET", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=replies.SHOWN)
 async def get_download(call: Call) -> Reply:
-    """Tell how a download is, with fresh links to its files."""
+    """Return the status of a download, with new links to its files."""
     job = await services().downloads.get(call.principal, call.path["downloadId"])
-    await services().downloads.restart_if_stalled(job, RUNNER)
-    return json_reply(await _shown(job))
+    await services().downloads.begin_again(job, RUNNER)
+    return json_reply(await _to_json(job))
 
 
 @GROUP.endpoint("DELETE", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=replies.CANCELLED)
 async def cancel_download(call: Call) -> Reply:
-    """Cancel a download that has not ended."""
+    """Cancel a pending or running download."""
     await services().downloads.cancel(call.principal, call.path["downloadId"], RUNNER)
     return Reply(204)
 
 
 async def _start(call: Call[Any, DownloadBody], connections: tuple[str, ...]) -> Reply:
-    wanted = call.body.date_range
+    date_range = call.body.date_range
     downloads = services().downloads
-    job = await downloads.start(call.principal, connections, call.body.format, wanted.start, wanted.end, RUNNER)
-    headers = {"Location": _address(job)}
-    wait = _wait(call.request.headers.get("prefer", ""))
+    job = await downloads.start(call.principal, connections, call.body.format, date_range.start, date_range.end, RUNNER)
+    headers = {"Location": _status_url(job)}
+    wait = _parse_wait(call.request.headers.get("prefer", ""))
     if wait:
         job = await downloads.ended(job, wait)
         if not job.unfinished:
-            return json_reply(await _shown(job), 200, {**headers, "Preference-Applied": f"wait={wait}"})
-    return json_reply(await _shown(job), 202, headers)
+            return json_reply(await _to_json(job), 200, {**headers, "Preference-Applied": f"wait={wait}"})
+    return json_reply(await _to_json(job), 202, headers)
 
 
-def _wait(prefer: str) -> int:
-    """Return how many seconds a Prefer header (RFC 7240) allows the answer to take; 0 where it says nothing."""
+def _parse_wait(prefer: str) -> int:
+    """Return the seconds of ``wait`` in a Prefer header (RFC 7240), at most 60; 0 if it is missing."""
     found = _WAIT.search(prefer)
     return min(int(found[1]), LONGEST_WAIT_SECONDS) if found else 0
 
 
-def _address(job: Job) -> str:
+def _status_url(job: Job) -> str:
     return f"/{ROUTE}/{job.id}"
 
 
-async def _shown(job: Job) -> dict[str, Any]:
+async def _to_json(job: Job) -> dict[str, Any]:
     linked = await services().downloads.links(job)
     return {
         "downloadId": job.id,
         "status": job.status,
-        "statusUrl": _address(job),
+        "statusUrl": _status_url(job),
         "format": job.format,
         "dateRange": {"start": rfc3339(job.start), "end": rfc3339(job.end)},
         "createdAt": rfc3339(job.created_at),

@@ -1,4 +1,4 @@
-"""Background work as orchestrations: the client that the host binds to a request, and what is asked of it."""
+"""Adapter that runs background jobs as Durable Functions orchestrations."""
 
 from contextvars import ContextVar
 from typing import Any
@@ -7,36 +7,39 @@ from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 
 CLIENT: ContextVar[Any] = ContextVar("durable_client")
-"""The Durable Functions client of the request that the current task serves."""
+"""Durable Functions client that the host binds to the current request."""
 
 _LOG = logs.logger("durable")
 
 
 class DurableRunner:
-    """Runs a job as the instance of an orchestrator that has the job's id.
+    """Runner that starts one orchestration instance per job, with the job's id as instance id and input.
 
     Args:
-        orchestrator: its name; it takes the job's id.
+        orchestrator: name of the orchestrator function.
     """
 
     def __init__(self, orchestrator: str) -> None:
         self._orchestrator = orchestrator
 
     async def start(self, job_id: str) -> None:
-        """Begin a job's work.
+        """Start the orchestration of a job.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
+            WorkspaceError: UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` if the Durable Functions client fails.
         """
         try:
             await CLIENT.get().start_new(self._orchestrator, instance_id=job_id, client_input=job_id)
         except Exception as error:
-            detail = "Background work cannot be started at the moment; try again."
+            detail = "The background job could not be started. Retry the request."
             raise WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", detail) from error
 
     async def stop(self, job_id: str) -> None:
-        """End a job's work; its own steps see that the job has ended where this fails."""
+        """Terminate the orchestration of a job.
+
+        A failure is only logged, because the activities stop by themselves once the job's record says it has ended.
+        """
         try:
             await CLIENT.get().terminate(job_id, "cancelled")
         except Exception:  # noqa: BLE001  the client raises bare exceptions
-            _LOG.warning("an orchestration could not be ended", extra=logs.fields(job=job_id), exc_info=True)
+            _LOG.warning("an orchestration could not be terminated", extra=logs.fields(job=job_id), exc_info=True)

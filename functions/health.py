@@ -1,4 +1,4 @@
-"""Alive and ready."""
+"""Liveness and readiness probes."""
 
 from functions.replies import health as replies
 from shared.auth.rights import AccessRight
@@ -13,22 +13,25 @@ GROUP = Group("health")
 
 @GROUP.endpoint("GET", "healthz", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.ALIVE)
 async def alive(_: Call) -> Reply:
-    """Answer while the process runs."""
+    """Return 200 if the process runs."""
     return json_reply({"status": "alive"})
 
 
 @GROUP.endpoint("GET", "readyz", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.READY)
 async def ready(call: Call) -> Reply:
-    """Answer while the stores and the query engine do, too; else tell readers of the catalog which do not."""
+    """Return 200 if the stores and the query engine respond, else 503.
+
+    The 503 lists the failing dependencies if the caller has the right to read the catalog.
+    """
     failing = await services().readiness.failing()
     if failing:
-        named = {"failing": failing} if await _may_know(call) else {}
-        raise WorkspaceError(Kind.UNAVAILABLE, "NOT_READY", "A store does not answer.", **named)
+        details = {"failing": failing} if await _can_read_catalog(call) else {}
+        raise WorkspaceError(Kind.UNAVAILABLE, "NOT_READY", "A store or the query engine does not respond.", **details)
     return json_reply({"status": "ready"})
 
 
-async def _may_know(call: Call) -> bool:
-    """Return whether the caller gave a credential that allows it; one that cannot be looked at now allows nothing."""
+async def _can_read_catalog(call: Call) -> bool:
+    """Return whether the caller has the right to read the catalog; False if the credential cannot be checked now."""
     try:
         caller = await services().authenticator(authorization_header(call.request), Access.KEY_OR_TOKEN.value)
     except WorkspaceError:

@@ -1,8 +1,8 @@
-"""Joins the host's HTTP triggers to the door.
+"""HTTP triggers that pass all requests to the request pipeline.
 
-Each route is one function for all methods, and each function hands its request to the same door, which finds the
-operation itself. So a wrong method is a 405 with Allow, an unknown address a problem document, and nothing depends on
-the order in which the host tries overlapping routes.
+Each route is one function for all methods, and the pipeline selects the operation. A wrong method is therefore a 405
+with Allow, an unknown address is a problem document, and the order in which the host matches overlapping routes does
+not matter.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any, Final
 import azure.functions as func
 from werkzeug.datastructures import Headers
 
-from functions.batch_span import trace_context
+from functions.batch_span import read_trace_context
 from functions.durable_runner import CLIENT
 from functions.lazy_groups import LazyGroup
 from shared.http.cors import Cors
@@ -27,11 +27,11 @@ _NO_CONTENT: Final = frozenset({204, 304})
 type HttpHandler = Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]
 
 
-def http_blueprint(groups: Iterable[LazyGroup]) -> func.Blueprint:
-    """Return one function for each route of all groups.
+def build_http_blueprint(groups: Iterable[LazyGroup]) -> func.Blueprint:
+    """Return a blueprint with one function per route.
 
-    The functions list no methods, so the host rejects a route that two functions share, also when two groups declare
-    it with different methods (``ScriptHost.HttpRoutesConflict`` of Azure/azure-functions-host).
+    A route that several groups declare is registered once: the functions list no methods, and the host rejects two
+    functions with the same route and methods (``ScriptHost.HttpRoutesConflict`` of Azure/azure-functions-host).
     """
     blueprint = func.Blueprint()
     routes: dict[str, list[LazyGroup]] = {}
@@ -39,7 +39,7 @@ def http_blueprint(groups: Iterable[LazyGroup]) -> func.Blueprint:
         for endpoint in group.endpoints:
             # The host ignores slashes at the end of a route; the request pipeline does not.
             routes.setdefault(endpoint.route.rstrip("/"), []).append(group)
-    # The host reads an empty route as the function's name; the catch-all function serves the root instead.
+    # The host replaces an empty route with the function's name; the catch-all function serves the root instead.
     routes.pop("", None)
     for route, sharing in routes.items():
         name = re.sub(r"\W+", "_", f"{sharing[0].name}_{route}").strip("_").lower()
@@ -48,8 +48,8 @@ def http_blueprint(groups: Iterable[LazyGroup]) -> func.Blueprint:
     return blueprint
 
 
-def catch_all_blueprint() -> func.Blueprint:
-    """Return the function that answers for every other address."""
+def build_catch_all_blueprint() -> func.Blueprint:
+    """Return a blueprint with the function that serves all other addresses."""
     blueprint = func.Blueprint()
     _register(blueprint, "unmatched", "{*path}")
     return blueprint
@@ -57,10 +57,10 @@ def catch_all_blueprint() -> func.Blueprint:
 
 def _register(blueprint: func.Blueprint, name: str, route: str) -> None:
     async def serve(req: func.HttpRequest, context: func.Context) -> func.HttpResponse:
-        return _response(await get_pipeline().serve(_request(req, trace_context(context))))
+        return _to_response(await get_pipeline().serve(_to_request(req, read_trace_context(context))))
 
     serve.__name__ = name
-    # No methods: the host then passes on every one, and the door answers 405 where it is the wrong one.
+    # Without a list of methods, the host passes every method to the pipeline, which rejects wrong ones with 405.
     routed = blueprint.route(route=route, auth_level=func.AuthLevel.ANONYMOUS)(serve)
     blueprint.function_name(name)(routed)
 
@@ -68,7 +68,7 @@ def _register(blueprint: func.Blueprint, name: str, route: str) -> None:
 def _register_with_client(blueprint: func.Blueprint, name: str, route: str) -> None:
     async def serve(req: func.HttpRequest, client: str, context: func.Context) -> func.HttpResponse:
         CLIENT.set(client)
-        return _response(await get_pipeline().serve(_request(req, trace_context(context))))
+        return _to_response(await get_pipeline().serve(_to_request(req, read_trace_context(context))))
 
     serve.__name__ = name
     bound = blueprint.durable_client_input(client_name="client")(serve)
@@ -78,8 +78,8 @@ def _register_with_client(blueprint: func.Blueprint, name: str, route: str) -> N
 
 @cache
 def get_pipeline() -> RequestPipeline:
-    """Return the door of this process."""
-    from functions import GROUPS  # noqa: PLC0415  the table of contents imports this module
+    """Return the request pipeline of this process."""
+    from functions import GROUPS  # noqa: PLC0415  functions/__init__.py imports this module
 
     endpoints = (endpoint for group in GROUPS for endpoint in group.endpoints)
     app = services()
@@ -88,8 +88,8 @@ def get_pipeline() -> RequestPipeline:
     )
 
 
-def _request(req: func.HttpRequest, trace_context: Mapping[str, str]) -> Request:
-    path, query = _target(req.url, req.headers.get("host", ""))
+def _to_request(req: func.HttpRequest, trace_context: Mapping[str, str]) -> Request:
+    path, query = _split_url(req.url, req.headers.get("host", ""))
     return Request(
         method=req.method.upper(),
         path=path,
@@ -100,11 +100,11 @@ def _request(req: func.HttpRequest, trace_context: Mapping[str, str]) -> Request
     )
 
 
-def _target(url: str, host: str) -> tuple[str, str]:
-    """Return the path and the query of a request's URL, percent-encoded as they came.
+def _split_url(url: str, host: str) -> tuple[str, str]:
+    """Return the path and the query string of a URL, still percent-encoded.
 
-    Cut by hand, since URL parsers decode; and at the caller's own Host where the URL begins with it, since a slash or
-    question mark in a Host must not pass for the begin of the path.
+    URL parsers are not used, because they decode. The Host header is removed first, if the URL begins with it, because
+    a slash or question mark in an invalid Host header must not count as the start of the path.
     """
     after_scheme = url.partition("://")[2]
     rest = after_scheme.removeprefix(host)
@@ -115,32 +115,32 @@ def _target(url: str, host: str) -> tuple[str, str]:
     return path if path.startswith("/") else f"/{path}", query
 
 
-class _Untyped(func.HttpResponse):
-    """A response without content, which has no type either; the binding adds one wherever there is none."""
+class _ResponseWithoutContent(func.HttpResponse):
+    """Response without content and Content-Type; the binding adds a Content-Type to responses that have none."""
 
     def __init__(self, reply: Reply) -> None:
         super().__init__(status_code=reply.status)
-        kept = {name: value for name, value in reply.headers.items() if name.lower() != "content-type"}
-        self._untyped = _UntypedHeaders(kept)
+        headers = {name: value for name, value in reply.headers.items() if name.lower() != "content-type"}
+        self._untyped_headers = _HeadersWithoutContentType(headers)
 
     @property
     def headers(self) -> Headers:
-        """The headers, of which none is a Content-Type."""
-        return self._untyped
+        """The headers, without Content-Type."""
+        return self._untyped_headers
 
 
-class _UntypedHeaders(Headers):
-    """Headers that take no Content-Type."""
+class _HeadersWithoutContentType(Headers):
+    """Headers that ignore the assignment of a Content-Type."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Set a header."""
+        """Set a header other than Content-Type."""
         if str(key).lower() != "content-type":
             super().__setitem__(key, value)
 
 
-def _response(reply: Reply) -> func.HttpResponse:
+def _to_response(reply: Reply) -> func.HttpResponse:
     if reply.status in _NO_CONTENT or (not reply.body and "Content-Type" not in reply.headers):
-        return _Untyped(reply)
+        return _ResponseWithoutContent(reply)
     return func.HttpResponse(
         reply.body,
         status_code=reply.status,

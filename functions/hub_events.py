@@ -1,73 +1,92 @@
-"""From the host's form of an Event Hub batch to hub events."""
+"""Conversion of the Functions host's Event Hub batches to hub events."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import azure.functions as func
+from azure.functions.eventhub import EventHubTriggerConverter
 
-from functions.enqueued_times import read_quickly
 from shared.telemetry.models import HubEvent
 
-read_quickly()
-
 IOT_HUB_DEVICE = "connection-device-id"
-"""The IoT Hub's system property, without the prefix ``iothub-``."""
+"""IoT Hub's system property for the device id, without the prefix ``iothub-``."""
+
+_ISO_8601 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?", re.ASCII)
+_sdk_parse = EventHubTriggerConverter._parse_datetime  # noqa: SLF001  replaced below, and used as the fallback
 
 
-def hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
-    """Return the events of a batch with their properties and place.
-
-    The host puts metadata beside the batch, as arrays that every event shares; they are parsed once.
+def parse_enqueued_time(text: str | None) -> datetime | None:
+    """Parse an enqueued time as the SDK does: aware if the text names a zone, else naive; None for no text.
 
     Raises:
-        ValueError: the host's metadata does not say where the events stand; nothing can be told apart then.
+        ValueError: the text is not a valid time.
+    """
+    if text and _ISO_8601.fullmatch(text):
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            pass  # the SDK raises the error with its own message
+    return _sdk_parse(text)
+
+
+# The SDK tries up to sixteen formats for each event, which takes 130 microseconds for the format that the host sends:
+# more than the rest of a trigger's work. Formats other than ISO 8601 still use the SDK's parser.
+EventHubTriggerConverter._parse_datetime = staticmethod(parse_enqueued_time)  # type: ignore[method-assign, assignment]  # noqa: SLF001  the SDK has no public hook
+
+
+def read_hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
+    """Return the events of a batch with their properties and positions.
+
+    The host passes the metadata of all events as shared arrays, which are parsed once per batch.
+
+    Raises:
+        ValueError: the host's metadata lacks the partition, a sequence number or an enqueued time.
     """
     if not events:
         return []
     metadata: Mapping[str, Any] = events[0].metadata or {}
-    partition = _partition(metadata)
-    properties = _decoded(metadata.get("PropertiesArray")) or [{}] * len(events)
-    return [_hub_event(event, partition, _texts(values)) for event, values in zip(events, properties, strict=True)]
+    partition = _read_partition(metadata)
+    properties = _decode_metadata(metadata.get("PropertiesArray")) or [{}] * len(events)
+    return [
+        _to_hub_event(event, partition, _to_texts(values)) for event, values in zip(events, properties, strict=True)
+    ]
 
 
-def _hub_event(event: func.EventHubEvent, partition: str, properties: Mapping[str, str]) -> HubEvent:
+def _to_hub_event(event: func.EventHubEvent, partition: str, properties: Mapping[str, str]) -> HubEvent:
     enqueued_at = event.enqueued_time
     if event.sequence_number is None or enqueued_at is None:
-        raise ValueError("the host gave an event without its sequence number or enqueued time")
+        raise ValueError("the event has no sequence number or no enqueued time")
     return HubEvent(
         body=event.get_body(),
         partition=partition,
         sequence_number=event.sequence_number,
-        enqueued_at=_aware(enqueued_at),
+        enqueued_at=enqueued_at if enqueued_at.tzinfo else enqueued_at.replace(tzinfo=UTC),
         properties=properties,
         device_id=(event.iothub_metadata or {}).get(IOT_HUB_DEVICE, ""),
         partition_key=event.partition_key or "",
     )
 
 
-def _partition(metadata: Mapping[str, Any]) -> str:
-    context = _decoded(metadata.get("PartitionContext")) or {}
+def _read_partition(metadata: Mapping[str, Any]) -> str:
+    context = _decode_metadata(metadata.get("PartitionContext")) or {}
     partition = context.get("PartitionId")
     if not isinstance(partition, str):
-        raise ValueError("the host did not say which partition a batch is from")  # noqa: TRY004  a missing value too
+        raise ValueError("the batch has no partition id")  # noqa: TRY004  a missing value too
     return partition
 
 
-def _decoded(value: Any) -> Any:
-    """Return metadata as JSON value; hosts give it as such, or as its text."""
+def _decode_metadata(value: Any) -> Any:
+    """Return metadata as a JSON value; some hosts pass it as JSON text."""
     return json.loads(value) if isinstance(value, str) else value
 
 
-def _texts(properties: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return application properties as texts; AMQP knows numbers and more, which count as their JSON text."""
+def _to_texts(properties: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return application properties as text; AMQP values other than strings become JSON text."""
     return {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in properties.items()
         if value is not None
     }
-
-
-def _aware(instant: datetime) -> datetime:
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The Idempotency-Key header of requests that append."""
+"""The Idempotency-Key header: requests that are executed once and replies that are stored for retries."""
 
 import base64
 import json
@@ -19,11 +19,11 @@ _CONDITIONS = ("if-match", "if-none-match")
 
 
 @asynccontextmanager
-async def appended_once(call: Call[Any, Any]) -> AsyncIterator[str]:
-    """Give the append id that the caller's Idempotency-Key stands for, empty without one.
+async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
+    """Yield the append id of the caller's Idempotency-Key, empty if the request has no key.
 
-    For requests whose whole effect is one record of a chain: the record itself is the answer that is given again. A
-    request that is refused leaves its key free.
+    For requests that only append one record to a chain: a retry finds the record by its append id. If the request is
+    rejected, the caller may use the key again.
 
     Raises:
         WorkspaceError: INVALID or UNPROCESSABLE, see :class:`shared.idempotency.keys.IdempotencyKeys`.
@@ -33,7 +33,7 @@ async def appended_once(call: Call[Any, Any]) -> AsyncIterator[str]:
         yield ""
         return
     member, method = call.principal.member_id, call.request.method
-    append_id = await services().idempotency.append_id(member, method, key, _request(call))
+    append_id = await services().idempotency.append_id(member, method, key, _identify_request(call))
     try:
         yield append_id
     except WorkspaceError as error:
@@ -43,45 +43,44 @@ async def appended_once(call: Call[Any, Any]) -> AsyncIterator[str]:
         raise
 
 
-def answered_once[Q, B](
+def make_idempotent[Q, B](
     handler: Callable[[Call[Q, B]], Awaitable[Reply]],
 ) -> Callable[[Call[Q, B]], Awaitable[Reply]]:
-    """Make a handler answer a repeat under the same Idempotency-Key with its first reply, for 24 hours.
+    """Decorate a handler so that a retry with the same Idempotency-Key gets the first reply again, for 24 hours.
 
-    For requests that do more than append one record; stands below ``@GROUP.endpoint``. The handler finds an id in
-    ``call.append_id`` that stays the same when a process ended in the middle and the work is done again.
+    For requests that do more than append one record. Place it below ``@GROUP.endpoint``. ``call.append_id`` is the same
+    in every attempt, also if the process ended during an earlier one.
     """
 
     @wraps(handler)
-    async def once(call: Call[Q, B]) -> Reply:
+    async def run_once(call: Call[Q, B]) -> Reply:
         key = call.request.headers.get(HEADER)
         if key is None:
             return await handler(call)
 
-        async def work(same: str) -> bytes:
-            return _packed(await handler(replace(call, append_id=same)))
+        async def run(append_id: str) -> bytes:
+            return _encode_reply(await handler(replace(call, append_id=append_id)))
 
         member = call.principal.member_id
-        # With the rights: a narrower token of the same member must not receive what a wider one was answered.
-        request = b"\n".join((_request(call), ",".join(sorted(call.principal.rights)).encode()))
-        packed = await services().answers.once(member, call.request.method, key, request, work)
-        return _unpacked(packed)
+        # The rights are included: a token with fewer rights must not get the stored reply of a token with more.
+        request = b"\n".join((_identify_request(call), ",".join(sorted(call.principal.rights)).encode()))
+        return _decode_reply(await services().answers.once(member, call.request.method, key, request, run))
 
-    return once
+    return run_once
 
 
-def _request(call: Call[Any, Any]) -> bytes:
-    """Return everything that makes a request what it is: which state it asks for, too."""
+def _identify_request(call: Call[Any, Any]) -> bytes:
+    """Return path, query, body and conditional headers, which must be the same in a retry."""
     request = call.request
     conditions = [f"{name}: {request.headers[name]}" for name in _CONDITIONS if name in request.headers]
     return b"\n".join((request.path.encode(), request.query.encode(), request.body, *map(str.encode, conditions)))
 
 
-def _packed(reply: Reply) -> bytes:
+def _encode_reply(reply: Reply) -> bytes:
     body = base64.b64encode(reply.body).decode()
     return json.dumps({"status": reply.status, "headers": reply.headers, "body": body}).encode()
 
 
-def _unpacked(packed: bytes) -> Reply:
-    kept = json.loads(packed)
-    return Reply(kept["status"], base64.b64decode(kept["body"]), kept["headers"])
+def _decode_reply(encoded: bytes) -> Reply:
+    stored = json.loads(encoded)
+    return Reply(stored["status"], base64.b64decode(stored["body"]), stored["headers"])

@@ -1,7 +1,7 @@
-"""Endpoint groups by what they answer; the module of a group is loaded for the first request that is its own.
+"""Endpoint groups whose modules are imported at the first request to one of their operations.
 
-Models, domains and descriptions of a group cost time that neither the start nor a request to another group shall wait
-for. The host and the router need to know no more of an operation than its method and route.
+Importing the models, domains and descriptions of a group takes time. The host and the router need only the method and
+route of an operation, so neither the start of the app nor requests to other groups wait for that import.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from shared.http.operations import Group, Operation
 
 
 class LazyGroup:
-    """An endpoint group, known by its operations' methods and routes until one of them is asked for.
+    """Endpoint group that is imported on first use; until then only methods and routes are known.
 
     Args:
-        name: the group's.
-        module: declares the group as ``GROUP``.
-        addresses: the method and route of each operation, in the order of their declaration: ``GET healthz``.
-        durable: whether its handlers start background work; they find the client in ``durable_runner.CLIENT``.
-        own_problems: whether it tells of errors otherwise than by problem documents.
+        name: name of the group.
+        module: module that declares the group as ``GROUP``.
+        addresses: method and route of each operation, in the order of their declaration, such as ``GET healthz``.
+        durable: True if handlers start orchestrations with the client in ``durable_runner.CLIENT``.
+        own_problems: True if the group's error replies are not problem documents.
     """
 
     def __init__(
@@ -36,30 +36,30 @@ class LazyGroup:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the module is imported and read."""
+        """True if the module has been imported."""
         return "operations" in self.__dict__
 
     @cached_property
     def operations(self) -> tuple[Operation, ...]:
-        """The operations, loaded on first use.
+        """Operations of the group, imported on first use.
 
         Raises:
-            ImportError: the module cannot be loaded; the next use tries again.
-            LookupError: the module declares something else than is listed.
+            ImportError: the import failed; the next use retries it.
+            LookupError: the module's declarations differ from the listed addresses.
         """
         group: Group = import_module(self._module).GROUP
         listed = [(self.name, one.method, one.route) for one in self.endpoints]
         declared = [(group.name, one.method, one.route) for one in group.operations]
         if listed != declared:
-            raise LookupError(f"{self._module} declares {declared}, but the table of contents lists {listed}")
+            raise LookupError(f"{self._module} declares {declared}, but functions.GROUPS lists {listed}")
         if any(one.own_problems != self.own_problems for one in group.operations):
-            raise LookupError(f"the table of contents says otherwise than {self._module} how errors are told")
+            raise LookupError(f"own_problems of {self._module} differs between the module and functions.GROUPS")
         return tuple(group.operations)
 
 
 @dataclass(frozen=True, slots=True)
 class LazyEndpoint:
-    """A method at a route of a group that may not be loaded yet."""
+    """Method and route of an operation whose group may not be imported yet."""
 
     method: str
     route: str
@@ -67,21 +67,21 @@ class LazyEndpoint:
 
     @property
     def own_problems(self) -> bool:
-        """Whether it tells of errors otherwise than by problem documents."""
+        """True if the error replies of the group are not problem documents."""
         return self.group.own_problems
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the group's module is imported."""
+        """True if the group's module has been imported."""
         return self.group.is_loaded
 
     def loaded(self) -> Operation:
-        """Return the operation, loading its group's module where no request has needed it yet."""
+        """Return the operation, and import its group's module if necessary."""
         return next(one for one in self.group.operations if (one.method, one.route) == (self.method, self.route))
 
 
-async def all_operations(groups: Sequence[LazyGroup]) -> list[Operation]:
-    """Return the operations of all groups; modules that are not imported yet are imported in a worker thread."""
+async def load_operations(groups: Sequence[LazyGroup]) -> list[Operation]:
+    """Return the operations of all groups; missing modules are imported in a worker thread."""
     if not all(group.is_loaded for group in groups):
         await asyncio.to_thread(lambda: [group.operations for group in groups])
     return [operation for group in groups for operation in group.operations]

@@ -1,4 +1,4 @@
-"""The live stream's HTTP side: links, the answer to those who do not upgrade, and the message service's questions."""
+"""HTTP operations of the live stream: WebSocket URLs for clients and events from Web PubSub."""
 
 import base64
 import json
@@ -29,13 +29,13 @@ CONNECT, CONNECTED, DISCONNECTED = "connect", "connected", "disconnected"
 _TYPE, _STATE = "ce-type", "ce-connectionstate"
 _SYSTEM = "azure.webpubsub.sys."
 _CREDENTIALS = frozenset({TOKEN_PARAMETER, "access_token"})
-"""Query parameters that hold a credential: the service's own, and the message service's."""
+"""Query parameters that contain a credential of this service or of Web PubSub."""
 
 _ADMISSION = Group("live-stream-admission")
 
 
 class ConnectEvent(BaseModel):
-    """What the message service tells of somebody who wants to listen."""
+    """Web PubSub's connect event, with the claims, query and headers of the client."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -45,11 +45,11 @@ class ConnectEvent(BaseModel):
     subprotocols: list[str] = Field(default_factory=list)
 
 
-def _offered_token(request: Request) -> str:
+def _read_authorization(request: Request) -> str:
     try:
         tokens = [value for name, value in request.query_pairs() if name == TOKEN_PARAMETER]
     except ValueError:
-        tokens = []  # the query is refused once it is known who asks
+        tokens = []  # the pipeline rejects the query string after it has authenticated the caller
     subprotocols = [each.strip(" \t") for each in request.headers.get("sec-websocket-protocol", "").split(",")]
     return find_credential(request.headers.get("authorization", ""), tokens, subprotocols).authorization
 
@@ -60,18 +60,21 @@ def _offered_token(request: Request) -> str:
     right=AccessRight.LIVE_STREAM_READ,
     query=StreamFilters,
     further=(TOKEN_PARAMETER,),
-    credential=_offered_token,
+    credential=_read_authorization,
     docs=replies.STREAM,
 )
 async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
-    """Listen to impulses as they come, over a WebSocket."""
+    """Open a WebSocket that receives impulses.
+
+    A host that cannot upgrade redirects to a WebSocket URL that needs no further credential.
+    """
     live = services().live_stream
-    if _upgrades(call.request):
-        link = await live.link(call.principal, call.query, _parameters(call.request))
+    if _is_upgrade(call.request):
+        link = await live.link(call.principal, call.query, _stream_parameters(call.request))
         return Reply(307, b"", {"Location": link.url})
     await live.connections(call.query)
     raise WorkspaceError(
-        Kind.UPGRADE_REQUIRED, "UPGRADE_REQUIRED", "This address speaks WebSocket; send Upgrade: websocket."
+        Kind.UPGRADE_REQUIRED, "UPGRADE_REQUIRED", "This route requires a WebSocket; send `Upgrade: websocket`."
     )
 
 
@@ -79,18 +82,21 @@ async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
     "GET", f"{ROUTE}/negotiate", right=AccessRight.LIVE_STREAM_READ, query=StreamFilters, docs=replies.NEGOTIATED
 )
 async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
-    """Give a WebSocket URL that needs no further credential, for browsers and for hosts that cannot upgrade."""
-    link = await services().live_stream.link(call.principal, call.query, _parameters(call.request))
+    """Return a WebSocket URL that needs no further credential.
+
+    For browsers, and for hosts that cannot upgrade a request to a WebSocket.
+    """
+    link = await services().live_stream.link(call.principal, call.query, _stream_parameters(call.request))
     return json_reply({"url": link.url, "expiresAt": rfc3339(link.expires_at)})
 
 
 @GROUP.endpoint("OPTIONS", f"{ROUTE}/events", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.EVENTS)
 async def probe_live_stream_events(_: Call) -> Reply:
-    """Tell the message service that its events are wanted here."""
+    """Accept Web PubSub's validation request for this event handler."""
     return Reply(200, b"", {"WebHook-Allowed-Origin": services().live_events.origin()})
 
 
-async def _from_the_service(request: Request) -> None:
+async def _verify_sender(request: Request) -> None:
     await services().live_events.verify(request.headers)
 
 
@@ -98,26 +104,27 @@ async def _from_the_service(request: Request) -> None:
     "POST",
     f"{ROUTE}/events",
     access=Access.PUBLIC,
-    sender=_from_the_service,
+    sender=_verify_sender,
     body=ConnectEvent,
     unknown=UnknownNames.IGNORE,
     docs=replies.EVENTS,
 )
 async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
-    """Decide, for the message service, who may listen to what; replay what was asked for to those who got in.
+    """Handle a Web PubSub event: authorize a connecting client, replay past impulses, or release a closed stream.
 
-    The event of a stream's end frees the place that the stream took in its principal's quota.
+    A closed stream no longer counts towards the quota of its principal.
     """
     headers = call.request.headers
     event = headers.get(_TYPE, "").removeprefix(_SYSTEM)
     if event == CONNECT:
-        return await _admission_pipeline(call.body).serve(_as_request(call.body, headers))
+        return await _admission_pipeline(call.body).serve(_to_stream_request(call.body, headers))
     if event == CONNECTED:
-        # The service waits for nothing here; the request lasts as long as the replay, so that its instance stays.
-        filters = StreamFilters.from_state(_decoded(headers.get(_STATE, "")))
+        # Web PubSub does not wait for this reply. The request lasts as long as the replay, because the platform may
+        # stop an instance without requests.
+        filters = StreamFilters.recalled(_decode_state(headers.get(_STATE, "")))
         await services().live_catch_up.run(headers.get(CONNECTION_ID, ""), filters)
     elif event == DISCONNECTED:
-        member_id = read_member_id(_decoded(headers.get(_STATE, "")))
+        member_id = member_in(_decode_state(headers.get(_STATE, "")))
         if member_id:
             await services().live_stream.end(member_id, headers.get(CONNECTION_ID, ""))
     return Reply(204)
@@ -125,27 +132,27 @@ async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
 
 @_ADMISSION.endpoint("GET", ROUTE, right=AccessRight.LIVE_STREAM_READ, query=StreamFilters)
 async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
-    """Let a listener in."""
+    """Admit a client to the live stream."""
     stream_id = call.request.headers.get(CONNECTION_ID, "")
     admission = await services().live_stream.admit(call.principal, call.query, stream_id)
     count("workspace.live.admitted")
     subprotocol = call.request.headers.get("sec-websocket-protocol", "")
-    answer = {"userId": admission.user, "groups": admission.groups}
-    expires_at = rfc3339(Listener.from_principal(call.principal).expires_at)
-    state = {"expiresAt": expires_at, MEMBER: call.principal.member_id} | call.query.to_state(now())
+    reply = {"userId": admission.user, "groups": admission.groups}
+    expires_at = rfc3339(Listener.of(call.principal).expires_at)
+    state = {"expiresAt": expires_at, MEMBER: call.principal.member_id} | call.query.remembered(now())
     return json_reply(
-        answer | ({"subprotocol": subprotocol} if subprotocol else {}),
+        reply | ({"subprotocol": subprotocol} if subprotocol else {}),
         headers={"ce-connectionState": base64.b64encode(json.dumps(state).encode()).decode()},
     )
 
 
-def _upgrades(request: Request) -> bool:
-    """Return whether a request asks for a WebSocket; Upgrade counts only where Connection names it (RFC 9110 7.8)."""
+def _is_upgrade(request: Request) -> bool:
+    """Return whether a request upgrades to a WebSocket; Connection must name Upgrade (RFC 9110 section 7.8)."""
     options = [each.strip().lower() for each in request.headers.get("connection", "").split(",")]
     return "upgrade" in options and request.headers.get("upgrade", "").lower() == "websocket"
 
 
-def _decoded(state: str) -> bytes:
+def _decode_state(state: str) -> bytes:
     try:
         return base64.b64decode(state, validate=True)
     except ValueError:
@@ -153,7 +160,7 @@ def _decoded(state: str) -> bytes:
 
 
 def _admission_pipeline(event: ConnectEvent) -> RequestPipeline:
-    """Return a door for the listener's own request, so that all checks come in the order that every route has."""
+    """Return a pipeline for the client's own request, so that it passes the same checks as a request to any route."""
     users = event.claims.get("sub", [])
 
     async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
@@ -164,21 +171,21 @@ def _admission_pipeline(event: ConnectEvent) -> RequestPipeline:
     return RequestPipeline(_ADMISSION.operations, authenticate, services().require_feature, services().limits)
 
 
-def _as_request(event: ConnectEvent, headers: Mapping[str, str]) -> Request:
-    """Return the listener's request as it stood before the message service took it."""
-    told = {name.lower(): ",".join(values) for name, values in event.headers.items()}
-    found = find_credential(read_moved_authorization(told), event.query.get(TOKEN_PARAMETER, []), event.subprotocols)
-    own = {
+def _to_stream_request(event: ConnectEvent, headers: Mapping[str, str]) -> Request:
+    """Return the client's original request, rebuilt from Web PubSub's connect event."""
+    client_headers = {name.lower(): ",".join(values) for name, values in event.headers.items()}
+    found = offered(moved(client_headers), event.query.get(TOKEN_PARAMETER, []), event.subprotocols)
+    request_headers = {
         "authorization": found.authorization,
         "sec-websocket-protocol": found.subprotocol,
         CONNECTION_ID: headers.get(CONNECTION_ID, ""),
     }
-    request_id = told.get("x-request-id") or headers.get("x-request-id", "")
+    request_id = client_headers.get("x-request-id") or headers.get("x-request-id", "")
     query = [(name, value) for name, values in event.query.items() for value in values if name not in _CREDENTIALS]
-    return Request("GET", f"/{ROUTE}", urlencode(query), own | {"x-request-id": request_id}, b"")
+    return Request("GET", f"/{ROUTE}", urlencode(query), request_headers | {"x-request-id": request_id}, b"")
 
 
-def _parameters(request: Request) -> dict[str, str]:
-    """Return the parameters of a stream that a link to it repeats."""
+def _stream_parameters(request: Request) -> dict[str, str]:
+    """Return the filter parameters of a request, which its WebSocket URL repeats."""
     names = {field.alias or name for name, field in StreamFilters.model_fields.items()}
     return {name: value for name, value in request.query_pairs() if name in names}

@@ -1,11 +1,11 @@
-"""The Model Context Protocol server."""
+"""HTTP operations of the Model Context Protocol (MCP) server."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from functions import GROUPS
 from functions.http_blueprint import get_pipeline
-from functions.lazy_groups import all_operations
+from functions.lazy_groups import load_operations
 from functions.public_url import public_url
 from functions.replies import mcp as replies
 from shared.auth.principals import Principal
@@ -34,25 +34,25 @@ _MODULES = (
 )
 
 
-def mcp_problem(error: WorkspaceError, trace_id: str, request: Request) -> Reply:
-    """Return the problem document of an error; a 401 also says where clients learn how to get a token (RFC 9728)."""
+def build_mcp_problem(error: WorkspaceError, trace_id: str, request: Request) -> Reply:
+    """Return the problem document of an error; a 401 links to the protected resource metadata (RFC 9728)."""
     reply = problem_reply(error, trace_id)
     if error.kind is Kind.UNAUTHENTICATED:
-        if not _is_ours(request):
+        if not _is_known_host(request):
             return misdirected(trace_id)
         reply.headers["WWW-Authenticate"] = f'Bearer resource_metadata="{public_url(request)}/{METADATA}"'
     return reply
 
 
-GROUP = Group("mcp", mcp_problem)
+GROUP = Group("mcp", build_mcp_problem)
 
 
 @GROUP.endpoint(
     "POST", ROUTE, right=AccessRight.MCP_USE, body=OwnBody, unknown=UnknownNames.IGNORE, docs=replies.EXCHANGED
 )
 async def mcp(call: Call[Any, OwnBody]) -> Reply:
-    """Answer a request of the Model Context Protocol."""
-    # The SDK takes half a second to import, which neither the start nor the event loop shall wait for.
+    """Process a JSON-RPC request of the Model Context Protocol (MCP)."""
+    # Importing the SDK takes half a second, so it is imported in a worker thread at the first request.
     await load_modules("shared.mcp_server.transport", *_MODULES)
     from shared.mcp_server.transport import handle_request  # noqa: PLC0415
 
@@ -62,8 +62,8 @@ async def mcp(call: Call[Any, OwnBody]) -> Reply:
 
 @GROUP.endpoint("GET", METADATA, access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.METADATA)
 async def mcp_metadata(call: Call) -> Reply:
-    """Say how the MCP server is protected (RFC 9728)."""
-    if not _is_ours(call.request):
+    """Return the OAuth 2.0 protected resource metadata of the MCP server (RFC 9728)."""
+    if not _is_known_host(call.request):
         return misdirected(request_id.get())
     configured, base = services().settings, public_url(call.request)
     authority = f"{configured.entra_authority.rstrip('/')}/{configured.entra_tenant_id}/v2.0"
@@ -79,38 +79,38 @@ async def mcp_metadata(call: Call) -> Reply:
     return json_reply(document)
 
 
-async def _offers(principal: Principal) -> "Capabilities":
-    from functions.mcp_catalog import catalog_resources, catalog_tools  # noqa: PLC0415  as cheap as the rest is dear
+async def _offers(principal: Principal) -> "Offers":
+    from functions.mcp_catalog import catalog_resources, catalog_tools  # noqa: PLC0415  imported by _MODULES above
     from functions.mcp_queries import query_tools  # noqa: PLC0415
     from functions.mcp_tail import tail_tools  # noqa: PLC0415
     from functions.mcp_tools import route_tools  # noqa: PLC0415
     from shared.mcp_server.capabilities import Capabilities  # noqa: PLC0415
     from shared.mcp_server.prompts import PROMPTS  # noqa: PLC0415
 
-    async def ask(request: Request) -> Reply:
-        named = Request(
+    async def send(request: Request) -> Reply:
+        traced = Request(
             request.method,
             request.path,
             request.query,
             {**request.headers, "x-request-id": request_id.get()},
             request.body,
         )
-        return await get_pipeline().serve(named, principal)
+        return await get_pipeline().serve(traced, principal)
 
-    operations, catalog = await _usable(principal), await services().catalog.current()
-    tools = [*catalog_tools(principal, catalog), *route_tools(operations, ask), *tail_tools(principal, catalog)]
+    operations, catalog = await _permitted_operations(principal), await services().catalog.current()
+    tools = [*catalog_tools(principal, catalog), *route_tools(operations, send), *tail_tools(principal, catalog)]
     if "execute_warm_query" in operations:
         tools += query_tools(operations["execute_warm_query"], catalog)
     return Capabilities(principal.member_id, tools, catalog_resources(principal, catalog), PROMPTS)
 
 
-async def _usable(principal: Principal) -> Mapping[str, Operation]:
-    from shared.openapi.document import is_usable  # noqa: PLC0415
+async def _permitted_operations(principal: Principal) -> Mapping[str, Operation]:
+    from shared.openapi.document import usable  # noqa: PLC0415
 
-    operations = await all_operations(GROUPS)
+    operations = await load_operations(GROUPS)
     features = {name for name in {one.feature for one in operations} if name and await services().has_feature(name)}
     return {one.name: one for one in operations if is_usable(one, principal, features)}
 
 
-def _is_ours(request: Request) -> bool:
+def _is_known_host(request: Request) -> bool:
     return is_taken(request.headers.get("host", ""), services().settings.hosts())

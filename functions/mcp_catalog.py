@@ -1,4 +1,4 @@
-"""What assistants see of the catalog: connections and surfaces as tools, definitions as resources."""
+"""MCP tools that list data connections and surfaces, and MCP resources with their definitions."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ from shared.wiring import services
 
 
 class ConnectionStats(TypedDict):
-    """What came in."""
+    """Ingestion statistics of a data connection."""
 
     messagesReceived: int
     lastMessage: datetime | None
@@ -34,13 +34,13 @@ class DataConnection(TypedDict):
 
 
 class DataConnections(TypedDict):
-    """Data connections."""
+    """List of data connections."""
 
     connections: list[DataConnection]
 
 
 class SurfaceShown(TypedDict):
-    """A surface with the lookups of what it holds."""
+    """A surface with the lookups of its connections and queries."""
 
     lookup: str
     name: str
@@ -50,47 +50,47 @@ class SurfaceShown(TypedDict):
 
 
 class Surfaces(TypedDict):
-    """Surfaces."""
+    """List of surfaces."""
 
     surfaces: list[SurfaceShown]
 
 
-_NOTHING: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+_NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 def catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
-    """Return the tools over the catalog, none without the right to read it."""
+    """Return the catalog tools, or none if the principal has no right to read the catalog."""
     if AccessRight.CATALOG_READ not in principal.rights:
         return ()
 
-    async def list_connections(_: Mapping[str, Any]) -> ToolResult:
-        return ToolResult({"connections": await _connections(catalog)})
+    async def list_connections(_: Mapping[str, Any]) -> Outcome:
+        return Outcome({"connections": await _list_connections(catalog)})
 
-    async def list_surfaces(_: Mapping[str, Any]) -> ToolResult:
-        return ToolResult({"surfaces": _surfaces(catalog)})
+    async def list_surfaces(_: Mapping[str, Any]) -> Outcome:
+        return Outcome({"surfaces": _list_surfaces(catalog)})
 
     return (
         Tool(
             "list_data_connections",
             "List data connections",
-            "List the sources of telemetry with their status, statistics and surfaces.",
-            _NOTHING,
-            inline_schema(DataConnections, "serialization"),
+            "List the data connections with their status, statistics and surfaces.",
+            _NO_ARGUMENTS,
+            inlined(DataConnections, "serialization"),
             list_connections,
         ),
         Tool(
             "list_surfaces",
             "List surfaces",
-            "List the named groups of connections with the warm queries over them.",
-            _NOTHING,
-            inline_schema(Surfaces, "serialization"),
+            "List the surfaces (named groups of connections) with their connections and warm queries.",
+            _NO_ARGUMENTS,
+            inlined(Surfaces, "serialization"),
             list_surfaces,
         ),
     )
 
 
 def catalog_resources(principal: Principal, catalog: Catalog) -> Sequence[Resource]:
-    """Return the definitions of warm queries and surfaces, none without the right to read the catalog."""
+    """Return definitions of warm queries and surfaces, or none if the principal has no right to read the catalog."""
     if AccessRight.CATALOG_READ not in principal.rights:
         return ()
     queries = [
@@ -105,12 +105,12 @@ def catalog_resources(principal: Principal, catalog: Catalog) -> Sequence[Resour
     ]
     surfaces = [
         Resource(f"workspace://surfaces/{one['lookup']}", one["lookup"], one["name"], "Definition of a surface.", one)
-        for one in _surfaces(catalog)
+        for one in _list_surfaces(catalog)
     ]
     return (*queries, *surfaces)
 
 
-async def _connections(catalog: Catalog) -> list[dict[str, Any]]:
+async def _list_connections(catalog: Catalog) -> list[dict[str, Any]]:
     states = await services().connection_states.states()
     return [
         {
@@ -121,14 +121,14 @@ async def _connections(catalog: Catalog) -> list[dict[str, Any]]:
             "surfaces": list(catalog.surfaces_of(lookup)),
             "stats": {
                 "messagesReceived": states[lookup].messages_received if lookup in states else 0,
-                "lastMessage": _text(states[lookup].last_message) if lookup in states else None,
+                "lastMessage": _to_text(states[lookup].last_message) if lookup in states else None,
             },
         }
         for lookup, stored in sorted(catalog.connections.items())
     ]
 
 
-def _surfaces(catalog: Catalog) -> list[dict[str, Any]]:
+def _list_surfaces(catalog: Catalog) -> list[dict[str, Any]]:
     return [
         {
             "lookup": lookup,
@@ -141,5 +141,5 @@ def _surfaces(catalog: Catalog) -> list[dict[str, Any]]:
     ]
 
 
-def _text(instant: datetime | None) -> str | None:
+def _to_text(instant: datetime | None) -> str | None:
     return None if instant is None else rfc3339(instant)

@@ -1,14 +1,14 @@
-"""Tools that run warm queries: one for any of them, and one for each with its parameters at the top level."""
+"""MCP tools that run warm queries: one for all queries, and one per query with its parameters as arguments."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import Field, StrictStr
 
-from functions.mcp_tools import gives_of
-from functions.query_reply import query_reply
+from functions.mcp_tools import build_output_schema
+from functions.query_reply import build_query_reply
 from functions.warm_queries import ExecuteQuery, Limit
 from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
@@ -23,50 +23,51 @@ from shared.warm_queries.results import QueryResult
 from shared.warm_queries.service import DEFAULT_LIMIT
 from shared.wiring import services
 
-_OWN: Final = ("timeRange", "limit")
-"""Arguments that every query has; a declared parameter of the same name is called ``p_<name>``."""
+_RESERVED: Final = ("timeRange", "limit")
+"""Arguments of every query tool; a declared parameter with the same name becomes ``p_<name>``."""
 
 
 class QueryArguments(ExecuteQuery):
-    """How much of a query's answer is wanted, where a limit is a number and no text."""
+    """Time range and limit of a query; the limit is a JSON number instead of text."""
 
-    limit: Limit = Field(DEFAULT_LIMIT, description="Most rows to return, 1 to 10000.")
+    limit: Limit = Field(DEFAULT_LIMIT, description="Maximum number of rows, 1 to 10000.")
 
 
 class RunArguments(QueryArguments):
-    """Which query is run, and with what."""
+    """Arguments of the tool that runs any warm query."""
 
     lookup: Annotated[StrictStr, Field(min_length=1, description="Lookup key or API path of an approved query.")]
     parameters: dict[str, Any] = Field({}, description="Values of declared parameters by name.")
 
 
 def query_tools(execute: Operation, catalog: Catalog) -> Iterable[Tool]:
-    """Return the tool for any query, and those of the approved queries in order of their lookup keys."""
+    """Return the tool for all queries and one tool per approved query, sorted by lookup key."""
     approved = [stored for stored in catalog.queries.values() if stored.value.approval is not None]
-    named = sorted(_named(approved), key=lambda pair: pair[1].lookup)
-    gives = gives_of(execute)
-    return [_any_query(gives), *(_tool(name, query, gives) for name, query in named)]
+    named = sorted(_assign_names(approved), key=lambda pair: pair[1].lookup)
+    output_schema = build_output_schema(execute)
+    return [_build_general_tool(output_schema), *(_build_tool(name, query, output_schema) for name, query in named)]
 
 
-def _any_query(gives: Schema) -> Tool:
-    async def run(arguments: Mapping[str, Any]) -> ToolResult:
-        wanted = validated(RunArguments, _present(arguments))
-        return await _ran(wanted.lookup, wanted, wanted.parameters, "parameters.{}".format)
+def _build_general_tool(output_schema: Schema) -> Tool:
+    async def run(arguments: Mapping[str, Any]) -> Outcome:
+        parsed = validated(RunArguments, _drop_nulls(arguments))
+        return await _run_query(parsed.lookup, parsed, parsed.parameters, "parameters.{}".format)
 
     return Tool(
         "run_warm_query",
         "Run a warm query",
-        "Run an approved warm query by its lookup or API path. Give its declared parameters under `parameters`.",
-        inline_schema(RunArguments, "validation"),
-        gives,
+        "Run an approved warm query by its lookup or API path. Pass its declared parameters under `parameters`.",
+        inlined(RunArguments, "validation"),
+        output_schema,
         run,
     )
 
 
-def _named(queries: Sequence[CatalogEntry[WarmQuery]]) -> Iterable[tuple[str, WarmQuery]]:
-    """Yield each query with its tool's name; of two that would share one, the newer gets a mark of its lookup.
+def _assign_names(queries: Sequence[CatalogEntry[WarmQuery]]) -> Iterable[tuple[str, WarmQuery]]:
+    """Yield each query with the name of its tool.
 
-    A query therefore never takes the tool of one that was there before it.
+    If two queries would get the same name, the newer one gets a suffix, so that the tool of a query never changes its
+    name because of a newer query.
     """
     taken: set[str] = set()
     for stored in sorted(queries, key=lambda each: (each.created_at, each.value.lookup)):
@@ -78,56 +79,58 @@ def _named(queries: Sequence[CatalogEntry[WarmQuery]]) -> Iterable[tuple[str, Wa
         yield name, query
 
 
-def _tool(name: str, query: WarmQuery, gives: Schema) -> Tool:
-    names = {_argument(parameter.name): parameter for parameter in query.parameters}
-    takes = {
+def _build_tool(name: str, query: WarmQuery, output_schema: Schema) -> Tool:
+    parameters = {_argument_name(parameter.name): parameter for parameter in query.parameters}
+    input_schema = {
         "type": "object",
         "properties": {
-            **{given: _schema(parameter) for given, parameter in names.items()},
-            **inline_schema(QueryArguments, "validation")["properties"],
+            **{argument: _build_schema(parameter) for argument, parameter in parameters.items()},
+            **inlined(QueryArguments, "validation")["properties"],
         },
-        "required": [given for given, parameter in names.items() if parameter.required],
+        "required": [argument for argument, parameter in parameters.items() if parameter.required],
         "additionalProperties": False,
     }
-    return Tool(name, query.name, _description(query), takes, gives, _runner(query, names))
+    return Tool(name, query.name, _describe(query), input_schema, output_schema, _build_runner(query, parameters))
 
 
-def _argument(parameter: str) -> str:
-    return f"p_{parameter}" if parameter in _OWN else parameter
+def _argument_name(parameter: str) -> str:
+    return f"p_{parameter}" if parameter in _RESERVED else parameter
 
 
-def _schema(parameter: QueryParameter) -> dict[str, Any]:
-    return {**build_parameter_schema(parameter), "description": f"Kusto type {parameter.type}."}
+def _build_schema(parameter: QueryParameter) -> dict[str, Any]:
+    return {**parameter_schema(parameter), "description": f"Kusto type {parameter.type}."}
 
 
-def _description(query: WarmQuery) -> str:
+def _describe(query: WarmQuery) -> str:
     approval = query.approval
-    told = f"{query.description or query.name} (surface {query.surface})."
+    description = f"{query.description or query.name} (surface {query.surface})."
     if approval is None:
-        return told
-    return f"{told} Approved by {approval.approved_by} at {rfc3339(approval.approved_at)}."
+        return description
+    return f"{description} Approved by {approval.approved_by} at {rfc3339(approval.approved_at)}."
 
 
-def _runner(query: WarmQuery, names: Mapping[str, QueryParameter]) -> Run:
-    async def run(arguments: Mapping[str, Any]) -> ToolResult:
-        given = _present(arguments)
-        values = {parameter.name: given[name] for name, parameter in names.items() if name in given}
-        return await _ran(query.lookup, validated(QueryArguments, given), values, _argument)
+def _build_runner(query: WarmQuery, parameters: Mapping[str, QueryParameter]) -> Run:
+    async def run(arguments: Mapping[str, Any]) -> Outcome:
+        present = _drop_nulls(arguments)
+        values = {parameter.name: present[name] for name, parameter in parameters.items() if name in present}
+        return await _run_query(query.lookup, validated(QueryArguments, present), values, _argument_name)
 
     return run
 
 
-async def _ran(lookup: str, wanted: QueryArguments, values: Mapping[str, Any], named: Any) -> ToolResult:
-    run = await services().warm_queries.execute(lookup, wanted.time_range, wanted.limit, values, named)
-    return ToolResult(await _content(run))
+async def _run_query(
+    lookup: str, arguments: QueryArguments, values: Mapping[str, Any], field_name: Callable[[str], str]
+) -> Outcome:
+    run = await services().warm_queries.execute(lookup, arguments.time_range, arguments.limit, values, field_name)
+    return Outcome(await _to_json(run))
 
 
-async def _content(run: QueryResult) -> dict[str, Any]:
-    reply = await query_reply(Request("POST", "", "", {}, b""), run)
+async def _to_json(run: QueryResult) -> dict[str, Any]:
+    reply = await build_query_reply(Request("POST", "", "", {}, b""), run)
     content: dict[str, Any] = json.loads(reply.body)
     return content
 
 
-def _present(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments without those that are null, which asks for the default."""
+def _drop_nulls(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments without nulls; a null selects the default."""
     return {name: value for name, value in arguments.items() if value is not None}

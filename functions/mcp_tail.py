@@ -1,4 +1,4 @@
-"""The newest telemetry as a tool."""
+"""MCP tool that returns the newest telemetry messages."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,31 +25,31 @@ Telemetry
 | project Timestamp, ConnectionLookup, DeviceId, MessageId, Payload"""
 
 
-def _whole(value: Any) -> Any:
-    """Return a whole number, which JSON may write with a point."""
+def _parse_whole(value: Any) -> Any:
+    """Return a whole number; ``1.0`` counts as one, because JSON does not distinguish it from ``1``."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError("a whole number is expected")  # noqa: TRY004  pydantic catches ValueError
+        raise ValueError("must be a whole number")  # noqa: TRY004  pydantic catches ValueError
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
+Whole = Annotated[int, BeforeValidator(_parse_whole)]
 
 
 class TailArguments(BaseModel):
-    """Which messages; those that come from the future are left out."""
+    """Arguments of the tool; messages with a timestamp in the future are excluded."""
 
     model_config = ConfigDict(extra="forbid")
 
-    connection: StrictStr | None = Field(None, description="Lookup of a data connection; all of them when left out.")
-    surface: StrictStr | None = Field(None, description="Lookup of a surface whose connections are meant.")
-    minutes: Whole = Field(60, ge=1, le=1440, description="How far back to look.")
-    limit: Whole = Field(20, ge=1, le=1000, description="Most messages to return.")
+    connection: StrictStr | None = Field(None, description="Lookup of a data connection. Default: all connections.")
+    surface: StrictStr | None = Field(None, description="Lookup of a surface; only messages of its connections.")
+    minutes: Whole = Field(60, ge=1, le=1440, description="Only messages of this many minutes before now.")
+    limit: Whole = Field(20, ge=1, le=1000, description="Maximum number of messages.")
 
 
 class TailMessage(TypedDict):
-    """One message."""
+    """A telemetry message."""
 
     Timestamp: str
     ConnectionLookup: str
@@ -59,52 +59,52 @@ class TailMessage(TypedDict):
 
 
 class Tail(TypedDict):
-    """The newest messages first."""
+    """Messages, newest first."""
 
     messages: list[TailMessage]
 
 
 def tail_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
-    """Return the tool, nothing without the right to the live stream."""
+    """Return the tool, or none if the principal has no right to read the live stream."""
     if AccessRight.LIVE_STREAM_READ not in principal.rights:
         return ()
 
-    async def tail(arguments: Mapping[str, Any]) -> ToolResult:
-        given = {name: value for name, value in arguments.items() if value is not None}
-        return ToolResult({"messages": await _messages(validated(TailArguments, given), catalog)})
+    async def tail(arguments: Mapping[str, Any]) -> Outcome:
+        present = {name: value for name, value in arguments.items() if value is not None}
+        return Outcome({"messages": await _read_messages(validated(TailArguments, present), catalog)})
 
     return (
         Tool(
             "tail_telemetry",
             "Tail telemetry",
-            "Read the newest telemetry messages, of one connection or surface where it is named.",
-            inline_schema(TailArguments, "validation"),
-            inline_schema(Tail, "serialization"),
+            "Read the newest telemetry messages, optionally of one connection or surface.",
+            inlined(TailArguments, "validation"),
+            inlined(Tail, "serialization"),
             tail,
         ),
     )
 
 
-async def _messages(wanted: TailArguments, catalog: Catalog) -> list[dict[str, Any]]:
+async def _read_messages(arguments: TailArguments, catalog: Catalog) -> list[dict[str, Any]]:
     values = {
-        "connections": f"dynamic({json.dumps(sorted(_connections(wanted, catalog)))})",
-        "window": f"time({wanted.minutes // 60:02d}:{wanted.minutes % 60:02d}:00)",
+        "connections": f"dynamic({json.dumps(sorted(_select_connections(arguments, catalog)))})",
+        "window": f"time({arguments.minutes // 60:02d}:{arguments.minutes % 60:02d}:00)",
     }
-    if wanted.minutes == 1440:  # noqa: PLR2004  a day has no 24:00 in Kusto's text
+    if arguments.minutes == 1440:  # noqa: PLR2004  Kusto does not accept 24:00
         values["window"] = "time(1.00:00:00)"
-    result = await services().engine.execute(EngineQuery(_KQL, values, wanted.limit, _TIMEOUT_SECONDS))
-    return row_objects(result.columns, result.rows[: wanted.limit])
+    result = await services().engine.execute(EngineQuery(_KQL, values, arguments.limit, _TIMEOUT_SECONDS))
+    return row_objects(result.columns, result.rows[: arguments.limit])
 
 
-def _connections(wanted: TailArguments, catalog: Catalog) -> set[str]:
-    chosen = set(catalog.connections)
-    if wanted.connection is not None:
-        if wanted.connection not in catalog.connections:
-            raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", "There is no connection with this lookup.")
-        chosen = {wanted.connection}
-    if wanted.surface is not None:
-        surface = catalog.surfaces.get(wanted.surface)
+def _select_connections(arguments: TailArguments, catalog: Catalog) -> set[str]:
+    selected = set(catalog.connections)
+    if arguments.connection is not None:
+        if arguments.connection not in catalog.connections:
+            raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", "No data connection has this lookup.")
+        selected = {arguments.connection}
+    if arguments.surface is not None:
+        surface = catalog.surfaces.get(arguments.surface)
         if surface is None:
-            raise WorkspaceError(Kind.NOT_FOUND, "SURFACE_NOT_FOUND", "There is no surface with this lookup.")
-        chosen &= set(surface.value.connections)
-    return chosen
+            raise WorkspaceError(Kind.NOT_FOUND, "SURFACE_NOT_FOUND", "No surface has this lookup.")
+        selected &= set(surface.value.connections)
+    return selected

@@ -1,4 +1,4 @@
-"""The tools: each is a route of the API with its arguments at the top level, and passes the same door."""
+"""MCP tools that call a route of the API; a call passes the same request pipeline as an HTTP request."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -12,24 +12,24 @@ from shared.http.operations import NoBody, NoQuery, Operation
 from shared.mcp_server.capabilities import Run, Schema, Tool, ToolResult
 from shared.openapi.schemas import inline_schema, list_parameters
 
-type Ask = Callable[[Request], Awaitable[Reply]]
-"""Passes a request through the door as the caller."""
+type SendRequest = Callable[[Request], Awaitable[Reply]]
+"""Function that sends a request through the request pipeline as the caller."""
 
-_LISTED: Final = "records"
-_EXPECTED: Final = {"string": "text is expected", "integer": "a whole number is expected"}
+_RECORDS: Final = "records"
+_EXPECTED: Final = {"string": "must be a string", "integer": "must be a whole number"}
 
 
 @dataclass(frozen=True, slots=True)
 class RouteTool:
-    """A tool over a route.
+    """Declaration of a tool that calls a route.
 
     Attributes:
-        name: the tool's.
+        name: name of the tool.
         operation: name of the operation.
-        title: for people.
-        description: for the model.
-        renamed: arguments that the body has under another name, which is taken, too.
-        telling: members of the body that ask for something by being there, whatever they hold.
+        title: title that clients show to users.
+        description: description for the model.
+        renamed: names of body members by argument name; the tool also accepts the names of the body members.
+        nullable: members of the body that are sent even if they are null, because null has a meaning.
     """
 
     name: str
@@ -37,7 +37,7 @@ class RouteTool:
     title: str
     description: str
     renamed: Mapping[str, str] = field(default_factory=dict)
-    telling: frozenset[str] = frozenset()
+    nullable: frozenset[str] = frozenset()
 
 
 ROUTE_TOOLS: Final = (
@@ -52,7 +52,7 @@ ROUTE_TOOLS: Final = (
         "execute_ad_hoc",
         "Run an ad-hoc query",
         "Run KQL over the table Telemetry(Timestamp, ConnectionLookup, SurfaceLookups, DeviceId, MessageId, Payload). "
-        "Prefer an approved warm query where one fits.",
+        "Prefer an approved warm query if one fits.",
     ),
     RouteTool(
         "query_audit_events",
@@ -64,48 +64,51 @@ ROUTE_TOOLS: Final = (
         "verify_audit_chain",
         "verify_audit_chain",
         "Verify an audit chain",
-        "Recompute every digest and link of a chain and say whether it is unbroken. It reads the whole chain. "
+        "Recompute every digest and link of a chain and report whether it is unbroken. Reads the whole chain. "
         "Without scopeKey: the workspace's configuration changes.",
         renamed={"scopeKey": "ScopeKey", "recordId": "RecordID"},
-        telling=frozenset({"RecordID"}),
+        nullable=frozenset({"RecordID"}),
     ),
     RouteTool(
         "list_amendments",
         "query_scope_amendments",
-        "List corrections",
-        "Read documented corrections of a scope and their approvals, newest first.",
+        "List amendments",
+        "Read the amendments (documented corrections) of a scope and their approvals, newest first.",
     ),
 )
 
 
-def route_tools(operations: Mapping[str, Operation], ask: Ask) -> Iterable[Tool]:
-    """Return the tools over those of a caller's operations that have one."""
-    return [_route_tool(spec, operations[spec.operation], ask) for spec in ROUTE_TOOLS if spec.operation in operations]
+def route_tools(operations: Mapping[str, Operation], send: SendRequest) -> Iterable[Tool]:
+    """Return the tools of the operations that the caller may use."""
+    return [_build_tool(spec, operations[spec.operation], send) for spec in ROUTE_TOOLS if spec.operation in operations]
 
 
-def _route_tool(spec: RouteTool, operation: Operation, ask: Ask) -> Tool:
+def _build_tool(spec: RouteTool, operation: Operation, send: SendRequest) -> Tool:
     return Tool(
         spec.name,
         spec.title,
         spec.description,
-        _takes(spec, operation),
-        gives_of(operation),
-        _runner(spec, operation, ask),
-        hidden_arguments=tuple(spec.renamed.values()),
+        _build_input_schema(spec, operation),
+        build_output_schema(operation),
+        _build_runner(spec, operation, send),
+        also_takes=tuple(spec.renamed.values()),
     )
 
 
-def _takes(spec: RouteTool, operation: Operation) -> Schema:
-    """Return the arguments: query and body at one level; the query wins where both name a member."""
+def _build_input_schema(spec: RouteTool, operation: Operation) -> Schema:
+    """Return the schema of the arguments: all query parameters and body members at one level.
+
+    A query parameter has priority over a body member with the same name.
+    """
     properties: dict[str, Any] = {}
     required: list[str] = []
     definitions: dict[str, Any] = {}
     if operation.body is not NoBody:
         schema = inline_schema(operation.body, "validation")
         definitions = dict(schema.get("$defs", {}))
-        shown = {theirs: ours for ours, theirs in spec.renamed.items()}
-        properties |= {shown.get(name, name): one for name, one in schema.get("properties", {}).items()}
-        required += [shown.get(name, name) for name in schema.get("required", [])]
+        arguments = {member: argument for argument, member in spec.renamed.items()}
+        properties |= {arguments.get(name, name): one for name, one in schema.get("properties", {}).items()}
+        required += [arguments.get(name, name) for name in schema.get("required", [])]
     if operation.query is not NoQuery:
         for parameter in list_parameters(operation.query):
             properties[parameter["name"]] = {
@@ -113,82 +116,87 @@ def _takes(spec: RouteTool, operation: Operation) -> Schema:
                 **({"description": parameter["description"]} if "description" in parameter else {}),
             }
             required += [parameter["name"]] if parameter["required"] else []
-    made: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
-    return {**made, "$defs": definitions} if definitions else made
+    built: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
+    return {**built, "$defs": definitions} if definitions else built
 
 
-def gives_of(operation: Operation) -> Schema:
-    """Return the schema of an operation's JSON answer; an array stands under ``records``, since tools give objects."""
+def build_output_schema(operation: Operation) -> Schema:
+    """Return the schema of an operation's JSON reply.
+
+    The output of a tool must be an object, so a reply that is an array becomes the member ``records``.
+    """
     answer = next(one for one in operation.docs.answers if one.shape is not None)
     schema = inline_schema(answer.shape, "serialization")
     if schema.get("type") == "object":
         return schema
     definitions = schema.pop("$defs", None)
-    made = {
+    built = {
         "type": "object",
-        "properties": {_LISTED: schema, "hasMore": {"type": "boolean"}},
-        "required": [_LISTED],
+        "properties": {_RECORDS: schema, "hasMore": {"type": "boolean"}},
+        "required": [_RECORDS],
     }
-    return {**made, "$defs": definitions} if definitions else made
+    return {**built, "$defs": definitions} if definitions else built
 
 
-def _runner(spec: RouteTool, operation: Operation, ask: Ask) -> Run:
-    listed = [] if operation.query is NoQuery else list_parameters(operation.query)
-    in_query = {one["name"]: one["schema"].get("type", "string") for one in listed}
+def _build_runner(spec: RouteTool, operation: Operation, send: SendRequest) -> Run:
+    parameters = [] if operation.query is NoQuery else parameters_of(operation.query)
+    types = {one["name"]: one["schema"].get("type", "string") for one in parameters}
 
-    async def run(arguments: Mapping[str, Any]) -> ToolResult:
-        given = _given(spec, arguments)
-        query = query_text({name: given.pop(name) for name in sorted(in_query.keys() & given.keys())}, in_query)
-        body = b"" if operation.body is NoBody else json_bytes(given)
-        return await asked(ask, operation.method, operation.route, query, body)
+    async def run(arguments: Mapping[str, Any]) -> Outcome:
+        members = _rename_arguments(spec, arguments)
+        query = _to_query({name: members.pop(name) for name in sorted(types.keys() & members.keys())}, types)
+        body = b"" if operation.body is NoBody else json_bytes(members)
+        return await _call_route(send, operation, query, body)
 
     return run
 
 
-def _given(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that are there, by the names of the route.
+def _rename_arguments(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments by the names of the route, without nulls that have no meaning.
 
     Raises:
-        WorkspaceError: INVALID; one is given by both of its names.
+        WorkspaceError: INVALID if an argument is given under both of its names.
     """
-    for ours, theirs in spec.renamed.items():
-        if ours in arguments and theirs in arguments:
-            raise invalid(theirs, f"is given as {ours}, too")
-    given = {spec.renamed.get(name, name): value for name, value in arguments.items()}
-    return {name: value for name, value in given.items() if value is not None or name in spec.telling}
+    for argument, member in spec.renamed.items():
+        if argument in arguments and member in arguments:
+            raise invalid(member, f"must not be given together with {argument}")
+    members = {spec.renamed.get(name, name): value for name, value in arguments.items()}
+    return {name: value for name, value in members.items() if value is not None or name in spec.nullable}
 
 
-async def asked(ask: Ask, method: str, route: str, query: Sequence[tuple[str, str]], body: bytes = b"") -> ToolResult:
-    """Return what a route answers to a caller, as a tool's outcome; its problem document where it refuses."""
+async def _call_route(
+    send: SendRequest, operation: Operation, query: Sequence[tuple[str, str]], body: bytes
+) -> Outcome:
+    """Send a request to a route and return its reply as the outcome of a tool; an error is a problem document."""
     headers = {"content-type": "application/json", "accept": "application/json"}
-    reply = await ask(Request(method, f"/{route}", urlencode(query), headers, body))
+    reply = await send(Request(operation.method, f"/{operation.route}", urlencode(query), headers, body))
     content = json.loads(reply.body)
     if reply.status >= 400:  # noqa: PLR2004  the first status of errors
         return ToolResult(content, is_error=True)
     if isinstance(content, list):
         more = next((value for name, value in reply.headers.items() if name.lower() == "x-provenance-has-more"), "")
-        content = {_LISTED: content, "hasMore": more == "true"}
-    return ToolResult(content)
+        content = {_RECORDS: content, "hasMore": more == "true"}
+    return Outcome(content)
 
 
-def query_text(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return arguments as the query string has them.
+def _to_query(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return arguments as the pairs of a query string.
 
     Args:
         values: JSON values by name.
-        types: the JSON type of each, ``string`` or ``integer``.
+        types: JSON type of each value, ``string`` or ``integer``.
 
     Raises:
-        WorkspaceError: INVALID naming each that is not of its type: as text it would ask for something else.
+        WorkspaceError: INVALID with the names of the values of another type, whose text would have another meaning.
     """
-    texts = {name: _text_of(value, types[name]) for name, value in values.items()}
+    texts = {name: _to_text(value, types[name]) for name, value in values.items()}
     wrong = [name for name, text in texts.items() if text is None]
     if wrong:
         raise invalid_fields([FieldError(name, _EXPECTED[types[name]]) for name in wrong])
     return [(name, text) for name, text in texts.items() if text is not None]
 
 
-def _text_of(value: Any, kind: str) -> str | None:
+def _to_text(value: Any, kind: str) -> str | None:
     if kind == "string":
         return value if isinstance(value, str) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:

@@ -1,4 +1,4 @@
-"""Pages for people: public, static, and able to do no more than the token that is given to them."""
+"""Static browser pages: web console, API Explorer, GraphiQL. They are public; API calls need the user's credential."""
 
 from functools import cache
 from pathlib import Path
@@ -20,19 +20,19 @@ _GRAPHIQL = StaticFiles(_STATIC / "graphiql")
 
 @GROUP.endpoint("GET", "", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.MOVED)
 async def root(_: Call) -> Reply:
-    """Send people to the web console."""
+    """Redirect to the web console."""
     return Reply(302, b"", {"Location": "/console/"})
 
 
 @GROUP.endpoint("GET", "console", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.MOVED)
 async def console_without_slash(_: Call) -> Reply:
-    """Send people to where the web console stands."""
+    """Redirect to the web console's address with a trailing slash."""
     return Reply(308, b"", {"Location": "/console/"})
 
 
 @GROUP.endpoint("GET", "console/", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.PAGE)
 async def console(call: Call) -> Reply:
-    """Show the web console, which asks for an API key or a token."""
+    """Return the web console, which requests an API key or a token from the user."""
     return await _console().page(call.request)
 
 
@@ -40,7 +40,7 @@ async def console(call: Call) -> Reply:
     "GET", "console/config.json", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.CONSOLE_CONFIG
 )
 async def console_config(_: Call) -> Reply:
-    """Say where the web console may sign people in; all of it is public."""
+    """Return the public sign-in settings of the web console."""
     sign_in = build_console_sign_in(services().settings)
     return json_reply({"entra": sign_in.to_json() if sign_in else None}, headers={"Cache-Control": "no-cache"})
 
@@ -53,7 +53,7 @@ async def console_file(call: Call) -> Reply:
 
 @GROUP.endpoint("GET", "oi-api/explorer", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.PAGE)
 async def explorer(call: Call) -> Reply:
-    """Show the API Explorer, which asks for a token."""
+    """Return the API Explorer, which requests a token from the user."""
     return await _EXPLORER.page(call.request)
 
 
@@ -67,7 +67,7 @@ async def explorer_file(call: Call) -> Reply:
     "GET", "v1/{workspaceId}/graphiql", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.PAGE
 )
 async def graphiql(call: Call) -> Reply:
-    """Show GraphiQL, which asks for an API key or a token."""
+    """Return GraphiQL, which requests an API key or a token from the user."""
     return await _GRAPHIQL.page(call.request)
 
 
@@ -81,15 +81,15 @@ async def graphiql_file(call: Call) -> Reply:
 
 @cache
 def _console() -> StaticFiles:
-    """Return the web console's files; it may call the host of the live stream and Entra ID, where there are such."""
+    """Return the web console's files, with a policy that allows calls to the live stream and Entra ID if configured."""
     settings = services().settings
     sign_in = build_console_sign_in(settings)
-    called = (_socket(settings.web_pubsub_endpoint), sign_in.origin if sign_in else "")
-    origins = "".join(f" {origin}" for origin in called if origin)
+    allowed = (_websocket_origin(settings.web_pubsub_endpoint), sign_in.origin if sign_in else "")
+    origins = "".join(f" {origin}" for origin in allowed if origin)
     return StaticFiles(_STATIC / "console", STRICT_POLICY.format(origins=origins))
 
 
-def _socket(endpoint: str) -> str:
-    """Return the origin of WebSockets at an address."""
+def _websocket_origin(endpoint: str) -> str:
+    """Return the WebSocket origin of an HTTP URL, empty if the URL has no host."""
     parts = urlsplit(endpoint)
     return f"{'wss' if parts.scheme == 'https' else 'ws'}://{parts.netloc}" if parts.netloc else ""

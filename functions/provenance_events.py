@@ -1,34 +1,41 @@
-"""The audit log: write, query, verify, export, checkpoints and proofs."""
+"""HTTP operations on the audit log: write, query, verify, export, checkpoints and proofs."""
 
-import asyncio
 import base64
-import csv
-import io
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
-from typing import Annotated, Any, Final
-from urllib.parse import urlencode
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, WithJsonSchema
-
-from functions.idempotency import appended_once
-from functions.provenance_queries import Lenient, SequenceQuery, WindowQuery, present
-from functions.provenance_queries import Sequence as SequenceNumber
+from functions.idempotency import reserve_append_id
+from functions.provenance_queries import (
+    CheckpointQuery,
+    EventsQuery,
+    ExportFormat,
+    ExportQuery,
+    LenientParser,
+    ProofQuery,
+    TargetQuery,
+    VerifyBody,
+    WriteQuery,
+    equality_filters,
+)
+from functions.provenance_replies import (
+    build_created_reply,
+    build_csv_reply,
+    build_list_reply,
+    csv_size,
+    export_file_name,
+)
 from functions.replies import provenance as replies
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
-from shared.http.messages import JSON, Reply, json_reply
+from shared.http.messages import Reply, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.observability.metrics import measure
-from shared.provenance.models import EventBody, ScopeKey
+from shared.provenance.models import EventBody
 from shared.provenance.notes import NoteError
-from shared.provenance.ports import ChainKey, ChainRecord, Target
-from shared.provenance.queries import DEFAULT_EXPORT_LIMIT, DEFAULT_LIMIT, AuditQueryResult, export, query
-from shared.provenance.records import draft_event, parse_record, to_json
+from shared.provenance.queries import DEFAULT_EXPORT_LIMIT, DEFAULT_LIMIT, export, query
+from shared.provenance.records import draft_event
 from shared.provenance.selection import (
     BODY_SCOPE_FIELD,
     check_chain,
@@ -36,118 +43,38 @@ from shared.provenance.selection import (
     resolve_chain_to_read,
     resolve_chain_to_write,
 )
-from shared.text_formats.csv_cells import escape_formula
 from shared.wiring import PROVENANCE, services
-from shared.worker_threads import collection_paused, run_in_worker
+from shared.worker_threads import run_in_worker
 
 GROUP = Group("provenance")
-CSV_COLUMNS = ("RecordID", "Timestamp", "UserID", "ActionType", "EntityType", "EntityID", "PreviousHash", "Hash")
-MAX_LINK = 2_048
-DAMAGED = "x-provenance-damaged"
-MAX_DAMAGED = 100
 
 
-_TARGETS: Final = "By default DomainEvents with a scope, PlatformConfig without."
-AnyTarget = Annotated[str | None, WithJsonSchema({"type": "string", "enum": list(Target)})]
-WrittenTarget = Annotated[
-    str | None,
-    WithJsonSchema({"type": "string", "enum": [one for one in Target if one is not Target.DOMAIN_AMENDMENTS]}),
-]
-
-
-class TargetQuery(BaseModel):
-    """Which container is meant."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    target: AnyTarget = Field(None, description=_TARGETS)
-
-
-class WriteQuery(BaseModel):
-    """Which container is written to."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    target: WrittenTarget = Field(None, description="By default DomainEvents with a scope, PlatformConfig without.")
-
-
-class EventsQuery(SequenceQuery):
-    """Filters of audit events."""
-
-    target: AnyTarget = Field(None, description=_TARGETS)
-    entity_type: str | None = Field(None, alias="entityType", description="Only records of this entity type.")
-    action_type: str | None = Field(None, alias="actionType", description="Only records of this action.")
-    user_id: str | None = Field(None, alias="userId", description="Only records of this principal.")
-
-
-class ExportFormat(StrEnum):
-    """Forms of an export."""
-
-    JSON = "json"
-    CSV = "csv"
-
-
-class ExportQuery(WindowQuery):
-    """Filters and form of an export."""
-
-    target: AnyTarget = Field(None, description=_TARGETS)
-    entity_type: str | None = Field(None, alias="entityType", description="Only records of this entity type.")
-    action_type: str | None = Field(None, alias="actionType", description="Only records of this action.")
-    user_id: str | None = Field(None, alias="userId", description="Only records of this principal.")
-    format: ExportFormat = Field(ExportFormat.JSON, description="json or csv.")
-
-
-class VerifyBody(BaseModel):
-    """What to verify; that RecordID is there, and not what it is, asks for a record."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    scope_key: Annotated[ScopeKey, Strict()] = Field(None, alias="ScopeKey")
-    record_id: Annotated[Any, WithJsonSchema({"type": "string", "pattern": "^[0-9]{12}$"})] = Field(
-        None, alias="RecordID", description="A record whose digest is recomputed, too."
-    )
-
-
-class CheckpointQuery(TargetQuery):
-    """Which chain's checkpoint."""
-
-    scope_key: ScopeKey = Field(None, alias="scopeKey", description="Scope; the workspace's own chain without it.")
-
-
-class ProofQuery(CheckpointQuery):
-    """Which proof: of a record (``sequence``), or of growth (``from``)."""
-
-    model_config = ConfigDict(json_schema_extra={"required": ["size"]})
-
-    sequence: SequenceNumber = Field(None, description="Sequence of the record; or else from.")
-    from_size: SequenceNumber = Field(None, alias="from", description="Size of the earlier checkpoint.")
-    size: SequenceNumber = Field(None, description="Size of the checkpoint; required.")
-
-
-async def _sound_event(call: Call[WriteQuery, EventBody], faults: ValidationErrors) -> None:
+async def _check_event(call: Call[WriteQuery, EventBody], faults: ValidationErrors) -> None:
     check_chain(faults, call.query.target, call.body.scope_key, BODY_SCOPE_FIELD)
 
 
-async def _sound_chain(call: Call[EventsQuery | ExportQuery | CheckpointQuery], faults: ValidationErrors) -> None:
+async def _check_selected_chain(
+    call: Call[EventsQuery | ExportQuery | CheckpointQuery], faults: ValidationErrors
+) -> None:
     check_chain(faults, call.query.target, call.query.scope_key)
 
 
-async def _sound_verification(call: Call[TargetQuery, VerifyBody], faults: ValidationErrors) -> None:
+async def _check_verification(call: Call[TargetQuery, VerifyBody], faults: ValidationErrors) -> None:
     with faults.gathered():
-        _named(call.body)
+        _parse_record_id(call.body)
     check_chain(faults, call.query.target, call.body.scope_key, BODY_SCOPE_FIELD)
 
 
-async def _sound_proof(call: Call[ProofQuery], faults: ValidationErrors) -> None:
-    wanted = call.query
-    await _sound_chain(call, faults)
-    if faults.readable("size") and wanted.size is None:
+async def _check_proof(call: Call[ProofQuery], faults: ValidationErrors) -> None:
+    query = call.query
+    await _check_selected_chain(call, faults)
+    if faults.readable("size") and query.size is None:
         faults.add(invalid("size", "is required: the size of the checkpoint"))
-    if faults.readable("sequence", "from") and (wanted.sequence is None) == (wanted.from_size is None):
-        faults.add(invalid("sequence", "give either sequence, for a record, or from, for an earlier size"))
+    if faults.readable("sequence", "from") and (query.sequence is None) == (query.from_size is None):
+        faults.add(invalid("sequence", "exactly one of sequence and from is required"))
 
 
-def _named(body: VerifyBody) -> int | None:
+def _parse_record_id(body: VerifyBody) -> int | None:
     return parse_record_id(body.model_dump(by_alias=True, exclude_unset=True))
 
 
@@ -160,18 +87,18 @@ def _named(body: VerifyBody) -> int | None:
     query=WriteQuery,
     body=EventBody,
     unknown=UnknownNames.IGNORE,
-    check=_sound_event,
+    check=_check_event,
     docs=replies.WRITTEN,
 )
 async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
-    """Append an audit event."""
+    """Append an audit event to its chain."""
     chain = resolve_chain_to_write(call.query.target, call.body.scope_key)
     draft = await run_in_worker(
         len(call.request.body), lambda: draft_event(call.principal.member_id, call.body.to_event())
     )
-    async with appended_once(call) as append_id:
-        written = await services().chain_log.append(chain, draft, append_id=append_id)
-    return created(chain, written.record)
+    async with reserve_append_id(call) as append_id:
+        appended = await services().chain_log.append(chain, draft, append_id=append_id)
+    return build_created_reply(chain, appended.record)
 
 
 @GROUP.endpoint(
@@ -181,22 +108,22 @@ async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
     feature=PROVENANCE,
     query=EventsQuery,
     unknown=UnknownNames.REPORT,
-    check=_sound_chain,
+    check=_check_selected_chain,
     docs=replies.QUERIED,
 )
 async def query_audit_events(call: Call[EventsQuery]) -> Reply:
-    """Return audit events that match, newest first."""
-    wanted, lenient = call.query, Lenient()
-    chain = resolve_chain_to_read(wanted.target, wanted.scope_key)
-    filters = replace(lenient.window(wanted), equal=_equal(wanted))
+    """Return audit events that match the filters, newest first."""
+    parameters, parser = call.query, LenientParser()
+    chain = resolve_chain_to_read(parameters.target, parameters.scope_key)
+    filters = replace(parser.parse_window(parameters), equal=equality_filters(parameters))
     answer = await query(
         services().chain_store,
         chain,
         filters,
-        limit=lenient.number("limit", wanted.limit, least=1, default=DEFAULT_LIMIT),
-        offset=lenient.number("offset", wanted.offset, least=0, default=0),
+        limit=parser.parse_number("limit", parameters.limit, least=1, default=DEFAULT_LIMIT),
+        offset=parser.parse_number("offset", parameters.offset, least=0, default=0),
     )
-    return await listed(chain, answer, lenient)
+    return await build_list_reply(chain, answer, parser)
 
 
 @GROUP.endpoint(
@@ -207,15 +134,18 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
     query=TargetQuery,
     body=VerifyBody,
     unknown=UnknownNames.REPORT,
-    check=_sound_verification,
+    check=_check_verification,
     docs=replies.VERIFIED,
 )
 async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
-    """Verify a chain from its first record to its last, and one record's digest when it is named."""
-    named = _named(call.body)
+    """Verify a chain from its first record to its last.
+
+    With RecordID, the reply also contains that record and its recomputed digest.
+    """
+    sequence = _parse_record_id(call.body)
     chain = resolve_chain_to_read(call.query.target, call.body.scope_key)
     started = time.perf_counter()
-    verdict = await services().verifier.verify(chain, named)
+    verdict = await services().verifier.verify(chain, sequence)
     measure("workspace.chain.verify.duration", time.perf_counter() - started, sound=verdict.chain_valid)
     return json_reply(verdict.to_reply(chain))
 
@@ -227,24 +157,20 @@ async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
     feature=PROVENANCE,
     query=ExportQuery,
     unknown=UnknownNames.REPORT,
-    check=_sound_chain,
+    check=_check_selected_chain,
     docs=replies.EXPORTED,
 )
 async def export_audit_events(call: Call[ExportQuery]) -> Reply:
-    """Download audit events that match, oldest first."""
-    wanted, lenient = call.query, Lenient()
-    chain = resolve_chain_to_read(wanted.target, wanted.scope_key)
-    filters = replace(lenient.window(wanted), equal=_equal(wanted))
-    limit = lenient.number("limit", wanted.limit, least=1, default=DEFAULT_EXPORT_LIMIT)
-    as_csv = wanted.format is ExportFormat.CSV
-    answer = await export(services().chain_store, chain, filters, limit=limit, weigh=_csv_weight if as_csv else None)
-    if as_csv:
-        reply = await listed(chain, replace(answer, records=()), lenient)
-        reply.body = await asyncio.to_thread(_csv, answer.records)
-        reply.headers["Content-Type"] = "text/csv; charset=utf-8; header=present"
-    else:
-        reply = await listed(chain, answer, lenient)
-    reply.headers["Content-Disposition"] = f'attachment; filename="{_file_name(chain)}"'
+    """Download audit events that match the filters, oldest first, as JSON or CSV."""
+    parameters, parser = call.query, LenientParser()
+    chain = resolve_chain_to_read(parameters.target, parameters.scope_key)
+    filters = replace(parser.parse_window(parameters), equal=equality_filters(parameters))
+    limit = parser.parse_number("limit", parameters.limit, least=1, default=DEFAULT_EXPORT_LIMIT)
+    as_csv = parameters.format is ExportFormat.CSV
+    answer = await export(services().chain_store, chain, filters, limit=limit, weigh=csv_size if as_csv else None)
+    build_reply = build_csv_reply if as_csv else build_list_reply
+    reply = await build_reply(chain, answer, parser)
+    reply.headers["Content-Disposition"] = f'attachment; filename="{export_file_name(chain)}"'
     return reply
 
 
@@ -255,7 +181,7 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
     feature=PROVENANCE,
     query=CheckpointQuery,
     unknown=UnknownNames.REPORT,
-    check=_sound_chain,
+    check=_check_selected_chain,
     docs=replies.CHECKPOINT,
 )
 async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
@@ -264,7 +190,7 @@ async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
     try:
         current = await services().checkpoints.current(chain)
     except NoteError as error:
-        detail = "The stored checkpoint is not signed by this workspace's key; verify the chain."
+        detail = "The signature of the stored checkpoint is not from this workspace's key. Verify the chain."
         raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail) from error
     return json_reply(
         {
@@ -285,82 +211,31 @@ async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
     feature=PROVENANCE,
     query=ProofQuery,
     unknown=UnknownNames.REPORT,
-    check=_sound_proof,
+    check=_check_proof,
     docs=replies.PROOF,
 )
 async def prove(call: Call[ProofQuery]) -> Reply:
-    """Prove that a record is in a checkpoint, or that a checkpoint grew from an earlier one."""
-    wanted = call.query
-    chain = resolve_chain_to_read(wanted.target, wanted.scope_key)
-    size = wanted.size or 0
-    if wanted.sequence is not None:
-        proof = await services().proofs.prove_inclusion(chain, wanted.sequence, size)
-        return json_reply({"leafIndex": proof.leaf_index, "size": proof.size, "hashes": _base64(proof.hashes)})
-    growth = await services().proofs.prove_consistency(chain, wanted.from_size or 0, size)
-    return json_reply({"from": growth.old, "size": growth.size, "hashes": _base64(growth.hashes)})
+    """Return an inclusion proof of a record, or a consistency proof of two checkpoints."""
+    parameters = call.query
+    chain = resolve_chain_to_read(parameters.target, parameters.scope_key)
+    size = parameters.size or 0
+    if parameters.sequence is not None:
+        inclusion = await services().proofs.prove_inclusion(chain, parameters.sequence, size)
+        return json_reply(
+            {"leafIndex": inclusion.leaf_index, "size": inclusion.size, "hashes": _to_base64(inclusion.hashes)}
+        )
+    consistency = await services().proofs.prove_consistency(chain, parameters.from_size or 0, size)
+    return json_reply({"from": consistency.old, "size": consistency.size, "hashes": _to_base64(consistency.hashes)})
 
 
 @GROUP.endpoint(
     "GET", ".well-known/oi-checkpoint-key", access=Access.PUBLIC, feature=PROVENANCE, docs=replies.VERIFIER_KEY
 )
 async def checkpoint_key(_: Call) -> Reply:
-    """Publish the key that verifies checkpoints."""
+    """Return the public key that verifies checkpoints."""
     key = await services().checkpoints.verifier_key()
     return Reply(200, f"{key}\n".encode(), {"Content-Type": "text/plain; charset=utf-8"})
 
 
-def created(chain: ChainKey, record: ChainRecord) -> Reply:
-    """Return the 201 of a stored record, with the way to the checkpoint that will cover it."""
-    where = {"target": str(chain.target), **({"scopeKey": chain.scope_key} if chain.scope_key else {})}
-    link = f'</oi-api/provenance/checkpoint?{urlencode(where)}>; rel="checkpoint"'
-    # Proxies stop at header lines of a few kilobytes.
-    receipt = {"Link": link} if len(link) <= MAX_LINK else {}
-    return Reply(201, to_json(record), {"Content-Type": JSON, **receipt})
-
-
-async def listed(chain: ChainKey, answer: AuditQueryResult, lenient: Lenient) -> Reply:
-    """Return records as a JSON array with the headers that every list of records has."""
-    headers = {
-        "Content-Type": JSON,
-        "x-provenance-scanned": str(answer.scanned),
-        "x-provenance-has-more": "true" if answer.has_more else "false",
-        "x-provenance-target": str(chain.target),
-        **({DAMAGED: ", ".join(answer.damaged[:MAX_DAMAGED])} if answer.damaged else {}),
-        **lenient.headers(),
-    }
-    return Reply(200, await asyncio.to_thread(answer.json_array), headers)
-
-
-def _equal(wanted: EventsQuery | ExportQuery) -> dict[str, str]:
-    return present(EntityType=wanted.entity_type, ActionType=wanted.action_type, UserID=wanted.user_id)
-
-
-def _csv_weight(record: ChainRecord) -> int:
-    """Return about how many bytes a record takes in CSV, never fewer."""
-    return (
-        2 * len(CSV_COLUMNS) * len("''") + 2 * sum(len(text.encode()) + 1 for text in record.projection.values()) + 200
-    )
-
-
-def _csv(records: Sequence[ChainRecord]) -> bytes:
-    with collection_paused(sum(len(record.canonical) for record in records)):
-        return _csv_text(records).encode("utf-8")
-
-
-def _csv_text(records: Sequence[ChainRecord]) -> str:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(CSV_COLUMNS)
-    for record in records:
-        whole = {**parse_record(record.canonical, record.hash), **record.projection}
-        writer.writerow([escape_formula(str(whole.get(name, ""))) for name in CSV_COLUMNS])
-    return text.getvalue()
-
-
-def _file_name(chain: ChainKey) -> str:
-    # The interface names it .csv for both forms.
-    return f"provenance-{re.sub(r'[^A-Za-z0-9._-]', '_', chain.scope_key or chain.target)}.csv"
-
-
-def _base64(hashes: Sequence[bytes]) -> list[str]:
+def _to_base64(hashes: Sequence[bytes]) -> list[str]:
     return [base64.b64encode(one).decode() for one in hashes]

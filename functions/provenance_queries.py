@@ -1,114 +1,200 @@
-"""What provenance routes read from query strings: filters that are strict, and numbers and dates that fall back."""
+"""Query strings and bodies of provenance requests.
+
+The contract requires that invalid dates, limits and offsets are ignored, while all other invalid values are rejected.
+"""
 
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, WithJsonSchema
 
 from shared.http.unknown_names import IGNORED
 from shared.provenance.models import ScopeKey
-from shared.provenance.ports import Filters
+from shared.provenance.ports import Filters, Target
 from shared.timestamps import rfc3339
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
-_PLAIN = re.compile(r"-?[0-9]{1,400}")
+_SIGNED_NUMBER = re.compile(r"[+-]?[0-9]{1,400}")
+_NUMBER = re.compile(r"-?[0-9]{1,400}")
 _BLANK_OFFSET = re.compile(r"(T[0-9:.]+) (?=[0-9]{2}:?[0-9]{2}$)")
-_FAR = 2**62
+_MAX_STORED_NUMBER = 2**62
+_TARGET_DESCRIPTION: Final = "Container of the chain. Default: DomainEvents with a scope, PlatformConfig without one."
 
 
-def _sequence(text: str) -> int:
-    if not _WHOLE.fullmatch(text):
-        raise ValueError("a whole number is expected")
-    return _near(text)
+def _parse_sequence(text: str) -> int:
+    if not _SIGNED_NUMBER.fullmatch(text):
+        raise ValueError("must be a whole number")
+    return _clamp(text)
 
 
 Sequence = Annotated[
-    int | None, BeforeValidator(_sequence), WithJsonSchema({"type": "integer", "format": "int64", "minimum": 1})
+    int | None, BeforeValidator(_parse_sequence), WithJsonSchema({"type": "integer", "format": "int64", "minimum": 1})
+]
+AnyTarget = Annotated[str | None, WithJsonSchema({"type": "string", "enum": list(Target)})]
+WritableTarget = Annotated[
+    str | None,
+    WithJsonSchema({"type": "string", "enum": [one for one in Target if one is not Target.DOMAIN_AMENDMENTS]}),
 ]
 
 
-def _whole(least: int) -> WithJsonSchema:
-    """Return what clients shall send, though what is no such number falls back to the default."""
+def _integer_schema(least: int) -> WithJsonSchema:
+    """Return the schema of a number that clients should send; the field itself is text, because it may be invalid."""
     return WithJsonSchema({"type": "integer", "format": "int64", "minimum": least})
 
 
 class WindowQuery(BaseModel):
-    """A window of dates and sequences, and a page; dates, limit and offset that do not parse are ignored and named."""
+    """Query parameters that select records by date; invalid dates and limits are ignored and listed in a header."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
-    scope_key: ScopeKey = Field(None, alias="scopeKey", description="Scope; the workspace's own records without it.")
-    start_date: str | None = Field(None, alias="startDate", description="ISO 8601, inclusive; UTC without a zone.")
-    end_date: str | None = Field(None, alias="endDate", description="ISO 8601, inclusive; UTC without a zone.")
-    limit: Annotated[str | None, _whole(1)] = Field(
+    scope_key: ScopeKey = Field(
+        None, alias="scopeKey", description="Scope of the records. Default: the workspace's own records."
+    )
+    start_date: str | None = Field(None, alias="startDate", description="ISO 8601, inclusive; UTC if no zone is given.")
+    end_date: str | None = Field(None, alias="endDate", description="ISO 8601, inclusive; UTC if no zone is given.")
+    limit: Annotated[str | None, _integer_schema(1)] = Field(
         None,
-        description="Most records to return; its default where it is no such number, its maximum where it is more.",
+        description="Maximum number of records. An invalid value selects the default, a larger one the maximum.",
     )
 
 
 class SequenceQuery(WindowQuery):
-    """A window that can also be cut by sequence."""
+    """Query parameters that select records by date or sequence, and a page."""
 
     from_sequence: Sequence = Field(None, alias="fromSequence", description="First sequence, inclusive.")
     to_sequence: Sequence = Field(None, alias="toSequence", description="Last sequence, inclusive.")
-    offset: Annotated[str | None, _whole(0)] = Field(
-        None, description="Records to skip; not stable while records are appended."
+    offset: Annotated[str | None, _integer_schema(0)] = Field(
+        None, description="Number of records to skip. Pages shift while records are appended."
     )
 
 
-def _near(text: str) -> int:
-    """Return a whole number, one that no chain reaches cut to where stores can still compare it."""
-    return max(-_FAR, min(int(text), _FAR))
+class TargetQuery(BaseModel):
+    """Query parameter that names the container of a chain."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    target: AnyTarget = Field(None, description=_TARGET_DESCRIPTION)
+
+
+class WriteQuery(BaseModel):
+    """Query parameter that names a writable container."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    target: WritableTarget = Field(None, description=_TARGET_DESCRIPTION)
+
+
+class EventsQuery(SequenceQuery):
+    """Filters of audit events."""
+
+    target: AnyTarget = Field(None, description=_TARGET_DESCRIPTION)
+    entity_type: str | None = Field(None, alias="entityType", description="Only records of this entity type.")
+    action_type: str | None = Field(None, alias="actionType", description="Only records of this action.")
+    user_id: str | None = Field(None, alias="userId", description="Only records of this principal.")
+
+
+class ExportFormat(StrEnum):
+    """File formats of an export."""
+
+    JSON = "json"
+    CSV = "csv"
+
+
+class ExportQuery(WindowQuery):
+    """Filters and file format of an export."""
+
+    target: AnyTarget = Field(None, description=_TARGET_DESCRIPTION)
+    entity_type: str | None = Field(None, alias="entityType", description="Only records of this entity type.")
+    action_type: str | None = Field(None, alias="actionType", description="Only records of this action.")
+    user_id: str | None = Field(None, alias="userId", description="Only records of this principal.")
+    format: ExportFormat = Field(ExportFormat.JSON, description="json or csv.")
+
+
+class VerifyBody(BaseModel):
+    """Chain to verify. A RecordID of any value, also null, requests the verification of a record, too."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    scope_key: Annotated[ScopeKey, Strict()] = Field(None, alias="ScopeKey")
+    record_id: Annotated[Any, WithJsonSchema({"type": "string", "pattern": "^[0-9]{12}$"})] = Field(
+        None, alias="RecordID", description="A record whose digest is recomputed as well."
+    )
+
+
+class CheckpointQuery(TargetQuery):
+    """Query parameters that name a chain."""
+
+    scope_key: ScopeKey = Field(
+        None, alias="scopeKey", description="Scope of the chain. Default: the workspace's own chain."
+    )
+
+
+class ProofQuery(CheckpointQuery):
+    """Query parameters of an inclusion proof (``sequence``) or a consistency proof (``from``)."""
+
+    model_config = ConfigDict(json_schema_extra={"required": ["size"]})
+
+    sequence: Sequence = Field(None, description="Sequence of a record, for an inclusion proof.")
+    from_size: Sequence = Field(
+        None, alias="from", description="Size of an earlier checkpoint, for a consistency proof."
+    )
+    size: Sequence = Field(None, description="Size of the checkpoint; required.")
+
+
+def _clamp(text: str) -> int:
+    """Return a number, limited to the range that the stores can compare; no chain is that long."""
+    return max(-_MAX_STORED_NUMBER, min(int(text), _MAX_STORED_NUMBER))
 
 
 @dataclass(slots=True)
-class Lenient:
-    """Reads what falls back to its default, and keeps the names of what did.
+class LenientParser:
+    """Parser of query parameters that fall back to their defaults if they are invalid.
 
     Attributes:
-        ignored: names of parameters that did not parse.
+        ignored: names of the parameters that were invalid.
     """
 
     ignored: list[str] = field(default_factory=list)
 
-    def number(self, name: str, text: str | None, *, least: int, default: int) -> int:
-        """Return a whole number, the default when it is absent, no plain number, or below the least."""
+    def parse_number(self, name: str, text: str | None, *, least: int, default: int) -> int:
+        """Return a whole number, or the default if it is missing, invalid or below the minimum."""
         if text is None:
             return default
-        if _PLAIN.fullmatch(text) and int(text) >= least:
-            return _near(text)
+        if _NUMBER.fullmatch(text) and int(text) >= least:
+            return _clamp(text)
         self.ignored.append(name)
         return default
 
-    def instant(self, name: str, text: str | None) -> str:
-        """Return an instant as records write it, empty when it is absent or does not parse."""
+    def parse_instant(self, name: str, text: str | None) -> str:
+        """Return a time in the format of the records, empty if it is missing or invalid."""
         if text is None:
             return ""
         try:
-            # A plus sign that nobody encoded arrives as a blank.
+            # A plus sign that the client did not percent-encode is decoded as a blank.
             instant = datetime.fromisoformat(_BLANK_OFFSET.sub(r"\1+", text.upper()))
             return rfc3339(instant if instant.tzinfo else instant.replace(tzinfo=UTC))
         except (ValueError, OverflowError):
             self.ignored.append(name)
             return ""
 
-    def window(self, query: WindowQuery) -> Filters:
-        """Return a query's dates and sequences as filters."""
+    def parse_window(self, query: WindowQuery) -> Filters:
+        """Return the dates and sequences of a query as filters."""
         sequences = query if isinstance(query, SequenceQuery) else None
         return Filters(
-            start=self.instant("startDate", query.start_date),
-            end=self.instant("endDate", query.end_date),
+            start=self.parse_instant("startDate", query.start_date),
+            end=self.parse_instant("endDate", query.end_date),
             from_sequence=None if sequences is None else sequences.from_sequence,
             to_sequence=None if sequences is None else sequences.to_sequence,
         )
 
     def headers(self) -> dict[str, str]:
-        """Return the header that names what was ignored, nothing when nothing was."""
+        """Return the header that lists the ignored parameters, or no header if there are none."""
         return {IGNORED: ", ".join(self.ignored)} if self.ignored else {}
 
 
-def present(**named: str | None) -> dict[str, str]:
-    """Return the filters that were given; a blank one counts as left out."""
-    return {name: value for name, value in named.items() if value}
+def equality_filters(query: EventsQuery | ExportQuery) -> dict[str, str]:
+    """Return the filters on record members; an empty parameter counts as missing."""
+    filters = {"EntityType": query.entity_type, "ActionType": query.action_type, "UserID": query.user_id}
+    return {name: value for name, value in filters.items() if value}

@@ -1,13 +1,13 @@
-"""The address of the service as its callers see it."""
+"""Public base URL of the service."""
 
 from shared.http.messages import Request
 from shared.wiring import services
 
 
 def public_url(request: Request) -> str:
-    """Return scheme and authority that links in a reply begin with, without a slash at the end.
+    """Return scheme and authority of links in replies, without a trailing slash.
 
-    ``PUBLIC_URL`` wins, since a gateway may replace the Host header; otherwise the address of the request counts.
+    The setting ``PUBLIC_URL`` has priority, because a gateway may replace the Host header of the request.
     """
     if services().settings.public_url:
         return services().settings.public_url

@@ -1,4 +1,4 @@
-"""A query's answer as the form that the caller prefers, with a validator for the next call."""
+"""Replies with the rows of a query as JSON, CSV or Parquet, with an ETag."""
 
 import asyncio
 import hashlib
@@ -11,33 +11,33 @@ from shared.timestamps import rfc3339
 from shared.warm_queries.file_formats import CSV, PARQUET, to_csv, to_parquet
 from shared.warm_queries.results import QueryResult
 
-_SLICE = 250
-"""Rows that are written as JSON in one call."""
+_CHUNK = 250
+"""Rows that are serialized in one call."""
 _VARY = {"Vary": "Accept, Authorization"}
 
 
-async def query_reply(request: Request, run: QueryResult) -> Reply:
-    """Return an answer as JSON, CSV or Parquet; 304 when the caller already has these rows."""
+async def build_query_reply(request: Request, run: QueryResult) -> Reply:
+    """Return the rows in the media type that the caller prefers, or 304 if the caller's ETag matches."""
     media_type = preferred(request.headers.get("accept", ""), (JSON, CSV, PARQUET))
     rows, etag = await asyncio.to_thread(_rows_with_etag, run, media_type)
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", **_VARY}
     if request.method in ("GET", "HEAD") and _matches(request.headers.get("if-none-match", ""), etag):
         return Reply(304, b"", headers)
     if media_type == JSON:
-        return Reply(200, await asyncio.to_thread(_document, run, rows), {"Content-Type": JSON, **headers})
+        return Reply(200, await asyncio.to_thread(_build_document, run, rows), {"Content-Type": JSON, **headers})
     body = await asyncio.to_thread(to_csv if media_type == CSV else to_parquet, run)
     content_type = f"{CSV}; charset=utf-8; header=present" if media_type == CSV else PARQUET
     return Reply(200, body, {"Content-Type": content_type, **headers, **_governance_headers(run)})
 
 
 def _rows_with_etag(run: QueryResult, media_type: str) -> tuple[bytes, str]:
-    # Some rows at a time: one call over all of them would keep other threads from running for as long.
-    parts = (json_bytes(run.rows[start : start + _SLICE])[1:-1] for start in range(0, len(run.rows), _SLICE))
+    # Rows are serialized in chunks, because serializing all rows in one call blocks the other threads.
+    parts = (json_bytes(run.rows[start : start + _CHUNK])[1:-1] for start in range(0, len(run.rows), _CHUNK))
     rows = b"[%b]" % b",".join(parts)
-    return rows, _etag(run, media_type, rows)
+    return rows, _compute_etag(run, media_type, rows)
 
 
-def _document(run: QueryResult, rows: bytes) -> bytes:
+def _build_document(run: QueryResult, rows: bytes) -> bytes:
     approval = run.approval
     document: dict[str, Any] = {
         "governance": {
@@ -51,7 +51,7 @@ def _document(run: QueryResult, rows: bytes) -> bytes:
     }
     if run.from_cache is not None:
         document |= {"fromCache": run.from_cache, "asOf": rfc3339(run.executed_at)}
-    # The rows go between the members by hand: they are JSON already, and many.
+    # The rows are inserted as bytes, because they have been serialized for the ETag already.
     head = json_bytes({"query": run.query, "executedAt": rfc3339(run.executed_at)})[:-1]
     return b'%b,"results":%b,%b' % (head, rows, json_bytes(document)[1:])
 
@@ -61,14 +61,14 @@ def _governance_headers(run: QueryResult) -> dict[str, str]:
     if run.from_cache is not None:
         headers["x-query-from-cache"] = str(run.from_cache).lower()
     if run.approval is not None:
-        # A header holds ASCII; a name beyond it is percent-encoded.
+        # Header values must be ASCII, so other characters are percent-encoded.
         headers["x-query-approved-by"] = quote(run.approval.approved_by, safe="@ !#$&'()*+,/:;=?[]")
         headers["x-query-approved-at"] = rfc3339(run.approval.approved_at)
     return headers
 
 
-def _etag(run: QueryResult, media_type: str, rows: bytes) -> str:
-    """Return a weak validator: equal for equal rows under equal governance, whenever they were worked out."""
+def _compute_etag(run: QueryResult, media_type: str, rows: bytes) -> str:
+    """Return a weak ETag of the rows and their governance; it does not depend on the time of execution."""
     approval = run.approval and (run.approval.approved_by, rfc3339(run.approval.approved_at))
     columns = [(column.name, column.type) for column in run.columns]
     digest = hashlib.blake2b(json_bytes([media_type, run.query, approval, columns, run.truncated]), digest_size=16)

@@ -1,4 +1,4 @@
-"""Documents of published tables; the table's path is their collection."""
+"""HTTP operations on the documents of published tables: list, create, read, replace, delete."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
-from functions.conditions import condition_of
+from functions.conditions import parse_condition
 from functions.replies import data_stores as replies
 from shared.auth.rights import AccessRight
 from shared.data_stores.documents import WrittenDocument
@@ -31,61 +31,61 @@ type Document = dict[str, Any]
 
 
 class KeyType(StrEnum):
-    """How the text of a partition key is read."""
+    """Encoding of a partition key in the query string."""
 
     STRING = "string"
     JSON = "json"
 
 
 class PartitionQuery(BaseModel):
-    """The partition key of a request."""
+    """Query parameters that select a partition."""
 
     model_config = ConfigDict(extra="ignore")
 
-    # First, since the key is read by it.
+    # Declared first, because the validator of partition_key needs its value.
     key_type: KeyType = Field(
         KeyType.STRING,
         alias="partitionKeyType",
-        description="`json` where partitionKey is JSON: a number, true, false or null.",
+        description="`json` if partitionKey is JSON: a number, true, false or null. Default: `string`.",
     )
     partition_key: str | None = Field(None, alias="partitionKey", description="Value of the partition key.")
 
     @field_validator("partition_key")
     @classmethod
-    def _readable(cls, text: str | None, info: ValidationInfo) -> str | None:
+    def _check_key(cls, text: str | None, info: ValidationInfo) -> str | None:
         if text is not None and "key_type" in info.data:
-            _partition(text, info.data["key_type"])
+            _parse_partition(text, info.data["key_type"])
         return text
 
     def value(self) -> PartitionValue:
-        """Return the partition key, ``MISSING`` when none is given."""
-        return MISSING if self.partition_key is None else _partition(self.partition_key, self.key_type)
+        """Return the partition key, or ``MISSING`` if the request has none."""
+        return MISSING if self.partition_key is None else _parse_partition(self.partition_key, self.key_type)
 
 
-def _partition(text: str, key_type: KeyType) -> PartitionValue:
+def _parse_partition(text: str, key_type: KeyType) -> PartitionValue:
     try:
         return validate_partition_key(parse(text.encode()) if key_type is KeyType.JSON else text, "partitionKey")
     except WorkspaceError as error:
         raise ValueError(error.detail.removeprefix("partitionKey: ")) from None
 
 
-def _digits(value: object) -> object:
-    # A query parameter is text; what else Python takes for a number (1_0, " 1") is none here.
+def _require_digits(value: object) -> object:
+    # Python would also parse forms such as "1_0" and " 1".
     if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
-        raise ValueError(f"a whole number from 1 to {MAX_LIMIT} is expected")
+        raise ValueError(f"must be a whole number from 1 to {MAX_LIMIT}")
     return value
 
 
 class ListQuery(PartitionQuery):
-    """Which documents to list."""
+    """Query parameters of a list of documents."""
 
-    limit: Annotated[int, BeforeValidator(_digits)] = Field(
-        DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Most documents of a page."
+    limit: Annotated[int, BeforeValidator(_require_digits)] = Field(
+        DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Maximum number of documents in a page."
     )
     continuation_token: str | None = Field(
         None,
         alias="continuationToken",
-        description="As the page before gave it, with the same table and partition key.",
+        description="Token from the previous page; it is valid only for the same table and partition key.",
     )
 
 
@@ -98,12 +98,12 @@ class ListQuery(PartitionQuery):
     docs=replies.DOCUMENTS_LISTED,
 )
 async def list_documents(call: Call[ListQuery, Any]) -> Reply:
-    """List a table's documents, of one partition or of all."""
+    """List the documents of a table, of one partition or of all partitions."""
     query = call.query
-    listed = await services().documents.list(_address(call), query.value(), query.limit, query.continuation_token)
-    token = json_bytes(listed.continuation)
-    # The documents go as they are stored; taking them apart would only cost time.
-    body = b'{"documents":[%b],"count":%d,"continuationToken":%b}' % (b",".join(listed.texts), len(listed.texts), token)
+    page = await services().documents.list(_table_address(call), query.value(), query.limit, query.continuation_token)
+    token = json_bytes(page.continuation)
+    # The stored JSON texts are joined as they are, because parsing them again would only take time.
+    body = b'{"documents":[%b],"count":%d,"continuationToken":%b}' % (b",".join(page.texts), len(page.texts), token)
     return Reply(200, body, {"Content-Type": JSON})
 
 
@@ -117,9 +117,9 @@ async def list_documents(call: Call[ListQuery, Any]) -> Reply:
     docs=replies.DOCUMENT_CREATED,
 )
 async def create_document(call: Call[Any, Document]) -> Reply:
-    """Store a new document; an id is made where it has none."""
-    written = await services().documents.create(_address(call), call.body, size=len(call.request.body))
-    return _document(written.stored, 201, {"Location": _location(call, written)})
+    """Create a document; the service assigns an id if the document has none."""
+    created = await services().documents.create(_table_address(call), call.body, size=len(call.request.body))
+    return _build_reply(created.stored, 201, {"Location": _document_url(call, created)})
 
 
 @GROUP.endpoint(
@@ -132,9 +132,11 @@ async def create_document(call: Call[Any, Document]) -> Reply:
 )
 async def read_document(call: Call[PartitionQuery, Any]) -> Reply:
     """Return a document."""
-    asked = condition_of(call.request)
-    stored, known = await services().documents.read(_address(call), call.path["documentId"], call.query.value(), asked)
-    return Reply(304, b"", {"ETag": stored.etag}) if known else _document(stored)
+    condition = parse_condition(call.request)
+    stored, is_current = await services().documents.read(
+        _table_address(call), call.path["documentId"], call.query.value(), condition
+    )
+    return Reply(304, b"", {"ETag": stored.etag}) if is_current else _build_reply(stored)
 
 
 @GROUP.endpoint(
@@ -148,12 +150,17 @@ async def read_document(call: Call[PartitionQuery, Any]) -> Reply:
     docs=replies.DOCUMENT_REPLACED,
 )
 async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
-    """Store a document in place of the one with its id."""
-    asked = condition_of(call.request)
+    """Replace an existing document."""
+    condition = parse_condition(call.request)
     stored = await services().documents.replace(
-        _address(call), call.path["documentId"], call.query.value(), call.body, asked, size=len(call.request.body)
+        _table_address(call),
+        call.path["documentId"],
+        call.query.value(),
+        call.body,
+        condition,
+        size=len(call.request.body),
     )
-    return _document(stored)
+    return _build_reply(stored)
 
 
 @GROUP.endpoint(
@@ -165,21 +172,21 @@ async def replace_document(call: Call[PartitionQuery, Document]) -> Reply:
     docs=replies.DOCUMENT_DELETED,
 )
 async def delete_document(call: Call[PartitionQuery, Any]) -> Reply:
-    """Remove a document."""
-    asked = condition_of(call.request)
-    await services().documents.delete(_address(call), call.path["documentId"], call.query.value(), asked)
+    """Delete a document."""
+    condition = parse_condition(call.request)
+    await services().documents.delete(_table_address(call), call.path["documentId"], call.query.value(), condition)
     return Reply(204)
 
 
-def _address(call: Call[Any, Any]) -> TableAddress:
+def _table_address(call: Call[Any, Any]) -> TableAddress:
     return TableAddress(call.path["store"], call.path["database"], call.path["table"])
 
 
-def _document(stored: StoredDocument, status: int = 200, headers: dict[str, str] | None = None) -> Reply:
+def _build_reply(stored: StoredDocument, status: int = 200, headers: dict[str, str] | None = None) -> Reply:
     return Reply(status, stored.text, {"Content-Type": JSON, "ETag": stored.etag, **(headers or {})})
 
 
-def _location(call: Call[Any, Any], written: WrittenDocument) -> str:
+def _document_url(call: Call[Any, Any], written: WrittenDocument) -> str:
     names = (quote(call.path[name], safe="") for name in ("store", "database", "table"))
     store, database, table = names
     path = f"/oi-api/data-stores/{store}/databases/{database}/tables/{table}/{quote(written.key.id, safe='')}"

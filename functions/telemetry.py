@@ -1,4 +1,4 @@
-"""Telemetry in over HTTP."""
+"""HTTP operation that accepts telemetry."""
 
 from typing import Any
 
@@ -21,6 +21,6 @@ GROUP = Group("telemetry")
     docs=replies.ACCEPTED,
 )
 async def accept_telemetry(call: Call[Any, Any]) -> Reply:
-    """Take one message, or an array of up to 500, for a connection."""
+    """Accept one telemetry message, or an array of up to 500, for a data connection."""
     accepted = await services().telemetry.accept(call.path["lookup"], call.body, size=len(call.request.body))
     return json_reply({"accepted": accepted}, 202)

@@ -1,4 +1,4 @@
-"""API keys and tokens."""
+"""HTTP operations on API keys and tokens: create, list, revoke, identity and public keys."""
 
 import re
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, Field, StrictInt, StringConstraints, WithJsonSchema
 
-from functions.idempotency import answered_once
+from functions.idempotency import make_idempotent
 from functions.replies import keys as replies
 from shared.auth.ports import MAX_MINUTES, ApiKey
 from shared.auth.principals import Principal
@@ -24,16 +24,16 @@ GROUP = Group("keys")
 _MINUTES = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 
 
-def _minutes(text: str) -> Decimal:
+def _parse_minutes(text: str) -> Decimal:
     if not _MINUTES.fullmatch(text) or not 1 <= Decimal(text) <= MAX_MINUTES:
-        raise ValueError(f"a number from 1 to {MAX_MINUTES} is expected")
+        raise ValueError(f"must be a number from 1 to {MAX_MINUTES}")
     return Decimal(text)
 
 
-def _scopes(text: str) -> list[str]:
+def _parse_scopes(text: str) -> list[str]:
     scopes = [scope.strip() for scope in text.split(",")]
     if not all(scopes):
-        raise ValueError("access rights, separated by commas, are expected; leave it out for all of them")
+        raise ValueError("must be access rights separated by commas; omit the parameter to include all")
     return scopes
 
 
@@ -43,18 +43,18 @@ _RIGHTS: Final = {"type": "string", "pattern": f"^{_ONE}(?:,{_ONE})*$"}
 
 
 class MintQuery(BaseModel):
-    """What a token is to be like."""
+    """Query parameters of a new token."""
 
-    minutes: Annotated[Decimal | None, BeforeValidator(_minutes), WithJsonSchema(_LIFETIME)] = Field(
-        None, description="Lifetime in minutes, 1 to 43200; 60 when left out."
+    minutes: Annotated[Decimal | None, BeforeValidator(_parse_minutes), WithJsonSchema(_LIFETIME)] = Field(
+        None, description="Lifetime in minutes, 1 to 43200. Default: 60."
     )
-    scopes: Annotated[list[str] | None, BeforeValidator(_scopes), WithJsonSchema(_RIGHTS)] = Field(
-        None, description="Access rights to include, separated by commas; all that the caller holds when left out."
+    scopes: Annotated[list[str] | None, BeforeValidator(_parse_scopes), WithJsonSchema(_RIGHTS)] = Field(
+        None, description="Access rights to include, separated by commas. Default: all rights of the caller."
     )
 
 
 class NewKeyBody(BaseModel):
-    """What an API key is to be like."""
+    """Request body that creates an API key."""
 
     name: Name
     principal: Annotated[str, StringConstraints(strict=True)] | None = None
@@ -62,15 +62,20 @@ class NewKeyBody(BaseModel):
     expires_in_days: StrictInt | None = Field(None, alias="expiresInDays", ge=1, le=3650)
 
 
-async def _mintable(call: Call[MintQuery], faults: ValidationErrors) -> None:
+async def _check_token(call: Call[MintQuery], faults: ValidationErrors) -> None:
     services().token_issuer.check(faults, call.principal, call.query.minutes, call.query.scopes)
 
 
 @GROUP.endpoint(
-    "GET", "workspace/api/keys/jwt", access=Access.KEYS, query=MintQuery, check=_mintable, docs=replies.MINTED
+    "GET",
+    "workspace/api/keys/jwt",
+    access=Access.KEYS,
+    query=MintQuery,
+    check=_check_token,
+    docs=replies.MINTED,
 )
 async def mint_token(call: Call[MintQuery]) -> Reply:
-    """Issue a token that carries the caller's access rights, or some of them."""
+    """Issue a token with the caller's access rights or a subset of them."""
     minted = await services().token_issuer.mint(call.principal, call.query.minutes, call.query.scopes)
     return json_reply(
         {"Token": minted.token, "ExpiresAt": rfc3339(minted.expires_at), "AccessRights": list(minted.rights)}
@@ -85,27 +90,33 @@ async def revoke_token(call: Call) -> Reply:
 
 
 @GROUP.endpoint("POST", "workspace/api/keys", access=Access.KEYS, body=NewKeyBody, docs=replies.CREATED)
-@answered_once
+@make_idempotent
 async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
-    """Make an API key; its secret is shown this once."""
-    wanted = call.body
+    """Create an API key.
+
+    This reply is the only one that contains the secret.
+    """
+    body = call.body
     issued = await services().api_keys.create(
         call.principal,
-        wanted.name,
-        principal=wanted.principal,
-        rights=wanted.rights,
-        expires_in_days=wanted.expires_in_days,
-        id_seed=call.append_id,
+        body.name,
+        principal=body.principal,
+        rights=body.rights,
+        expires_in_days=body.expires_in_days,
+        same=call.append_id,
     )
-    shown = await _shown(issued.key)
-    made = ("keyId", "name", "principal", "accessRights", "createdAt", "expiresAt")
-    return json_reply({"apiKey": issued.api_key, **{name: shown[name] for name in made}}, 201)
+    key = await _to_json(issued.key)
+    members = ("keyId", "name", "principal", "accessRights", "createdAt", "expiresAt")
+    return json_reply({"apiKey": issued.api_key, **{name: key[name] for name in members}}, 201)
 
 
 @GROUP.endpoint("GET", "workspace/api/keys", access=Access.KEYS, docs=replies.LISTED)
 async def list_keys(call: Call) -> Reply:
-    """List the caller's API keys, or everybody's with the right to manage keys."""
-    return json_reply({"keys": [await _shown(key) for key in await services().api_keys.list_visible(call.principal)]})
+    """List the caller's API keys.
+
+    Callers with the right to manage keys get the keys of all principals.
+    """
+    return json_reply({"keys": [await _to_json(key) for key in await services().api_keys.visible(call.principal)]})
 
 
 @GROUP.endpoint("DELETE", "workspace/api/keys/{keyId}", access=Access.KEYS, docs=replies.REVOKED_KEY)
@@ -117,40 +128,40 @@ async def revoke_key(call: Call) -> Reply:
 
 @GROUP.endpoint("GET", "workspace/api/keys/whoami", access=Access.KEYS, docs=replies.WHO)
 async def whoami(call: Call) -> Reply:
-    """Say who the caller is and what it may do."""
+    """Return the caller's identity and access rights."""
     workspace = (await services().catalog.current()).workspace
-    return json_reply({**_identity(call.principal), "workspace": workspace.id if workspace else None})
+    return json_reply({**_identity_to_json(call.principal), "workspace": workspace.id if workspace else None})
 
 
 @GROUP.endpoint("GET", ".well-known/jwks.json", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.KEY_SET)
 async def jwks(_: Call) -> Reply:
-    """Publish the keys that verify tokens."""
+    """Return the public keys that verify tokens, as a JSON Web Key Set."""
     keys = [dict(key) for key in await services().signing_key.public_keys()]
     return json_reply({"keys": keys}, headers={"Cache-Control": "public, max-age=300"})
 
 
-def _identity(principal: Principal) -> dict[str, Any]:
+def _identity_to_json(principal: Principal) -> dict[str, Any]:
     return {
         "principal": principal.identity,
         "name": principal.name,
         "accessRights": sorted(principal.rights),
         "via": principal.via,
-        "expiresAt": _text(principal.expires_at),
+        "expiresAt": _to_text(principal.expires_at),
     }
 
 
-async def _shown(key: ApiKey) -> dict[str, Any]:
+async def _to_json(key: ApiKey) -> dict[str, Any]:
     return {
         "keyId": key.key_id,
         "name": key.name,
         "principal": key.principal,
         "accessRights": await services().api_keys.rights_of(key),
         "createdAt": rfc3339(key.created_at),
-        "expiresAt": _text(key.expires_at),
-        "lastUsedAt": _text(key.last_used_at),
-        "revokedAt": _text(key.revoked_at),
+        "expiresAt": _to_text(key.expires_at),
+        "lastUsedAt": _to_text(key.last_used_at),
+        "revokedAt": _to_text(key.revoked_at),
     }
 
 
-def _text(instant: datetime | None) -> str | None:
+def _to_text(instant: datetime | None) -> str | None:
     return None if instant is None else rfc3339(instant)

@@ -1,4 +1,4 @@
-"""Warm queries and ad-hoc queries."""
+"""HTTP operations that run warm queries and ad-hoc queries."""
 
 import re
 from datetime import timedelta
@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, StrictStr, WithJsonSchema
 
-from functions.query_reply import query_reply
+from functions.query_reply import build_query_reply
 from functions.replies import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.kql_restrictions import check_query
@@ -23,25 +23,25 @@ MAX_TIME_RANGE = timedelta(days=366)
 PARAMETER_PREFIX = "p."
 
 
-def _time_range(text: Any) -> timedelta:
+def _parse_time_range(text: Any) -> timedelta:
     if not isinstance(text, str):
-        raise ValueError("an ISO 8601 duration is expected")  # noqa: TRY004  pydantic catches ValueError
+        raise ValueError("must be an ISO 8601 duration")  # noqa: TRY004  pydantic catches ValueError
     duration = parse_duration(text)
     if not timedelta(0) < duration <= MAX_TIME_RANGE:
-        raise ValueError("must be more than nothing and at most 366 days")
+        raise ValueError("must be positive and at most 366 days")
     return duration
 
 
-def _limit(value: Any) -> int:
+def _check_limit(value: Any) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_LIMIT:
-        raise ValueError(f"a whole number from 1 to {MAX_LIMIT} is expected")
+        raise ValueError(f"must be a whole number from 1 to {MAX_LIMIT}")
     return value
 
 
-def _limit_text(text: str) -> int:
-    return _limit(int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None)
+def _parse_limit(text: str) -> int:
+    return _check_limit(int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None)
 
 
 DURATION: Final = {
@@ -50,29 +50,35 @@ DURATION: Final = {
     "maxLength": MAX_DURATION,
     "examples": ["PT15M", "P1DT12H", "P7D"],
 }
-"""Every form that is read, more than the format ``duration`` has; how long a time it may be, no pattern can say."""
+"""Schema of all accepted forms, which are more than the format ``duration`` allows; it cannot express the maximum."""
 _ROWS: Final = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_LIMIT}
 
-TimeRange = Annotated[timedelta | None, BeforeValidator(_time_range), WithJsonSchema(DURATION)]
-Limit = Annotated[int, BeforeValidator(_limit), WithJsonSchema(_ROWS)]
-LimitText = Annotated[int, BeforeValidator(_limit_text), WithJsonSchema(_ROWS)]
+TimeRange = Annotated[timedelta | None, BeforeValidator(_parse_time_range), WithJsonSchema(DURATION)]
+Limit = Annotated[int, BeforeValidator(_check_limit), WithJsonSchema(_ROWS)]
+LimitText = Annotated[int, BeforeValidator(_parse_limit), WithJsonSchema(_ROWS)]
 
 
 class ExecuteQuery(BaseModel):
-    """How much of a query's answer is wanted."""
+    """Time range and limit of a query."""
 
     time_range: TimeRange = Field(
-        None, alias="timeRange", description="ISO 8601 duration: only rows of the last so much time, at most P366D."
+        None,
+        alias="timeRange",
+        description="ISO 8601 duration, at most P366D; only rows within this duration before now.",
     )
-    limit: LimitText = Field(DEFAULT_LIMIT, description="Most rows to return, 1 to 10000.")
+    limit: LimitText = Field(DEFAULT_LIMIT, description="Maximum number of rows, 1 to 10000.")
 
 
 class AdHocBody(BaseModel):
-    """A caller's own query."""
+    """Request body of an ad-hoc query."""
 
     query: StrictStr = Field(validation_alias=AliasChoices("query", "Query"), description="KQL.")
-    time_range: TimeRange = Field(None, alias="timeRange", description="As on a warm query.")
-    limit: Limit = Field(DEFAULT_LIMIT, description="As on a warm query.")
+    time_range: TimeRange = Field(
+        None,
+        alias="timeRange",
+        description="ISO 8601 duration, at most P366D; only rows within this duration before now.",
+    )
+    limit: Limit = Field(DEFAULT_LIMIT, description="Maximum number of rows, 1 to 10000.")
 
 
 @GROUP.endpoint(
@@ -84,7 +90,7 @@ class AdHocBody(BaseModel):
     docs=replies.EXECUTED,
 )
 async def execute_warm_query(call: Call[ExecuteQuery]) -> Reply:
-    """Run an approved query by its lookup key or API path."""
+    """Run an approved warm query by its lookup key or API path."""
     return await _execute(call, call.path["lookup"])
 
 
@@ -97,11 +103,11 @@ async def execute_warm_query(call: Call[ExecuteQuery]) -> Reply:
     docs=replies.EXECUTED,
 )
 async def execute_warm_query_by_id(call: Call[ExecuteQuery]) -> Reply:
-    """Run an approved query at the address that it got when it was made."""
+    """Run an approved warm query by its query id."""
     return await _execute(call, call.path["queryId"])
 
 
-async def _sound_query(call: Call[Any, AdHocBody], faults: ValidationErrors) -> None:
+async def _check_kql(call: Call[Any, AdHocBody], faults: ValidationErrors) -> None:
     if faults.readable("query", "Query"):
         with faults.gathered():
             await run_in_worker(len(call.body.query), check_query, call.body.query)
@@ -112,28 +118,27 @@ async def _sound_query(call: Call[Any, AdHocBody], faults: ValidationErrors) -> 
     "oi-api/warm-queries",
     right=AccessRight.WARM_QUERY_AD_HOC,
     body=AdHocBody,
-    check=_sound_query,
+    check=_check_kql,
     docs=replies.AD_HOC,
 )
 async def execute_ad_hoc(call: Call[Any, AdHocBody]) -> Reply:
-    """Run the caller's own query."""
-    wanted = call.body
-    run = await services().warm_queries.execute_ad_hoc(wanted.query, wanted.time_range, wanted.limit)
-    return await query_reply(call.request, run)
+    """Run an ad-hoc KQL query."""
+    body = call.body
+    run = await services().warm_queries.execute_ad_hoc(body.query, body.time_range, body.limit)
+    return await build_query_reply(call.request, run)
 
 
 async def _execute(call: Call[ExecuteQuery], lookup: str) -> Reply:
-    wanted = call.query
-    arguments = _arguments(call.request)
-    run = await services().warm_queries.execute(lookup, wanted.time_range, wanted.limit, arguments)
-    return await query_reply(call.request, run)
+    arguments = _parse_arguments(call.request)
+    run = await services().warm_queries.execute(lookup, call.query.time_range, call.query.limit, arguments)
+    return await build_query_reply(call.request, run)
 
 
-def _arguments(request: Request) -> dict[str, str]:
-    given = [(name, value) for name, value in request.query_pairs() if name.startswith(PARAMETER_PREFIX)]
-    arguments = {name.removeprefix(PARAMETER_PREFIX): value for name, value in given}
-    if len(arguments) != len(given):
-        names = [name for name, _ in given]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise invalid_fields([FieldError(name, "is given more than once") for name in twice])
+def _parse_arguments(request: Request) -> dict[str, str]:
+    pairs = [(name, value) for name, value in request.query_pairs() if name.startswith(PARAMETER_PREFIX)]
+    arguments = {name.removeprefix(PARAMETER_PREFIX): value for name, value in pairs}
+    if len(arguments) != len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise invalid_fields([FieldError(name, "is given more than once") for name in repeated])
     return arguments

@@ -1,4 +1,4 @@
-"""Warm queries as things that people write, release and remove."""
+"""HTTP operations on the definitions of warm queries: list, create, replace, approve, delete."""
 
 import asyncio
 import re
@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field, StrictInt
 
-from functions.conditions import condition_of
-from functions.idempotency import answered_once
+from functions.conditions import parse_condition
+from functions.idempotency import make_idempotent
 from functions.replies import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.models import LOOKUP_PATTERN, ApiPath, Kql, Lookup, QueryParameter, WarmQuery
@@ -26,7 +26,7 @@ GROUP = Group("warm-query-definitions")
 
 
 class QueryBody(BaseModel):
-    """A query as its author writes it."""
+    """Request body that defines a warm query."""
 
     name: Name
     surface: Lookup
@@ -39,28 +39,28 @@ class QueryBody(BaseModel):
 
 @GROUP.endpoint("GET", "oi-api/warm-queries", right=AccessRight.CATALOG_READ, docs=replies.LISTED)
 async def list_warm_queries(_: Call) -> Reply:
-    """List the workspace's warm queries, drafts too."""
+    """Return the workspace's warm queries, including drafts."""
     queries = (await services().catalog.current()).queries.values()
-    shown = await asyncio.gather(*(_shown(stored) for stored in queries))
-    return json_reply({"warmQueries": sorted(shown, key=lambda query: str(query["lookup"]))})
+    documents = await asyncio.gather(*(_to_json(stored) for stored in queries))
+    return json_reply({"warmQueries": sorted(documents, key=lambda query: str(query["lookup"]))})
 
 
-_OWNED = frozenset(replies.QueryDefinition.__annotations__) - accepted_names(QueryBody).keys()
+_SERVER_MEMBERS = frozenset(replies.QueryDefinition.__annotations__) - accepted_names(QueryBody).keys()
 
 
-async def _current(path: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return a query as the list shows it; of one that does not exist, its lookup key."""
+async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the stored definition of a query as JSON, or only its lookup key if it does not exist."""
     stored = await services().query_definitions.find(path["lookup"])
-    return {"lookup": path["lookup"]} if stored is None else await _shown(stored)
+    return {"lookup": path["lookup"]} if stored is None else await _to_json(stored)
 
 
-async def _sound_definition(call: Call[Any, QueryBody], faults: ValidationErrors) -> None:
+async def _check_definition(call: Call[Any, QueryBody], faults: ValidationErrors) -> None:
     if not re.fullmatch(LOOKUP_PATTERN, call.path["lookup"]):
-        faults.add(invalid("lookup", "up to 64 letters, digits, _ and -, the first a letter or digit, are expected"))
+        faults.add(invalid("lookup", "must have up to 64 letters, digits, _ and -, and begin with a letter or a digit"))
     with faults.gathered():
-        condition_of(call.request)
+        parse_condition(call.request)
     if faults:
-        # Of one that is sound so far the rest is found when it is stored.
+        # If there are no errors so far, `put` runs these checks itself.
         await services().query_definitions.check(faults, _definition(call))
 
 
@@ -69,21 +69,24 @@ async def _sound_definition(call: Call[Any, QueryBody], faults: ValidationErrors
     "oi-api/warm-queries/{lookup}",
     right=AccessRight.WARM_QUERY_MANAGE,
     body=QueryBody,
-    owned=OwnedMembers(_OWNED, _current, frozenset({"schema"}), live=frozenset({"updatedAt"})),
-    check=_sound_definition,
+    owned=OwnedMembers(_SERVER_MEMBERS, _read_current, frozenset({"schema"}), live=frozenset({"updatedAt"})),
+    check=_check_definition,
     docs=replies.PUT,
 )
 async def put_warm_query(call: Call[Any, QueryBody]) -> Reply:
-    """Write a query; it is a draft until somebody else approves it."""
-    asked = condition_of(call.request)
-    stored, created = await services().query_definitions.put(call.principal, _definition(call), asked)
-    return await _reply(stored, 201 if created else 200)
+    """Create or replace the definition of a warm query.
+
+    The query is a draft until a principal other than its editor approves it.
+    """
+    condition = parse_condition(call.request)
+    stored, is_new = await services().query_definitions.put(call.principal, _definition(call), condition)
+    return await _build_reply(stored, 201 if is_new else 200)
 
 
 @GROUP.endpoint("DELETE", "oi-api/warm-queries/{lookup}", right=AccessRight.WARM_QUERY_MANAGE, docs=replies.DELETED)
 async def delete_warm_query(call: Call) -> Reply:
-    """Remove a query."""
-    await services().query_definitions.delete(call.principal, call.path["lookup"], condition_of(call.request))
+    """Delete a warm query."""
+    await services().query_definitions.delete(call.principal, call.path["lookup"], parse_condition(call.request))
     return Reply(204)
 
 
@@ -94,17 +97,17 @@ async def delete_warm_query(call: Call) -> Reply:
     identity=True,
     docs=replies.APPROVED,
 )
-@answered_once
+@make_idempotent
 async def approve_warm_query(call: Call) -> Reply:
-    """Release somebody else's draft for use."""
+    """Approve the draft of a warm query; its editor cannot approve it."""
     stored = await services().query_definitions.approve(
-        call.principal.member_id, call.path["lookup"], condition_of(call.request), repeatable=bool(call.append_id)
+        call.principal.member_id, call.path["lookup"], parse_condition(call.request), repeatable=bool(call.append_id)
     )
-    return await _reply(stored)
+    return await _build_reply(stored)
 
 
 def _definition(call: Call[Any, QueryBody]) -> WarmQuery:
-    """Return the query that is asked for, whether or not its parts are right."""
+    """Return the query of a request without validating it, so that all errors are reported together."""
     body = call.body
     return WarmQuery.model_construct(
         lookup=call.path["lookup"],
@@ -118,11 +121,11 @@ def _definition(call: Call[Any, QueryBody]) -> WarmQuery:
     )
 
 
-async def _reply(stored: CatalogEntry[WarmQuery], status: int = 200) -> Reply:
-    return json_reply(await _shown(stored), status, {"ETag": compute_etag(stored)})
+async def _build_reply(stored: CatalogEntry[WarmQuery], status: int = 200) -> Reply:
+    return json_reply(await _to_json(stored), status, {"ETag": compute_etag(stored)})
 
 
-async def _shown(stored: CatalogEntry[WarmQuery]) -> dict[str, Any]:
+async def _to_json(stored: CatalogEntry[WarmQuery]) -> dict[str, Any]:
     query = stored.value
     columns = await services().query_columns.find(query)
     schema = None if columns is None else {"columns": [{"name": one.name, "type": one.type} for one in columns]}

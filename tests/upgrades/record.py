@@ -113,14 +113,14 @@ async def _use(plant: Any) -> dict[str, str]:
         app = Instance(plant.services(), monkeypatch)
         editor, approver = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])
         for n in range(12):
-            assert (await app.ask("POST", EVENTS, editor, EVENT | {"EntityID": f"B-{n}"})).status == 201
-        first = await app.ask("POST", AMENDMENTS, editor, AMENDMENT | {"EntityID": "B-1"})
-        assert (await app.ask("POST", AMENDMENTS, editor, AMENDMENT | {"EntityID": "B-2"})).status == 201
+            assert (await app.request("POST", EVENTS, editor, EVENT | {"EntityID": f"B-{n}"})).status == 201
+        first = await app.request("POST", AMENDMENTS, editor, AMENDMENT | {"EntityID": "B-1"})
+        assert (await app.request("POST", AMENDMENTS, editor, AMENDMENT | {"EntityID": "B-2"})).status == 201
         approve = f"{AMENDMENTS}/{first.body['RecordID']}/approve?scopeKey={SCOPE}"
-        assert (await app.ask("POST", approve, approver)).status == 200
+        assert (await app.request("POST", approve, approver)).status == 200
         draft = {"name": "Mine", "surface": "cooling", "kql": "Telemetry | count"}
-        assert (await app.ask("PUT", "/oi-api/warm-queries/mine", editor, draft)).status == 201
-        assert (await app.ask("POST", "/oi-api/warm-queries/mine/approve", approver)).status == 200
+        assert (await app.request("PUT", "/oi-api/warm-queries/mine", editor, draft)).status == 201
+        assert (await app.request("POST", "/oi-api/warm-queries/mine/approve", approver)).status == 200
         body = json.dumps(MESSAGES[0]).encode()
         await app.services.ingest.run(TELEMETRY_HUB, [HubEvent(body, "0", 1, now(), {}, "rig-1")])
         await app.services.checkpoints.create_all()

@@ -176,19 +176,19 @@ async def test_earlier_items_in_cosmos_open(instance: tuple[Instance, dict[str, 
     tokens = {member: await app.token(key) for member, key in keys.items()}
     for chain in CHAINS:
         body = {name: each for name, each in chain.items() if name == "ScopeKey"}
-        verdict = await app.ask("POST", f"{EVENTS}/verify?target={chain['target']}", tokens[ADMIN], body)
+        verdict = await app.request("POST", f"{EVENTS}/verify?target={chain['target']}", tokens[ADMIN], body)
         assert (verdict.body["ChainValid"], verdict.body["Empty"]) == (True, False), verdict.body
-    appended = await app.ask("POST", EVENTS, tokens[EDITOR], EVENT | {"EntityID": "after the upgrade"})
+    appended = await app.request("POST", EVENTS, tokens[EDITOR], EVENT | {"EntityID": "after the upgrade"})
     assert (appended.status, appended.body["RecordID"]) == (201, "000000000013")
     query = f"{AMENDMENTS}?scopeKey={SCOPE}&status=pending"
-    [pending] = (await app.ask("GET", query, tokens[QUALITY])).body
+    [pending] = (await app.request("GET", query, tokens[QUALITY])).body
     approve = f"{AMENDMENTS}/{pending['RecordID']}/approve?scopeKey={SCOPE}"
-    assert (await app.ask("POST", approve, tokens[QUALITY])).status == 200
-    assert (await app.ask("GET", "/oi-api/warm-queries/mine", tokens[EDITOR])).status == 200
-    before = await app.ask("GET", f"/oi-api/provenance/checkpoint?scopeKey={SCOPE}", tokens[EDITOR])
+    assert (await app.request("POST", approve, tokens[QUALITY])).status == 200
+    assert (await app.request("GET", "/oi-api/warm-queries/mine", tokens[EDITOR])).status == 200
+    before = await app.request("GET", f"/oi-api/provenance/checkpoint?scopeKey={SCOPE}", tokens[EDITOR])
     assert before.body["size"] == 12
     assert await app.services.checkpoints.create_all() >= 2
-    after = await app.ask("GET", f"/oi-api/provenance/checkpoint?scopeKey={SCOPE}", tokens[EDITOR])
+    after = await app.request("GET", f"/oi-api/provenance/checkpoint?scopeKey={SCOPE}", tokens[EDITOR])
     assert after.body["size"] == 13
-    verdict = await app.ask("POST", f"{EVENTS}/verify", tokens[ADMIN], {"ScopeKey": SCOPE})
+    verdict = await app.request("POST", f"{EVENTS}/verify", tokens[ADMIN], {"ScopeKey": SCOPE})
     assert verdict.body["ChainValid"] is True

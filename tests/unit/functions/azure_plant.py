@@ -1,8 +1,8 @@
-"""Instances of the app with STORES=azure over test servers, asked through the door in process.
+"""In-process instances of the app with STORES=azure over test servers.
 
-The local host carries the embedded hub and embedded stores, so it cannot be the host here. Cosmos DB and Key Vault are
-test doubles at the wire, the blobs lie in Azurite, the engine is the embedded Kusto, and a log on disk stands in for
-Event Hubs.
+The local host cannot run these tests, because it uses the embedded hub and stores. Cosmos DB and Key Vault are emulated
+at the wire protocol, Azurite stores the blobs, the query engine is the embedded Kusto, and a log file replaces Event
+Hubs.
 """
 
 import json
@@ -14,7 +14,7 @@ import pytest
 
 from functions.http_blueprint import get_pipeline
 from shared import wiring
-from shared.backends.embedded.hub import HubWriter
+from shared.backends.embedded.hub import HubLog
 from shared.http.messages import Request
 from shared.telemetry.models import IMPULSES_HUB
 from shared.wiring import Services
@@ -27,7 +27,7 @@ EVENTS, AMENDMENTS = "/oi-api/provenance/events", "/oi-api/provenance/amendments
 
 
 class Instance:
-    """One instance of the app: its services behind its door."""
+    """One instance of the app with its own services."""
 
     def __init__(self, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
         self.services = services
@@ -35,8 +35,8 @@ class Instance:
         wiring.services.cache_clear()
         get_pipeline.cache_clear()
 
-    async def ask(self, method: str, address: str, bearer: str = "", body: Any = None, **headers: str) -> Any:
-        """Return a reply: its status, headers and body."""
+    async def request(self, method: str, address: str, bearer: str = "", body: Any = None, **headers: str) -> Any:
+        """Send a request and return the status, headers and body of the reply."""
         path, _, query = address.partition("?")
         sent = {"authorization": f"Bearer {bearer}"} if bearer else {}
         sent |= {"content-type": "application/json"} | {name.replace("_", "-"): each for name, each in headers.items()}
@@ -48,18 +48,18 @@ class Instance:
         )
 
     async def token(self, key: str) -> str:
-        """Return a token for a key."""
-        reply = await self.ask("GET", "/workspace/api/keys/jwt", key)
+        """Return a token for an API key."""
+        reply = await self.request("GET", "/workspace/api/keys/jwt", key)
         assert reply.status == 200, reply.body
         return str(reply.body["Token"])
 
 
 class Plant:
-    """The test servers of a deployment, and the embedded Kusto fed from the hub's log.
+    """Test servers of a deployment, and the embedded Kusto, which reads from the hub's log.
 
     Args:
-        deployed: the servers.
-        folder: where hub and tables lie.
+        deployed: the test servers.
+        folder: folder of the hub's log and the tables.
     """
 
     def __init__(self, deployed: Deployment, folder: Path) -> None:
@@ -69,26 +69,26 @@ class Plant:
         self.kusto: Endpoint
 
     async def start(self) -> None:
-        """Make an empty hub and table, and start the engine over them."""
+        """Create an empty hub and empty tables, and start the query engine."""
         (self._folder / "tables").mkdir()
         hub = self.hub()
         await hub.send(IMPULSES_HUB, [])
         await hub.close()
         self.start_engine()
 
-    def hub(self) -> HubWriter:
-        """Return the hub's log, opened once more."""
-        return HubWriter(self._folder / "hub.sqlite")
+    def hub(self) -> HubLog:
+        """Open the hub's log once more and return it."""
+        return HubLog(self._folder / "hub.sqlite")
 
     def start_engine(self) -> None:
-        """Start the engine, where it was if it was before."""
+        """Start the query engine, after a restart on the same port."""
         tables, hub = str(self._folder / "tables"), str(self._folder / "hub.sqlite")
         self.kusto = start(self._folder / "kusto.log", "--data", tables, "--hub", hub, "--port", self._port)
         self._port = self.kusto.url.rpartition(":")[2]
         self.deployed.kusto_uri = self.kusto.url
 
     def services(self) -> Services:
-        """Return the services of another process."""
+        """Return services as another process would create them."""
         services = self.deployed.services()
         services.__dict__["sender"] = self.hub()
         return services

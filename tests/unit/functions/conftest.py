@@ -1,4 +1,4 @@
-"""An Azure deployment of test servers for the tests of the app."""
+"""Fixtures that run the app with STORES=azure over test servers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +17,7 @@ from tests.unit.shared.wiring.azure import Deployment, deployment
 
 @pytest.fixture
 async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
-    """The test servers, and the embedded Kusto fed from the hub's log."""
+    """Yield the test servers and the embedded Kusto, which reads from the hub's log."""
     if missing():
         pytest.skip(missing())
     async with deployment(tmp_path / "blobs") as deployed:
@@ -31,20 +31,20 @@ async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
 
 @pytest.fixture
 def deployed(plant: Plant) -> Deployment:
-    """The test servers."""
+    """Return the test servers."""
     return plant.deployed
 
 
 @pytest.fixture
 async def instances(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[], Instance]]:
-    """Starts an instance; the one started last answers. All are closed in the end."""
+    """Yield a function that starts an instance; requests go to the latest one. All are closed after the test."""
     started: list[Instance] = []
 
-    def another() -> Instance:
+    def start_instance() -> Instance:
         started.append(Instance(plant.services(), monkeypatch))
         return started[-1]
 
-    yield another
+    yield start_instance
     for instance in started:
         await instance.services.close()
     monkeypatch.undo()
@@ -54,11 +54,11 @@ async def instances(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 @pytest.fixture
 def apply(deployed: Deployment, capsys: pytest.CaptureFixture[str]) -> Callable[[str], str]:
-    """Applies the sample from the command line, and gives the key that was issued for a member."""
+    """Return a function that applies the sample document and returns a new API key of a member."""
 
-    def applied(member: str) -> str:
+    def apply_sample(member: str) -> str:
         arguments = ["apply", str(SAMPLE), "--as", ADMIN, "--issue-key", member]
         assert workspace.main(arguments, deployed.services) == workspace.DONE
         return capsys.readouterr().out.strip()
 
-    return applied
+    return apply_sample

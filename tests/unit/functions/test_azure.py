@@ -1,4 +1,4 @@
-"""The whole service with STORES=azure, over test servers: what a caller sees through the door."""
+"""Tests of the whole app with STORES=azure over test servers."""
 
 import asyncio
 import json
@@ -31,34 +31,34 @@ type Apply = Callable[[str], str]
 
 
 async def test_the_service_works_on_azure_stores(instances: Callable[[], Instance], apply: Apply) -> None:
-    """Applied, asked, audited, corrected, signed and queried; another instance goes on where the first one ended."""
+    """Documents, tokens, audit log, amendments, checkpoints and queries work, also after a change of instance."""
     keys = {member: await asyncio.to_thread(apply, member) for member in (ADMIN, EDITOR, QUALITY)}
     first = instances()
-    assert (await first.ask("GET", "/readyz")).status == 200
+    assert (await first.request("GET", "/readyz")).status == 200
     tokens = {member: await first.token(key) for member, key in keys.items()}
     await _tokens(first, tokens, keys)
     await _audit_trail(first, tokens)
-    await _corrections(first, tokens)
+    await _amendments(first, tokens)
     await _checkpoints(first, tokens)
     await _queries(first, tokens)
     await _telemetry(first, tokens)
     await first.services.close()
     second = instances()
-    verdict = await second.ask("POST", f"{EVENTS}/verify", tokens[EDITOR], {"ScopeKey": "line-1"})
+    verdict = await second.request("POST", f"{EVENTS}/verify", tokens[EDITOR], {"ScopeKey": "line-1"})
     assert verdict.body["ChainValid"] is True
-    revoked = await second.ask("DELETE", f"/workspace/api/keys/{keys[EDITOR].split('_')[1]}", keys[ADMIN])
+    revoked = await second.request("DELETE", f"/workspace/api/keys/{keys[EDITOR].split('_')[1]}", keys[ADMIN])
     assert revoked.status == 204
-    assert (await second.ask("GET", "/oi-api/warm-queries", tokens[EDITOR])).status == 401
+    assert (await second.request("GET", "/oi-api/warm-queries", tokens[EDITOR])).status == 401
 
 
 async def _tokens(app: Instance, tokens: dict[str, str], keys: dict[str, str]) -> None:
-    published = (await app.ask("GET", "/.well-known/jwks.json")).body["keys"]
+    published = (await app.request("GET", "/.well-known/jwks.json")).body["keys"]
     assert jwt.get_unverified_header(tokens[ADMIN])["kid"] == published[0]["kid"]
-    whoami = await app.ask("GET", "/workspace/api/keys/whoami", tokens[ADMIN])
+    whoami = await app.request("GET", "/workspace/api/keys/whoami", tokens[ADMIN])
     assert (whoami.status, whoami.body["principal"]) == (200, ADMIN)
     assert whoami.headers["RateLimit-Policy"] == '"default";q=100000;w=60'
     made = [
-        await app.ask("POST", "/workspace/api/keys", keys[ADMIN], {"name": "twice"}, idempotency_key="k1")
+        await app.request("POST", "/workspace/api/keys", keys[ADMIN], {"name": "twice"}, idempotency_key="k1")
         for _ in range(2)
     ]
     assert [each.status for each in made] == [201, 201]
@@ -67,22 +67,22 @@ async def _tokens(app: Instance, tokens: dict[str, str], keys: dict[str, str]) -
 
 async def _audit_trail(app: Instance, tokens: dict[str, str]) -> None:
     event = {"ActionType": "Batch.Released", "EntityType": "Batch", "EntityID": "B-1", "ScopeKey": "line-1"}
-    replies = [await app.ask("POST", EVENTS, tokens[EDITOR], event, idempotency_key="e1") for _ in range(2)]
+    replies = [await app.request("POST", EVENTS, tokens[EDITOR], event, idempotency_key="e1") for _ in range(2)]
     assert [reply.status for reply in replies] == [201, 201]
     assert replies[0].body == replies[1].body
     others = await asyncio.gather(
-        *(app.ask("POST", EVENTS, tokens[EDITOR], event | {"EntityID": f"C-{n}"}) for n in range(20))
+        *(app.request("POST", EVENTS, tokens[EDITOR], event | {"EntityID": f"C-{n}"}) for n in range(20))
     )
     assert {reply.status for reply in others} == {201}
-    found = await app.ask("GET", f"{EVENTS}/query?scopeKey=line-1&fromSequence=1&toSequence=1", tokens[EDITOR])
+    found = await app.request("GET", f"{EVENTS}/query?scopeKey=line-1&fromSequence=1&toSequence=1", tokens[EDITOR])
     assert [record["Hash"] for record in found.body] == [replies[0].body["Hash"]]
-    verdict = await app.ask("POST", f"{EVENTS}/verify", tokens[EDITOR], {"ScopeKey": "line-1"})
+    verdict = await app.request("POST", f"{EVENTS}/verify", tokens[EDITOR], {"ScopeKey": "line-1"})
     assert (verdict.body["ChainValid"], verdict.body["Empty"]) == (True, False)
-    changes = await app.ask("GET", f"{EVENTS}/query?target=PlatformConfig&limit=1000", tokens[ADMIN])
+    changes = await app.request("GET", f"{EVENTS}/query?target=PlatformConfig&limit=1000", tokens[ADMIN])
     assert {"pump-rig", "chiller-sim"} <= {record["EntityID"] for record in changes.body}
 
 
-async def _corrections(app: Instance, tokens: dict[str, str]) -> None:
+async def _amendments(app: Instance, tokens: dict[str, str]) -> None:
     body = {
         "ScopeKey": "line-1",
         "EntityType": "Batch",
@@ -93,33 +93,33 @@ async def _corrections(app: Instance, tokens: dict[str, str]) -> None:
         "ChangedFields": ["kg"],
         "ReasonText": "typo",
     }
-    made = await app.ask("POST", AMENDMENTS, tokens[EDITOR], body)
+    made = await app.request("POST", AMENDMENTS, tokens[EDITOR], body)
     assert made.status == 201, made.body
     address = f"{AMENDMENTS}/{made.body['RecordID']}/approve?scopeKey=line-1"
-    assert (await app.ask("POST", address, tokens[EDITOR])).status == 403
-    decided = await asyncio.gather(*(app.ask("POST", address, tokens[who]) for who in (ADMIN, QUALITY)))
+    assert (await app.request("POST", address, tokens[EDITOR])).status == 403
+    decided = await asyncio.gather(*(app.request("POST", address, tokens[who]) for who in (ADMIN, QUALITY)))
     assert sorted(reply.status for reply in decided) == [200, 409]
 
 
 async def _checkpoints(app: Instance, tokens: dict[str, str]) -> None:
     assert await app.services.checkpoints.create_all() >= 4
-    reply = await app.ask("GET", "/oi-api/provenance/checkpoint?scopeKey=line-1", tokens[EDITOR])
-    key = VerifierKey.parse((await app.ask("GET", "/.well-known/oi-checkpoint-key")).body.decode())
+    reply = await app.request("GET", "/oi-api/provenance/checkpoint?scopeKey=line-1", tokens[EDITOR])
+    key = VerifierKey.parse((await app.request("GET", "/.well-known/oi-checkpoint-key")).body.decode())
     opened = open_checkpoint(reply.body["signedNote"].encode(), key, reply.body["origin"])
     assert (opened.size, reply.body["size"]) == (21, 21)
-    proof = await app.ask("GET", "/oi-api/provenance/proof?scopeKey=line-1&sequence=2&size=21", tokens[EDITOR])
+    proof = await app.request("GET", "/oi-api/provenance/proof?scopeKey=line-1&sequence=2&size=21", tokens[EDITOR])
     assert proof.status == 200
 
 
 async def _queries(app: Instance, tokens: dict[str, str]) -> None:
-    listed = await app.ask("GET", "/oi-api/warm-queries", tokens[EDITOR])
+    listed = await app.request("GET", "/oi-api/warm-queries", tokens[EDITOR])
     assert len(listed.body["warmQueries"]) > 1
     draft = {"name": "Mine", "surface": "cooling", "kql": "Telemetry | count"}
-    made = await app.ask("PUT", "/oi-api/warm-queries/mine", tokens[EDITOR], draft)
+    made = await app.request("PUT", "/oi-api/warm-queries/mine", tokens[EDITOR], draft)
     assert made.status == 201, made.body
-    assert (await app.ask("POST", "/oi-api/warm-queries/mine/approve", tokens[EDITOR])).status == 403
-    assert (await app.ask("POST", "/oi-api/warm-queries/mine/approve", tokens[QUALITY])).status == 200
-    assert (await app.ask("GET", "/oi-api/warm-queries/mine", tokens[EDITOR])).body["rowCount"] == 1
+    assert (await app.request("POST", "/oi-api/warm-queries/mine/approve", tokens[EDITOR])).status == 403
+    assert (await app.request("POST", "/oi-api/warm-queries/mine/approve", tokens[QUALITY])).status == 200
+    assert (await app.request("GET", "/oi-api/warm-queries/mine", tokens[EDITOR])).body["rowCount"] == 1
     assert (await app.services.catalog_store.pending_events()) == []
 
 
@@ -128,68 +128,68 @@ async def _telemetry(app: Instance, tokens: dict[str, str]) -> None:
     events = [HubEvent(message, "0", number, AT, {}, "rig-1") for number in (1, 2)]
     for _ in range(2):
         await app.services.ingest.run(TELEMETRY_HUB, events)
-    asked = {"query": '{connection(id: "pump-rig") {status stats {messagesReceived}}}'}
-    reply = await app.ask("POST", "/v1/plant-a/graphql", tokens[EDITOR], asked)
+    query = {"query": '{connection(id: "pump-rig") {status stats {messagesReceived}}}'}
+    reply = await app.request("POST", "/v1/plant-a/graphql", tokens[EDITOR], query)
     assert reply.body["data"]["connection"] == {"status": "CONNECTED", "stats": {"messagesReceived": 2}}, reply.body
 
 
 async def test_replays_of_the_live_stream(
     instances: Callable[[], Instance], apply: Apply, deployed: Deployment
 ) -> None:
-    """Who asks for what was gets it over the message service, with what reaches the table late; live goes on beside."""
+    """A client receives replayed messages, messages that reach the table late, and live messages."""
     key = await asyncio.to_thread(apply, EDITOR)
     events = frozenset({CONNECT, CONNECTED})
-    hub = HubSettings(AsgiUpstream(_through_the_door, f"/{ROUTE}/events"), events, anonymous=True)
+    hub = HubSettings(AsgiUpstream(_handle_event, f"/{ROUTE}/events"), events, anonymous=True)
     async with serving(ServiceSettings(KEY, {"live": hub}), Handler()) as service:
         deployed.message_service = service.url
         app = instances()
-        later = asyncio.Event()
+        second_read = asyncio.Event()
 
-        async def until_then(_: float) -> None:
-            await later.wait()
+        async def wait_for_second_read(_: float) -> None:
+            await second_read.wait()
 
         app.services.__dict__["live_catch_up"] = CatchUp(
             app.services.catalog.current,
             History(app.services.engine),
             app.services.message_service,
-            sleep=until_then,
+            sleep=wait_for_second_read,
         )
         token = await app.token(key)
-        await _measured(app, token, "m-1", "m-2")
+        await _ingest(app, token, "m-1", "m-2")
         query = urlencode({"token": token, "windowSec": "600", "connection": "pump-rig"})
         async with connect(f"{service.client_url()}?{query}") as stream:
-            assert [await _heard(stream) for _ in range(2)] == ["m-1", "m-2"]
-            await _measured(app, token, "m-3")
-            later.set()
-            assert await _heard(stream) == "m-3"
+            assert [await _receive_id(stream) for _ in range(2)] == ["m-1", "m-2"]
+            await _ingest(app, token, "m-3")
+            second_read.set()
+            assert await _receive_id(stream) == "m-3"
             impulse = json.dumps({"ID": "m-4", "Metadata": {"ConnectionLookup": "pump-rig"}}).encode()
             await app.services.live_publisher.run([HubEvent(impulse, "0", 9, now(), {}, partition_key="pump-rig")])
-            assert await _heard(stream) == "m-4"
+            assert await _receive_id(stream) == "m-4"
         async with connect(f"{service.client_url()}?{urlencode({'token': token})}") as stream:
             await app.services.live_publisher.run([HubEvent(impulse, "0", 10, now(), {}, partition_key="pump-rig")])
-            assert await _heard(stream) == "m-4"
+            assert await _receive_id(stream) == "m-4"
         await app.services.close()
 
 
-async def _measured(app: Instance, token: str, *names: str) -> None:
-    """Let messages be measured, and return when the table has them."""
+async def _ingest(app: Instance, token: str, *names: str) -> None:
+    """Ingest messages and wait until the table contains them."""
     for name in names:
         message = {"ts": rfc3339(now()), "deviceId": "rig-1", "messageId": name, "v": 1}
         event = HubEvent(json.dumps(message).encode(), "0", int(name.removeprefix("m-")), AT, {}, "rig-1")
         await app.services.ingest.run(TELEMETRY_HUB, [event])
-    asked = {"query": f'Telemetry | where MessageId == "{names[-1]}" | count'}
+    query = {"query": f'Telemetry | where MessageId == "{names[-1]}" | count'}
     async with asyncio.timeout(30):
-        while (await app.ask("POST", "/oi-api/warm-queries", token, asked)).body["results"] != [{"Count": 1}]:  # noqa: ASYNC110  the table is another process
+        while (await app.request("POST", "/oi-api/warm-queries", token, query)).body["results"] != [{"Count": 1}]:  # noqa: ASYNC110  another process writes the table
             await asyncio.sleep(0.05)
 
 
-async def _heard(stream: ClientConnection) -> str:
+async def _receive_id(stream: ClientConnection) -> str:
     async with asyncio.timeout(30):
         return str(json.loads(await stream.recv())["ID"])
 
 
-async def _through_the_door(scope: Message, receive: Receive, send: Send) -> None:
-    """Serve an event of the message service (ASGI 3)."""
+async def _handle_event(scope: Message, receive: Receive, send: Send) -> None:
+    """Handle an event of Web PubSub (ASGI 3)."""
     body = (await receive())["body"]
     headers = {name.decode(): value.decode() for name, value in scope["headers"]}
     reply = await get_pipeline().serve(Request(scope["method"], scope["path"], "", headers, body))
@@ -198,16 +198,16 @@ async def _through_the_door(scope: Message, receive: Receive, send: Send) -> Non
     await send({"type": "http.response.body", "body": reply.body})
 
 
-async def test_an_outage_of_cosmos_is_told(
+async def test_an_outage_of_cosmos_is_reported(
     instances: Callable[[], Instance], apply: Apply, deployed: Deployment
 ) -> None:
-    """While the account is away nothing is pretended: writes fail as unavailable, and the app is not ready."""
+    """While the account is down, writes and the readiness probe return 503."""
     key = await asyncio.to_thread(apply, EDITOR)
     app = instances()
     token = await app.token(key)
     await asyncio.to_thread(deployed.cosmos.stop)
     event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "ScopeKey": "s"}
-    assert (await app.ask("POST", EVENTS, token, event)).status == 503
-    assert (await app.ask("GET", "/readyz")).status == 503
+    assert (await app.request("POST", EVENTS, token, event)).status == 503
+    assert (await app.request("GET", "/readyz")).status == 503
     with pytest.raises(WorkspaceError):
         await app.services.connection_states.states()

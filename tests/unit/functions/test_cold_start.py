@@ -1,4 +1,4 @@
-"""What starting the app loads."""
+"""Tests of the modules that the start of the app imports."""
 
 import json
 import subprocess
@@ -20,14 +20,14 @@ HEAVY: Final = {
     "playwright",
     "pyarrow",
 }
-"""Packages that a few routes need; each would be waited for by every first request."""
+"""Packages that only some routes need; importing them at start would delay every first request."""
 
 
-def test_starting_loads_nothing_that_only_some_routes_need() -> None:
-    """Importing the app imports no endpoint group, and no library of its interfaces, its stores and its engines."""
+def test_start_imports_no_endpoint_group_and_no_heavy_package() -> None:
+    """Importing the app imports no endpoint group and no package that only some routes need."""
     code = "import json, sys, function_app; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    loaded = set(json.loads(done.stdout))
-    assert {"functions.ingest", "shared.http.pipeline"} <= loaded
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(json.loads(process.stdout))
+    assert {"functions.triggers", "shared.http.pipeline"} <= loaded
     assert loaded & HEAVY == set()
     assert [group.name for group in GROUPS if group._module in loaded] == []

@@ -1,6 +1,6 @@
-"""The rules by which the Functions host accepts or rejects the functions of an app.
+"""Tests that the Functions host accepts the app's functions.
 
-They are those of ``ScriptHost.ValidateFunction``, ``ValidateHttpFunction`` and ``HttpRoutesConflict`` and of
+The rules are those of ``ScriptHost.ValidateFunction``, ``ValidateHttpFunction`` and ``HttpRoutesConflict`` and of
 ``Utility.FunctionNameValidationRegex`` and ``BindingNameValidationRegex`` in Azure/azure-functions-host.
 """
 
@@ -26,7 +26,7 @@ def functions() -> dict[str, Bindings]:
     app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)
     for blueprint in BLUEPRINTS:
         app.register_functions(blueprint)
-    # It raises where two functions have one name.
+    # The call raises an error if two functions have the same name.
     return {str(each.get_function_name()): each.get_bindings_dict()["bindings"] for each in app.get_functions()}
 
 
@@ -35,17 +35,17 @@ def http_triggers(functions: dict[str, Bindings]) -> list[dict[str, Any]]:
 
 
 def test_function_names_are_valid(functions: dict[str, Bindings]) -> None:
-    """A function's name begins with a letter, holds letters, digits, underscores and hyphens, and is not ``host``."""
+    """A function name begins with a letter, contains letters, digits, underscores and hyphens, and is not ``host``."""
     assert [name for name in functions if not FUNCTION_NAME.fullmatch(name)] == []
 
 
 def test_function_names_are_unique(functions: dict[str, Bindings]) -> None:
-    """Names of functions differ by more than their case."""
+    """Names of functions are unique without regard to case."""
     assert len({name.lower() for name in functions}) == len(functions)
 
 
 def test_binding_names_are_valid(functions: dict[str, Bindings]) -> None:
-    """A binding's name holds letters and digits only, and begins with a letter."""
+    """A binding's name contains only letters and digits, and begins with a letter."""
     names = {binding["name"] for each in functions.values() for binding in each}
     assert [name for name in names if not BINDING_NAME.fullmatch(name)] == []
 
@@ -58,13 +58,13 @@ def test_each_function_has_one_trigger(functions: dict[str, Bindings]) -> None:
     assert {name: count for name, count in counts.items() if count != 1} == {}
 
 
-def test_no_two_functions_share_a_route_and_a_method(functions: dict[str, Bindings]) -> None:
-    """Routes are unique without regard to case, since a function without a list of methods takes all of them."""
+def test_routes_are_unique(functions: dict[str, Bindings]) -> None:
+    """Routes are unique without regard to case, because a function without a list of methods accepts all methods."""
     routes = Counter(str(trigger["route"]).strip("/").lower() for trigger in http_triggers(functions))
     assert [route for route, count in routes.items() if count > 1] == []
 
 
 def test_no_route_is_reserved(functions: dict[str, Bindings]) -> None:
-    """No route begins with a prefix that the host keeps for itself, and none is empty."""
+    """No route is empty or begins with a prefix that the host reserves."""
     routes = [str(trigger["route"]).strip("/").lower() for trigger in http_triggers(functions)]
     assert [route for route in routes if not route or route.startswith(RESERVED_PREFIXES)] == []

@@ -1,10 +1,10 @@
-"""What the door gets to see of a request of the host."""
+"""Tests of the conversion of the host's requests, and of the HTTP triggers."""
 
 import azure.functions as func
 import pytest
 
 from functions import GROUPS
-from functions.http_blueprint import _request, catch_all_blueprint, http_blueprint
+from functions.http_blueprint import _to_request, build_catch_all_blueprint, build_http_blueprint
 
 
 @pytest.mark.parametrize(
@@ -25,16 +25,16 @@ from functions.http_blueprint import _request, catch_all_blueprint, http_bluepri
         ("http://h/a://b/c", "h", "/a://b/c", ""),
     ],
 )
-def test_path_and_query_are_the_targets(url: str, host: str, path: str, query: str) -> None:
-    """Path and query are cut out as they came, and no Host header reaches into them."""
-    seen = _request(func.HttpRequest("get", url, headers={"Host": host}, body=b""), {})
-    assert (seen.method, seen.path, seen.query) == ("GET", path, query)
+def test_path_and_query_of_a_request(url: str, host: str, path: str, query: str) -> None:
+    """Path and query stay percent-encoded, and no part of the Host header becomes part of them."""
+    request = _to_request(func.HttpRequest("get", url, headers={"Host": host}, body=b""), {})
+    assert (request.method, request.path, request.query) == ("GET", path, query)
 
 
-def test_every_route_takes_all_methods() -> None:
-    """No HTTP trigger lists methods, so that the door answers the wrong one."""
+def test_every_route_accepts_all_methods() -> None:
+    """No HTTP trigger lists methods, so the request pipeline replies to wrong methods."""
     app = func.FunctionApp()
-    for blueprint in (http_blueprint(GROUPS), catch_all_blueprint()):
+    for blueprint in (build_http_blueprint(GROUPS), build_catch_all_blueprint()):
         app.register_functions(blueprint)
     bindings = [binding for function in app.get_functions() for binding in function.get_bindings_dict()["bindings"]]
     triggers = [binding for binding in bindings if binding["type"] == "httpTrigger"]

@@ -1,4 +1,4 @@
-"""Groups that are loaded when they are first asked for something."""
+"""Tests of endpoint groups that are imported at their first request."""
 
 import json
 import pkgutil
@@ -25,7 +25,7 @@ MODULE = "group_of_a_test"
 
 @pytest.fixture
 def declared() -> Iterator[Group]:
-    """Give the empty group of a module that can be loaded by name."""
+    """Yield the empty group of a module that can be imported by name."""
     module, group = ModuleType(MODULE), Group("sample")
     module.GROUP = group  # type: ignore[attr-defined]  # as a group's module declares it
     sys.modules[MODULE] = module
@@ -34,15 +34,15 @@ def declared() -> Iterator[Group]:
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
-def test_every_group_loads_what_is_listed(group: LazyGroup) -> None:
-    """The module of each group can be loaded and declares the listed operations, in their order."""
+def test_every_group_declares_its_listed_operations(group: LazyGroup) -> None:
+    """The module of each group can be imported and declares the listed operations in the same order."""
     operations = group.operations
     assert operations
     assert [one.loaded() for one in group.endpoints] == list(operations)
 
 
 def test_every_module_with_a_group_is_listed() -> None:
-    """No edge module declares operations that the table of contents leaves out."""
+    """Every module with a ``GROUP`` is listed in ``functions.GROUPS``."""
     names = [f"functions.{module.name}" for module in pkgutil.iter_modules(functions.__path__)]
     declaring = {group.name for group in (getattr(import_module(name), "GROUP", None) for name in names) if group}
     assert declaring == {group.name for group in GROUPS}
@@ -58,37 +58,39 @@ def test_every_module_with_a_group_is_listed() -> None:
         ("other", ["GET things"]),
     ],
 )
-def test_a_list_that_says_something_else_is_a_mistake(declared: Group, name: str, addresses: list[str]) -> None:
-    """A group whose module declares more, less or something else than is listed does not load."""
-    declared.endpoint("GET", "things")(_answer)
-    with pytest.raises(LookupError, match="the table of contents lists"):
+def test_a_list_that_differs_from_the_module_fails(declared: Group, name: str, addresses: list[str]) -> None:
+    """A group is not loaded if its module declares other operations than the list."""
+    declared.endpoint("GET", "things")(_reply)
+    with pytest.raises(LookupError, match="GROUPS lists"):
         _ = LazyGroup(name, MODULE, *addresses).operations
 
 
-async def test_a_group_that_cannot_be_loaded_is_told_and_leaves_the_others_alone(
-    declared: Group, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Requests to a group whose module fails are answered 500 with the reason in the log; others are answered."""
-    declared.endpoint("GET", "things", access=Access.PUBLIC)(_answer)
+async def test_a_failed_import_affects_only_its_group(declared: Group, caplog: pytest.LogCaptureFixture) -> None:
+    """Requests to a group whose import fails get 500 with the reason in the log; other groups are not affected."""
+    declared.endpoint("GET", "things", access=Access.PUBLIC)(_reply)
     groups = LazyGroup("sample", MODULE, "GET things"), LazyGroup("lost", "no_such_module", "GET lost")
-    served = RequestPipeline([one for group in groups for one in group.endpoints], _nobody, _everything)
+    served = RequestPipeline(
+        [one for group in groups for one in group.endpoints], _reject_authentication, _reject_feature
+    )
     replies = [await served.serve(Request("GET", path, "", {}, b"")) for path in ("/lost", "/things", "/lost")]
     assert [reply.status for reply in replies] == [500, 200, 500]
     assert caplog.text.count("No module named 'no_such_module'") == 2
 
 
-async def test_a_wrong_method_needs_no_module() -> None:
-    """What is answered from the table of contents alone loads nothing."""
+async def test_a_wrong_method_imports_no_module() -> None:
+    """The 405 reply to a wrong method does not import the module of the group."""
     group = LazyGroup("lost", "no_such_module", "GET lost")
-    reply = await RequestPipeline(group.endpoints, _nobody, _everything).serve(Request("PUT", "/lost", "", {}, b""))
+    reply = await RequestPipeline(group.endpoints, _reject_authentication, _reject_feature).serve(
+        Request("PUT", "/lost", "", {}, b"")
+    )
     assert (reply.status, reply.headers["Allow"]) == (405, "GET, HEAD")
 
 
 @pytest.mark.parametrize(
     ("path", "status", "group"), [("/healthz", 200, "health"), ("/oi-api/warm-queries", 401, "warm-query-definitions")]
 )
-def test_a_request_loads_its_own_group_only(path: str, status: int, group: str, tmp_path: Path) -> None:
-    """The first request of a process loads the module of its group and those of no other."""
+def test_a_request_imports_only_its_group(path: str, status: int, group: str, tmp_path: Path) -> None:
+    """The first request of a process imports the module of its group and of no other group."""
     code = (
         "import asyncio, json, sys\n"
         "from functions.http_blueprint import get_pipeline\n"
@@ -98,20 +100,20 @@ def test_a_request_loads_its_own_group_only(path: str, status: int, group: str, 
     )
     command = [sys.executable, "-c", code, path]
     environment = {"DATA_DIR": str(tmp_path)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    answered, loaded = json.loads(done.stdout)
-    assert answered == status
+    process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    reply_status, loaded = json.loads(process.stdout)
+    assert reply_status == status
     assert [one.name for one in GROUPS if one._module in loaded] == [group]
 
 
-async def _answer(_: Call) -> Reply:
-    """Answer."""
+async def _reply(_: Call) -> Reply:
+    """Return an empty reply."""
     return Reply()
 
 
-async def _nobody(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
-    raise AssertionError(f"{authorization} was asked for, one of {accepted}")
+async def _reject_authentication(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
+    raise AssertionError(f"unexpected authentication: {authorization}, {accepted}")
 
 
-async def _everything(feature: str) -> None:
-    raise AssertionError(f"{feature} was asked for")
+async def _reject_feature(feature: str) -> None:
+    raise AssertionError(f"unexpected feature: {feature}")

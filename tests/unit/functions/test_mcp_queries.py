@@ -1,4 +1,4 @@
-"""The tools of warm queries."""
+"""Tests of the MCP tools that run warm queries."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -14,16 +14,16 @@ EXECUTE = next(operation for operation in GROUP.operations if operation.name == 
 
 
 def stored(lookup: str, age: int) -> CatalogEntry[WarmQuery]:
-    """Return an approved query that was made some days ago."""
+    """Return an approved query that was created some days ago."""
     approval = {"approvedBy": "admin@x", "approvedAt": AT}
     query = {"lookup": lookup, "name": f"Query {lookup}", "surface": "hall", "kql": "Telemetry", "approval": approval}
-    made = AT - timedelta(days=age)
-    return CatalogEntry(WarmQuery.model_validate(query), made, made, "editor@x")
+    created_at = AT - timedelta(days=age)
+    return CatalogEntry(WarmQuery.model_validate(query), created_at, created_at, "editor@x")
 
 
 @pytest.mark.parametrize(("older", "newer"), [("pump_rig", "pump-rig"), ("pump-rig", "pump_rig")])
-def test_a_newer_query_does_not_take_an_older_ones_tool(older: str, newer: str) -> None:
-    """Of two queries whose tools would share a name, the older keeps it."""
+def test_the_older_of_two_queries_gets_the_tool_name(older: str, newer: str) -> None:
+    """If two queries would have the same tool name, the older query gets it."""
     catalog = Catalog(queries={newer: stored(newer, 1), older: stored(older, 2)})
     titles = {tool.name: tool.title for tool in query_tools(EXECUTE, catalog)}
     assert titles["warm_query_pump_rig"] == f"Query {older}"

@@ -1,4 +1,4 @@
-"""The rule for unknown names, for each operation of the service."""
+"""Tests of the policy for unknown names, for each operation."""
 
 import json
 import re
@@ -24,12 +24,12 @@ NAMES = ["zzParameter", "zzMember"]
 
 def operations(policy: UnknownNames) -> pytest.MarkDecorator:
     """Parametrize a test with the operations of a policy."""
-    chosen = [one for one in OPERATIONS if one.unknown is policy]
-    return pytest.mark.parametrize("operation", chosen, ids=[f"{one.method} /{one.route}" for one in chosen])
+    selected = [one for one in OPERATIONS if one.unknown is policy]
+    return pytest.mark.parametrize("operation", selected, ids=[f"{one.method} /{one.route}" for one in selected])
 
 
-async def answered(operation: Operation) -> Reply:
-    """Return the reply to an unknown parameter and, where a body is read, an unknown member; nothing is carried out."""
+async def send_unknown_names(operation: Operation) -> Reply:
+    """Send an unknown parameter and an unknown body member, if the operation has a body; return the reply."""
 
     async def handler(_: Call[Any, Any]) -> Reply:
         return Reply(204)
@@ -40,47 +40,49 @@ async def answered(operation: Operation) -> Reply:
     async def require_feature(feature: str) -> None:
         assert feature
 
-    open_to_all = replace(
+    public = replace(
         operation, access=Access.PUBLIC, right=None, identity=False, handler=handler, check=None, sender=None
     )
     path = re.sub(r"\{\*?[^{}]+\}", "x1", operation.route)
     body = json.dumps({NAMES[1]: 1}).encode() if operation.takes_body else b""
     request = Request(operation.method, f"/{path}", f"{NAMES[0]}=1", {"content-type": "application/json"}, body)
-    return await RequestPipeline([open_to_all], authenticate, require_feature).serve(request)
+    return await RequestPipeline([public], authenticate, require_feature).serve(request)
 
 
-def sent_to(operation: Operation) -> list[str]:
-    """Return the unknown names that :func:`answered` sends."""
+def unknown_names(operation: Operation) -> list[str]:
+    """Return the names that :func:`send_unknown_names` sends."""
     return NAMES if operation.takes_body else NAMES[:1]
 
 
 @operations(UnknownNames.REFUSE)
-async def test_refusing_operations_name_what_they_do_not_know(operation: Operation) -> None:
-    """An operation that refuses unknown names answers 400 and lists each of them."""
-    reply = await answered(operation)
+async def test_rejecting_operations_list_unknown_names(operation: Operation) -> None:
+    """An operation that rejects unknown names returns 400 and lists each of them."""
+    reply = await send_unknown_names(operation)
     assert reply.status == 400
     messages = {error["field"]: error["message"] for error in json.loads(reply.body)["errors"]}
-    assert [name for name in sent_to(operation) if messages.get(name, "").startswith("Unknown ")] == sent_to(operation)
+    assert [
+        name for name in unknown_names(operation) if messages.get(name, "").startswith("Unknown ")
+    ] == unknown_names(operation)
 
 
 @operations(UnknownNames.REPORT)
-async def test_reporting_operations_name_what_they_ignored(operation: Operation) -> None:
-    """An operation that reports unknown names carries out the request and lists each of them in the header."""
-    reply = await answered(operation)
-    assert (reply.status, reply.headers[IGNORED]) == (204, ", ".join(sent_to(operation)))
+async def test_reporting_operations_list_ignored_names(operation: Operation) -> None:
+    """An operation that reports unknown names executes the request and lists each of them in a header."""
+    reply = await send_unknown_names(operation)
+    assert (reply.status, reply.headers[IGNORED]) == (204, ", ".join(unknown_names(operation)))
 
 
 @operations(UnknownNames.IGNORE)
-async def test_ignoring_operations_do_not_mind(operation: Operation) -> None:
-    """An operation that ignores unknown names finds no fault with them."""
-    reply = await answered(operation)
+async def test_ignoring_operations_do_not_mention_unknown_names(operation: Operation) -> None:
+    """An operation that ignores unknown names neither rejects nor lists them."""
+    reply = await send_unknown_names(operation)
     assert IGNORED not in reply.headers
     if reply.status != 204:
         assert not [name for name in NAMES if name in reply.body.decode()]
 
 
 def objects(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield the schemas of objects with named members."""
+    """Yield all object schemas within a schema that have named members."""
     if isinstance(schema, dict):
         if schema.get("type") == "object" and isinstance(schema.get("properties"), dict):
             yield schema
@@ -92,13 +94,13 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 @operations(UnknownNames.REFUSE)
-def test_description_of_refusing_operations_agrees(operation: Operation) -> None:
-    """The OpenAPI document allows no other members in their bodies, at any depth, and announces the 400."""
-    schemas = SchemaRegistry()
+def test_openapi_describes_rejecting_operations(operation: Operation) -> None:
+    """The OpenAPI document forbids additional members in their bodies at any depth and lists the 400 reply."""
+    schemas = Schemas()
     body_only = replace(operation, docs=replace(operation.docs, answers=()))
-    made = build_operation(body_only, schemas)
-    assert "400" in made["responses"]
-    if "requestBody" in made:
+    described = operation_object(body_only, schemas)
+    assert "400" in described["responses"]
+    if "requestBody" in described:
         found = list(objects(schemas.named))
         assert found
         assert all(one["additionalProperties"] is False for one in found)
@@ -107,8 +109,8 @@ def test_description_of_refusing_operations_agrees(operation: Operation) -> None
 @pytest.mark.parametrize(
     "start", ["workspace/api/keys", "oi-api/warm-queries", "oi-api/downloads", "oi-api/live-stream"]
 )
-def test_operations_about_authority_and_data_refuse(start: str) -> None:
-    """Where an ignored name would widen authority or change the data, no operation ignores one."""
+def test_security_and_data_operations_reject_unknown_names(start: str) -> None:
+    """Operations reject unknown names if ignoring a name could extend access or change the data."""
     found = [one for one in OPERATIONS if one.route.startswith(start) and not one.route.endswith("/events")]
     assert found
     assert {one.unknown for one in found} == {UnknownNames.REFUSE}

@@ -1,0 +1,79 @@
+"""Replies that contain records of a chain: one created record, a JSON list, a CSV file."""
+
+import asyncio
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from urllib.parse import urlencode
+
+from functions.provenance_queries import LenientParser
+from shared.http.messages import JSON, Reply
+from shared.provenance.ports import ChainKey, ChainRecord
+from shared.provenance.queries import AuditQueryResult
+from shared.provenance.records import parse_record, to_json
+from shared.text_formats.csv_cells import escape_formula
+from shared.worker_threads import collection_paused
+
+CSV_COLUMNS = ("RecordID", "Timestamp", "UserID", "ActionType", "EntityType", "EntityID", "PreviousHash", "Hash")
+MAX_LINK = 2_048
+DAMAGED = "x-provenance-damaged"
+MAX_DAMAGED = 100
+
+
+def build_created_reply(chain: ChainKey, record: ChainRecord) -> Reply:
+    """Return the 201 reply of a new record, with a link to the checkpoint that will cover it."""
+    parameters = {"target": str(chain.target), **({"scopeKey": chain.scope_key} if chain.scope_key else {})}
+    link = f'</oi-api/provenance/checkpoint?{urlencode(parameters)}>; rel="checkpoint"'
+    # Proxies reject header lines longer than a few kilobytes.
+    headers = {"Link": link} if len(link) <= MAX_LINK else {}
+    return Reply(201, to_json(record), {"Content-Type": JSON, **headers})
+
+
+async def build_list_reply(chain: ChainKey, answer: AuditQueryResult, parser: LenientParser) -> Reply:
+    """Return records as a JSON array, with the headers of every list of records."""
+    headers = {
+        "Content-Type": JSON,
+        "x-provenance-scanned": str(answer.scanned),
+        "x-provenance-has-more": "true" if answer.has_more else "false",
+        "x-provenance-target": str(chain.target),
+        **({DAMAGED: ", ".join(answer.damaged[:MAX_DAMAGED])} if answer.damaged else {}),
+        **parser.headers(),
+    }
+    return Reply(200, await asyncio.to_thread(answer.json_array), headers)
+
+
+async def build_csv_reply(chain: ChainKey, answer: AuditQueryResult, parser: LenientParser) -> Reply:
+    """Return records as CSV, with the headers of every list of records."""
+    reply = await build_list_reply(chain, replace(answer, records=()), parser)
+    reply.body = await asyncio.to_thread(_to_csv, answer.records)
+    reply.headers["Content-Type"] = "text/csv; charset=utf-8; header=present"
+    return reply
+
+
+def csv_size(record: ChainRecord) -> int:
+    """Return an upper bound of a record's size in CSV, in bytes."""
+    return (
+        2 * len(CSV_COLUMNS) * len("''") + 2 * sum(len(text.encode()) + 1 for text in record.projection.values()) + 200
+    )
+
+
+def export_file_name(chain: ChainKey) -> str:
+    """Return the file name of an export; the interface requires ``.csv`` for both formats."""
+    return f"provenance-{re.sub(r'[^A-Za-z0-9._-]', '_', chain.scope_key or chain.target)}.csv"
+
+
+def _to_csv(records: Sequence[ChainRecord]) -> bytes:
+    with collection_paused(sum(len(record.canonical) for record in records)):
+        return _to_csv_text(records).encode("utf-8")
+
+
+def _to_csv_text(records: Sequence[ChainRecord]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(CSV_COLUMNS)
+    for record in records:
+        members = {**parse_record(record.canonical, record.hash), **record.projection}
+        writer.writerow([escape_formula(str(members.get(name, ""))) for name in CSV_COLUMNS])
+    return text.getvalue()

@@ -1,0 +1,126 @@
+"""Functions that the host starts by itself: Event Hub triggers (ingest, archive, live stream) and the timer."""
+
+import typing
+from collections.abc import Awaitable, Callable, Sequence
+
+import azure.functions as func
+
+from functions.batch_span import trace_batch
+from functions.hub_events import read_hub_events
+from shared.observability.metrics import count, measure
+from shared.observability.tracing import span
+from shared.settings import settings
+from shared.telemetry.event_hub_sources import parse_event_hub_sources
+from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent
+from shared.timestamps import now
+from shared.wiring import services
+
+blueprint = func.Blueprint()
+
+ARCHIVE_GROUP = "archive"
+LIVE_GROUP = "live"
+
+# The worker derives the type of a batch from exactly this form of annotation, `typing.List`.
+type _Handler = Callable[[typing.List[func.EventHubEvent], func.Context], Awaitable[None]]  # noqa: UP006  see above
+
+
+def _register_ingest(name: str, source: str, hub: str, consumer_group: str) -> None:
+    async def handle(events: typing.List[func.EventHubEvent], context: func.Context) -> None:  # noqa: UP006  see _Handler
+        batch = read_hub_events(events)
+        with trace_batch(hub, consumer_group, len(batch), context):
+            await services().ingest.run(source, batch)
+        _record_metrics(batch)
+
+    handle.__name__ = name
+    _add_ingest_trigger(handle, name, hub, consumer_group)
+
+
+def _record_metrics(batch: Sequence[HubEvent]) -> None:
+    if batch:
+        oldest = min(event.enqueued_at for event in batch)
+        measure("workspace.ingest.lag", max(0.0, (now() - oldest).total_seconds()))
+        count("workspace.ingest.events", len(batch))
+
+
+def _add_ingest_trigger(handle: _Handler, name: str, hub: str, consumer_group: str) -> None:
+    # Without a retry policy, the host would skip the batch after an exception. The data type is binary, because the
+    # host would decode text and thereby damage bodies that are not UTF-8.
+    retried = blueprint.retry(
+        strategy="exponential_backoff",
+        max_retry_count="-1",
+        minimum_interval="00:00:01",
+        maximum_interval="00:01:00",
+    )(handle)
+    triggered = blueprint.event_hub_message_trigger(
+        arg_name="events",
+        event_hub_name=hub,
+        connection="EventHubs",
+        consumer_group=consumer_group,
+        cardinality=func.Cardinality.MANY,
+        data_type=func.DataType.BINARY,
+    )(retried)
+    blueprint.function_name(name)(triggered)
+
+
+_register_ingest("ingest", TELEMETRY_HUB, TELEMETRY_HUB, "$Default")
+for _source in parse_event_hub_sources(settings().event_hub_sources):
+    _register_ingest(_source.function_name, _source.name, _source.hub, _source.consumer_group)
+
+
+# Without a retry policy, the host would skip the batch after an exception.
+@blueprint.function_name("archive")
+@blueprint.event_hub_message_trigger(
+    arg_name="events",
+    event_hub_name=IMPULSES_HUB,
+    connection="EventHubs",
+    consumer_group=ARCHIVE_GROUP,
+    cardinality=func.Cardinality.MANY,
+    data_type=func.DataType.BINARY,
+)
+@blueprint.retry(
+    strategy="exponential_backoff",
+    max_retry_count="-1",
+    minimum_interval="00:00:01",
+    maximum_interval="00:01:00",
+)
+async def archive(
+    events: typing.List[func.EventHubEvent],  # noqa: UP006  see _Handler
+    context: func.Context,
+) -> None:
+    """Store the impulses of a batch in the archive."""
+    with trace_batch(IMPULSES_HUB, ARCHIVE_GROUP, len(events), context):
+        await services().archive.run(read_hub_events(events))
+
+
+# Live data loses its value within seconds: after five attempts the host skips the batch.
+@blueprint.function_name("live")
+@blueprint.event_hub_message_trigger(
+    arg_name="events",
+    event_hub_name=IMPULSES_HUB,
+    connection="EventHubs",
+    consumer_group=LIVE_GROUP,
+    cardinality=func.Cardinality.MANY,
+    data_type=func.DataType.BINARY,
+)
+@blueprint.retry(
+    strategy="exponential_backoff", max_retry_count="5", minimum_interval="00:00:01", maximum_interval="00:00:20"
+)
+async def live(
+    events: typing.List[func.EventHubEvent],  # noqa: UP006  see _Handler
+    context: func.Context,
+) -> None:
+    """Publish the impulses of a batch to the live stream."""
+    if services().settings.web_pubsub_endpoint:
+        batch = read_hub_events(events)
+        with trace_batch(IMPULSES_HUB, LIVE_GROUP, len(batch), context), span("publish to the live stream"):
+            await services().live_publisher.run(batch)
+        count("workspace.live.published", len(batch))
+
+
+# All jobs share one timer: on Flex Consumption each timer function scales separately, so several timers could keep
+# several instances running.
+@blueprint.function_name("background")
+@blueprint.timer_trigger(arg_name="timer", schedule="%BACKGROUND_SCHEDULE%", use_monitor=False)
+async def background(timer: func.TimerRequest) -> None:  # noqa: ARG001  the worker passes it by name
+    """Start the background jobs that are due."""
+    await services().background.tick()

@@ -1,0 +1,87 @@
+"""Tests of the conversion of Event Hub batches."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from azure.functions.meta import InConverter
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.hub_events import parse_enqueued_time, read_hub_events
+from shared.telemetry.models import HubEvent
+from tests.unit.functions.host_batches import BODIES, PROPERTIES, SYSTEM_PROPERTIES, decode_batch
+
+_FRACTIONS = st.from_regex(r"(\.[0-9]{1,7})?", fullmatch=True)
+_INSTANTS = st.datetimes(min_value=datetime(1000, 1, 1))  # noqa: DTZ001  the SDK requires four-digit years
+_ZONES = st.sampled_from(["", "Z", "+00:00", "-00:00", "+01:00"])
+
+
+def parse_with_sdk(text: str | None) -> datetime | None:
+    """Parse a time with the SDK's own parser."""
+    parsed: datetime | None = InConverter._parse_datetime(text)
+    return parsed
+
+
+@given(_INSTANTS, _FRACTIONS, _ZONES)
+def test_enqueued_times_equal_the_sdks(instant: datetime, fraction: str, zone: str) -> None:
+    """Times with and without fraction and zone are parsed to the value and zone that the SDK returns."""
+    text = f"{instant:%Y-%m-%dT%H:%M:%S}{fraction}{zone}"
+    try:
+        expected = parse_with_sdk(text)
+    except ValueError:
+        with pytest.raises(ValueError, match="does not match format"):
+            parse_enqueued_time(text)
+        return
+    parsed = parse_enqueued_time(text)
+    assert (parsed, parsed and parsed.tzinfo) == (expected, expected and expected.tzinfo)
+
+
+@pytest.mark.parametrize("text", ["2026-02-30T00:00:00Z", "2026-01-05 08:00:00", "noon", "2026-01-05T24:00:00Z"])
+def test_invalid_enqueued_times_raise_the_sdks_error(text: str) -> None:
+    """An invalid time raises the same error as the SDK's parser."""
+    with pytest.raises(ValueError, match=r".+") as expected:
+        parse_with_sdk(text)
+    with pytest.raises(ValueError, match=r".+") as raised:
+        parse_enqueued_time(text)
+    assert str(raised.value) == str(expected.value)
+
+
+def test_other_time_formats_use_the_sdks_parser() -> None:
+    """Formats other than ISO 8601 are parsed by the SDK; a missing time is None."""
+    assert parse_enqueued_time("01/05/2026 08:00:00Z") == parse_with_sdk("01/05/2026 08:00:00Z")
+    assert parse_enqueued_time(None) is None
+    assert parse_enqueued_time("") is None
+
+
+def test_events_of_a_batch() -> None:
+    """Body, position, time, properties and the IoT Hub's device id are read from the batch and its metadata."""
+    assert read_hub_events(decode_batch()) == [
+        HubEvent(BODIES[0], "5", 41, datetime(2026, 1, 5, 8, 0, 0, 123456, UTC), {"messageId": "m"}, "", "rig"),
+        HubEvent(BODIES[1], "5", 42, datetime(2026, 1, 5, 8, 0, 1, 500000, UTC), {"line": "3", "on": "true"}),
+        HubEvent(BODIES[2], "5", 43, datetime(2026, 1, 5, 8, 0, 2, tzinfo=UTC), {}, "rig-7"),
+    ]
+
+
+def test_metadata_as_json_text() -> None:
+    """Metadata may be JSON text within JSON; a batch without properties has events without properties."""
+    assert read_hub_events(decode_batch(PropertiesArray=json.dumps(PROPERTIES))) == read_hub_events(decode_batch())
+    assert [event.properties for event in read_hub_events(decode_batch(PropertiesArray=None))] == [{}, {}, {}]
+    assert read_hub_events([]) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"PartitionContext": None},
+        {"PartitionContext": {}},
+        {"PropertiesArray": [{}]},
+        {"SystemPropertiesArray": [{}, {}, {}]},
+        {"SystemPropertiesArray": [{"SequenceNumber": 1}, *SYSTEM_PROPERTIES[1:]]},
+    ],
+)
+def test_a_batch_without_positions_fails(changes: dict[str, Any]) -> None:
+    """A batch without partition, sequence numbers or times fails, because its ids would change on redelivery."""
+    with pytest.raises(ValueError):  # noqa: PT011  zip raises it with its own message
+        read_hub_events(decode_batch(**changes))

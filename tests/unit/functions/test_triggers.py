@@ -1,0 +1,75 @@
+"""Tests of the triggers."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from functions import triggers
+from shared.telemetry.models import HubEvent
+from tests.unit.functions.host_batches import decode_batch
+
+ROOT = Path(__file__).parents[3]
+
+
+def _declared_ingest_triggers(sources: str) -> list[list[Any]]:
+    """Return names, bindings and retry policies of the ingest functions that a new process registers."""
+    script = """
+import json, azure.functions as func
+from functions.triggers import blueprint
+app = func.FunctionApp()
+app.register_functions(blueprint)
+print(json.dumps([
+    [f.get_function_name(), f.get_trigger().get_dict_repr(), f.get_settings_dict("retry_policy")]
+    for f in app.get_functions() if f.get_function_name().startswith("ingest")
+], default=str))
+"""
+    process = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env={"EVENT_HUB_SOURCES": sources}, capture_output=True, check=True
+    )
+    declared: list[list[Any]] = json.loads(process.stdout)
+    return declared
+
+
+def test_ingest_triggers() -> None:
+    """The hub ``telemetry`` and each further source have one trigger; all pass bytes and retry without limit."""
+    declared = _declared_ingest_triggers("press/oi,broken,oven-2/$Default")
+    assert [name for name, _, _ in declared] == ["ingest", "ingest_press_oi", "ingest_oven_2__Default"]
+    hubs = [(trigger["eventHubName"], trigger["consumerGroup"]) for _, trigger, _ in declared]
+    assert hubs == [("telemetry", "$Default"), ("press", "oi"), ("oven-2", "$Default")]
+    for _, trigger, retry in declared:
+        assert (trigger["type"], trigger["connection"]) == ("eventHubTrigger", "EventHubs")
+        assert (trigger["cardinality"], trigger["dataType"]) == ("MANY", "BINARY")
+        assert retry == {
+            "setting_name": "retry_policy",
+            "strategy": "exponential_backoff",
+            "max_retry_count": "-1",
+            "minimum_interval": "00:00:01",
+            "maximum_interval": "00:01:00",
+        }
+
+
+class IngestRecorder:
+    """Test double of the ingest that records its runs."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[str, int]] = []
+
+    async def run(self, source: str, events: Sequence[HubEvent]) -> None:
+        """Record the source and the number of events."""
+        self.runs.append((source, len(events)))
+
+
+async def test_the_trigger_runs_the_ingest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trigger of the hub ``telemetry`` passes its batch to the ingest with the name of the hub as source."""
+    recorder = IngestRecorder()
+    monkeypatch.setattr(triggers, "services", lambda: SimpleNamespace(ingest=recorder))
+    builder = triggers.blueprint._function_builders[0]
+    context = SimpleNamespace(trace_context=SimpleNamespace(trace_parent="", trace_state=""))
+    await builder._function.get_user_function()(decode_batch(), context)
+    assert recorder.runs == [("telemetry", 3)]

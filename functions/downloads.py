@@ -65,7 +65,7 @@ class DownloadBody(BaseModel):
 )
 async def download_connection(call: Call[Any, DownloadBody]) -> Reply:
     """Start a cold download of a data connection."""
-    return await _start(call, await services().downloads.of_connection(call.path["lookup"]))
+    return await _start(call, await services().downloads.select_connection(call.path["lookup"]))
 
 
 @GROUP.endpoint(
@@ -104,7 +104,7 @@ async def list_downloads(call: Call) -> Reply:
 async def get_download(call: Call) -> Reply:
     """Return the status of a download, with new links to its files."""
     job = await services().downloads.get(call.principal, call.path["downloadId"])
-    await services().downloads.begin_again(job, RUNNER)
+    await services().downloads.restart_if_stalled(job, RUNNER)
     return json_reply(await _to_json(job))
 
 

@@ -57,7 +57,7 @@ def build_graphql_problem(error: WorkspaceError, request_id: str, request: Reque
     if media_type == JSON and request.method not in _METHODS:
         return problem_reply(error, request_id)
     # Clients that prefer the GraphQL media type read error bodies in that type only.
-    graphql_error = error_object(error)
+    graphql_error = to_error_object(error)
     graphql_error["extensions"]["traceId"] = request_id
     headers = {"Content-Type": f"{media_type}; charset=utf-8", **headers_of(error)}
     return Reply(int(STATUS[error.kind]), json_bytes({"errors": [graphql_error]}), headers)

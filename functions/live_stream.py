@@ -121,10 +121,10 @@ async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
     if event == CONNECTED:
         # Web PubSub does not wait for this reply. The request lasts as long as the replay, because the platform may
         # stop an instance without requests.
-        filters = StreamFilters.recalled(_decode_state(headers.get(_STATE, "")))
+        filters = StreamFilters.from_state(_decode_state(headers.get(_STATE, "")))
         await services().live_catch_up.run(headers.get(CONNECTION_ID, ""), filters)
     elif event == DISCONNECTED:
-        member_id = member_in(_decode_state(headers.get(_STATE, "")))
+        member_id = read_member_id(_decode_state(headers.get(_STATE, "")))
         if member_id:
             await services().live_stream.end(member_id, headers.get(CONNECTION_ID, ""))
     return Reply(204)
@@ -138,8 +138,8 @@ async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
     count("workspace.live.admitted")
     subprotocol = call.request.headers.get("sec-websocket-protocol", "")
     reply = {"userId": admission.user, "groups": admission.groups}
-    expires_at = rfc3339(Listener.of(call.principal).expires_at)
-    state = {"expiresAt": expires_at, MEMBER: call.principal.member_id} | call.query.remembered(now())
+    expires_at = rfc3339(Listener.from_principal(call.principal).expires_at)
+    state = {"expiresAt": expires_at, MEMBER: call.principal.member_id} | call.query.to_state(now())
     return json_reply(
         reply | ({"subprotocol": subprotocol} if subprotocol else {}),
         headers={"ce-connectionState": base64.b64encode(json.dumps(state).encode()).decode()},
@@ -174,7 +174,9 @@ def _admission_pipeline(event: ConnectEvent) -> RequestPipeline:
 def _to_stream_request(event: ConnectEvent, headers: Mapping[str, str]) -> Request:
     """Return the client's original request, rebuilt from Web PubSub's connect event."""
     client_headers = {name.lower(): ",".join(values) for name, values in event.headers.items()}
-    found = offered(moved(client_headers), event.query.get(TOKEN_PARAMETER, []), event.subprotocols)
+    found = find_credential(
+        read_moved_authorization(client_headers), event.query.get(TOKEN_PARAMETER, []), event.subprotocols
+    )
     request_headers = {
         "authorization": found.authorization,
         "sec-websocket-protocol": found.subprotocol,

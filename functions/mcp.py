@@ -57,7 +57,9 @@ async def mcp(call: Call[Any, OwnBody]) -> Reply:
     from shared.mcp_server.transport import handle_request  # noqa: PLC0415
 
     configured = services().settings
-    return await handle_request(call.request, await _offers(call.principal), configured.hosts(), configured.origins())
+    return await handle_request(
+        call.request, await _build_capabilities(call.principal), configured.hosts(), configured.origins()
+    )
 
 
 @GROUP.endpoint("GET", METADATA, access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.METADATA)
@@ -79,7 +81,7 @@ async def mcp_metadata(call: Call) -> Reply:
     return json_reply(document)
 
 
-async def _offers(principal: Principal) -> "Offers":
+async def _build_capabilities(principal: Principal) -> "Capabilities":
     from functions.mcp_catalog import catalog_resources, catalog_tools  # noqa: PLC0415  imported by _MODULES above
     from functions.mcp_queries import query_tools  # noqa: PLC0415
     from functions.mcp_tail import tail_tools  # noqa: PLC0415
@@ -105,7 +107,7 @@ async def _offers(principal: Principal) -> "Offers":
 
 
 async def _permitted_operations(principal: Principal) -> Mapping[str, Operation]:
-    from shared.openapi.document import usable  # noqa: PLC0415
+    from shared.openapi.document import is_usable  # noqa: PLC0415
 
     operations = await load_operations(GROUPS)
     features = {name for name in {one.feature for one in operations} if name and await services().has_feature(name)}

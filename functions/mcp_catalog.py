@@ -63,11 +63,11 @@ def catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
     if AccessRight.CATALOG_READ not in principal.rights:
         return ()
 
-    async def list_connections(_: Mapping[str, Any]) -> Outcome:
-        return Outcome({"connections": await _list_connections(catalog)})
+    async def list_connections(_: Mapping[str, Any]) -> ToolResult:
+        return ToolResult({"connections": await _list_connections(catalog)})
 
-    async def list_surfaces(_: Mapping[str, Any]) -> Outcome:
-        return Outcome({"surfaces": _list_surfaces(catalog)})
+    async def list_surfaces(_: Mapping[str, Any]) -> ToolResult:
+        return ToolResult({"surfaces": _list_surfaces(catalog)})
 
     return (
         Tool(
@@ -75,7 +75,7 @@ def catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
             "List data connections",
             "List the data connections with their status, statistics and surfaces.",
             _NO_ARGUMENTS,
-            inlined(DataConnections, "serialization"),
+            inline_schema(DataConnections, "serialization"),
             list_connections,
         ),
         Tool(
@@ -83,7 +83,7 @@ def catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
             "List surfaces",
             "List the surfaces (named groups of connections) with their connections and warm queries.",
             _NO_ARGUMENTS,
-            inlined(Surfaces, "serialization"),
+            inline_schema(Surfaces, "serialization"),
             list_surfaces,
         ),
     )

@@ -49,7 +49,7 @@ def query_tools(execute: Operation, catalog: Catalog) -> Iterable[Tool]:
 
 
 def _build_general_tool(output_schema: Schema) -> Tool:
-    async def run(arguments: Mapping[str, Any]) -> Outcome:
+    async def run(arguments: Mapping[str, Any]) -> ToolResult:
         parsed = validated(RunArguments, _drop_nulls(arguments))
         return await _run_query(parsed.lookup, parsed, parsed.parameters, "parameters.{}".format)
 
@@ -57,7 +57,7 @@ def _build_general_tool(output_schema: Schema) -> Tool:
         "run_warm_query",
         "Run a warm query",
         "Run an approved warm query by its lookup or API path. Pass its declared parameters under `parameters`.",
-        inlined(RunArguments, "validation"),
+        inline_schema(RunArguments, "validation"),
         output_schema,
         run,
     )
@@ -85,7 +85,7 @@ def _build_tool(name: str, query: WarmQuery, output_schema: Schema) -> Tool:
         "type": "object",
         "properties": {
             **{argument: _build_schema(parameter) for argument, parameter in parameters.items()},
-            **inlined(QueryArguments, "validation")["properties"],
+            **inline_schema(QueryArguments, "validation")["properties"],
         },
         "required": [argument for argument, parameter in parameters.items() if parameter.required],
         "additionalProperties": False,
@@ -98,7 +98,7 @@ def _argument_name(parameter: str) -> str:
 
 
 def _build_schema(parameter: QueryParameter) -> dict[str, Any]:
-    return {**parameter_schema(parameter), "description": f"Kusto type {parameter.type}."}
+    return {**build_parameter_schema(parameter), "description": f"Kusto type {parameter.type}."}
 
 
 def _describe(query: WarmQuery) -> str:
@@ -110,7 +110,7 @@ def _describe(query: WarmQuery) -> str:
 
 
 def _build_runner(query: WarmQuery, parameters: Mapping[str, QueryParameter]) -> Run:
-    async def run(arguments: Mapping[str, Any]) -> Outcome:
+    async def run(arguments: Mapping[str, Any]) -> ToolResult:
         present = _drop_nulls(arguments)
         values = {parameter.name: present[name] for name, parameter in parameters.items() if name in present}
         return await _run_query(query.lookup, validated(QueryArguments, present), values, _argument_name)
@@ -120,9 +120,9 @@ def _build_runner(query: WarmQuery, parameters: Mapping[str, QueryParameter]) ->
 
 async def _run_query(
     lookup: str, arguments: QueryArguments, values: Mapping[str, Any], field_name: Callable[[str], str]
-) -> Outcome:
+) -> ToolResult:
     run = await services().warm_queries.execute(lookup, arguments.time_range, arguments.limit, values, field_name)
-    return Outcome(await _to_json(run))
+    return ToolResult(await _to_json(run))
 
 
 async def _to_json(run: QueryResult) -> dict[str, Any]:

@@ -69,17 +69,17 @@ def tail_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
     if AccessRight.LIVE_STREAM_READ not in principal.rights:
         return ()
 
-    async def tail(arguments: Mapping[str, Any]) -> Outcome:
+    async def tail(arguments: Mapping[str, Any]) -> ToolResult:
         present = {name: value for name, value in arguments.items() if value is not None}
-        return Outcome({"messages": await _read_messages(validated(TailArguments, present), catalog)})
+        return ToolResult({"messages": await _read_messages(validated(TailArguments, present), catalog)})
 
     return (
         Tool(
             "tail_telemetry",
             "Tail telemetry",
             "Read the newest telemetry messages, optionally of one connection or surface.",
-            inlined(TailArguments, "validation"),
-            inlined(Tail, "serialization"),
+            inline_schema(TailArguments, "validation"),
+            inline_schema(Tail, "serialization"),
             tail,
         ),
     )

@@ -91,7 +91,7 @@ def _build_tool(spec: RouteTool, operation: Operation, send: SendRequest) -> Too
         _build_input_schema(spec, operation),
         build_output_schema(operation),
         _build_runner(spec, operation, send),
-        also_takes=tuple(spec.renamed.values()),
+        hidden_arguments=tuple(spec.renamed.values()),
     )
 
 
@@ -139,10 +139,10 @@ def build_output_schema(operation: Operation) -> Schema:
 
 
 def _build_runner(spec: RouteTool, operation: Operation, send: SendRequest) -> Run:
-    parameters = [] if operation.query is NoQuery else parameters_of(operation.query)
+    parameters = [] if operation.query is NoQuery else list_parameters(operation.query)
     types = {one["name"]: one["schema"].get("type", "string") for one in parameters}
 
-    async def run(arguments: Mapping[str, Any]) -> Outcome:
+    async def run(arguments: Mapping[str, Any]) -> ToolResult:
         members = _rename_arguments(spec, arguments)
         query = _to_query({name: members.pop(name) for name in sorted(types.keys() & members.keys())}, types)
         body = b"" if operation.body is NoBody else json_bytes(members)
@@ -166,7 +166,7 @@ def _rename_arguments(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str
 
 async def _call_route(
     send: SendRequest, operation: Operation, query: Sequence[tuple[str, str]], body: bytes
-) -> Outcome:
+) -> ToolResult:
     """Send a request to a route and return its reply as the outcome of a tool; an error is a problem document."""
     headers = {"content-type": "application/json", "accept": "application/json"}
     reply = await send(Request(operation.method, f"/{operation.route}", urlencode(query), headers, body))
@@ -176,7 +176,7 @@ async def _call_route(
     if isinstance(content, list):
         more = next((value for name, value in reply.headers.items() if name.lower() == "x-provenance-has-more"), "")
         content = {_RECORDS: content, "hasMore": more == "true"}
-    return Outcome(content)
+    return ToolResult(content)
 
 
 def _to_query(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple[str, str]]:

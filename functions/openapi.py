@@ -28,8 +28,8 @@ async def openapi_document(call: Call) -> Reply:
 
 
 async def _build_document(principal: Principal) -> dict[str, Any]:
-    await load_modules("shared.openapi.description")
-    from shared.openapi.description import describe  # noqa: PLC0415  slow, and other routes do not need it
+    await load_modules("shared.openapi.document")
+    from shared.openapi.document import describe  # noqa: PLC0415  slow, and other routes do not need it
 
     app, operations = services(), await load_operations(GROUPS)
     features = {name for name in {one.feature for one in operations} if name and await app.has_feature(name)}

@@ -103,7 +103,7 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
         principal=body.principal,
         rights=body.rights,
         expires_in_days=body.expires_in_days,
-        same=call.append_id,
+        id_seed=call.append_id,
     )
     key = await _to_json(issued.key)
     members = ("keyId", "name", "principal", "accessRights", "createdAt", "expiresAt")
@@ -116,7 +116,7 @@ async def list_keys(call: Call) -> Reply:
 
     Callers with the right to manage keys get the keys of all principals.
     """
-    return json_reply({"keys": [await _to_json(key) for key in await services().api_keys.visible(call.principal)]})
+    return json_reply({"keys": [await _to_json(key) for key in await services().api_keys.list_visible(call.principal)]})
 
 
 @GROUP.endpoint("DELETE", "workspace/api/keys/{keyId}", access=Access.KEYS, docs=replies.REVOKED_KEY)

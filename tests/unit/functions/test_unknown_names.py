@@ -96,9 +96,9 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
 @operations(UnknownNames.REFUSE)
 def test_openapi_describes_rejecting_operations(operation: Operation) -> None:
     """The OpenAPI document forbids additional members in their bodies at any depth and lists the 400 reply."""
-    schemas = Schemas()
+    schemas = SchemaRegistry()
     body_only = replace(operation, docs=replace(operation.docs, answers=()))
-    described = operation_object(body_only, schemas)
+    described = build_operation(body_only, schemas)
     assert "400" in described["responses"]
     if "requestBody" in described:
         found = list(objects(schemas.named))

@@ -14,7 +14,7 @@ import pytest
 
 from functions.http_blueprint import get_pipeline
 from shared import wiring
-from shared.backends.embedded.hub import HubLog
+from shared.backends.embedded.hub import HubWriter
 from shared.http.messages import Request
 from shared.telemetry.models import IMPULSES_HUB
 from shared.wiring import Services
@@ -76,9 +76,9 @@ class Plant:
         await hub.close()
         self.start_engine()
 
-    def hub(self) -> HubLog:
+    def hub(self) -> HubWriter:
         """Open the hub's log once more and return it."""
-        return HubLog(self._folder / "hub.sqlite")
+        return HubWriter(self._folder / "hub.sqlite")
 
     def start_engine(self) -> None:
         """Start the query engine, after a restart on the same port."""

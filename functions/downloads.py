@@ -122,7 +122,7 @@ async def _start(call: Call[Any, DownloadBody], connections: tuple[str, ...]) ->
     headers = {"Location": _status_url(job)}
     wait = _parse_wait(call.request.headers.get("prefer", ""))
     if wait:
-        job = await downloads.ended(job, wait)
+        job = await downloads.wait_until_ended(job, wait)
         if not job.unfinished:
             return json_reply(await _to_json(job), 200, {**headers, "Preference-Applied": f"wait={wait}"})
     return json_reply(await _to_json(job), 202, headers)
@@ -139,7 +139,7 @@ def _status_url(job: Job) -> str:
 
 
 async def _to_json(job: Job) -> dict[str, Any]:
-    linked = await services().downloads.links(job)
+    linked = await services().downloads.create_links(job)
     return {
         "downloadId": job.id,
         "status": job.status,

@@ -1,1 +1,1 @@
-"""Cold data: telemetry kept as Parquet blobs, by connection and hour."""
+"""Cold data: telemetry archived as Parquet blobs, by connection and hour."""

@@ -1,14 +1,14 @@
-"""Merges the blobs of hours that are over, and removes those that were merged.
+"""Compaction of the archive: merges the blobs of past hours and deletes the merged ones.
 
-One blob per hour and connection is what readers want; one per trigger batch is what the archive can write. A run does
-whichever of two steps an hour is ready for, and may end anywhere: what is left is done by a later run.
+Readers are fastest with one blob per hour and connection; the archive writes one per trigger batch. A run performs one
+of two steps for each hour and may stop at any point; a later run continues.
 
-1. Merge: a new blob holds every row of the live ones and names them, and those that it inherits, as its sources.
-2. Sweep: blobs that another one names are removed, no sooner than that one has been there for the quiet time, so that
-   whoever lists an hour sees it, or still finds what it stands for.
+1. Merge: a new blob contains every row of the live blobs. It names them, and their own sources, as its sources.
+2. Sweep: blobs that another blob names as sources are deleted. The merged blob must be older than the quiet time, so
+   that every reader that lists the hour sees either the merged blob or its sources.
 
-Two runs at once, blobs that come late, and sources that come back after their removal leave rows that stand in two
-blobs; readers tell them by their place in the hub, and a later run merges again.
+Concurrent runs, late blobs and sources that reappear after deletion leave rows in two blobs. Readers recognise such
+rows by partition and sequence number, and a later run merges them again.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ from shared.observability.logs import fields, logger
 if TYPE_CHECKING:
     import duckdb
 
-_AT_ONCE = 8
+_CONCURRENT_FETCHES = 8
 _LOGGER = logger("cold_data.compaction")
 
 
@@ -50,9 +50,10 @@ class Compaction:
     """Merges the blobs of one archive.
 
     Args:
-        store: of its blobs.
-        quiet: how long an hour must have got no blob, and a merged blob have been there, before it is touched.
-        scratch: folder for copies of blobs while they are merged; made on first use, the system's own where None.
+        store: container of the archive's blobs.
+        quiet: minimum age of an hour's newest blob before it is merged, and of a merged blob before its sources are
+            deleted.
+        scratch: folder for temporary copies of blobs; created on first use. None uses the system's temporary folder.
     """
 
     def __init__(self, store: BlobStore, quiet: timedelta, scratch: Path | None = None) -> None:
@@ -61,9 +62,9 @@ class Compaction:
         self._scratch = scratch
 
     async def run(self, at: datetime) -> int:
-        """Do what is due at an instant, and return how many hours were merged.
+        """Perform the steps that are due at an instant; return the number of hours merged.
 
-        An hour that cannot be merged is told to the log and left as it is.
+        An hour that cannot be merged is logged and remains unchanged.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
@@ -72,15 +73,15 @@ class Compaction:
         async for folder, blobs in self._folders():
             if len(blobs) > 1 and self._is_due(folder, blobs, at):
                 try:
-                    merged += await self._settle(await load_hour(self._store, folder), at)
+                    merged += await self._compact_hour(await load_hour(self._store, folder), at)
                 except Exception as error:
                     if isinstance(error, WorkspaceError) and error.kind is Kind.UNAVAILABLE:
                         raise
-                    _LOGGER.exception("an hour of the archive cannot be merged", extra=fields(folder=folder))
+                    _LOGGER.exception("cannot merge an hour of the archive", extra=fields(folder=folder))
         return merged
 
     async def _folders(self) -> AsyncIterator[tuple[str, list[Blob]]]:
-        """Yield the blobs of each connection and hour; a listing has them side by side."""
+        """Yield the blobs of each connection and hour; listings are sorted, so they are adjacent."""
         folder: str = ""
         blobs: list[Blob] = []
         async for blob in self._store.list(f"{ROOT}/"):
@@ -94,11 +95,11 @@ class Compaction:
 
     def _is_due(self, folder: str, blobs: list[Blob], at: datetime) -> bool:
         hour = hour_from_name(folder)
-        # An hour with timestamps of the future, a sensor's clock being wrong, waits until it is over.
+        # A sensor with a wrong clock sends future timestamps; such an hour is merged only after it has passed.
         return hour is not None and hour <= at - HOUR and max(blob.written_at for blob in blobs) <= at - self._quiet
 
-    async def _settle(self, hour: ArchiveHour, at: datetime) -> int:
-        if hour.replaced and all(held.blob.written_at <= at - self._quiet for held in hour.live):
+    async def _compact_hour(self, hour: ArchiveHour, at: datetime) -> int:
+        if hour.replaced and all(blob.blob.written_at <= at - self._quiet for blob in hour.live):
             await self._store.delete([blob.name for blob in hour.replaced])
         if len(hour.live) <= 1:
             return 0
@@ -108,60 +109,62 @@ class Compaction:
             try:
                 await self._merge(hour, Path(folder))
             except FileNotFoundError:
-                return 0  # another run was quicker
+                return 0  # another run merged this hour first
         return 1
 
     async def _merge(self, hour: ArchiveHour, folder: Path) -> None:
         files = [folder / f"{number}.parquet" for number in range(len(hour.live))]
         await asyncio.to_thread(require_space, folder, 2 * hour.size)
-        for first in range(0, len(files), _AT_ONCE):
-            pairs = zip(hour.live[first : first + _AT_ONCE], files[first : first + _AT_ONCE], strict=True)
-            await asyncio.gather(*(self._store.fetch(held.blob.name, file) for held, file in pairs))
+        for first in range(0, len(files), _CONCURRENT_FETCHES):
+            pairs = zip(
+                hour.live[first : first + _CONCURRENT_FETCHES], files[first : first + _CONCURRENT_FETCHES], strict=True
+            )
+            await asyncio.gather(*(self._store.fetch(blob.blob.name, file) for blob, file in pairs))
         target = folder / "merged.parquet"
         await asyncio.to_thread(_write, hour, files, target)
-        await self._store.upload(hour.folder + merged_name([held.name for held in hour.live]), target)
+        await self._store.upload(hour.folder + merged_name([blob.name for blob in hour.live]), target)
 
 
 def _write(hour: ArchiveHour, files: list[Path], target: Path) -> None:
-    """Write the rows of some files, each once, in order."""
-    said = BlobSummary(
+    """Write the rows of several files to one file, each row once and sorted."""
+    summary = BlobSummary(
         rows=0,
         size=0,
-        first_enqueued=min(held.summary.first_enqueued for held in hour.live),
-        last_enqueued=max(held.summary.last_enqueued for held in hour.live),
-        # What was replaced before and is still there would come back to life with the blob that names it gone.
-        sources=frozenset(held.identity for held in hour.live) | hour.inherited,
+        first_enqueued=min(blob.summary.first_enqueued for blob in hour.live),
+        last_enqueued=max(blob.summary.last_enqueued for blob in hour.live),
+        # Keep inherited sources: without them, undeleted sources of a deleted blob would count as live again.
+        sources=frozenset(blob.identity for blob in hour.live) | hour.inherited,
         longest=hour.longest,
     )
     engine = open_engine(target.parent)
     try:
-        (_write_short if long_texts.is_short(hour.longest) else _write_long)(engine, hour, files, target, said)
+        (_write_short if long_texts.is_short(hour.longest) else _write_long)(engine, hour, files, target, summary)
     finally:
         engine.close()
 
 
 def _write_short(
-    engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, said: BlobSummary
+    engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
 ) -> None:
-    """Write rows that the engine may hold."""
+    """Merge rows that are short enough for DuckDB's memory."""
     query = f"{select_rows_once(parquet_source(files), COLUMNS, overlapping=hour.overlapping)} ORDER BY {ROW_ORDER}"
     rows = min(GROUP_ROWS, GROUP_BYTES // max(1, hour.longest or 0))
     options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {rows}"
-    metadata = f"KV_METADATA {{{SUMMARY}: {quote_text(said.text())}}}"
+    metadata = f"KV_METADATA {{{SUMMARY}: {quote_text(summary.text())}}}"
     engine.execute(f"COPY ({query}) TO {quote_text(str(target))} ({options}, {metadata})")
 
 
 def _write_long(
-    engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, said: BlobSummary
+    engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
 ) -> None:
-    """Write rows that are too long for the engine, which only tells their order."""
-    kept = long_texts.ALL_KEPT
-    with long_texts.LongTextSpill(engine, target.parent, LONG, kept) as aside:
+    """Merge rows that are too long for DuckDB's memory; DuckDB only sorts references to them."""
+    columns_in_table = long_texts.UNSPILLED_COLUMNS
+    with long_texts.LongTextSpill(engine, target.parent, LONG, columns_in_table) as spill:
         for file in files:
-            aside.add(file, hour.longest)
-        columns = [*kept, *long_texts.reference_columns(LONG)]
+            spill.add(file, hour.longest)
+        columns = [*columns_in_table, *long_texts.reference_columns(LONG)]
         query = f"{select_rows_once(long_texts.TABLE, columns, overlapping=hour.overlapping)} ORDER BY {ROW_ORDER}"
-        with open_writer(target, replace(said, longest=aside.longest)) as blob:
-            for rows in aside.rows(query):
+        with open_writer(target, replace(summary, longest=spill.longest)) as blob:
+            for rows in spill.rows(query):
                 for group in split_row_groups(conform_rows(rows)):
                     blob.write_batch(group, row_group_size=group.num_rows)

@@ -1,4 +1,4 @@
-"""DuckDB as the archive uses it: bounded memory, what is over goes to a folder with a bound of its own, no network."""
+"""DuckDB engine of the archive and its SQL: bounded memory and spill space, no network."""
 
 import os
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _MOST_THREADS = 4
 
 
 def open_engine(folder: Path) -> "duckdb.DuckDBPyConnection":
-    """Return an engine that reads and writes the Parquet files of a folder; the caller closes it.
+    """Return an engine that reads and writes the Parquet files of one folder; the caller closes it.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
@@ -24,7 +24,7 @@ def open_engine(folder: Path) -> "duckdb.DuckDBPyConnection":
 
     limits: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": MEMORY,
-        # Each thread holds vectors of its own.
+        # Each thread allocates its own vectors.
         "threads": min(_MOST_THREADS, os.cpu_count() or 1),
         "temp_directory": str(folder / "spilled"),
         "max_temp_directory_size": f"{free_bytes(folder)}B",
@@ -40,37 +40,37 @@ def open_engine(folder: Path) -> "duckdb.DuckDBPyConnection":
 
 
 IDENTITY = '"partition", "sequence", enqueued_at'
-"""What tells an event of the hub from all others; the time too, since a hub that begins anew repeats its numbers."""
+"""Columns that identify an event of the hub; includes the time because a reset hub reuses sequence numbers."""
 
 ROW_ORDER = 'timestamp, "partition", "sequence"'
 
 
 def select_rows_once(source: str, columns: Sequence[str], *, overlapping: bool) -> str:
-    """Return the query for the rows of a source, those that stand there several times once."""
+    """Return a query for the rows of a source; overlapping sources are deduplicated."""
     named = ", ".join(f'"{name}"' for name in columns)
-    query = f"SELECT {named} FROM {source}"  # noqa: S608  our own names
+    query = f"SELECT {named} FROM {source}"  # noqa: S608  constant names
     return f"SELECT DISTINCT ON ({IDENTITY}) * FROM ({query})" if overlapping else query  # noqa: S608  as above
 
 
 def select_repeated_ids(files: Sequence[Path]) -> str:
-    """Return the query for hashes of message ids that stand in more than one row, or seem to."""
-    found = f"SELECT hash(message_id) AS h FROM {parquet_source(files)}"  # noqa: S608  our own names
+    """Return a query for hashes of message ids that occur, or may occur, in more than one row."""
+    found = f"SELECT hash(message_id) AS h FROM {parquet_source(files)}"  # noqa: S608  constant names
     return f"SELECT h FROM ({found}) GROUP BY h HAVING count(*) > 1"  # noqa: S608  as above
 
 
 def select_rows_with_ids(files: Sequence[Path], table: str) -> str:
-    """Return the query for the rows whose message id has its hash in a table: id, identity and arrival."""
+    """Return a query for the rows whose message id has its hash in a table."""
     instants = "epoch_us(enqueued_at) AS enqueued, epoch_us(timestamp) AS happened"
     return (
-        f'SELECT * FROM (SELECT DISTINCT message_id, "partition", "sequence", {instants} '  # noqa: S608  our own names
+        f'SELECT * FROM (SELECT DISTINCT message_id, "partition", "sequence", {instants} '  # noqa: S608  constant names
         f"FROM {parquet_source(files)} WHERE hash(message_id) IN (SELECT h FROM {table}))"
     )
 
 
 def exclude_rows(query: str, table: str) -> str:
-    """Return the query for the rows of a query that do not stand in a table of partition, sequence and arrival."""
+    """Return a query for the rows of a query that are not in a table of partition, sequence and enqueued time."""
     places = 'r."partition" = c."partition" AND r."sequence" = c."sequence" AND epoch_us(r.enqueued_at) = c.enqueued'
-    return f"SELECT r.* FROM ({query}) r ANTI JOIN {table} c ON {places}"  # noqa: S608  our own names
+    return f"SELECT r.* FROM ({query}) r ANTI JOIN {table} c ON {places}"  # noqa: S608  constant names
 
 
 def quote_text(value: str) -> str:
@@ -79,5 +79,5 @@ def quote_text(value: str) -> str:
 
 
 def parquet_source(files: Sequence[Path]) -> str:
-    """Return the source that some blobs are."""
+    """Return the SQL table function that reads some Parquet files."""
     return f"read_parquet([{', '.join(quote_text(str(file)) for file in files)}])"

@@ -1,4 +1,4 @@
-"""Which blobs hold the rows of an hour."""
+"""Inventory of the archive: the blobs that contain the rows of each hour."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -11,13 +11,13 @@ from shared.cold_data.tables import BlobSummary, footer_size, parse_summary
 from shared.errors import Kind, WorkspaceError
 
 FOOTER_BYTES = 64 * 1024
-AT_ONCE = 8
-_TRIES = 5
+CONCURRENT_READS = 8
+_MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveBlob:
-    """A blob and what it says of itself; ``name`` is that below its hour."""
+    """A blob of the archive with its summary; ``name`` is relative to the folder of its hour."""
 
     name: str
     blob: Blob
@@ -25,20 +25,20 @@ class ArchiveBlob:
 
     @property
     def identity(self) -> str:
-        """Tells the blob from every other that is or was called the same: a hub that begins anew repeats names."""
+        """Name that stays unique when a reset hub reuses blob names."""
         return f"{self.name}@{self.summary.first_enqueued}"
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveHour:
-    """The blobs of a connection and hour.
+    """The blobs of one connection and hour.
 
     Attributes:
-        folder: their prefix.
-        hour: UTC.
-        live: the blobs that together hold every row, perhaps some rows twice.
-        replaced: blobs for which a live one stands.
-        inherited: identities of those.
+        folder: prefix of the blobs.
+        hour: start of the hour, UTC.
+        live: blobs that together contain every row; some rows may occur twice.
+        replaced: blobs whose rows were merged into a live blob.
+        inherited: identities of the replaced blobs.
     """
 
     folder: str
@@ -49,33 +49,33 @@ class ArchiveHour:
 
     @property
     def rows(self) -> int:
-        """How many rows there are at most."""
+        """Maximum number of rows."""
         return sum(held.summary.rows for held in self.live)
 
     @property
     def size(self) -> int:
-        """How many bytes these are."""
+        """Total size of the live blobs in bytes."""
         return sum(held.blob.size for held in self.live)
 
     @property
     def unpacked(self) -> int:
-        """About how many bytes the rows take when they are read."""
+        """Approximate size of the rows in memory, in bytes."""
         return sum(held.summary.unpacked for held in self.live)
 
     @property
     def longest(self) -> int | None:
-        """The most bytes that the long texts of a row take; None where a blob does not say."""
+        """Largest total of a row's long texts in bytes; None if a blob does not record it."""
         found = [held.summary.longest for held in self.live]
         return None if None in found else max(filter(None, found), default=0)
 
     @property
     def overlapping(self) -> bool:
-        """Whether a row may stand in more than one blob."""
-        return len(self.live) > 1 and not _apart(held.name for held in self.live)
+        """Whether a row may occur in more than one blob."""
+        return len(self.live) > 1 and not _are_disjoint(held.name for held in self.live)
 
 
-async def hours(store: BlobStore, connection: str, start: datetime, end: datetime) -> list[ArchiveHour]:
-    """Return the hours of a connection that begin before ``end`` and end after ``start``, as far as they have blobs.
+async def list_hours(store: BlobStore, connection: str, start: datetime, end: datetime) -> list[ArchiveHour]:
+    """Return the hours of a connection that overlap a range and have blobs.
 
     Raises:
         WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
@@ -86,34 +86,36 @@ async def hours(store: BlobStore, connection: str, start: datetime, end: datetim
             hour = hour_from_name(blob.name)
             if hour is not None and start <= hour < end:
                 folders.setdefault(folder_from_name(blob.name), []).append(blob)
-    return [await _complete(store, folder, blobs) for folder, blobs in folders.items()]
+    return [await _load_retrying(store, folder, blobs) for folder, blobs in folders.items()]
 
 
 async def load_hour(store: BlobStore, folder: str) -> ArchiveHour:
-    """Return the hour below a prefix as it is now; without live blobs when there are none.
+    """Return the current state of an hour's folder; ``live`` is empty if there are no blobs.
 
     Raises:
         WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
     """
-    return await _complete(store, folder, [blob async for blob in store.list(folder)])
+    return await _load_retrying(store, folder, [blob async for blob in store.list(folder)])
 
 
-async def _complete(store: BlobStore, folder: str, blobs: Sequence[Blob]) -> ArchiveHour:
-    """Return the hour that blobs make, listed anew where one of them is gone by now."""
-    for _ in range(_TRIES):
+async def _load_retrying(store: BlobStore, folder: str, blobs: Sequence[Blob]) -> ArchiveHour:
+    """Return the hour of some blobs; list it again if one of them was deleted meanwhile."""
+    for _ in range(_MAX_ATTEMPTS):
         try:
-            return await _hour(store, folder, blobs)
+            return await _load(store, folder, blobs)
         except FileNotFoundError:
             blobs = [blob async for blob in store.list(folder)]
-    raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "The archive keeps changing; try again.")
+    raise WorkspaceError(
+        Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "The archive changed during every attempt to read it; try again."
+    )
 
 
-async def _hour(store: BlobStore, folder: str, blobs: Iterable[Blob]) -> ArchiveHour:
-    turns = asyncio.Semaphore(AT_ONCE)
+async def _load(store: BlobStore, folder: str, blobs: Iterable[Blob]) -> ArchiveHour:
+    semaphore = asyncio.Semaphore(CONCURRENT_READS)
 
     async def held(blob: Blob) -> ArchiveBlob:
-        async with turns:
-            return ArchiveBlob(blob.name.removeprefix(folder), blob, await summary(store, blob))
+        async with semaphore:
+            return ArchiveBlob(blob.name.removeprefix(folder), blob, await read_summary(store, blob))
 
     all_held = await asyncio.gather(*map(held, blobs))
     replaced = {source for each in all_held for source in each.summary.sources}
@@ -128,11 +130,11 @@ async def _hour(store: BlobStore, folder: str, blobs: Iterable[Blob]) -> Archive
     )
 
 
-async def summary(store: BlobStore, blob: Blob) -> BlobSummary:
-    """Return what a blob says of itself.
+async def read_summary(store: BlobStore, blob: Blob) -> BlobSummary:
+    """Return the summary from a blob's footer.
 
     Raises:
-        FileNotFoundError: it is gone.
+        FileNotFoundError: the blob does not exist.
     """
     end = await store.read_end(blob.name, FOOTER_BYTES)
     if footer_size(end) > len(end):
@@ -140,8 +142,8 @@ async def summary(store: BlobStore, blob: Blob) -> BlobSummary:
     return parse_summary(end, blob.size)
 
 
-def _apart(names: Iterable[str]) -> bool:
-    """Return whether blobs are batches of which no two share a row."""
+def _are_disjoint(names: Iterable[str]) -> bool:
+    """Return whether all blobs are batches and no two of them share a row."""
     ends: dict[str, int] = {}
     for name in sorted(names):
         run = range_from_name(name)

@@ -1,7 +1,7 @@
-"""Rows with long texts, in bounded memory.
+"""Rows with long texts in bounded memory.
 
-DuckDB works on 2,048 rows at a time, and holds several such vectors for each thread: with texts of 256 KiB gigabytes.
-So long texts are laid aside, in a file of their own, and the engine sorts short rows that say where theirs lie.
+DuckDB processes 2,048 rows at a time and allocates several such vectors per thread: gigabytes, if texts have 256 KiB.
+Therefore long texts are spilled to a file, and the engine sorts short rows that refer to them.
 """
 
 import os
@@ -17,75 +17,75 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-SHORT: Final = 1024
-"""Bytes of a row's long texts up to which the engine may hold them: a vector of them takes 2 MiB."""
-TABLE: Final = "laid"
-"""Temporary table of the short rows: the columns that are kept, ``place`` and a length for each text laid aside."""
+MAX_SHORT_BYTES: Final = 1024
+"""Maximum size of a row's long texts that DuckDB may process; a vector of such rows takes 2 MiB."""
+TABLE: Final = "short_rows"
+"""Temporary table of short rows: the columns that are not spilled, ``place``, and a length per spilled text."""
 ROWS: Final = 16_384
-"""Short rows that are handed over at a time."""
-UNKNOWN_ROWS: Final = 32
-"""Rows that are read at a time where nothing tells how much a row group holds."""
+"""Short rows per insert."""
+ROWS_OF_UNKNOWN_SIZE: Final = 32
+"""Rows per read if the size of a row group is unknown."""
 BATCH_BYTES: Final = GROUP_BYTES // 2
 
 
 def is_short(length: int | None) -> bool:
-    """Return whether the engine may hold the texts of rows, the longest of which has this length."""
-    return length is not None and length <= SHORT
+    """Return whether DuckDB may process rows whose longest texts have this length."""
+    return length is not None and length <= MAX_SHORT_BYTES
 
 
-def reference_columns(laid: Sequence[str]) -> list[str]:
-    """Return the columns that stand in the table in place of those laid aside."""
-    return ["place", *(f"{name}_length" for name in laid)]
+def reference_columns(spilled: Sequence[str]) -> list[str]:
+    """Return the columns that replace the spilled columns in the table."""
+    return ["place", *(f"{name}_length" for name in spilled)]
 
 
 def stream_rows(file: Path, columns: Sequence[str], length: int | None) -> Iterator["pa.RecordBatch"]:
-    """Yield the rows of a blob as they lie, in batches of bounded size.
+    """Yield the rows of a blob in stored order, in batches of bounded size.
 
     Args:
         file: the blob.
-        columns: to be read.
-        length: what the blob says of its longest row; where it says something, its row groups are bounded.
+        columns: columns to read.
+        length: size of the longest row from the blob's summary; if known, the row groups are bounded.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415  loading it takes long
 
     with pq.ParquetFile(file, pre_buffer=False) as blob:
         for number in range(blob.num_row_groups):
             group = blob.metadata.row_group(number)
-            rows = group.num_rows if length is not None or _is_bounded(group) else UNKNOWN_ROWS
+            rows = group.num_rows if length is not None or _is_bounded(group) else ROWS_OF_UNKNOWN_SIZE
             yield from blob.iter_batches(rows, row_groups=[number], columns=[*columns], use_threads=False)
 
 
 def _is_bounded(group: Any) -> bool:
-    """Return whether a row group of unknown origin is small; a dictionary may hold one long payload for many rows."""
+    """Return whether a row group of unknown origin is small; a dictionary may share a payload among many rows."""
     columns = [group.column(number) for number in range(group.num_columns)]
     long = [column.encodings for column in columns if column.path_in_schema == "payload"]
     return group.total_byte_size <= GROUP_BYTES and not any("DICTIONARY" in name for names in long for name in names)
 
 
 class LongTextSpill:
-    """The long texts of some blobs in a file, and their other columns in a table of an engine.
+    """Long texts of some blobs in a file, and their other columns in a table of a DuckDB engine.
 
     Args:
-        engine: gets the table anew.
-        folder: where the file goes; removed when this is closed.
-        laid: which columns are laid aside.
-        kept: which others are needed.
+        engine: DuckDB engine in which the table is created.
+        folder: folder of the spill file, which is deleted on exit.
+        spilled: names of the columns to spill.
+        others: names of the other required columns.
     """
 
     def __init__(
-        self, engine: "duckdb.DuckDBPyConnection", folder: Path, laid: Sequence[str], kept: Sequence[str]
+        self, engine: "duckdb.DuckDBPyConnection", folder: Path, spilled: Sequence[str], others: Sequence[str]
     ) -> None:
         self.longest = 0
-        """Bytes that the texts of a row take together, of the row where they are longest."""
+        """Size of the longest row's texts in bytes."""
         self._engine = engine
         self._folder = folder
-        self._laid = laid
-        self._kept = kept
+        self._spilled = spilled
+        self._others = others
         self._path = folder / "long-texts"
         self._file = self._path.open("w+b")
         self._size = 0
-        self._waiting: list[pa.RecordBatch] = []
-        self._made = False
+        self._pending: list[pa.RecordBatch] = []
+        self._has_table = False
 
     def __enter__(self) -> Self:
         return self
@@ -100,56 +100,56 @@ class LongTextSpill:
         Raises:
             WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
         """
-        for rows in stream_rows(file, [*self._kept, *self._laid], length):
-            self._waiting.append(self._short(rows))
-            if sum(each.num_rows for each in self._waiting) >= ROWS:
+        for rows in stream_rows(file, [*self._others, *self._spilled], length):
+            self._pending.append(self._spill_texts(rows))
+            if sum(each.num_rows for each in self._pending) >= ROWS:
                 self._insert()
 
     def rows(self, query: str) -> Iterator["pa.RecordBatch"]:
-        """Yield the rows of a query over the table, with the texts in place of where they lie, in bounded batches.
+        """Yield the rows of a query over the table with their texts restored, in batches of bounded size.
 
         Args:
-            query: gives ``place`` and the lengths last.
+            query: selects ``place`` and the lengths as its last columns.
         """
         self._insert()
-        if not self._made:
+        if not self._has_table:
             return
         self._file.flush()
         for batch in self._engine.sql(query).to_arrow_reader(ROWS):
-            for first, last in self._bounded(batch):
-                yield self._whole(batch.slice(first, last - first))
+            for first, last in self._split(batch):
+                yield self._restore_texts(batch.slice(first, last - first))
 
-    def _short(self, rows: "pa.RecordBatch") -> "pa.RecordBatch":
+    def _spill_texts(self, rows: "pa.RecordBatch") -> "pa.RecordBatch":
         import pyarrow as pa  # noqa: PLC0415  loading it takes long
         import pyarrow.compute as pc  # noqa: PLC0415  as above
 
-        columns = [rows.column(name).cast(pa.binary()) for name in self._laid]
+        columns = [rows.column(name).cast(pa.binary()) for name in self._spilled]
         sizes = [pc.binary_length(column) for column in columns]
-        self.longest = max(self.longest, measure_longest_row(rows, self._laid))
+        self.longest = max(self.longest, measure_longest_row(rows, self._spilled))
         joined = pc.binary_join_element_wise(*columns, b"")
         require_space(self._folder, joined.nbytes)
-        # A fresh array begins at its buffers' begin, so that a row's place is its offset.
+        # The joined array starts at offset 0 of its buffer, so a row's offset is its position.
         offsets = pa.Int32Array.from_buffers(pa.int32(), len(joined) + 1, [None, joined.buffers()[1]])
         places = pc.add(offsets.cast(pa.int64())[:-1], self._size)
         self._size += self._file.write(memoryview(joined.buffers()[2])[: offsets[-1].as_py()])
-        kept = [rows.column(name) for name in self._kept]
-        names = [*self._kept, *reference_columns(self._laid)]
-        return pa.RecordBatch.from_arrays([*kept, places, *sizes], names=names)
+        others = [rows.column(name) for name in self._others]
+        names = [*self._others, *reference_columns(self._spilled)]
+        return pa.RecordBatch.from_arrays([*others, places, *sizes], names=names)
 
     def _insert(self) -> None:
         import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
-        if not self._waiting:
+        if not self._pending:
             return
-        self._engine.register("arrived", pa.Table.from_batches(self._waiting))
-        begin = f"INSERT INTO {TABLE}" if self._made else f"CREATE OR REPLACE TEMP TABLE {TABLE} AS"
+        self._engine.register("arrived", pa.Table.from_batches(self._pending))
+        begin = f"INSERT INTO {TABLE}" if self._has_table else f"CREATE OR REPLACE TEMP TABLE {TABLE} AS"
         self._engine.execute(f"{begin} SELECT * FROM arrived")  # noqa: S608  our own names
         self._engine.unregister("arrived")
-        self._waiting.clear()
-        self._made = True
+        self._pending.clear()
+        self._has_table = True
 
-    def _bounded(self, batch: "pa.RecordBatch") -> Iterator[tuple[int, int]]:
-        """Yield the ends of list_hours of a batch whose texts have a bounded size; a single row may be larger."""
+    def _split(self, batch: "pa.RecordBatch") -> Iterator[tuple[int, int]]:
+        """Yield ranges of rows whose texts have a bounded total size; a single row may exceed it."""
         first, size = 0, 0
         for number, its in enumerate(self._sizes(batch)):
             if size + its > BATCH_BYTES and number > first:
@@ -159,16 +159,18 @@ class LongTextSpill:
         yield first, batch.num_rows
 
     def _sizes(self, batch: "pa.RecordBatch") -> list[int]:
-        columns = [batch.column(f"{name}_length").to_pylist() for name in self._laid]
+        columns = [batch.column(f"{name}_length").to_pylist() for name in self._spilled]
         return [sum(row) for row in zip(*columns, strict=True)]
 
-    def _whole(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
+    def _restore_texts(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
-        found = self._read(batch.column("place").to_pylist(), self._sizes(batch))
-        columns = {name: batch.column(name) for name in batch.schema.names if name not in reference_columns(self._laid)}
+        found = self._read_texts(batch.column("place").to_pylist(), self._sizes(batch))
+        columns = {
+            name: batch.column(name) for name in batch.schema.names if name not in reference_columns(self._spilled)
+        }
         begins = [0] * batch.num_rows
-        for name in self._laid:
+        for name in self._spilled:
             ends = [
                 begin + size for begin, size in zip(begins, batch.column(f"{name}_length").to_pylist(), strict=True)
             ]
@@ -178,8 +180,8 @@ class LongTextSpill:
             begins = ends
         return pa.RecordBatch.from_pydict(columns)
 
-    def _read(self, places: Sequence[int], sizes: Sequence[int]) -> list[bytes]:
-        """Return the texts at some places; those that lie side by side are read at once."""
+    def _read_texts(self, places: Sequence[int], sizes: Sequence[int]) -> list[bytes]:
+        """Return the texts at some positions; adjacent texts are read together."""
         found: list[bytes] = []
         first = 0
         for number in range(1, len(places) + 1):
@@ -191,5 +193,5 @@ class LongTextSpill:
         return found
 
 
-ALL_KEPT: Final = tuple(name for name in COLUMNS if name not in LONG)
-"""The columns that are kept in the table when all are needed."""
+UNSPILLED_COLUMNS: Final = tuple(name for name in COLUMNS if name not in LONG)
+"""All columns except the long ones."""

@@ -1,4 +1,4 @@
-"""How blobs of the archive are called: by connection, hour, and the place of their rows in the hub."""
+"""Blob names of the archive: connection, hour, and sequence numbers of the rows."""
 
 import hashlib
 import re
@@ -19,7 +19,7 @@ _MERGED = re.compile(r"merged-\d{6}-[0-9a-f]{32}\.parquet")
 
 @dataclass(frozen=True, slots=True)
 class SequenceRange:
-    """A stretch of a partition that a blob holds every row of, as far as they belong to its connection and hour."""
+    """A range of sequence numbers of one partition; a blob contains all its rows of one connection and hour."""
 
     partition: str
     first: int
@@ -27,23 +27,23 @@ class SequenceRange:
 
 
 def floor_to_hour(instant: datetime) -> datetime:
-    """Return the hour, UTC, that an instant lies in."""
+    """Return the start of the hour, UTC, that contains an instant."""
     return instant.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def connection_folder(connection: str) -> str:
-    """Return the prefix of all blobs of a connection; no two connections share one."""
+    """Return the prefix of a connection's blobs; it is unique to the connection."""
     return f"{ROOT}/{_segment(connection)}/"
 
 
 def hour_folder(connection: str, hour: datetime) -> str:
     """Return the prefix of the blobs of a connection and hour."""
-    # strftime leaves the zeros before years under 1000 out.
+    # strftime omits leading zeros of years before 1000.
     return f"{connection_folder(connection)}{hour.year:04d}/{hour:%m/%d/%H}/"
 
 
 def hour_from_name(name: str) -> datetime | None:
-    """Return the hour that a blob belongs to, None for a name that is none of the archive's."""
+    """Return the hour that a blob belongs to; None if the name has another format."""
     found = _HOUR.search(name)
     if found is None:
         return None
@@ -57,35 +57,35 @@ def folder_from_name(name: str) -> str:
 
 
 def batch_name(run: SequenceRange) -> str:
-    """Return what a trigger batch's blob is called, below its hour; the same each time the batch is delivered."""
+    """Return the name of a trigger batch's blob, relative to its hour; it is the same on every delivery."""
     return f"{_partition(run.partition)}-{run.first:0{_SEQUENCE}d}-{run.last:0{_SEQUENCE}d}.parquet"
 
 
 def batch_name_after_reset(name: str, enqueued: int) -> str:
-    """Return the name for a batch from a hub that began anew and repeats its numbers."""
+    """Return the alternative name of a batch whose name is taken because the hub was reset."""
     return f"{name.removesuffix('.parquet')}-{enqueued}.parquet"
 
 
 def merged_name(sources: list[str]) -> str:
-    """Return what the blob merged from others is called, below its hour; it sorts behind each of them."""
+    """Return the name of a merged blob, relative to its hour; it sorts after the names of its sources."""
     generation = 1 + max((int(source.split("-")[1]) for source in sources if is_merged(source)), default=0)
     digest = hashlib.sha256("\n".join(sorted(sources)).encode()).hexdigest()[:32]
     return f"merged-{generation:06d}-{digest}.parquet"
 
 
 def is_merged(name: str) -> bool:
-    """Return whether a blob, called so below its hour, was merged from others."""
+    """Return whether a blob with this name was merged from others."""
     return _MERGED.fullmatch(name) is not None
 
 
 def range_from_name(name: str) -> SequenceRange | None:
-    """Return the rows that a batch's blob holds, None for a merged blob."""
+    """Return the rows that a batch's blob contains; None for a merged blob."""
     found = _RAW.fullmatch(name)
     return SequenceRange(found["partition"], int(found["first"]), int(found["last"])) if found else None
 
 
 def list_prefixes(connection: str, start: datetime, end: datetime) -> Iterator[str]:
-    """Yield list_prefixes that together hold every blob of the hours from one instant to another, in order of time."""
+    """Yield prefixes that cover every blob of a time range, in ascending order."""
     folder = connection_folder(connection)
     day = floor_to_hour(start).replace(hour=0)
     by_month = end - start > 31 * DAY
@@ -104,7 +104,7 @@ def list_prefixes(connection: str, start: datetime, end: datetime) -> Iterator[s
 def _segment(connection: str) -> str:
     if _SAFE.fullmatch(connection):
         return connection
-    # The service makes no such lookups; whatever else stands on the hub must not lead out of the archive.
+    # The service never creates such lookups; foreign events on the hub must not escape the archive's folder.
     return "~" + hashlib.sha256(connection.encode(errors="surrogatepass")).hexdigest()
 
 

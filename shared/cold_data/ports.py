@@ -1,4 +1,4 @@
-"""Where cold data and the files made of it are kept."""
+"""Port of blob containers for cold data and for the files made of it."""
 
 import re
 from collections.abc import AsyncIterator, Collection
@@ -16,7 +16,7 @@ class Blob:
     Attributes:
         name: slash-separated path within its container.
         size: in bytes.
-        written_at: when it was written last, UTC.
+        written_at: time of the last write, UTC.
     """
 
     name: str
@@ -25,40 +25,40 @@ class Blob:
 
 
 class BlobStore(Protocol):
-    """One container of blobs. A blob is there whole or not at all, also after a crash.
+    """One container of blobs. Writes are atomic: a blob exists completely or not at all, also after a crash.
 
     Every method raises WorkspaceError UNAVAILABLE ``BLOB_STORE_UNAVAILABLE`` when the store does not answer.
     """
 
     async def create(self, name: str, content: bytes) -> bool:
-        """Store a blob unless one of that name is there; return whether it was stored."""
+        """Store a blob unless the name exists; return whether it was stored."""
         ...
 
     async def upload(self, name: str, source: Path) -> None:
-        """Store a file's bytes under a name, in place of what was there; streams, whatever the size."""
+        """Store a file's bytes under a name, replacing an existing blob; streams files of any size."""
         ...
 
     async def read(self, name: str) -> bytes:
         """Return a blob's bytes.
 
         Raises:
-            FileNotFoundError: there is no such blob.
+            FileNotFoundError: the blob does not exist.
         """
         ...
 
     async def read_end(self, name: str, size: int) -> bytes:
-        """Return the last ``size`` bytes of a blob, or all of a shorter one.
+        """Return the last ``size`` bytes of a blob, or the whole blob if it is shorter.
 
         Raises:
-            FileNotFoundError: there is no such blob.
+            FileNotFoundError: the blob does not exist.
         """
         ...
 
     async def fetch(self, name: str, target: Path) -> None:
-        """Write a blob's bytes to a file; streams, whatever the size.
+        """Write a blob's bytes to a file; streams blobs of any size.
 
         Raises:
-            FileNotFoundError: there is no such blob.
+            FileNotFoundError: the blob does not exist.
         """
         ...
 
@@ -67,25 +67,25 @@ class BlobStore(Protocol):
         ...
 
     async def delete(self, names: Collection[str]) -> None:
-        """Remove blobs; one that is not there counts as removed."""
+        """Delete blobs; blobs that do not exist are ignored."""
         ...
 
     async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
-        """Return an https (embedded: http) address that gives the blob to anyone until a time, without a token.
+        """Return a URL (https; http when embedded) from which anyone can download the blob until it expires.
 
         Args:
-            name: the blob's.
-            file_name: what a browser saves it as.
-            expires_at: the end of the link, UTC.
+            name: name of the blob.
+            file_name: name under which a browser saves the file.
+            expires_at: end of the link's validity, UTC.
         """
         ...
 
     async def check(self) -> None:
-        """Return when the store answers."""
+        """Return if the store answers."""
         ...
 
     async def close(self) -> None:
-        """Release what was open_engine."""
+        """Release connections and files."""
         ...
 
 
@@ -93,7 +93,7 @@ _PLAIN = re.compile(r"[^A-Za-z0-9._ -]")
 
 
 def content_disposition(file_name: str) -> str:
-    """Return the header value that has a browser save a file under a name; any characters are fine in it."""
+    """Return the Content-Disposition header for a download under a file name (RFC 6266)."""
     plain = _PLAIN.sub("_", file_name)
     named = f'attachment; filename="{plain}"'
     return named if plain == file_name else f"{named}; filename*=UTF-8''{quote(file_name, safe='')}"

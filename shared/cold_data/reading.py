@@ -1,8 +1,8 @@
-"""Reads the archive: what there is of a connection, and its rows in order, each message once.
+"""Archive reader: the hours of a connection, and its rows in order, each message once.
 
-Rules that make a reading whole while blobs come and go: a merged blob names the blobs that it stands for, and they are
-left out; they are removed only long after it was written; an hour is listed anew when a blob of it is gone; a row
-that stands in several blobs counts once, by its place in the hub.
+Reads are complete while compaction changes blobs. A merged blob names its sources, and readers ignore those. Sources
+are deleted long after the merge. If a blob disappears during a read, its hour is listed again. A row in several blobs
+is returned once, identified by partition and sequence number.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from shared.cold_data import long_texts
 from shared.cold_data.duplicates import TABLE, DuplicateFinder
 from shared.cold_data.engine import ROW_ORDER, exclude_rows, open_engine, parquet_source, quote_text, select_rows_once
-from shared.cold_data.inventory import ArchiveHour, hours, load_hour
+from shared.cold_data.inventory import ArchiveHour, list_hours, load_hour
 from shared.cold_data.names import HOUR, floor_to_hour
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import require_space, translate_resource_errors
@@ -30,29 +30,29 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 50_000
 BATCH_BYTES = 16 * 1024 * 1024
-"""Of the long texts of a batch of rows, as long as their longest allows; a single row may be larger."""
+"""Maximum size of a batch's long texts, estimated from the longest row; a single row may exceed it."""
 BLOCK_HOURS = 24
 AROUND = timedelta(hours=24)
-"""Hours this far before and after are looked at for other arrivals of a message."""
+"""Hours before and after an hour that are searched for duplicates of its messages."""
 
-_TRIES = 5
+_MAX_ATTEMPTS = 5
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, 23, tzinfo=UTC) + timedelta(minutes=59)
-_AT_ONCE = 8
+_CONCURRENT_FETCHES = 8
 _NAMES = {"timestamp": "timestamp", "device_id": "deviceId", "message_id": "messageId"}
-_KEPT = ("timestamp", "device_id", "message_id", "partition", "sequence", "enqueued_at")
+_SHORT_COLUMNS = ("timestamp", "device_id", "message_id", "partition", "sequence", "enqueued_at")
 
 
 @dataclass(frozen=True, slots=True)
 class HourSummary:
-    """An hour in which something of a connection is archived.
+    """An hour with archived rows of a connection.
 
     Attributes:
-        start: of the hour, UTC.
-        rows: how many at most, before copies are left out.
-        size: bytes in the archive, compressed.
-        unpacked: about how many bytes these are when they are read.
+        start: start of the hour, UTC.
+        rows: maximum number of rows, including duplicates.
+        size: compressed size in bytes.
+        unpacked: approximate size in memory, in bytes.
     """
 
     start: datetime
@@ -65,8 +65,8 @@ class ColdReader:
     """Reads one archive.
 
     Args:
-        store: of its blobs.
-        scratch: folder for copies of blobs while they are read; made on first use, the system's own where None.
+        store: container of the archive's blobs.
+        scratch: folder for temporary copies of blobs; created on first use. None uses the system's temporary folder.
     """
 
     def __init__(self, store: BlobStore, scratch: Path | None = None) -> None:
@@ -74,33 +74,33 @@ class ColdReader:
         self._scratch = scratch
 
     async def list_hours(self, connection: str, start: datetime, end: datetime) -> Sequence[HourSummary]:
-        """Return the hours of a range that have rows, in order; reads the end of each blob, no row.
+        """Return the hours of a range that have rows, in order; reads only the footers of blobs.
 
         Args:
             connection: lookup, or ``_unrouted``.
-            start: first instant, aware.
-            end: first instant that is no longer in the range, aware.
+            start: inclusive start, aware.
+            end: exclusive end, aware.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
         """
-        found = await hours(self._store, connection, floor_to_hour(start), end)
+        found = await list_hours(self._store, connection, floor_to_hour(start), end)
         in_order = sorted(found, key=lambda each: each.hour)
         return [HourSummary(each.hour, each.rows, each.size, each.unpacked) for each in in_order]
 
     async def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator["pa.RecordBatch"]:
         """Yield a connection's rows in a range, in order of timestamp, partition and sequence number.
 
-        Rows are those with ``start <= timestamp < end``. A message that came again within 24 hours of its first arrival
-        is left out, as the query table leaves it out, also where its copies lie in other hours up to 24 hours away.
-        Memory stays bounded; blobs of up to three days are copied to the scratch folder meanwhile.
+        Rows satisfy ``start <= timestamp < end``. Duplicates within 24 hours of the first arrival are dropped, as in
+        the query table, also if they are in other hours. Memory is bounded; blobs of up to three days are copied to the
+        scratch folder.
 
-        The batches have ``timestamp`` (to_microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON text).
+        The batches have ``timestamp`` (microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON text).
 
         Args:
             connection: lookup, or ``_unrouted``.
-            start: first instant, aware.
-            end: first instant that is no longer in the range, aware.
+            start: inclusive start, aware.
+            end: exclusive end, aware.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``; UNPROCESSABLE ``SCRATCH_FULL`` or
@@ -111,7 +111,7 @@ class ColdReader:
         with tempfile.TemporaryDirectory(prefix="cold-", dir=self._scratch, ignore_cleanup_errors=True) as folder:
             engine = await asyncio.to_thread(open_engine, Path(folder))
             try:
-                reading = _Reading(self._store, connection, start, end, engine, Path(folder))
+                reading = _RangeReader(self._store, connection, start, end, engine, Path(folder))
                 with translate_resource_errors(Path(folder)):
                     async for batch in reading.batches():
                         yield batch
@@ -121,14 +121,14 @@ class ColdReader:
 
 @dataclass(frozen=True, slots=True)
 class _FetchedHour:
-    """An hour whose blobs lie in the scratch folder."""
+    """An hour whose blobs are in the scratch folder."""
 
     hour: ArchiveHour
     files: tuple[Path, ...]
 
 
-class _Reading:
-    """One pass over a range."""
+class _RangeReader:
+    """Reader of one range of one connection."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class _Reading:
 
     async def batches(self) -> AsyncIterator["pa.RecordBatch"]:
         first = floor_to_hour(self._start)
-        listed = await hours(self._store, self._connection, _moved(first, -AROUND), _moved(self._end, AROUND))
+        listed = await list_hours(self._store, self._connection, _shift(first, -AROUND), _shift(self._end, AROUND))
         known = {each.hour: each for each in listed}
         wanted = sorted(hour for hour in known if first <= hour < self._end)
         copies = await asyncio.to_thread(DuplicateFinder, self._engine)
@@ -166,8 +166,8 @@ class _Reading:
                     yield batch
 
     async def _fetch_around(self, block: Sequence[datetime], known: dict[datetime, ArchiveHour]) -> None:
-        """Have the blobs of some hours and those around them in the scratch folder, and no others."""
-        first, last = _moved(block[0], -AROUND), _moved(block[-1], AROUND)
+        """Fetch the blobs of some hours and the adjacent ones to the scratch folder; delete all others."""
+        first, last = _shift(block[0], -AROUND), _shift(block[-1], AROUND)
         for hour in [hour for hour in self._local if hour < first]:
             for file in self._local.pop(hour).files:
                 file.unlink()
@@ -176,64 +176,74 @@ class _Reading:
                 self._local[hour] = await self._fetch(known[hour])
 
     async def _fetch(self, hour: ArchiveHour) -> _FetchedHour:
-        for _ in range(_TRIES):
+        for _ in range(_MAX_ATTEMPTS):
             self._fetched += 1
             folder = self._folder / str(self._fetched)
             folder.mkdir()
             await asyncio.to_thread(require_space, folder, hour.size)
             files = tuple(folder / f"{number}.parquet" for number in range(len(hour.live)))
             try:
-                for first in range(0, len(files), _AT_ONCE):
-                    pairs = zip(hour.live[first : first + _AT_ONCE], files[first : first + _AT_ONCE], strict=True)
-                    await asyncio.gather(*(self._store.fetch(held.blob.name, file) for held, file in pairs))
+                for first in range(0, len(files), _CONCURRENT_FETCHES):
+                    pairs = zip(
+                        hour.live[first : first + _CONCURRENT_FETCHES],
+                        files[first : first + _CONCURRENT_FETCHES],
+                        strict=True,
+                    )
+                    await asyncio.gather(*(self._store.fetch(blob.blob.name, file) for blob, file in pairs))
             except FileNotFoundError:
                 hour = await load_hour(self._store, hour.folder)
             else:
                 return _FetchedHour(hour, files)
-        raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "The archive keeps changing; try again.")
+        raise WorkspaceError(
+            Kind.UNAVAILABLE,
+            "BLOB_STORE_UNAVAILABLE",
+            "The archive changed during every attempt to read it; try again.",
+        )
 
     async def _hour(self, local: _FetchedHour, *, copies: bool) -> AsyncIterator["pa.RecordBatch"]:
         if not local.files:
             return
-        read = self._short if long_texts.is_short(local.hour.longest) else self._long
+        read = self._read_short if long_texts.is_short(local.hour.longest) else self._read_long
         rows = read(local, copies=copies)
         try:
             while (batch := await asyncio.to_thread(next, rows, None)) is not None:
                 yield batch
         finally:
-            # A thread may still be at it when the task was cancelled; it ends with the engine then.
+            # After a cancellation a thread may still execute the generator; closing the engine ends it.
             with contextlib.suppress(ValueError):
                 rows.close()
 
-    def _short(self, local: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
-        """Yield rows that the engine may hold."""
+    def _read_short(self, local: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
+        """Yield rows that are short enough for DuckDB's memory."""
         query = self._query(local, parquet_source(local.files), COLUMNS, ["payload"], copies=copies)
         most = BATCH_BYTES // max(1, local.hour.longest or 0)
         yield from self._engine.sql(query).to_arrow_reader(min(BATCH_ROWS, most))
 
-    def _long(self, local: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
-        """Yield rows that are too long for the engine, which only tells their order."""
-        laid = ["payload"]
-        with long_texts.LongTextSpill(self._engine, self._folder, laid, _KEPT) as aside:
+    def _read_long(self, local: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
+        """Yield rows that are too long for DuckDB's memory; DuckDB only sorts references to them."""
+        spilled = ["payload"]
+        with long_texts.LongTextSpill(self._engine, self._folder, spilled, _SHORT_COLUMNS) as spill:
             for file in local.files:
-                aside.add(file, local.hour.longest)
-            placed = long_texts.reference_columns(laid)
-            yield from aside.rows(self._query(local, long_texts.TABLE, [*_KEPT, *placed], placed, copies=copies))
+                spill.add(file, local.hour.longest)
+            references = long_texts.reference_columns(spilled)
+            yield from spill.rows(
+                self._query(local, long_texts.TABLE, [*_SHORT_COLUMNS, *references], references, copies=copies)
+            )
 
     def _query(
         self, local: _FetchedHour, source: str, columns: Sequence[str], texts: Sequence[str], *, copies: bool
     ) -> str:
-        """Return the query for what is downloaded of a source with some columns, and for some more of them."""
+        """Return the query for the downloadable columns of a source."""
         rows = select_rows_once(source, columns, overlapping=local.hour.overlapping)
         if copies:
             rows = exclude_rows(rows, TABLE)
         wanted = ", ".join([*(f'{name} AS "{shown}"' for name, shown in _NAMES.items()), *texts])
-        query = f"SELECT {wanted} FROM ({rows}) WHERE {self._within(local.hour.hour)}"  # noqa: S608  our own names
-        # Every blob is in order already; a join would not keep it.
+        query = f"SELECT {wanted} FROM ({rows}) WHERE {self._range_condition(local.hour.hour)}"  # noqa: S608  constant names
+        # A single blob is already sorted, but a join loses the order.
         return query if len(local.files) == 1 and not copies else f"{query} ORDER BY {ROW_ORDER}"
 
-    def _within(self, hour: datetime) -> str:
-        """Return the condition that holds for rows of an hour that lie in the range; most hours lie in it whole."""
+    def _range_condition(self, hour: datetime) -> str:
+        """Return the SQL condition for rows of an hour within the range; most hours need none."""
         since = f"timestamp >= {_instant(self._start)}" if self._start > hour else "true"
         until = f"timestamp < {_instant(self._end)}" if self._end - hour < HOUR else "true"
         return f"{since} AND {until}"
@@ -243,7 +253,7 @@ def _instant(instant: datetime) -> str:
     return f"TIMESTAMPTZ {quote_text(instant.astimezone(UTC).isoformat())}"
 
 
-def _moved(instant: datetime, by: timedelta) -> datetime:
+def _shift(instant: datetime, by: timedelta) -> datetime:
     try:
         return instant + by
     except OverflowError:

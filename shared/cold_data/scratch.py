@@ -1,4 +1,4 @@
-"""Folders for files on their way: how much they may take, and what a power cut leaves in them."""
+"""Scratch folders: their space limits, and the removal of abandoned files."""
 
 import errno
 import shutil
@@ -9,42 +9,42 @@ from pathlib import Path
 
 from shared.errors import Kind, WorkspaceError
 
-KEPT_FREE = 1_000_000_000
-"""Bytes of its disk that scratch files leave to others; on a small disk a tenth of it."""
-NEARLY_FULL = 64_000_000
-"""Bytes of room under which an engine that ends was short of disk."""
-_SMALLER = "ask for a shorter range"
+RESERVED_BYTES = 1_000_000_000
+"""Bytes of the disk reserved for other uses; on a small disk, a tenth of it."""
+NEARLY_FULL_BYTES = 64_000_000
+"""Free bytes below which an out-of-memory error of the engine counts as a full disk."""
+_SMALLER = "request a shorter range"
 
 
 def free_bytes(folder: Path) -> int:
-    """Return how many bytes more scratch files may take.
+    """Return the number of bytes that scratch files may still use.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
     """
     disk = shutil.disk_usage(folder)
-    free = disk.free - min(KEPT_FREE, disk.total // 10)
+    free = disk.free - min(RESERVED_BYTES, disk.total // 10)
     if free <= 0:
-        raise _full()
+        raise _scratch_full()
     return free
 
 
 def require_space(folder: Path, size: int) -> None:
-    """Return when there is room for some bytes more.
+    """Return if the scratch disk has room for a number of bytes.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
     """
     if size > free_bytes(folder):
-        raise _full()
+        raise _scratch_full()
 
 
 @contextmanager
 def translate_resource_errors(folder: Path) -> Iterator[None]:
-    """Tell the end of disk or memory, which another attempt would only meet again.
+    """Translate errors of a full disk or exhausted memory; retrying would fail again.
 
     Args:
-        folder: where the scratch files are; what an engine spilled must still be there.
+        folder: folder of the scratch files, still including the engine's spill files.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL`` or ``DOWNLOAD_OUT_OF_MEMORY``.
@@ -54,39 +54,41 @@ def translate_resource_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        # The engine words both ends alike.
-        raise (_full() if _is_nearly_full(folder) else _too_much()) from error
+        # The engine raises the same error for a full disk and for exhausted memory.
+        raise (_scratch_full() if _is_nearly_full(folder) else _out_of_memory()) from error
     except MemoryError as error:
-        raise _too_much() from error
+        raise _out_of_memory() from error
     except (OSError, duckdb.IOException) as error:
-        if getattr(error, "errno", None) not in {errno.ENOSPC, errno.EDQUOT} and "No space left" not in str(error):
+        if getattr(error, "errno", None) not in {errno.ENOSPC, errno.EDQUOT} and "No space entry" not in str(error):
             raise
-        raise _full() from error
+        raise _scratch_full() from error
 
 
 def remove_abandoned(scratch: Path, made_before: datetime) -> None:
-    """Remove the folders in a scratch folder that nobody has put anything into since an instant."""
-    for left in scratch.glob("*"):
+    """Remove entries of a scratch folder that have not changed since an instant."""
+    for entry in scratch.glob("*"):
         try:
-            is_left = left.stat().st_mtime < made_before.timestamp()
+            is_abandoned = entry.stat().st_mtime < made_before.timestamp()
         except FileNotFoundError:
-            continue  # its owner is done with it
-        if is_left:
-            shutil.rmtree(left, ignore_errors=True)
+            continue  # its owner removed it meanwhile
+        if is_abandoned:
+            shutil.rmtree(entry, ignore_errors=True)
 
 
 def _is_nearly_full(folder: Path) -> bool:
     try:
-        return free_bytes(folder) < NEARLY_FULL
+        return free_bytes(folder) < NEARLY_FULL_BYTES
     except WorkspaceError:
         return True
 
 
-def _full() -> WorkspaceError:
-    detail = f"The service's scratch disk has no room for this download: {_SMALLER}, or try again once there is room."
+def _scratch_full() -> WorkspaceError:
+    detail = f"The service's scratch disk has no space for this download; {_SMALLER}, or try again later."
     return WorkspaceError(Kind.UNPROCESSABLE, "SCRATCH_FULL", detail)
 
 
-def _too_much() -> WorkspaceError:
-    detail = f"The rows take more memory than a download may use: {_SMALLER}, or take jsonl, which needs the least."
+def _out_of_memory() -> WorkspaceError:
+    detail = (
+        f"The rows need more memory than a download may use; {_SMALLER}, or use format jsonl, which needs the least."
+    )
     return WorkspaceError(Kind.UNPROCESSABLE, "DOWNLOAD_OUT_OF_MEMORY", detail)

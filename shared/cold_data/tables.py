@@ -1,4 +1,4 @@
-"""Impulses as Parquet: the columns, and what a blob says of itself."""
+"""Parquet files of impulses: columns, row groups, and the summary in the footer."""
 
 import functools
 import io
@@ -17,10 +17,10 @@ from shared.telemetry.models import HubEvent, Impulse
 SUMMARY = "oi"
 """Key of the summary in a Parquet file's key-value metadata."""
 GROUP_BYTES = 16 * 1024 * 1024
-"""A row group of a blob holds no more, where several rows do; whoever reads one holds it whole."""
+"""Maximum size of a row group with several rows; readers load a row group completely."""
 GROUP_ROWS = 122_880
 LONG = ("payload", "headers", "surfaces")
-"""The columns whose texts may be long; ids have 256 characters at most."""
+"""Columns with long texts; ids have at most 256 characters."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -40,7 +40,7 @@ COLUMNS = (
 
 
 class ReceivedImpulse(NamedTuple):
-    """An impulse and the event that brought it."""
+    """An impulse with the event that carried it."""
 
     impulse: Impulse
     event: HubEvent
@@ -48,17 +48,17 @@ class ReceivedImpulse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BlobSummary:
-    """What a blob says of itself.
+    """Summary of a blob, stored in its footer.
 
     Attributes:
-        rows: how many it holds.
-        size: of the blob, bytes.
-        first_enqueued: when the hub took the earliest of its events, to_microseconds since 1970.
-        last_enqueued: and the latest.
-        sources: of a merged blob: the identities of the blobs that it stands for.
-        longest: bytes that the long texts of a row take together, of the row where they are longest; the row groups
-            hold ``GROUP_BYTES`` at most then. None where nobody looked.
-        unpacked: about the bytes that the rows take when they are read.
+        rows: number of rows.
+        size: size of the blob in bytes.
+        first_enqueued: enqueued time of the earliest event, microseconds since 1970.
+        last_enqueued: enqueued time of the latest event.
+        sources: identities of the blobs that were merged into this one.
+        longest: size of the longest row's long texts in bytes; the row groups then have at most ``GROUP_BYTES``. None
+            if unknown.
+        unpacked: approximate size of the rows in memory, in bytes.
     """
 
     rows: int
@@ -70,15 +70,15 @@ class BlobSummary:
     unpacked: int = 0
 
     def text(self) -> str:
-        """Return the JSON text that stands in the metadata."""
+        """Return the JSON text for the metadata."""
         return json.dumps([self.first_enqueued, self.last_enqueued, sorted(self.sources), self.longest])
 
 
 def to_parquet(arrived: Sequence[ReceivedImpulse], summary: BlobSummary) -> bytes:
-    """Return the Parquet file of rows, in order of their timestamps; it says itself how long the longest is."""
+    """Return the Parquet file of some rows, sorted by timestamp; its summary includes the longest row."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
-    rows = pa.RecordBatch.from_arrays([*_columns(sorted(arrived, key=_order))], schema=_schema())
+    rows = pa.RecordBatch.from_arrays([*_build_columns(sorted(arrived, key=_sort_key))], schema=_schema())
     target = io.BytesIO()
     with open_writer(target, replace(summary, longest=measure_longest_row(rows))) as file:
         for group in split_row_groups(rows):
@@ -87,17 +87,17 @@ def to_parquet(arrived: Sequence[ReceivedImpulse], summary: BlobSummary) -> byte
 
 
 def open_writer(target: Path | io.BytesIO, summary: BlobSummary) -> Any:
-    """Return a Parquet writer of the archive's columns; give it each row group by itself, see ``groups``."""
+    """Return a Parquet writer for the archive's columns; pass it one row group at a time, from ``split_row_groups``."""
     import pyarrow.parquet as pq  # noqa: PLC0415  loading it takes long
 
-    # Values of these two rarely repeat; a dictionary of them would only be thrown away.
+    # Values of the two excluded columns rarely repeat; a dictionary would be discarded.
     repeating = [name for name in COLUMNS if name not in {"message_id", "payload"}]
     schema = _schema().with_metadata({SUMMARY: summary.text()})
     return pq.ParquetWriter(target, schema, compression="zstd", use_dictionary=repeating)
 
 
 def measure_longest_row(rows: Any, columns: Sequence[str] = LONG) -> int:
-    """Return the bytes that the long texts of a row take, of the row where they are longest; 0 without rows."""
+    """Return the size in bytes of the longest row's long texts; 0 without rows."""
     import pyarrow.compute as pc  # noqa: PLC0415  loading it takes long
 
     lengths = (pc.binary_length(rows.column(name)) for name in columns)
@@ -105,14 +105,14 @@ def measure_longest_row(rows: Any, columns: Sequence[str] = LONG) -> int:
 
 
 def conform_rows(rows: Any) -> Any:
-    """Return the rows of a record batch that has the archive's columns in its very form: their order, none null."""
+    """Return the rows with the archive's schema: column order, no nulls."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
     return pa.RecordBatch.from_arrays([rows.column(name) for name in COLUMNS], schema=_schema())
 
 
 def split_row_groups(rows: Any) -> Iterator[Any]:
-    """Yield the rows of a record batch in row groups of bounded length and size; a single row may be larger."""
+    """Yield the rows in row groups of bounded length and size; a single row may exceed it."""
     if rows.num_rows > GROUP_ROWS or (rows.nbytes > GROUP_BYTES and rows.num_rows > 1):
         middle = rows.num_rows // 2
         yield from split_row_groups(rows.slice(0, middle))
@@ -127,14 +127,14 @@ def to_microseconds(instant: datetime) -> int:
 
 
 def parse_summary(end: bytes, size: int) -> BlobSummary:
-    """Return what a blob says of itself.
+    """Return the summary in a blob's footer.
 
     Args:
-        end: the last bytes of the blob, at least ``footer_size``.
-        size: of the whole blob.
+        end: last bytes of the blob, at least ``footer_size``.
+        size: size of the whole blob in bytes.
 
     Raises:
-        ValueError: the blob is none of the archive's.
+        ValueError: the blob has no summary.
     """
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
@@ -142,14 +142,14 @@ def parse_summary(end: bytes, size: int) -> BlobSummary:
     found = pq.read_metadata(pa.BufferReader(end))
     text = (found.metadata or {}).get(SUMMARY.encode())
     if text is None:
-        raise ValueError("the blob does not say what it holds")
+        raise ValueError("the blob has no summary in its metadata")
     first, last, sources, *more = json.loads(text)
     unpacked = sum(found.row_group(number).total_byte_size for number in range(found.num_row_groups))
     return BlobSummary(found.num_rows, size, first, last, frozenset(sources), more[0] if more else None, unpacked)
 
 
 def footer_size(end: bytes) -> int:
-    """Return how many bytes at the end of a Parquet file its metadata takes."""
+    """Return the size in bytes of a Parquet file's footer."""
     return int.from_bytes(end[-8:-4], "little") + 8
 
 
@@ -166,15 +166,15 @@ def _instant() -> Any:
     return pa.timestamp("us", "UTC")
 
 
-def _order(arrived: ReceivedImpulse) -> tuple[datetime, int]:
+def _sort_key(arrived: ReceivedImpulse) -> tuple[datetime, int]:
     return arrived.impulse.timestamp, arrived.event.sequence_number
 
 
-def _columns(arrived: Sequence[ReceivedImpulse]) -> Iterator[Any]:
-    """Yield the columns in the memory layout of Arrow; from Python lists pyarrow would look at each value."""
+def _build_columns(arrived: Sequence[ReceivedImpulse]) -> Iterator[Any]:
+    """Yield the columns as Arrow buffers; conversion from Python lists is slower."""
     impulses = [impulse for impulse, _ in arrived]
     events = [event for _, event in arrived]
-    yield _instants([each.timestamp for each in impulses])
+    yield _to_instant_array([each.timestamp for each in impulses])
     yield to_text_array([each.connection.encode() for each in impulses])
     yield to_text_array([each.device_id.encode() for each in impulses])
     yield to_text_array([each.message_id.encode() for each in impulses])
@@ -182,23 +182,23 @@ def _columns(arrived: Sequence[ReceivedImpulse]) -> Iterator[Any]:
     yield to_text_array([serialise(each.headers) for each in impulses])
     yield to_text_array([serialise(each.surfaces) for each in impulses])
     yield to_text_array([each.partition.encode() for each in events])
-    yield _numbers([each.sequence_number for each in events])
-    yield _instants([each.enqueued_at for each in events])
+    yield _to_int64_array([each.sequence_number for each in events])
+    yield _to_instant_array([each.enqueued_at for each in events])
 
 
 def to_text_array(values: Sequence[bytes]) -> Any:
-    """Return an Arrow array of texts, given as UTF-8; 2 GiB at most in all."""
+    """Return an Arrow array of UTF-8 texts, at most 2 GiB in total."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
     ends = array("i", accumulate(map(len, values), initial=0))
     return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(b"".join(values)))
 
 
-def _instants(values: Sequence[datetime]) -> Any:
-    return _numbers([to_microseconds(value) for value in values]).view(_instant())
+def _to_instant_array(values: Sequence[datetime]) -> Any:
+    return _to_int64_array([to_microseconds(value) for value in values]).view(_instant())
 
 
-def _numbers(values: Sequence[int]) -> Any:
+def _to_int64_array(values: Sequence[int]) -> Any:
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
     return pa.Int64Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(array("q", values))])

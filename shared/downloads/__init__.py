@@ -1,1 +1,1 @@
-"""Cold downloads: jobs that turn archived telemetry into files to fetch."""
+"""Cold downloads: jobs that convert archived telemetry to downloadable files."""

@@ -1,7 +1,7 @@
-"""Archived rows of one connection turned into files of one format, streaming.
+"""Conversion of archived rows of one connection to files of one format, as a stream.
 
-Rows come as record batches with ``timestamp`` (microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON
-text). The same rows in the same batches give the same bytes.
+Rows are record batches with ``timestamp`` (microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON text).
+Equal batches produce equal bytes.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,36 +13,36 @@ from typing import Self
 
 import pyarrow as pa
 
-from shared.downloads.flattening import Flattener, Path, check_column_count
+from shared.downloads.flattening import Flattener, KeyPath, check_column_count
 from shared.downloads.models import Format
 from shared.downloads.output_files import FILE_BYTES, HashingFile, ParquetFiles, RollingFiles, WrittenFile
 from shared.downloads.row_feed import map_in_order, slice_batches
 from shared.downloads.row_formats import format_csv_lines, format_header, format_json_lines, name_columns
 
 type Rows = Callable[[], Iterator[pa.RecordBatch]]
-"""Reads the rows from their begin, each time it is called."""
+"""Function that reads the rows from the beginning at each call."""
 
-CELLS: int = 2_000_000
-"""Cells of a CSV file that are made at a time."""
+CSV_CELLS_PER_BATCH: int = 2_000_000
+"""Cells of a CSV file that are converted together."""
 
 
 def write(
-    form: Format, connection: str, rows: Rows, folder: FilePath, known: frozenset[Path]
-) -> tuple[tuple[WrittenFile, ...], frozenset[Path]]:
-    """Write the files of a connection; return them and the payload paths that have columns of their own.
+    file_format: Format, connection: str, rows: Rows, folder: FilePath, known: frozenset[KeyPath]
+) -> tuple[tuple[WrittenFile, ...], frozenset[KeyPath]]:
+    """Write the files of a connection; return them with the payload paths that have their own columns.
 
     Args:
-        form: of the files.
-        connection: its lookup.
-        rows: gives its rows.
-        folder: where the files go.
-        known: payload paths that get columns in any case.
+        file_format: format of the files.
+        connection: lookup of the connection.
+        rows: reads the rows.
+        folder: target folder.
+        known: payload paths that always get columns.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
     """
     try:
-        match form:
+        match file_format:
             case Format.CSV:
                 return write_csv(connection, rows, folder, known)
             case Format.JSONL:
@@ -54,12 +54,12 @@ def write(
 
 
 def write_csv(
-    connection: str, rows: Rows, folder: FilePath, known: frozenset[Path], limit: int = FILE_BYTES
-) -> tuple[tuple[WrittenFile, ...], frozenset[Path]]:
-    """Write CSV files whose columns are the known leaves and those of the rows; return the files and the leaves.
+    connection: str, rows: Rows, folder: FilePath, known: frozenset[KeyPath], limit: int = FILE_BYTES
+) -> tuple[tuple[WrittenFile, ...], frozenset[KeyPath]]:
+    """Write CSV files with columns for the known leaves and those of the rows; return files and leaves.
 
-    Most data have the leaves of their first rows throughout, so that one pass is enough. Where others turn up later,
-    all rows are looked through before a second pass.
+    One pass suffices if all rows have the leaves of the first rows, which is usual. Otherwise all rows are scanned for
+    leaves before a second pass.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
@@ -68,22 +68,22 @@ def write_csv(
         first = next(slice_batches(rows()), None)
         leaves = known if first is None else known | flatteners.leaves(first)
         check_column_count(leaves)
-        files = _csv_files(flatteners, connection, rows, folder, leaves, limit)
+        files = _try_write_csv(flatteners, connection, rows, folder, leaves, limit)
         if files is None:
             for found in map_in_order(flatteners.leaves, slice_batches(rows())):
                 leaves |= found
                 check_column_count(leaves)
-            files = _csv_files(flatteners, connection, rows, folder, leaves, limit)
-        assert files is not None  # noqa: S101  every leaf is known by now
+            files = _try_write_csv(flatteners, connection, rows, folder, leaves, limit)
+        assert files is not None  # noqa: S101  all leaves are known after the scan
         return files, leaves
 
 
 def write_jsonl(connection: str, rows: Rows, folder: FilePath, limit: int = FILE_BYTES) -> tuple[WrittenFile, ...]:
-    """Write files of one JSON object a line."""
+    """Write files with one JSON object per line."""
     files = RollingFiles(folder, lambda _: None, limit=limit)
     try:
         for lines in map_in_order(
-            lambda batch: Lines(format_json_lines(connection, batch), batch.num_rows), slice_batches(rows())
+            lambda batch: EncodedRows(format_json_lines(connection, batch), batch.num_rows), slice_batches(rows())
         ):
             lines.append_to(files)
         return files.close()
@@ -103,79 +103,79 @@ def write_parquet(connection: str, rows: Rows, folder: FilePath, limit: int = FI
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
-    """The text of some rows."""
+class EncodedRows:
+    """Encoded text of encoded rows."""
 
     data: memoryview
     rows: int
 
     def append_to(self, files: RollingFiles) -> None:
-        """Write it to the file that has room for it."""
-        file = files.room_for(len(self.data))
+        """Append the text to the current file."""
+        file = files.select_file(len(self.data))
         file.write(self.data)
         file.rows += self.rows
 
 
 class FlattenerPool:
-    """As many flatteners as threads ask for at once."""
+    """Pool with one flattener per concurrent thread."""
 
     def __init__(self) -> None:
         self._idle: SimpleQueue[Flattener] = SimpleQueue()
-        self._made = ExitStack()
+        self._open = ExitStack()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._made.close()
+        self._open.close()
 
-    def leaves(self, rows: pa.RecordBatch) -> frozenset[Path]:
-        """Return the leaves of some rows."""
-        with self.one() as flattener:
+    def leaves(self, rows: pa.RecordBatch) -> frozenset[KeyPath]:
+        """Return the leaves of encoded rows."""
+        with self.borrow() as flattener:
             return flattener.leaves(rows.column("payload"))
 
     @contextmanager
-    def one(self) -> Iterator[Flattener]:
-        """Lend one."""
+    def borrow(self) -> Iterator[Flattener]:
+        """Lend an idle or new flattener."""
         try:
             flattener = self._idle.get_nowait()
         except Empty:
-            flattener = self._made.enter_context(Flattener())
+            flattener = self._open.enter_context(Flattener())
         try:
             yield flattener
         finally:
             self._idle.put(flattener)
 
 
-def _csv_files(
-    flatteners: FlattenerPool, connection: str, rows: Rows, folder: FilePath, leaves: frozenset[Path], limit: int
+def _try_write_csv(
+    flatteners: FlattenerPool, connection: str, rows: Rows, folder: FilePath, leaves: frozenset[KeyPath], limit: int
 ) -> tuple[WrittenFile, ...] | None:
-    """Write the files; None when a row has a leaf that is not among the given ones."""
+    """Write the files; return None if a row has a leaf without a column."""
     columns = name_columns(leaves)
     head = format_header([name for name, _ in columns])
     paths = [path for _, path in columns]
 
-    def lines(batch: pa.RecordBatch) -> Lines | None:
+    def lines(batch: pa.RecordBatch) -> EncodedRows | None:
         payloads = batch.column("payload")
-        with flatteners.one() as flattener:
+        with flatteners.borrow() as flattener:
             values = flattener.values(payloads, paths)
         if values is None:
             return None
-        return Lines(format_csv_lines(connection, batch, values if paths else None), batch.num_rows)
+        return EncodedRows(format_csv_lines(connection, batch, values if paths else None), batch.num_rows)
 
     files = RollingFiles(folder, lambda file: _write(file, head), limit=limit)
     try:
-        for some in map_in_order(lines, _narrow(slice_batches(rows()), len(paths))):
-            if some is None:
+        for encoded in map_in_order(lines, _limit_cells(slice_batches(rows()), len(paths))):
+            if encoded is None:
                 return None
-            some.append_to(files)
+            encoded.append_to(files)
         return files.close()
     finally:
         files.abandon()
 
 
-def _narrow(batches: Iterator[pa.RecordBatch], columns: int) -> Iterator[pa.RecordBatch]:
-    rows = max(1, CELLS // max(1, columns))
+def _limit_cells(batches: Iterator[pa.RecordBatch], columns: int) -> Iterator[pa.RecordBatch]:
+    rows = max(1, CSV_CELLS_PER_BATCH // max(1, columns))
     for batch in batches:
         for first in range(0, batch.num_rows, rows):
             yield batch.slice(first, rows)

@@ -1,4 +1,4 @@
-"""Files of downloads that are to go."""
+"""Deletion of expired downloads and their files."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,22 +13,22 @@ from shared.downloads.ports import JobStore
 from shared.observability import logs
 from shared.timestamps import now
 
-DELETED_AT_ONCE: Final = 200
-STRAY_AGE: Final = timedelta(hours=48)
-"""How old a file without a job may get: no job that writes it can be running by then."""
+DELETE_BATCH: Final = 200
+ORPHAN_AGE: Final = timedelta(hours=48)
+"""Age at which files without a job are deleted; no job that writes them can still run."""
 
 _LOG = logs.logger("downloads")
 
 
 class DownloadExpiry:
-    """Removes jobs past their end, with their files.
+    """Deletes expired jobs with their files.
 
     Args:
-        jobs: keeps the jobs.
-        blobs: keeps the files.
-        quota: counts the bytes of a principal.
-        scratch: where files are made, and blobs are copied to while they are read or merged.
-        clock: gives the current instant.
+        jobs: store of the jobs.
+        blobs: store of the files.
+        quota: quota of each principal.
+        scratch: folder of temporary files.
+        clock: returns the current instant.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class DownloadExpiry:
         self._clock = clock
 
     async def run(self) -> None:
-        """Remove what is past its end, the files first, so that a failure in between leaves the job to try again."""
+        """Delete expired jobs; files are deleted first, so that a failure leaves the job for the next run."""
         at = self._clock()
         expired = await self._jobs.list_expired(at)
         for job_id in expired:
@@ -55,24 +55,24 @@ class DownloadExpiry:
             if job is not None:
                 await self._quota.free(job.owner, job_id)
             await self._jobs.delete(job_id)
-        await _remove(self._blobs, "", written_before=at - STRAY_AGE)
-        await asyncio.to_thread(remove_abandoned, self._scratch, at - STRAY_AGE)
+        await _remove(self._blobs, "", written_before=at - ORPHAN_AGE)
+        await asyncio.to_thread(remove_abandoned, self._scratch, at - ORPHAN_AGE)
         if expired:
             _LOG.info("downloads expired", extra=logs.fields(jobs=len(expired)))
 
 
-def folder(job_id: str) -> str:
-    """Return what the names of a job's files begin with."""
+def job_prefix(job_id: str) -> str:
+    """Return the prefix of the names of a job's files."""
     return f"{job_id}/"
 
 
 async def remove_files(blobs: BlobStore, job_id: str) -> None:
-    """Remove all files of a job."""
-    await _remove(blobs, folder(job_id))
+    """Delete all files of a job."""
+    await _remove(blobs, job_prefix(job_id))
 
 
 async def _remove(blobs: BlobStore, prefix: str, written_before: datetime | None = None) -> None:
     found = [blob async for blob in blobs.list(prefix)]
     names = [blob.name for blob in found if written_before is None or blob.written_at < written_before]
-    for first in range(0, len(names), DELETED_AT_ONCE):
-        await blobs.delete(names[first : first + DELETED_AT_ONCE])
+    for first in range(0, len(names), DELETE_BATCH):
+        await blobs.delete(names[first : first + DELETE_BATCH])

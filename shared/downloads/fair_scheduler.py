@@ -1,4 +1,4 @@
-"""Turns of principals at work that only a few can do at once in a process."""
+"""Fair scheduling of principals for work of limited concurrency."""
 
 import asyncio
 from collections import Counter, deque
@@ -6,50 +6,50 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-_REMEMBERED: Final = 10_000
+_MAX_REMEMBERED: Final = 10_000
 
 
 class FairScheduler:
-    """Gives places to principals in turn, and bounds how many of a principal work or wait.
+    """Assigns slots to principals in turn and limits the slots and waiting tasks of each principal.
 
-    A principal with many pieces of work delays another one by at most the pieces that are at work.
+    A principal with many tasks delays another principal by at most the tasks that are running.
 
     Args:
-        places: how many work at once.
-        per_principal: how many of one principal work or wait at once.
+        slots: number of tasks that run concurrently.
+        per_principal: maximum number of running and waiting tasks of one principal.
     """
 
-    def __init__(self, places: int, per_principal: int) -> None:
-        self._free = places
+    def __init__(self, slots: int, per_principal: int) -> None:
+        self._free_slots = slots
         self._per_principal = per_principal
-        self._present: Counter[str] = Counter()
+        self._active: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._last_turn: dict[str, int] = {}
         self._turns = 0
 
     def has_room(self, principal: str) -> bool:
-        """Return whether one more of a principal may work or wait."""
-        return self._present[principal] < self._per_principal
+        """Return whether another task of a principal may run or wait."""
+        return self._active[principal] < self._per_principal
 
     @asynccontextmanager
     async def turn(self, principal: str) -> AsyncIterator[None]:
-        """Wait for a place and hold it."""
-        self._present[principal] += 1
+        """Wait for a slot and occupy it."""
+        self._active[principal] += 1
         try:
-            await self._enter(principal)
+            await self._acquire(principal)
             try:
                 yield
             finally:
-                self._leave()
+                self._release()
         finally:
-            self._present[principal] -= 1
-            if not self._present[principal]:
-                del self._present[principal]
+            self._active[principal] -= 1
+            if not self._active[principal]:
+                del self._active[principal]
 
-    async def _enter(self, principal: str) -> None:
-        if self._free:
-            self._free -= 1
-            self._note(principal)
+    async def _acquire(self, principal: str) -> None:
+        if self._free_slots:
+            self._free_slots -= 1
+            self._record_turn(principal)
             return
         turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(principal, deque()).append(turn)
@@ -57,11 +57,11 @@ class FairScheduler:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancel():
-                self._leave()
+                self._release()
             raise
 
-    def _leave(self) -> None:
-        """Hand the place to the principal whose last turn is longest ago."""
+    def _release(self) -> None:
+        """Pass the slot to the waiting principal whose last turn was the longest ago."""
         while self._waiting:
             principal = min(self._waiting, key=lambda each: self._last_turn.get(each, 0))
             turns = self._waiting[principal]
@@ -69,14 +69,14 @@ class FairScheduler:
             if not turns:
                 del self._waiting[principal]
             if not turn.done():
-                self._note(principal)
+                self._record_turn(principal)
                 turn.set_result(None)
                 return
-        self._free += 1
+        self._free_slots += 1
 
-    def _note(self, principal: str) -> None:
-        """Note that a principal has its turn now."""
-        if len(self._last_turn) >= _REMEMBERED:
+    def _record_turn(self, principal: str) -> None:
+        """Record the turn of a principal."""
+        if len(self._last_turn) >= _MAX_REMEMBERED:
             self._last_turn.clear()
         self._turns += 1
         self._last_turn[principal] = self._turns

@@ -1,6 +1,7 @@
-"""The leaves of payloads.
+"""Flattening of JSON payloads to the values at their leaves, a column of rows at a time.
 
-A leaf is every place that holds no object, or an empty one: a scalar, null, or an array, which stays whole.
+A leaf is a path whose value is not an object with members: a scalar, null, an empty object, or an array, which is not
+divided further.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,45 +17,45 @@ from shared.telemetry.json_text import parse, serialise
 
 MAX_LEAVES: Final = 5_000
 MAX_DEPTH: Final = 32
-"""Objects nested deeper stay JSON text."""
+"""Objects nested deeper remain JSON text."""
 
 ROOT: Final[tuple[str, ...]] = ()
 
-type Path = tuple[str, ...]
-"""The keys that lead from the payload to a value."""
+type KeyPath = tuple[str, ...]
+"""Keys from the payload to a value."""
 
 
-def check_column_count(paths: Collection[Path]) -> None:
-    """Return when so many leaves make a CSV file.
+def check_column_count(paths: Collection[KeyPath]) -> None:
+    """Return if the number of leaves fits a CSV file.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
     """
     if len(paths) > MAX_LEAVES:
-        detail = f"The payloads have over {MAX_LEAVES} different keys, too many for columns; take jsonl or parquet."
+        detail = f"The payloads have more than {MAX_LEAVES} different keys, too many for columns; use jsonl or parquet."
         raise WorkspaceError(Kind.UNPROCESSABLE, "DOWNLOAD_TOO_WIDE", detail)
 
 
-def find_parent_objects(paths: Iterable[Path]) -> set[Path]:
-    """Return the objects that lead to some leaves."""
+def find_parent_objects(paths: Iterable[KeyPath]) -> set[KeyPath]:
+    """Return the paths of the objects that contain some leaves."""
     return {ROOT} | {path[:length] for path in paths for length in range(1, len(path))}
 
 
-WIDE: Final = 256
-"""Paths from which on payloads are quicker taken apart one by one."""
+MAX_ENGINE_PATHS: Final = 256
+"""Number of paths above which parsing payloads one by one is faster."""
 
-PIECE_BYTES: Final = 1024 * 1024
-"""Of payloads that DuckDB parses at a time: a list of short numbers takes some 24 times its text, for each function."""
+ENGINE_CHUNK_BYTES: Final = 1024 * 1024
+"""Bytes of payloads that DuckDB parses at a time; a list of short numbers needs 24 times its text per function."""
 
 _UNADDRESSABLE: Final = {"": "\ufdd0", "*": "\ufdd1"}
-"""Keys that DuckDB's paths cannot name, and the Unicode noncharacters that stand for them in here."""
+"""Keys that DuckDB's paths cannot name, and the Unicode noncharacters that replace them internally."""
 _RESTORED: Final = {stand_in: key for key, stand_in in _UNADDRESSABLE.items()}
 
 
 class Flattener:
-    """Takes payloads apart by DuckDB's JSON functions; one thread, no files, no network.
+    """Flattens payloads with DuckDB's JSON functions; one thread, no files, no network.
 
-    Every method takes payloads as compact JSON texts of objects without duplicate keys.
+    All methods accept payloads as compact JSON texts of objects without duplicate keys.
     """
 
     def __init__(self) -> None:
@@ -71,167 +72,167 @@ class Flattener:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._engine.close()
 
-    def leaves(self, payloads: pa.Array) -> frozenset[Path]:
+    def leaves(self, payloads: pa.Array) -> frozenset[KeyPath]:
         """Return the paths of all leaves in some payloads.
 
         Raises:
             WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
         """
-        found: set[Path] = set()
-        objects: set[Path] = {ROOT}
+        found: set[KeyPath] = set()
+        objects: set[KeyPath] = {ROOT}
         for _ in range(MAX_DEPTH):
-            inside = self._members(payloads, sorted(objects))
+            inside = self._list_members(payloads, sorted(objects))
             if not inside:
                 return frozenset(found)
-            if len(inside) > WIDE:
+            if len(inside) > MAX_ENGINE_PATHS:
                 return find_leaves_singly(payloads)
-            leaves, objects = self._told_apart(payloads, sorted(inside))
+            leaves, objects = self._classify(payloads, sorted(inside))
             found |= leaves
             check_column_count(found | objects)
         return frozenset(found | objects)
 
-    def values(self, payloads: pa.Array, paths: Sequence[Path]) -> pa.Array | None:
-        """Return for each payload the list of texts at some leaves, in their order; None when there are other leaves.
+    def values(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
+        """Return a list of texts at some leaves for each payload; None if a payload has other leaves.
 
-        Strings stand without quotes, null and what is not there as null, everything else as JSON text.
+        Strings are unquoted, null and missing values are null, all other values are JSON text.
 
         Args:
-            payloads: JSON texts.
-            paths: of the leaves, each once.
+            payloads: JSON texts of objects.
+            paths: distinct paths of the leaves.
         """
         known, objects = frozenset(paths), find_parent_objects(paths)
-        if len(paths) > WIDE or not objects.isdisjoint(known):
+        if len(paths) > MAX_ENGINE_PATHS or not objects.isdisjoint(known):
             return read_values_singly(payloads, paths)
-        if not self._keys_are_known(payloads, known, objects):
+        if not self._has_only_known_keys(payloads, known, objects):
             return None
         values = self._texts(payloads, paths)
-        # An object where a scalar stood so far, or a string that looks like one.
+        # Either an object in position of a scalar, or a string that looks like an object.
         braced = pc.any(pc.starts_with(values.flatten(), "{")).as_py()
         return values if not braced or self.leaves(payloads) <= known else None
 
-    def _keys_are_known(self, payloads: pa.Array, paths: frozenset[Path], objects: set[Path]) -> bool:
+    def _has_only_known_keys(self, payloads: pa.Array, paths: frozenset[KeyPath], objects: set[KeyPath]) -> bool:
         in_order = sorted(objects)
         for [lists] in self._distinct(payloads, "json_keys(payload, $1)", in_order):
             for path, keys in zip(in_order, lists, strict=True):
                 if keys == [] and path != ROOT and path not in paths:
                     return False
-                if not _below(path, keys) <= paths | objects:
+                if not _child_paths(path, keys) <= paths | objects:
                     return False
         return True
 
-    def _members(self, payloads: pa.Array, objects: Sequence[Path]) -> set[Path]:
+    def _list_members(self, payloads: pa.Array, objects: Sequence[KeyPath]) -> set[KeyPath]:
         rows = self._distinct(payloads, "json_keys(payload, $1)", objects)
         return {
             member
             for [lists] in rows
             for path, keys in zip(objects, lists, strict=True)
-            for member in _below(path, keys)
+            for member in _child_paths(path, keys)
         }
 
-    def _told_apart(self, payloads: pa.Array, paths: Sequence[Path]) -> tuple[set[Path], set[Path]]:
-        """Return which paths are leaves somewhere, and which are objects with members somewhere."""
-        leaves: set[Path] = set()
-        objects: set[Path] = set()
+    def _classify(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> tuple[set[KeyPath], set[KeyPath]]:
+        """Return the paths that are leaves in some payload, and those that are objects with members."""
+        leaves: set[KeyPath] = set()
+        objects: set[KeyPath] = set()
         for types, lists in self._distinct(payloads, "json_type(payload, $1), json_keys(payload, $1)", paths):
             for path, kind, keys in zip(paths, types, lists, strict=True):
                 if kind is not None:
                     (objects if kind == "OBJECT" and keys else leaves).add(path)
         return leaves, objects
 
-    def _distinct(self, payloads: pa.Array, columns: str, paths: Sequence[Path]) -> list[Any]:
-        self._engine.register("rows", _table(payloads, renamed=_need_renaming(paths)))
+    def _distinct(self, payloads: pa.Array, columns: str, paths: Sequence[KeyPath]) -> list[Any]:
+        self._engine.register("rows", _to_table(payloads, renamed=_need_renaming(paths)))
         addresses = [_address(path) for path in paths]
         return self._engine.execute(f"SELECT DISTINCT {columns} FROM rows", [addresses]).fetchall()  # noqa: S608  ours
 
-    def _texts(self, payloads: pa.Array, paths: Sequence[Path]) -> pa.Array:
+    def _texts(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array:
         renamed = _need_renaming(paths)
-        self._engine.register("rows", _table(payloads, renamed=renamed))
+        self._engine.register("rows", _to_table(payloads, renamed=renamed))
         query = "SELECT json_extract_string(payload, $1) AS texts FROM rows"
         addresses = [_address(path) for path in paths]
         lists = self._engine.sql(query, params=[addresses]).to_arrow_table().column(0).combine_chunks()
-        # Arrays stand whole, with the objects in them.
-        return pa.ListArray.from_arrays(lists.offsets, _renamed(lists.values, _RESTORED)) if renamed else lists
+        # Arrays are not divided, so their objects still contain renamed keys.
+        return pa.ListArray.from_arrays(lists.offsets, _rename_keys(lists.values, _RESTORED)) if renamed else lists
 
 
-def _need_renaming(paths: Iterable[Path]) -> bool:
+def _need_renaming(paths: Iterable[KeyPath]) -> bool:
     return any(key in _UNADDRESSABLE for path in paths for key in path)
 
 
-def _table(payloads: pa.Array, *, renamed: bool) -> pa.Table:
-    texts = _renamed(payloads, _UNADDRESSABLE) if renamed else payloads
-    return pa.table({"payload": pa.chunked_array(_pieces(texts), pa.string())})
+def _to_table(payloads: pa.Array, *, renamed: bool) -> pa.Table:
+    texts = _rename_keys(payloads, _UNADDRESSABLE) if renamed else payloads
+    return pa.table({"payload": pa.chunked_array(_split_chunks(texts), pa.string())})
 
 
-def _pieces(texts: pa.Array) -> Iterator[pa.Array]:
-    if len(texts) < 2 or texts.nbytes <= PIECE_BYTES:  # noqa: PLR2004  one text cannot be halved
+def _split_chunks(texts: pa.Array) -> Iterator[pa.Array]:
+    if len(texts) < 2 or texts.nbytes <= ENGINE_CHUNK_BYTES:  # noqa: PLR2004  one text cannot be halved
         yield texts
         return
     middle = len(texts) // 2
-    yield from _pieces(texts.slice(0, middle))
-    yield from _pieces(texts.slice(middle))
+    yield from _split_chunks(texts.slice(0, middle))
+    yield from _split_chunks(texts.slice(middle))
 
 
-def _renamed(texts: pa.Array, names: Mapping[str, str]) -> pa.Array:
+def _rename_keys(texts: pa.Array, names: Mapping[str, str]) -> pa.Array:
     for key, name in names.items():
         pattern = r'([{,])"' + key.replace("*", r"\*") + '":'
         texts = pc.replace_substring_regex(texts, pattern, rf'\1"{name}":')
     return texts
 
 
-def _below(path: Path, keys: Iterable[str] | None) -> set[Path]:
+def _child_paths(path: KeyPath, keys: Iterable[str] | None) -> set[KeyPath]:
     return {(*path, _RESTORED.get(key, key)) for key in keys or ()}
 
 
-def _address(path: Path) -> str:
-    """Return a path as DuckDB writes it."""
+def _address(path: KeyPath) -> str:
+    """Return a path in DuckDB's syntax."""
     keys = (_UNADDRESSABLE.get(key, key).replace("\\", "\\\\").replace('"', '\\"') for key in path)
     return "$" + "".join(f'."{key}"' for key in keys)
 
 
-def find_leaves_singly(payloads: pa.Array) -> frozenset[Path]:
-    """Return the paths of all leaves in some payloads.
+def find_leaves_singly(payloads: pa.Array) -> frozenset[KeyPath]:
+    """Return the paths of all leaves by parsing payloads one by one.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
     """
-    found: set[Path] = set()
-    for members in _members(payloads):
+    found: set[KeyPath] = set()
+    for members in _list_members(payloads):
         found.update(members)
         check_column_count(found)
     return frozenset(found)
 
 
-def read_values_singly(payloads: pa.Array, paths: Sequence[Path]) -> pa.Array | None:
-    """Return for each payload the list of texts at some leaves, in their order; None when there are other leaves.
+def read_values_singly(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
+    """Return a list of texts at some leaves, parsing payloads one by one; None if one has other leaves.
 
-    Strings stand without quotes, null and what is not there as null, everything else as JSON text.
+    Strings are unquoted, null and missing values are null, all other values are JSON text.
 
     Args:
         payloads: JSON texts of objects.
-        paths: of the leaves, each once.
+        paths: distinct paths of the leaves.
     """
-    places: Final = {path: place for place, path in enumerate(paths)}
+    positions: Final = {path: position for position, path in enumerate(paths)}
     cells: list[str | None] = []
-    for members in _members(payloads):
+    for members in _list_members(payloads):
         row: list[str | None] = [None] * len(paths)
         for path, value in members.items():
-            place = places.get(path)
-            if place is None:
+            position = positions.get(path)
+            if position is None:
                 return None
-            row[place] = _text(value)
+            row[position] = _text(value)
         cells += row
     offsets = pa.array(range(0, len(cells) + 1, len(paths)) if paths else [0] * (len(payloads) + 1), pa.int32())
     return pa.ListArray.from_arrays(offsets, pa.array(cells, pa.string()))
 
 
-def _members(payloads: pa.Array) -> Iterator[Mapping[Path, Any]]:
+def _list_members(payloads: pa.Array) -> Iterator[Mapping[KeyPath, Any]]:
     for payload in payloads:
-        members: dict[Path, Any] = {}
+        members: dict[KeyPath, Any] = {}
         _collect(parse(payload.as_buffer().to_pybytes()), (), members)
         yield members
 
 
-def _collect(value: Mapping[str, Any], at: Path, members: dict[Path, Any]) -> None:
+def _collect(value: Mapping[str, Any], at: KeyPath, members: dict[KeyPath, Any]) -> None:
     for key, member in value.items():
         path = (*at, key)
         if member and isinstance(member, dict) and len(path) < MAX_DEPTH:

@@ -14,18 +14,18 @@ from shared.observability.metrics import count
 from shared.timestamps import now
 
 CREATION_TIME: Final = timedelta(minutes=1)
-"""Longest time between a job's place and its record; a place without a record is older than this by mistake."""
+"""Longest time between the place of a job and its record; an older place without a record is a leftover."""
 RETRY_AFTER_SECONDS: Final = 30
 
 
 class JobQuota:
-    """Keeps each principal within its unfinished downloads and the bytes of their files.
+    """Enforces the limits of unfinished downloads and of stored bytes for each principal.
 
-    The places of a principal are compared with its jobs once a quota is reached, so that a process that ended between
-    a job's end and the freeing of its place takes nothing away for good.
+    When a quota is reached, the places of the principal are compared with its jobs. This frees places that a crashed
+    process has not freed.
 
     Args:
-        places: counts over all instances.
+        places: counter shared by all instances.
         jobs: stores the jobs.
         catalog: returns the current catalog.
         clock: returns the current instant.
@@ -44,77 +44,77 @@ class JobQuota:
         self._clock = clock
 
     async def admit(self, owner: str, job_id: str) -> None:
-        """Count a job that is about to be created.
+        """Reserve a place for a job that is about to be created.
 
         Raises:
-            WorkspaceError: THROTTLED ``TOO_MANY_JOBS``; STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED`` when the files of the
-                owner's downloads take as many bytes as allowed; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
+            WorkspaceError: THROTTLED ``TOO_MANY_JOBS``; STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED`` if the files of
+                the owner's downloads have reached the limit; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
         """
         quota = await self._quota()
         if await self._stored_bytes(owner) >= quota.download_bytes:
-            await self._compare(owner)
+            await self._release_ended(owner)
             if await self._stored_bytes(owner) >= quota.download_bytes:
                 count("workspace.downloads.quota_refusals")
                 raise _storage_full(quota.download_bytes)
-        taken = await self._take(owner, job_id, quota.jobs)
-        if not taken:
-            await self._compare(owner)
-            taken = await self._take(owner, job_id, quota.jobs)
-        if not taken:
+        is_taken = await self._try_take(owner, job_id, quota.jobs)
+        if not is_taken:
+            await self._release_ended(owner)
+            is_taken = await self._try_take(owner, job_id, quota.jobs)
+        if not is_taken:
             count("workspace.downloads.quota_refusals")
             raise _too_many(quota.jobs)
 
     async def grow(self, job: Job, size: int) -> None:
-        """Count the bytes of a job's files, before they are stored.
+        """Add the bytes of a job's files before they are stored.
 
         Args:
-            job: whose files.
-            size: bytes of all its files together, including those to be stored.
+            job: owner of the files.
+            size: total bytes of its files, including the new ones.
 
         Raises:
             WorkspaceError: STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED``; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
         """
         limit = (await self._quota()).download_bytes
-        if await self._grow(job, size, limit):
+        if await self._try_grow(job, size, limit):
             return
-        await self._compare(job.owner)
-        if not await self._grow(job, size, limit):
+        await self._release_ended(job.owner)
+        if not await self._try_grow(job, size, limit):
             count("workspace.downloads.quota_refusals")
             raise _storage_full(limit)
 
     async def finish(self, job: Job) -> None:
-        """Free the place of a completed job; its bytes count until its files are removed."""
+        """Free the place of a completed job; its bytes count until its files are deleted."""
         await self._places.finish(job.owner, Purpose.JOBS, job.id)
 
     async def free(self, owner: str, job_id: str) -> None:
-        """Free the place and the bytes of a job whose files are removed."""
+        """Free the place and the bytes of a job whose files are deleted."""
         await self._places.free(owner, Purpose.JOBS, [job_id])
 
     async def _quota(self) -> QuotaLimits:
         catalog = await self._catalog()
         return resolve_quotas(catalog.tier, catalog.policies.quotas)
 
-    async def _take(self, owner: str, job_id: str, limit: int) -> bool:
+    async def _try_take(self, owner: str, job_id: str, limit: int) -> bool:
         at = self._clock().timestamp()
         return await self._places.take(owner, Purpose.JOBS, job_id, at=at, limit=limit)
 
-    async def _grow(self, job: Job, size: int, limit: int) -> bool:
+    async def _try_grow(self, job: Job, size: int, limit: int) -> bool:
         at = self._clock().timestamp()
         return await self._places.grow(job.owner, Purpose.JOBS, job.id, size=size, at=at, limit=limit)
 
     async def _stored_bytes(self, owner: str) -> int:
         return sum(place.size for place in await self._places.held(owner, Purpose.JOBS))
 
-    async def _compare(self, owner: str) -> None:
-        """Free the places of jobs that are gone, have expired or ended."""
+    async def _release_ended(self, owner: str) -> None:
+        """Free the places of jobs that are missing, expired or ended."""
         for place in await self._places.held(owner, Purpose.JOBS):
             job = await self._jobs.get(place.id)
-            if self._is_gone(place, job):
+            if self._is_obsolete(place, job):
                 await self.free(owner, place.id)
             elif job is not None and place.active and job.status is JobStatus.COMPLETED:
                 await self.finish(job)
 
-    def _is_gone(self, place: Place, job: Job | None) -> bool:
+    def _is_obsolete(self, place: Place, job: Job | None) -> bool:
         at = self._clock()
         if job is None:
             return place.taken_at < (at - CREATION_TIME).timestamp()

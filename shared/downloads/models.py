@@ -1,4 +1,4 @@
-"""Download jobs: what was asked for, how far it is, which files came of it."""
+"""Download jobs: request, progress and files."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,7 +11,7 @@ from shared.errors import Kind, WorkspaceError
 
 
 class Format(StrEnum):
-    """What files are made."""
+    """File format of a download."""
 
     CSV = "csv"
     JSONL = "jsonl"
@@ -19,7 +19,7 @@ class Format(StrEnum):
 
 
 class JobStatus(StrEnum):
-    """Where a job stands."""
+    """State of a job."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -39,10 +39,10 @@ class StoredFile(_Record):
     """A file of a download.
 
     Attributes:
-        blob: its name in the store.
-        rows: without the header.
-        size: in bytes.
-        sha256: lowercase hex, over all its bytes.
+        blob: name of the blob.
+        rows: number of rows without the header.
+        size: size in bytes.
+        sha256: hash of the file's bytes, lowercase hex.
     """
 
     blob: str
@@ -52,16 +52,16 @@ class StoredFile(_Record):
 
 
 class Part(_Record):
-    """A stretch of one connection's time that one activity converts.
+    """A time range of one connection that one activity converts.
 
     Attributes:
-        connection: whose rows.
-        start: first instant, inclusive.
-        end: last instant, exclusive.
-        size: bytes that its files take at least.
-        unpacked: bytes that its rows take when they are read, about.
+        connection: lookup of the connection.
+        start: inclusive start.
+        end: exclusive end.
+        size: minimum size of its files in bytes.
+        unpacked: approximate size of its rows in memory, in bytes.
         files: None until it is converted.
-        columns: how many payload columns its CSV files have.
+        columns: number of payload columns in its CSV files.
     """
 
     connection: str
@@ -74,28 +74,27 @@ class Part(_Record):
 
     @property
     def rows(self) -> int:
-        """How many rows it has given so far."""
+        """Number of rows converted so far."""
         return sum(file.rows for file in self.files or ())
 
 
 class Job(_Record):
-    """A download.
+    """A download job.
 
     Attributes:
-        id: also the orchestration's.
-        owner: member id of who asked.
-        format: of the files.
-        start: of the range, inclusive.
-        end: of the range, exclusive.
-        connections: whose data, in the order of the files.
-        created_at: when it was asked for.
-        expires_at: when job and files go.
-        status: where it stands.
-        error: why it failed, for the caller to read.
+        id: also the id of the orchestration.
+        owner: member id of the requester.
+        format: format of the files.
+        start: inclusive start of the range.
+        end: exclusive end of the range.
+        connections: lookups of the connections, in the order of the files.
+        created_at: time of the request.
+        expires_at: time at which the job and its files are deleted.
+        status: state of the job.
+        error: reason of a failure, for the caller.
         parts: None until the job is planned; sorted by connection and time.
-        leaves: by connection, the payload paths that its CSV files have columns for.
-        complete_up_to: what was accepted before this instant was archived when the work began; None where that is
-            not known.
+        leaves: payload paths with columns in the CSV files, by connection.
+        complete_up_to: events accepted before this instant were archived when the work started; None if unknown.
     """
 
     id: str
@@ -114,29 +113,29 @@ class Job(_Record):
 
     @property
     def unfinished(self) -> bool:
-        """Whether there is work left."""
+        """Whether the job is pending or running."""
         return self.status in UNFINISHED
 
     @property
     def rows(self) -> int:
-        """How many rows are converted so far."""
+        """Number of rows converted so far."""
         return sum(part.rows for part in self.parts or ())
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes of all its files so far."""
+        """Total size of its files so far, in bytes."""
         return sum(file.size for part in self.parts or () for file in part.files or ())
 
     @property
     def connections_done(self) -> int:
-        """How many connections are converted."""
+        """Number of connections that are converted completely."""
         if self.parts is None:
             return 0
         waiting = {self.parts[number].connection for number in self.list_pending_parts()}
         return len(set(self.connections) - waiting)
 
     def list_pending_parts(self) -> list[int]:
-        """Return the numbers of the parts to convert: the new ones, else those whose header lacks a column."""
+        """Return the numbers of parts to convert: new ones first, then those whose CSV header lacks a column."""
         parts = list(enumerate(self.parts or ()))
         new = [number for number, part in parts if part.files is None]
         if new or self.format is not Format.CSV:
@@ -148,11 +147,11 @@ class Job(_Record):
         return [(part.connection, file) for part in self.parts or () for file in part.files or ()]
 
     def plan(self, parts: tuple[Part, ...], *, complete: bool = False) -> "Job":
-        """Return the job with its work laid out; as it is when that was done before.
+        """Return the job with its parts; unchanged if it is planned or has ended.
 
         Args:
-            parts: the work.
-            complete: whether everything that was accepted before the job was made is archived.
+            parts: parts to convert.
+            complete: whether all events accepted before the job's creation are archived.
         """
         if self.parts is not None or not self.unfinished:
             return self
@@ -160,7 +159,7 @@ class Job(_Record):
         return self.model_copy(update={"parts": parts, "status": JobStatus.RUNNING, "complete_up_to": up_to})
 
     def complete_part(self, number: int, files: tuple[StoredFile, ...], leaves: frozenset[tuple[str, ...]]) -> "Job":
-        """Return the job with a part's files; as it is when it has ended."""
+        """Return the job with a part's files; unchanged if the job has ended."""
         if not self.unfinished or self.parts is None:
             return self
         part = self.parts[number].model_copy(update={"files": files, "columns": len(leaves)})
@@ -169,22 +168,22 @@ class Job(_Record):
         merged = {**self.leaves, part.connection: tuple(sorted(known))}
         return self.model_copy(update={"parts": parts, "leaves": merged})
 
-    def ended(self, status: JobStatus, error: str | None = None) -> "Job":
-        """Return the job at its end; as it is when it has ended already."""
+    def finish(self, status: JobStatus, error: str | None = None) -> "Job":
+        """Return the job with a final state; unchanged if it has ended."""
         return self.model_copy(update={"status": status, "error": error}) if self.unfinished else self
 
     def cancel(self) -> "Job":
-        """Return the job cancelled.
+        """Return the cancelled job.
 
         Raises:
             WorkspaceError: CONFLICT ``DOWNLOAD_ENDED``.
         """
         if not self.unfinished:
-            detail = f"The download has ended already; it is {self.status}."
+            detail = f"The download has already ended with status {self.status}."
             raise WorkspaceError(Kind.CONFLICT, "DOWNLOAD_ENDED", detail, currentStatus=self.status)
-        return self.ended(JobStatus.CANCELLED)
+        return self.finish(JobStatus.CANCELLED)
 
 
 def download_not_found() -> WorkspaceError:
-    """Return the refusal of a job that is not there, has expired, or is somebody else's."""
-    return WorkspaceError(Kind.NOT_FOUND, "DOWNLOAD_NOT_FOUND", "There is no such download.")
+    """Return the error for a job that does not exist, has expired, or belongs to another member."""
+    return WorkspaceError(Kind.NOT_FOUND, "DOWNLOAD_NOT_FOUND", "The download does not exist or has expired.")

@@ -1,4 +1,4 @@
-"""The files of a download while they are written: counted, hashed, and rolled before they grow too large."""
+"""Output files of a download: hashed, counted, and rolled at a size limit; Parquet files of rows."""
 
 import hashlib
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 FILE_BYTES: Final = 256_000_000
-"""No file is larger, as long as one slice of rows fits into it."""
+"""Maximum file size; a single larger slice of rows exceeds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +18,10 @@ class WrittenFile:
     """A finished file.
 
     Attributes:
-        path: where it lies.
-        rows: without the header.
-        size: in bytes.
-        sha256: lowercase hex, over all its bytes.
+        path: path of the file.
+        rows: number of rows without the header.
+        size: size in bytes.
+        sha256: hash of the file's bytes, lowercase hex.
     """
 
     path: Path
@@ -31,7 +31,7 @@ class WrittenFile:
 
 
 class HashingFile:
-    """A binary file being written."""
+    """A binary file that counts and hashes the written bytes."""
 
     def __init__(self, path: Path) -> None:
         self.rows = 0
@@ -42,7 +42,7 @@ class HashingFile:
 
     @property
     def closed(self) -> bool:
-        """Whether the file is closed; pyarrow asks."""
+        """Whether the file is closed; required by pyarrow."""
         return self._file.closed
 
     def write(self, data: bytes | memoryview) -> int:
@@ -53,26 +53,26 @@ class HashingFile:
         return written
 
     def flush(self) -> None:
-        """Hand what is buffered to the operating system; pyarrow calls it."""
+        """Flush buffers to the operating system; called by pyarrow."""
         self._file.flush()
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def written(self) -> WrittenFile:
-        """Return what the closed file is."""
+    def to_written_file(self) -> WrittenFile:
+        """Return the description of the closed file."""
         return WrittenFile(self._path, self.rows, self.size, self._digest.hexdigest())
 
 
 class RollingFiles:
-    """One file after another in a folder; at least one, so that an empty download has its header.
+    """A sequence of files in a folder; at least one, so that an empty download has a header.
 
     Args:
-        folder: where the files go, named by their number.
-        begin: called with each new file.
-        end: called with each file before it is closed.
-        limit: bytes that a file may hold.
+        folder: target folder; files are named by number.
+        begin: called for each new file.
+        end: called for each file before it is closed.
+        limit: maximum file size in bytes.
     """
 
     def __init__(
@@ -89,19 +89,19 @@ class RollingFiles:
         self._current: HashingFile | None = None
         self._finished: list[WrittenFile] = []
 
-    def room_for(self, size: int) -> HashingFile:
-        """Return the file that takes this many bytes more: the current one, or the next."""
+    def select_file(self, size: int) -> HashingFile:
+        """Return the current file if it has room for a number of bytes, else a new one."""
         if self._current is not None and self._current.rows and self._current.size + size > self._limit:
             self._finish(self._current)
         return self._current or self._next()
 
     def close(self) -> tuple[WrittenFile, ...]:
-        """Return all files, finished."""
+        """Close the last file and return all files."""
         self._finish(self._current or self._next())
         return tuple(self._finished)
 
     def abandon(self) -> None:
-        """Close what is open, after a failure."""
+        """Close open files after a failure."""
         if self._current is not None:
             self._current.close()
 
@@ -113,7 +113,7 @@ class RollingFiles:
     def _finish(self, file: HashingFile) -> None:
         self._end(file)
         file.close()
-        self._finished.append(file.written())
+        self._finished.append(file.to_written_file())
         self._current = None
 
 
@@ -131,48 +131,48 @@ ROW_GROUP_BYTES: Final = 32 * 1024 * 1024
 
 
 class ParquetFiles:
-    """Parquet files of one connection, filled batch by batch.
+    """Parquet files of one connection, written batch by batch.
 
     Args:
-        connection: whose rows they hold.
-        folder: where they go.
-        limit: bytes that a file may hold.
+        connection: lookup of the connection.
+        folder: target folder.
+        limit: maximum file size in bytes.
     """
 
     def __init__(self, connection: str, folder: Path, limit: int) -> None:
         self._connection = connection
         self._files = RollingFiles(folder, self._begin, self._end, limit)
         self._writer: Any = None
-        self._waiting: list[pa.RecordBatch] = []
+        self._pending: list[pa.RecordBatch] = []
 
     def append(self, rows: pa.RecordBatch) -> None:
-        """Add some rows."""
-        self._waiting.append(rows)
-        if sum(batch.num_rows for batch in self._waiting) >= ROW_GROUP_ROWS or self._bytes() >= ROW_GROUP_BYTES:
+        """Append some rows."""
+        self._pending.append(rows)
+        if sum(batch.num_rows for batch in self._pending) >= ROW_GROUP_ROWS or self._bytes() >= ROW_GROUP_BYTES:
             self._write_row_group()
 
     def close(self) -> tuple[WrittenFile, ...]:
-        """Return all files, finished."""
+        """Close the last file and return all files."""
         self._write_row_group()
         return self._files.close()
 
     def abandon(self) -> None:
-        """Close what is open, after a failure."""
+        """Close open files after a failure."""
         self._files.abandon()
 
     def _bytes(self) -> int:
-        return sum(batch.nbytes for batch in self._waiting)
+        return sum(batch.nbytes for batch in self._pending)
 
     def _write_row_group(self) -> None:
-        if not self._waiting:
+        if not self._pending:
             return
-        rows = pa.Table.from_batches(self._waiting)
+        rows = pa.Table.from_batches(self._pending)
         connection = pa.repeat(self._connection, rows.num_rows)
         group = rows.append_column("connection", connection).select(SCHEMA.names).cast(SCHEMA)
-        file = self._files.room_for(self._bytes())
+        file = self._files.select_file(self._bytes())
         self._writer.write_table(group, row_group_size=group.num_rows)
         file.rows += group.num_rows
-        self._waiting.clear()
+        self._pending.clear()
 
     def _begin(self, file: HashingFile) -> None:
         self._writer = pq.ParquetWriter(

@@ -1,4 +1,4 @@
-"""How a download is cut into parts that can be converted at the same time."""
+"""Division of a download into parts that are converted in parallel."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -9,26 +9,26 @@ from shared.downloads.models import Format, Part
 from shared.downloads.output_files import FILE_BYTES
 
 PART_BYTES: Final = 1_000_000_000
-"""Expected size of a part's files, which lie on the scratch disk together."""
+"""Expected size of a part's files, which are on the scratch disk together."""
 PART_TIME: Final = timedelta(days=1)
-"""The least that a part covers: whoever reads a part of the archive also looks a day before and after it."""
+"""Minimum time range of a part, because reading a part also reads a day before and after it."""
 _ROW_BYTES: Final = {Format.CSV: 60, Format.JSONL: 120, Format.PARQUET: 0}
-"""The least that a row takes beside its payload's own values."""
+"""Minimum size of a row in addition to the values of its payload."""
 
 
 def plan_parts(
-    connection: str, start: datetime, end: datetime, form: Format, list_hours: Sequence[HourSummary]
+    connection: str, start: datetime, end: datetime, file_format: Format, list_hours: Sequence[HourSummary]
 ) -> list[Part]:
-    """Return the parts of one connection: one, unless what is archived makes surely more than one file."""
-    sizes = [max(stretch.size, stretch.rows * _ROW_BYTES[form]) for stretch in list_hours]
+    """Return the parts of one connection: one, unless the archived rows certainly need several files."""
+    sizes = [max(hour.size, hour.rows * _ROW_BYTES[file_format]) for hour in list_hours]
     made = [Part(connection=connection, start=start, end=end)]
     splits = sum(sizes) > FILE_BYTES
-    for stretch, size in zip(list_hours, sizes, strict=True):
+    for hour, size in zip(list_hours, sizes, strict=True):
         last = made[-1]
-        if splits and last.size + size > PART_BYTES and stretch.start - last.start >= PART_TIME:
-            made[-1] = last.model_copy(update={"end": stretch.start})
-            last = Part(connection=connection, start=stretch.start, end=end)
+        if splits and last.size + size > PART_BYTES and hour.start - last.start >= PART_TIME:
+            made[-1] = last.model_copy(update={"end": hour.start})
+            last = Part(connection=connection, start=hour.start, end=end)
             made.append(last)
-        sums = {"size": last.size + size, "unpacked": last.unpacked + stretch.unpacked}
+        sums = {"size": last.size + size, "unpacked": last.unpacked + hour.unpacked}
         made[-1] = last.model_copy(update=sums)
     return made

@@ -1,4 +1,4 @@
-"""Where download jobs are kept, what runs them, and where their rows come from."""
+"""Ports of downloads: job store, job runner, archive progress and archived rows."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class JobStore(Protocol):
-    """Keeps download jobs.
+    """Store of download jobs.
 
     Every method raises WorkspaceError UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` when the store does not answer.
     """
@@ -22,35 +22,34 @@ class JobStore(Protocol):
         ...
 
     async def get(self, job_id: str) -> Job | None:
-        """Return a job, None when there is none."""
+        """Return a job; None if it does not exist."""
         ...
 
     async def change(self, job_id: str, change: Callable[[Job], Job]) -> Job | None:
-        """Replace a job by what a function makes of it, with no other change between; return the new job.
+        """Replace a job atomically by the result of a function; return the new job, or None if it does not exist.
 
-        What the function raises comes through, and the job stays; None when there is no such job. The function may be
-        called several times.
+        The function may be called several times. If it raises, the job remains unchanged and the error propagates.
         """
         ...
 
     async def list_owned(self, owner: str) -> Sequence[Job]:
-        """Return somebody's jobs, newest first."""
+        """Return the jobs of an owner, newest first."""
         ...
 
     async def list_expired(self, at: datetime) -> Sequence[str]:
-        """Return the ids of the jobs that are past their end."""
+        """Return the ids of the jobs whose lifetime has ended."""
         ...
 
     async def delete(self, job_id: str) -> None:
-        """Forget a job; one that is not there counts as forgotten."""
+        """Delete a job; a missing job is ignored."""
         ...
 
 
 class JobRunner(Protocol):
-    """Runs jobs in the background."""
+    """Background execution of jobs."""
 
     async def start(self, job_id: str) -> None:
-        """Begin a job's work.
+        """Start a job's work.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
@@ -58,17 +57,17 @@ class JobRunner(Protocol):
         ...
 
     async def stop(self, job_id: str) -> None:
-        """End a job's work; quietly when there is none."""
+        """Stop a job's work; has no effect if there is none."""
         ...
 
 
 class ArchiveProgress(Protocol):
-    """Tells whether what was accepted has come to the archive."""
+    """Progress of the archive in storing accepted events."""
 
     async def wait_until_archived(self, seconds: float) -> bool:
-        """Wait, a while at most, until everything that the hubs hold by now is archived; return whether it is.
+        """Wait, up to a timeout, until all events in the hubs are archived; return whether they are.
 
-        False at once where this cannot be known.
+        Return False immediately if the progress is unknown.
         """
         ...
 
@@ -76,11 +75,11 @@ class ArchiveProgress(Protocol):
 class ArchivedRows(Protocol):
     """Reads the archive of telemetry.
 
-    Both methods raise WorkspaceError UNAVAILABLE ``BLOB_STORE_UNAVAILABLE`` when it does not answer.
+    Both methods raise WorkspaceError UNAVAILABLE ``BLOB_STORE_UNAVAILABLE`` when the archive does not answer.
     """
 
     async def list_hours(self, connection: str, start: datetime, end: datetime) -> Sequence[HourSummary]:
-        """Return what there is of a connection in a range, in order of time."""
+        """Return the hours of a range that have rows of a connection, in order."""
         ...
 
     def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator["pa.RecordBatch"]:
@@ -92,8 +91,8 @@ class ArchivedRows(Protocol):
 
 
 class UnknownArchiveProgress:
-    """The ArchiveProgress port for Azure: the host keeps how far its triggers have read, and does not tell the app."""
+    """ArchiveProgress for Azure, where the app cannot see how far the triggers have read."""
 
     async def wait_until_archived(self, seconds: float) -> bool:  # noqa: ARG002  the port's signature
-        """Return that it is not known."""
+        """Return False: the progress is unknown."""
         return False

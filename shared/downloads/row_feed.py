@@ -1,4 +1,4 @@
-"""Rows as the formats take them in: record batches of one connection, in slices that fit into memory."""
+"""Record batches of one connection: feeding from coroutines to a thread, slicing, and parallel mapping."""
 
 import asyncio
 import os
@@ -17,18 +17,18 @@ JOINED_ROWS: Final = 8_192
 JOINED_BYTES: Final = SLICE_BYTES // 16
 """Smaller batches are joined."""
 FIXED_COLUMNS: Final = ("timestamp", "connection", "deviceId", "messageId")
-"""The columns that stand before the payload in every format."""
+"""Columns before the payload in every format."""
 
 
 def slice_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in batches of bounded length and size, small ones joined; a single row may be larger."""
-    for batch in _joined(batches):
+    """Yield the rows in batches of bounded size; small batches are joined, a single row may be larger."""
+    for batch in _join_small(batches):
         for first in range(0, batch.num_rows, SLICE_ROWS):
-            yield from _halved(batch.slice(first, SLICE_ROWS))
+            yield from _halve_large(batch.slice(first, SLICE_ROWS))
 
 
-def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in batches that are worth the fixed cost of each; an hour may hold a few rows only."""
+def _join_small(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join small batches, since each batch has a fixed cost and an hour may have few rows."""
     small: list[pa.RecordBatch] = []
     for batch in batches:
         if small and sum(each.num_rows for each in small) + batch.num_rows > SLICE_ROWS:
@@ -45,37 +45,37 @@ def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.concat_batches(small)
 
 
-def _halved(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _halve_large(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     if batch.num_rows < 2 or batch.nbytes <= SLICE_BYTES:  # noqa: PLR2004  one row cannot be halved
         yield batch
         return
     middle = batch.num_rows // 2
-    yield from _halved(batch.slice(0, middle))
-    yield from _halved(batch.slice(middle))
+    yield from _halve_large(batch.slice(0, middle))
+    yield from _halve_large(batch.slice(middle))
 
 
 def format_timestamps(timestamps: pa.Array) -> pa.Array:
-    """Return instants as RFC 3339 text with microseconds, without the closing ``Z``."""
+    """Return instants as RFC 3339 text with microseconds, without the trailing ``Z``."""
     import pyarrow.compute as pc  # noqa: PLC0415  loaded where it is needed
 
     texts = timestamps.cast(pa.timestamp("us")).cast(pa.string())
     return pc.binary_replace_slice(texts, 10, 11, "T")
 
 
-LOOK_SECONDS: Final = 0.5
+POLL_SECONDS: Final = 0.5
 
 
-class FeedStopped(Exception):  # noqa: N818  nothing went wrong
-    """The rows are not wanted any more."""
+class FeedStopped(Exception):  # noqa: N818  not an error
+    """The rows are no longer required."""
 
 
 class RowFeed:
-    """Reads rows on the event loop, one batch ahead of the thread that takes them.
+    """Reads rows on the event loop, one batch ahead of the thread that consumes them.
 
     Args:
-        loop: where the coroutines run.
-        read: begins to read from the first row, each time it is called.
-        stop: when set, the thread gets ``FeedStopped``.
+        loop: event loop of the coroutines.
+        read: starts reading from the first row at each call.
+        stop: when set, the thread receives ``FeedStopped``.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class RowFeed:
         self._stop = stop
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
-        """Yield all batches; call it in a thread other than the loop's.
+        """Yield all batches; must be called in a thread other than the loop's.
 
         Raises:
-            FeedStopped: the rows are not wanted any more.
+            FeedStopped: the rows are no longer required.
         """
         rows = self._read()
         upcoming = self._submit(_next(rows))
@@ -107,10 +107,10 @@ class RowFeed:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def _wait(self, upcoming: Future[pa.RecordBatch | None]) -> pa.RecordBatch | None:
-        # The loop may end while this waits; then nothing ever comes.
+        # The loop may end during the wait, and then the future never completes.
         while not self._stop.is_set():
             with suppress(TimeoutError):
-                return upcoming.result(LOOK_SECONDS)
+                return upcoming.result(POLL_SECONDS)
         raise FeedStopped
 
 
@@ -122,9 +122,9 @@ WORKERS: Final = min(4, os.cpu_count() or 1)
 
 
 def map_in_order[T, R](work: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
-    """Yield what the work makes of each item, in the items' order; a few are worked on at once, and no more are held.
+    """Yield the results of a function in the order of the items; a few items are processed concurrently.
 
-    The work must leave the interpreter to other threads, as pyarrow and DuckDB do.
+    The function must release the interpreter lock, as pyarrow and DuckDB do.
     """
     running: deque[Future[R]] = deque()
     with ThreadPoolExecutor(WORKERS, thread_name_prefix="convert") as pool:

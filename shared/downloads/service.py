@@ -1,4 +1,4 @@
-"""Downloads as callers have them: started, watched, cancelled."""
+"""Downloads for callers: start, list, wait, cancel, links."""
 
 import asyncio
 import contextlib
@@ -21,19 +21,19 @@ from shared.timestamps import now
 
 LINK_LIFETIME: Final = timedelta(minutes=15)
 POLL_SECONDS: Final = 0.1
-BEGINS_WITHIN: Final = timedelta(seconds=30)
-"""A job that nothing was heard of for so long may have been stored by a process that ended before it began it."""
+START_TIMEOUT: Final = timedelta(seconds=30)
+"""A job pending for longer may have been stored by a process that crashed before starting its work."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedFile:
-    """A file and where it can be fetched for a while.
+    """A file with a temporary link.
 
     Attributes:
-        connection: whose rows it holds.
-        file: what it is.
-        url: gives it to anyone.
-        expires_at: the end of the link.
+        connection: lookup of the connection.
+        file: the stored file.
+        url: link that needs no credential.
+        expires_at: end of the link's validity.
     """
 
     connection: str
@@ -43,15 +43,15 @@ class LinkedFile:
 
 
 class Downloads:
-    """Starts downloads and tells how they are.
+    """Starts downloads and reports their state.
 
     Args:
-        catalog: gives the current catalog.
-        jobs: keeps the jobs.
-        blobs: keeps the files.
-        quota: bounds the jobs of a principal.
-        lifetime: how long a job and its files stay.
-        clock: gives the current instant.
+        catalog: returns the current catalog.
+        jobs: store of the jobs.
+        blobs: store of the files.
+        quota: limits of each principal.
+        lifetime: lifetime of a job and its files.
+        clock: returns the current instant.
     """
 
     def __init__(
@@ -71,25 +71,25 @@ class Downloads:
         self._clock = clock
 
     async def select_connection(self, lookup: str) -> tuple[str, ...]:
-        """Return the connection to download; a disabled one still has its data.
+        """Return the connection to download; a disabled connection still has data.
 
         Raises:
             WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND``.
         """
         if lookup not in (await self._catalog()).connections:
-            raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", f"There is no connection {lookup}.")
+            raise WorkspaceError(Kind.NOT_FOUND, "CONNECTION_NOT_FOUND", f"The connection {lookup} does not exist.")
         return (lookup,)
 
     async def select_surface_connections(self, surface: str, connection: str | None = None) -> tuple[str, ...]:
-        """Return a surface's connections in its order, or the one of them that is named.
+        """Return the connections of a surface in their order, or only the given one.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``SURFACE_NOT_FOUND``; NOT_FOUND ``CONNECTION_NOT_FOUND``, also when another
-                surface has it.
+            WorkspaceError: NOT_FOUND ``SURFACE_NOT_FOUND``; NOT_FOUND ``CONNECTION_NOT_FOUND`` if the surface does
+                not contain the connection.
         """
         stored = (await self._catalog()).surfaces.get(surface)
         if stored is None:
-            raise WorkspaceError(Kind.NOT_FOUND, "SURFACE_NOT_FOUND", f"There is no surface {surface}.")
+            raise WorkspaceError(Kind.NOT_FOUND, "SURFACE_NOT_FOUND", f"The surface {surface} does not exist.")
         if connection is None:
             return tuple(dict.fromkeys(stored.value.connections))
         if connection not in stored.value.connections:
@@ -101,12 +101,12 @@ class Downloads:
         self,
         owner: Principal,
         connections: tuple[str, ...],
-        form: Format,
+        file_format: Format,
         start: datetime,
         end: datetime,
         runner: JobRunner,
     ) -> Job:
-        """Begin a download and return its job.
+        """Start a download and return its job.
 
         Raises:
             WorkspaceError: THROTTLED ``TOO_MANY_JOBS``; STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED``; UNAVAILABLE
@@ -116,7 +116,7 @@ class Downloads:
         job = Job(
             id=uuid.uuid4().hex,
             owner=owner.member_id,
-            format=form,
+            format=file_format,
             start=start,
             end=end,
             connections=connections,
@@ -134,7 +134,7 @@ class Downloads:
         return job
 
     async def get(self, caller: Principal, job_id: str) -> Job:
-        """Return a job of the caller's; a credential with the right to manage keys sees everybody's.
+        """Return a job of the caller; a credential with the right to manage keys can access all jobs.
 
         Raises:
             WorkspaceError: NOT_FOUND ``DOWNLOAD_NOT_FOUND``.
@@ -142,24 +142,24 @@ class Downloads:
         job = await self._jobs.get(job_id)
         if job is None or job.expires_at <= self._clock():
             raise download_not_found()
-        # The credential's rights count, not the member's: an administrator's narrow token opens no other files.
+        # Check the credential's rights, not the member's: a restricted token of an administrator opens no other files.
         if job.owner != caller.member_id and AccessRight.KEYS_MANAGE not in caller.rights:
             raise download_not_found()
         return job
 
     async def restart_if_stalled(self, job: Job, runner: JobRunner) -> None:
-        """Begin a job whose work may not have begun; where it has, nothing happens."""
-        if job.status is JobStatus.PENDING and self._clock() - job.created_at > BEGINS_WITHIN:
+        """Start a job's work again if it may not have started; otherwise do nothing."""
+        if job.status is JobStatus.PENDING and self._clock() - job.created_at > START_TIMEOUT:
             with contextlib.suppress(WorkspaceError):
                 await runner.start(job.id)
 
     async def list(self, caller: Principal) -> Sequence[Job]:
-        """Return the caller's own jobs, newest first."""
+        """Return the caller's jobs, newest first."""
         at = self._clock()
         return [job for job in await self._jobs.list_owned(caller.member_id) if job.expires_at > at]
 
-    async def ended(self, job: Job, seconds: int) -> Job:
-        """Return a job as soon as it has ended, or as it is after a while."""
+    async def wait_until_ended(self, job: Job, seconds: int) -> Job:
+        """Return a job when it has ended, or its current state after a timeout."""
         deadline = asyncio.get_running_loop().time() + seconds
         while job.unfinished and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(POLL_SECONDS)
@@ -167,7 +167,7 @@ class Downloads:
         return job
 
     async def cancel(self, caller: Principal, job_id: str, runner: JobRunner) -> None:
-        """End a job before it is done, and remove what it has made.
+        """Cancel a job and delete its files.
 
         Raises:
             WorkspaceError: NOT_FOUND ``DOWNLOAD_NOT_FOUND``; CONFLICT ``DOWNLOAD_ENDED``.
@@ -179,8 +179,8 @@ class Downloads:
         await remove_files(self._blobs, job_id)
         await self._quota.free(job.owner, job_id)
 
-    async def links(self, job: Job) -> Sequence[LinkedFile]:
-        """Return a completed job's files with fresh links; none of a job that is not completed."""
+    async def create_links(self, job: Job) -> Sequence[LinkedFile]:
+        """Return the files of a completed job with new links; an empty list for other jobs."""
         if job.status is not JobStatus.COMPLETED:
             return []
         until = min(self._clock() + LINK_LIFETIME, job.expires_at)
@@ -192,11 +192,11 @@ class Downloads:
 
 
 def list_file_names(job: Job) -> Sequence[str]:
-    """Return what a job's files are saved as: the connection, and a number where it has several."""
+    """Return the download names of a job's files: the connection, with a number if it has is_one_of_several files."""
     connections = [connection for connection, _ in job.files()]
     names = []
-    for place, connection in enumerate(connections):
-        number = connections[:place].count(connection) + 1
-        several = connections.count(connection) > 1
-        names.append(f"{connection}-{number:04d}.{job.format}" if several else f"{connection}.{job.format}")
+    for index, connection in enumerate(connections):
+        number = connections[:index].count(connection) + 1
+        is_one_of_several = connections.count(connection) > 1
+        names.append(f"{connection}-{number:04d}.{job.format}" if is_one_of_several else f"{connection}.{job.format}")
     return names

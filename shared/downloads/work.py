@@ -1,4 +1,4 @@
-"""The steps of a download: each may be done again, and gives the same."""
+"""Work of a download job: plan, convert, finish. Each step can be repeated with the same result."""
 
 import asyncio
 import tempfile
@@ -9,7 +9,7 @@ from typing import Final
 
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import translate_resource_errors
-from shared.downloads.expiry import folder, remove_files
+from shared.downloads.expiry import job_prefix, remove_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job, JobStatus, Part, StoredFile
@@ -18,34 +18,34 @@ from shared.downloads.ports import ArchivedRows, ArchiveProgress, JobStore
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 
-LARGE: Final = 20_000_000
-"""Bytes from which on a part is large. One process converts one large part at a time, which keeps all processors busy
-and takes up to about 450 MB, and beside it a few small ones, so that these need not wait."""
-SMALL_AT_ONCE: Final = 2
-PLANNED_AT_ONCE: Final = 4
-WAITING: Final = 3
-"""Parts of one principal that wait in a process beside those at work; further ones are tried again later, so that they
-take no activity from other principals."""
-WAVE: Final = 8
-"""Parts that are handed out together."""
-LOOK_SECONDS: Final = 0.5
-SETTLE_SECONDS: Final = 60.0
-"""How long a download waits for what was accepted before it, on its way to the archive."""
-FAILED: Final = "The download failed, also when it was tried again; the service's log has the reason."
+LARGE_PART_BYTES: Final = 20_000_000
+"""Minimum size of a large part in bytes. A process converts one large part at a time, which uses all processors and up
+to about 450 MB. A few small parts run concurrently, so that they need not wait for large ones."""
+CONCURRENT_SMALL_PARTS: Final = 2
+CONCURRENT_PLANS: Final = 4
+MAX_WAITING_PARTS: Final = 3
+"""Waiting parts of one principal per process. Further parts are retried later, so that they do not occupy activities
+of other principals."""
+PARTS_PER_WAVE: Final = 8
+"""Parts of a job that are scheduled together."""
+POLL_SECONDS: Final = 0.5
+ARCHIVE_TIMEOUT_SECONDS: Final = 60.0
+"""Time that a download waits until earlier events are archived."""
+FAILURE_MESSAGE: Final = "The download failed after retries; the service log contains the reason."
 
 _LOG = logs.logger("downloads")
 
 
 class DownloadWork:
-    """Does the work of downloads.
+    """Executes the steps of download jobs.
 
     Args:
-        jobs: keeps the jobs.
-        archive: gives the rows.
-        blobs: takes the files.
-        scratch: folder for files on their way.
-        arrivals: tells whether what was accepted is archived.
-        quota: bounds the bytes of a principal.
+        jobs: store of the jobs.
+        archive: source of the rows.
+        blobs: store of the files.
+        scratch: folder of temporary files.
+        progress: progress of the archive.
+        quota: limits of each principal.
     """
 
     def __init__(
@@ -54,49 +54,49 @@ class DownloadWork:
         archive: ArchivedRows,
         blobs: BlobStore,
         scratch: Path,
-        arrivals: ArchiveProgress,
+        progress: ArchiveProgress,
         quota: JobQuota,
     ) -> None:
         self._jobs = jobs
         self._archive = archive
         self._blobs = blobs
         self._scratch = scratch
-        self._arrivals = arrivals
+        self._progress = progress
         self._quota = quota
-        self._large = FairScheduler(1, 1 + WAITING)
-        self._small = FairScheduler(SMALL_AT_ONCE, SMALL_AT_ONCE + WAITING)
-        self._planning = FairScheduler(PLANNED_AT_ONCE, 1)
+        self._large = FairScheduler(1, 1 + MAX_WAITING_PARTS)
+        self._small = FairScheduler(CONCURRENT_SMALL_PARTS, CONCURRENT_SMALL_PARTS + MAX_WAITING_PARTS)
+        self._planning = FairScheduler(CONCURRENT_PLANS, 1)
 
     async def next_parts(self, job_id: str) -> Sequence[int] | None:
-        """Return the numbers of parts to convert now; empty when the job is done or has ended.
+        """Return the numbers of parts to convert now; empty if the job has ended.
 
         Returns:
-            None when another job of its principal is being planned; ask again later.
+            None when another job of local_file principal is being planned; ask again later.
         """
         job = await self._jobs.get(job_id)
         if job is not None and job.unfinished and job.parts is None:
             if not self._planning.has_room(job.owner):
                 return None
             async with self._planning.turn(job.owner):
-                complete = await self._arrivals.wait_until_archived(SETTLE_SECONDS)
+                complete = await self._progress.wait_until_archived(ARCHIVE_TIMEOUT_SECONDS)
                 planned = tuple(await self._plan(job))
                 job = await self._jobs.change(job_id, lambda current: current.plan(planned, complete=complete))
-        return job.list_pending_parts()[:WAVE] if job is not None and job.unfinished else []
+        return job.list_pending_parts()[:PARTS_PER_WAVE] if job is not None and job.unfinished else []
 
     async def convert(self, job_id: str, number: int) -> bool:
-        """Make the files of a part and store them.
+        """Create and store the files of a part.
 
         Returns:
-            False when enough parts of the same principal are under way in this process; try again later.
+            False if this process already has the maximum number of the principal's parts; retry later.
 
         Raises:
-            WorkspaceError: UNAVAILABLE, of the archive, the files or the jobs; try again.
+            WorkspaceError: UNAVAILABLE if the archive, the file store or the job store does not answer; retry.
         """
         job = await self._jobs.get(job_id)
         if job is None or job.parts is None:
             return True
         part = job.parts[number]
-        lane = self._large if max(part.size, part.unpacked) >= LARGE else self._small
+        lane = self._large if max(part.size, part.unpacked) >= LARGE_PART_BYTES else self._small
         if not lane.has_room(job.owner):
             return False
         async with lane.turn(job.owner):
@@ -113,7 +113,7 @@ class DownloadWork:
         except WorkspaceError as error:
             if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL}:
                 raise
-            await self._end(job_id, JobStatus.FAILED, _reason(error))
+            await self._end(job_id, JobStatus.FAILED, _error_text(error))
             return
         after = await self._jobs.change(job_id, lambda current: current.complete_part(number, files, leaves))
         outdated = {file.blob for file in part.files or ()} - {file.blob for file in files}
@@ -124,7 +124,7 @@ class DownloadWork:
             await self._quota.free(job.owner, job_id)
 
     async def finish(self, job_id: str) -> None:
-        """Call a job done, unless its files take more bytes than its principal has left."""
+        """Complete a job; fail it if its files exceed the principal's quota."""
         job = await self._jobs.get(job_id)
         if job is not None and job.unfinished:
             try:
@@ -132,13 +132,13 @@ class DownloadWork:
             except WorkspaceError as error:
                 if error.kind is not Kind.STORAGE_FULL:
                     raise
-                await self._end(job_id, JobStatus.FAILED, _reason(error))
+                await self._end(job_id, JobStatus.FAILED, _error_text(error))
                 return
         await self._end(job_id, JobStatus.COMPLETED)
 
     async def fail(self, job_id: str) -> None:
-        """Give a job up."""
-        await self._end(job_id, JobStatus.FAILED, FAILED)
+        """Mark a job as failed."""
+        await self._end(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
     async def _plan(self, job: Job) -> list[Part]:
         planned: list[Part] = []
@@ -151,7 +151,7 @@ class DownloadWork:
         self, job: Job, number: int, part: Part
     ) -> tuple[tuple[StoredFile, ...], frozenset[tuple[str, ...]]]:
         from shared.downloads import conversion  # noqa: PLC0415  loads pyarrow and DuckDB
-        from shared.downloads.row_feed import FeedStopped, RowFeed  # noqa: PLC0415  the same
+        from shared.downloads.row_feed import FeedStopped, RowFeed  # noqa: PLC0415  loads pyarrow
 
         stop = Event()
         loop = asyncio.get_running_loop()
@@ -159,26 +159,26 @@ class DownloadWork:
         known = frozenset(job.leaves.get(part.connection, ()))
         self._scratch.mkdir(parents=True, exist_ok=True)
         watching = asyncio.create_task(self._stop_when_ended(job.id, stop))
-        with tempfile.TemporaryDirectory(dir=self._scratch, prefix=f"{job.id}-", ignore_cleanup_errors=True) as where:
+        with tempfile.TemporaryDirectory(dir=self._scratch, prefix=f"{job.id}-", ignore_cleanup_errors=True) as folder:
             try:
                 with translate_resource_errors(self._scratch):
                     written, leaves = await asyncio.to_thread(
-                        conversion.write, job.format, part.connection, rows, Path(where), known
+                        conversion.write, job.format, part.connection, rows, Path(folder), known
                     )
                 stored = [
                     StoredFile(
-                        blob=_blob(job, part, number, len(leaves), place),
+                        blob=_blob_name(job, part, number, len(leaves), index),
                         rows=file.rows,
                         size=file.size,
                         sha256=file.sha256,
                     )
-                    for place, file in enumerate(written)
+                    for index, file in enumerate(written)
                 ]
-                # Counted before they are stored; what other parts of the job add at this moment counts with the next.
+                # Count the files before storing them. Files added concurrently by other parts count at the next call.
                 others = job.stored_bytes - sum(file.size for file in part.files or ())
                 await self._quota.grow(job, others + sum(file.size for file in stored))
-                for file, its in zip(stored, written, strict=True):
-                    await self._blobs.upload(file.blob, its.path)
+                for file, local_file in zip(stored, written, strict=True):
+                    await self._blobs.upload(file.blob, local_file.path)
             except FeedStopped:
                 return (), frozenset()
             finally:
@@ -188,17 +188,17 @@ class DownloadWork:
 
     async def _stop_when_ended(self, job_id: str, stop: Event) -> None:
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             try:
                 job = await self._jobs.get(job_id)
             except WorkspaceError:
-                continue  # the end of the conversion will tell
+                continue  # a persistent failure is raised at the end of the conversion
             if job is None or not job.unfinished:
                 stop.set()
                 return
 
     async def _end(self, job_id: str, status: JobStatus, error: str | None = None) -> None:
-        job = await self._jobs.change(job_id, lambda current: current.ended(status, error))
+        job = await self._jobs.change(job_id, lambda current: current.finish(status, error))
         if job is not None:
             _LOG.info("download ended", extra=logs.fields(job=job_id, status=job.status, rows=job.rows))
             if job.status is JobStatus.COMPLETED:
@@ -208,11 +208,11 @@ class DownloadWork:
                 await self._quota.free(job.owner, job_id)
 
 
-def _reason(error: WorkspaceError) -> str:
-    """Return a failed job's error; of a quota with its code, which callers branch on."""
+def _error_text(error: WorkspaceError) -> str:
+    """Return the error text of a failed job; quota errors include the code for callers to test."""
     return f"{error.code}: {error.detail}" if error.kind is Kind.STORAGE_FULL else error.detail
 
 
-def _blob(job: Job, part: Part, number: int, columns: int, place: int) -> str:
-    # The number of columns is in it, so that a late repeat does not replace a file that was made again with more.
-    return f"{folder(job.id)}{part.connection}/{number:05d}-{columns}-{place:05d}.{job.format}"
+def _blob_name(job: Job, part: Part, number: int, columns: int, index: int) -> str:
+    # The name contains the number of columns: a late retry must not replace a file that was rewritten with more.
+    return f"{job_prefix(job.id)}{part.connection}/{number:05d}-{columns}-{index:05d}.{job.format}"

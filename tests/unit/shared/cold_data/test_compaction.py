@@ -10,7 +10,7 @@ import pytest
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.cold_data.archive import Archive
 from shared.cold_data.compaction import Compaction
-from shared.cold_data.inventory import hours
+from shared.cold_data.inventory import list_hours
 from shared.cold_data.ports import Blob
 from shared.timestamps import now
 from tests.unit.shared.cold_data.archived import NOON, batches, contents, event, folder_store, ids
@@ -191,5 +191,5 @@ async def test_two_runs_at_once(tmp_path: Path) -> None:
         assert await ids(store) == ["m-0-1", "m-0-2", "m-0-3"]
         await Compaction(store, QUIET).run(later())
     assert len(await contents(store)) == 1
-    [hour] = await hours(store, "rig", NOON, NOON + HOUR)
+    [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
     assert hour.rows == 3

@@ -16,7 +16,7 @@ from shared.backends.embedded.blobs import FolderBlobStore
 from shared.cold_data import long_texts, tables
 from shared.cold_data.archive import Archive
 from shared.cold_data.compaction import Compaction
-from shared.cold_data.inventory import hours
+from shared.cold_data.inventory import list_hours
 from shared.cold_data.reading import ColdReader
 from shared.telemetry.models import HubEvent
 from shared.timestamps import now
@@ -66,7 +66,7 @@ async def test_the_longest_messages_by_the_hundreds(tmp_path: Path, monkeypatch:
     blob = pq.read_metadata(tmp_path / "cold" / name)
     assert blob.num_rows == COUNT + 19
     assert max(blob.row_group(number).total_byte_size for number in range(blob.num_row_groups)) <= tables.GROUP_BYTES
-    [hour] = await hours(store, "rig", NOON, NOON + HOUR)
+    [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
     assert hour.longest == max(length for _, length in expected) + len('{}["hall"]')
     assert await kept(store) == expected
 
@@ -82,11 +82,11 @@ async def test_a_blob_that_does_not_say_how_long_its_rows_are(tmp_path: Path) ->
         said = table.schema.metadata[b"oi"].decode()
         unsaid = said[: said.rindex(",")] + "]"
         pq.write_table(table.replace_schema_metadata({"oi": unsaid}), tmp_path / "cold" / name)
-    [hour] = await hours(store, "rig", NOON, NOON + HOUR)
+    [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
     assert hour.longest is None
     assert await kept(store) == expected
     assert await merged(store) == 1
-    [hour] = await hours(store, "rig", NOON, NOON + HOUR)
+    [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
     assert hour.longest is not None
     assert hour.longest > LENGTH
     assert await kept(store) == expected

@@ -140,13 +140,15 @@ async def test_connections_of_surfaces(plant: Plant) -> None:
 async def test_links_end_with_the_job(plant: Plant) -> None:
     """A link lives a quarter of an hour, but not longer than its job; only completed jobs have any."""
     await plant.job()
-    assert await downloads(plant).links(await plant.stored()) == []
+    assert await downloads(plant).create_links(await plant.stored()) == []
     job = await plant.run()
-    assert {each.expires_at for each in await downloads(plant).links(job)} == {START + HOUR + timedelta(minutes=15)}
+    assert {each.expires_at for each in await downloads(plant).create_links(job)} == {
+        START + HOUR + timedelta(minutes=15)
+    }
     late = Downloads(
         catalog, plant.jobs, plant.blobs, plant.quota, timedelta(0), clock=lambda: job.expires_at - timedelta(minutes=1)
     )
-    assert {each.expires_at for each in await late.links(job)} == {job.expires_at}
+    assert {each.expires_at for each in await late.create_links(job)} == {job.expires_at}
 
 
 def test_several_files_of_a_connection_are_numbered() -> None:

@@ -98,14 +98,14 @@ GROUPS = (
         "functions.graphql",
         "POST v1/{workspaceId}/graphql",
         "GET v1/{workspaceId}/graphql",
-        own_problems=True,
+        has_own_error_format=True,
     ),
     LazyGroup(
         "mcp",
         "functions.mcp",
         "POST oi-api/mcp",
         "GET .well-known/oauth-protected-resource/oi-api/mcp",
-        own_problems=True,
+        has_own_error_format=True,
     ),
     LazyGroup("openapi", "functions.openapi", "GET oi-api/openapi"),
     LazyGroup(

@@ -14,7 +14,7 @@ from functions.replies import amendments as replies
 from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, invalid
 from shared.http.messages import JSON, Reply, json_reply
-from shared.http.negotiation import preferred
+from shared.http.negotiation import choose_media_type
 from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.provenance.amendments import AmendmentPolicy, AmendmentState, check_reason
@@ -76,7 +76,7 @@ async def _check_scope(call: Call[ScopeQuery | AmendmentsQuery], faults: Validat
 
 async def _check_entity(call: Call[ChainQuery], faults: ValidationErrors) -> None:
     check_scope(faults, call.query.scope_key)
-    if faults.readable("entityId") and not call.query.entity_id:
+    if faults.has_valid("entityId") and not call.query.entity_id:
         faults.add(invalid("entityId", "is required"))
 
 
@@ -94,7 +94,7 @@ async def _check_rejection(call: Call[RejectQuery, RejectionBody], faults: Valid
         faults.add(invalid(BODY_SCOPE_FIELD, "must equal scopeKey in the query string"))
     elif in_body is not None:
         check_scope(faults, in_body, BODY_SCOPE_FIELD)
-    elif faults.readable(BODY_SCOPE_FIELD):
+    elif faults.has_valid(BODY_SCOPE_FIELD):
         check_scope(faults, in_query)
 
 
@@ -102,7 +102,7 @@ async def _check_rejection(call: Call[RejectQuery, RejectionBody], faults: Valid
     "POST",
     "oi-api/provenance/amendments",
     right=AccessRight.AMENDMENT_CREATE,
-    identity=True,
+    requires_user=True,
     feature=PROVENANCE,
     body=AmendmentBody,
     unknown=UnknownNames.IGNORE,
@@ -173,7 +173,7 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     chain, entity_id = resolve_amendments_chain(call.query.scope_key), call.query.entity_id or ""
     store = services().chain_store
     answer = await query_entity_amendments(store, chain, entity_id)
-    if preferred(call.request.headers.get("accept", ""), (JSON, HTML)) != HTML:
+    if choose_media_type(call.request.headers.get("accept", ""), (JSON, HTML)) != HTML:
         return await build_list_reply(chain, answer, LenientParser())
     reply = await build_list_reply(chain, replace(answer, records=()), LenientParser())
     amendments = await asyncio.to_thread(list_amendment_ids, answer.records)
@@ -198,7 +198,7 @@ async def reason_categories(_: Call) -> Reply:
     "POST",
     "oi-api/provenance/amendments/{id}/approve",
     right=AccessRight.AMENDMENT_APPROVE,
-    identity=True,
+    requires_user=True,
     feature=PROVENANCE,
     query=ScopeQuery,
     unknown=UnknownNames.IGNORE,
@@ -219,7 +219,7 @@ async def approve_amendment(call: Call[ScopeQuery]) -> Reply:
     "POST",
     "oi-api/provenance/amendments/{id}/reject",
     right=AccessRight.AMENDMENT_APPROVE,
-    identity=True,
+    requires_user=True,
     feature=PROVENANCE,
     query=RejectQuery,
     body=RejectionBody,

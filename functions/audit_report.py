@@ -14,7 +14,7 @@ from shared.provenance.hash_rule import record_id
 from shared.provenance.ports import ChainKey, ChainRecord
 from shared.provenance.queries import AuditQueryResult
 from shared.provenance.records import parse_record
-from shared.worker_threads import collection_paused
+from shared.worker_threads import pause_garbage_collection
 
 HTML = "text/html"
 _STYLE = """
@@ -78,7 +78,7 @@ async def build_report_reply(report: Report, headers: Mapping[str, str]) -> Repl
 
 def _render(report: Report) -> bytes:
     # Each part is encoded by itself, because encoding a whole page in one call blocks the other threads.
-    with collection_paused(sum(len(record.canonical) for record in report.answer.records)):
+    with pause_garbage_collection(sum(len(record.canonical) for record in report.answer.records)):
         return b"".join(part.encode("utf-8") for part in _render_parts(report))
 
 

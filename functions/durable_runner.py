@@ -9,7 +9,7 @@ from shared.observability import logs
 CLIENT: ContextVar[Any] = ContextVar("durable_client")
 """Durable Functions client that the host binds to the current request."""
 
-_LOG = logs.logger("durable")
+_LOG = logs.get_logger("durable")
 
 
 class DurableRunner:

@@ -6,7 +6,7 @@ from functions.graphql_transport import build_graphql_problem, build_graphql_rep
 from functions.replies import graphql as replies
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply
-from shared.http.operations import Access, Call, Group, OwnBody
+from shared.http.operations import Access, Call, Group, RawBody
 from shared.http.unknown_names import UnknownNames
 from shared.wiring import services
 from shared.worker_threads import load_modules
@@ -16,9 +16,9 @@ ROUTE = "v1/{workspaceId}/graphql"
 
 
 @GROUP.endpoint(
-    "POST", ROUTE, access=Access.KEY_OR_TOKEN, body=OwnBody, unknown=UnknownNames.IGNORE, docs=replies.POSTED
+    "POST", ROUTE, access=Access.KEY_OR_TOKEN, body=RawBody, unknown=UnknownNames.IGNORE, docs=replies.POSTED
 )
-async def graphql(call: Call[Any, OwnBody]) -> Reply:
+async def graphql(call: Call[Any, RawBody]) -> Reply:
     """Execute a GraphQL query or mutation."""
     return await _run(call)
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 from shared.errors import WorkspaceError, invalid
 from shared.graphql_api.error_codes import to_error_object
 from shared.http.messages import JSON, Reply, Request, json_bytes
-from shared.http.negotiation import preferred
-from shared.http.problems import STATUS, headers_of, problem_reply
+from shared.http.negotiation import choose_media_type
+from shared.http.problems import STATUS, error_headers, problem_reply
 from shared.text_formats.strict_json import parse_body
 
 GRAPHQL_JSON: Final = "application/graphql-response+json"
@@ -59,12 +59,12 @@ def build_graphql_problem(error: WorkspaceError, request_id: str, request: Reque
     # Clients that prefer the GraphQL media type read error bodies in that type only.
     graphql_error = to_error_object(error)
     graphql_error["extensions"]["traceId"] = request_id
-    headers = {"Content-Type": f"{media_type}; charset=utf-8", **headers_of(error)}
+    headers = {"Content-Type": f"{media_type}; charset=utf-8", **error_headers(error)}
     return Reply(int(STATUS[error.kind]), json_bytes({"errors": [graphql_error]}), headers)
 
 
 def _select_media_type(request: Request) -> str:
-    return preferred(request.headers.get("accept", ""), (JSON, GRAPHQL_JSON))
+    return choose_media_type(request.headers.get("accept", ""), (JSON, GRAPHQL_JSON))
 
 
 async def _parse_query_string(request: Request) -> dict[str, Any]:

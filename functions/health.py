@@ -23,7 +23,7 @@ async def ready(call: Call) -> Reply:
 
     The 503 lists the failing dependencies if the caller has the right to read the catalog.
     """
-    failing = await services().readiness.failing()
+    failing = await services().readiness.find_failing()
     if failing:
         details = {"failing": failing} if await _can_read_catalog(call) else {}
         raise WorkspaceError(Kind.UNAVAILABLE, "NOT_READY", "A store or the query engine does not respond.", **details)

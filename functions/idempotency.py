@@ -64,7 +64,7 @@ def make_idempotent[Q, B](
         member = call.principal.member_id
         # The rights are included: a token with fewer rights must not get the stored reply of a token with more.
         request = b"\n".join((_identify_request(call), ",".join(sorted(call.principal.rights)).encode()))
-        return _decode_reply(await services().answers.once(member, call.request.method, key, request, run))
+        return _decode_reply(await services().answers.run_once(member, call.request.method, key, request, run))
 
     return run_once
 

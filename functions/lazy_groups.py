@@ -25,11 +25,11 @@ class LazyGroup:
     """
 
     def __init__(
-        self, name: str, module: str, *addresses: str, durable: bool = False, own_problems: bool = False
+        self, name: str, module: str, *addresses: str, durable: bool = False, has_own_error_format: bool = False
     ) -> None:
         self.name = name
         self.durable = durable
-        self.own_problems = own_problems
+        self.has_own_error_format = has_own_error_format
         self._module = module
         parts = (address.partition(" ") for address in addresses)
         self.endpoints = tuple(LazyEndpoint(method, route, self) for method, _, route in parts)
@@ -52,8 +52,8 @@ class LazyGroup:
         declared = [(group.name, one.method, one.route) for one in group.operations]
         if listed != declared:
             raise LookupError(f"{self._module} declares {declared}, but functions.GROUPS lists {listed}")
-        if any(one.own_problems != self.own_problems for one in group.operations):
-            raise LookupError(f"own_problems of {self._module} differs between the module and functions.GROUPS")
+        if any(one.has_own_error_format != self.has_own_error_format for one in group.operations):
+            raise LookupError(f"has_own_error_format of {self._module} differs between the module and functions.GROUPS")
         return tuple(group.operations)
 
 
@@ -66,16 +66,16 @@ class LazyEndpoint:
     group: LazyGroup
 
     @property
-    def own_problems(self) -> bool:
+    def has_own_error_format(self) -> bool:
         """True if the error replies of the group are not problem documents."""
-        return self.group.own_problems
+        return self.group.has_own_error_format
 
     @property
     def is_loaded(self) -> bool:
         """True if the group's module has been imported."""
         return self.group.is_loaded
 
-    def loaded(self) -> Operation:
+    def load(self) -> Operation:
         """Return the operation, and import its group's module if necessary."""
         return next(one for one in self.group.operations if (one.method, one.route) == (self.method, self.route))
 

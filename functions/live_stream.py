@@ -59,7 +59,7 @@ def _read_authorization(request: Request) -> str:
     ROUTE,
     right=AccessRight.LIVE_STREAM_READ,
     query=StreamFilters,
-    further=(TOKEN_PARAMETER,),
+    extra_parameters=(TOKEN_PARAMETER,),
     credential=_read_authorization,
     docs=replies.STREAM,
 )
@@ -104,7 +104,7 @@ async def _verify_sender(request: Request) -> None:
     "POST",
     f"{ROUTE}/events",
     access=Access.PUBLIC,
-    sender=_verify_sender,
+    check_sender=_verify_sender,
     body=ConnectEvent,
     unknown=UnknownNames.IGNORE,
     docs=replies.EVENTS,

@@ -14,7 +14,7 @@ from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.http.messages import Request
 from shared.http.operations import Operation
-from shared.http.validation import validated
+from shared.http.validation import validate_model
 from shared.mcp_server.capabilities import Run, Schema, Tool, ToolResult
 from shared.openapi.schemas import inline_schema
 from shared.openapi.warm_queries import build_parameter_schema
@@ -50,7 +50,7 @@ def query_tools(execute: Operation, catalog: Catalog) -> Iterable[Tool]:
 
 def _build_general_tool(output_schema: Schema) -> Tool:
     async def run(arguments: Mapping[str, Any]) -> ToolResult:
-        parsed = validated(RunArguments, _drop_nulls(arguments))
+        parsed = validate_model(RunArguments, _drop_nulls(arguments))
         return await _run_query(parsed.lookup, parsed, parsed.parameters, "parameters.{}".format)
 
     return Tool(
@@ -113,7 +113,7 @@ def _build_runner(query: WarmQuery, parameters: Mapping[str, QueryParameter]) ->
     async def run(arguments: Mapping[str, Any]) -> ToolResult:
         present = _drop_nulls(arguments)
         values = {parameter.name: present[name] for name, parameter in parameters.items() if name in present}
-        return await _run_query(query.lookup, validated(QueryArguments, present), values, _argument_name)
+        return await _run_query(query.lookup, validate_model(QueryArguments, present), values, _argument_name)
 
     return run
 

@@ -10,7 +10,7 @@ from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
-from shared.http.validation import validated
+from shared.http.validation import validate_model
 from shared.mcp_server.capabilities import Tool, ToolResult
 from shared.openapi.schemas import inline_schema
 from shared.warm_queries.ports import EngineQuery
@@ -71,7 +71,7 @@ def tail_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
 
     async def tail(arguments: Mapping[str, Any]) -> ToolResult:
         present = {name: value for name, value in arguments.items() if value is not None}
-        return ToolResult({"messages": await _read_messages(validated(TailArguments, present), catalog)})
+        return ToolResult({"messages": await _read_messages(validate_model(TailArguments, present), catalog)})
 
     return (
         Tool(

@@ -60,7 +60,7 @@ async def _check_selected_chain(
 
 
 async def _check_verification(call: Call[TargetQuery, VerifyBody], faults: ValidationErrors) -> None:
-    with faults.gathered():
+    with faults.collect():
         _parse_record_id(call.body)
     check_chain(faults, call.query.target, call.body.scope_key, BODY_SCOPE_FIELD)
 
@@ -68,9 +68,9 @@ async def _check_verification(call: Call[TargetQuery, VerifyBody], faults: Valid
 async def _check_proof(call: Call[ProofQuery], faults: ValidationErrors) -> None:
     query = call.query
     await _check_selected_chain(call, faults)
-    if faults.readable("size") and query.size is None:
+    if faults.has_valid("size") and query.size is None:
         faults.add(invalid("size", "is required: the size of the checkpoint"))
-    if faults.readable("sequence", "from") and (query.sequence is None) == (query.from_size is None):
+    if faults.has_valid("sequence", "from") and (query.sequence is None) == (query.from_size is None):
         faults.add(invalid("sequence", "exactly one of sequence and from is required"))
 
 
@@ -82,7 +82,7 @@ def _parse_record_id(body: VerifyBody) -> int | None:
     "POST",
     "oi-api/provenance/events",
     right=AccessRight.PROVENANCE_WRITE,
-    identity=True,
+    requires_user=True,
     feature=PROVENANCE,
     query=WriteQuery,
     body=EventBody,

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from shared.http.messages import JSON, Reply, Request, json_bytes
-from shared.http.negotiation import preferred
+from shared.http.negotiation import choose_media_type
 from shared.timestamps import rfc3339
 from shared.warm_queries.file_formats import CSV, PARQUET, to_csv, to_parquet
 from shared.warm_queries.results import QueryResult
@@ -18,7 +18,7 @@ _VARY = {"Vary": "Accept, Authorization"}
 
 async def build_query_reply(request: Request, run: QueryResult) -> Reply:
     """Return the rows in the media type that the caller prefers, or 304 if the caller's ETag matches."""
-    media_type = preferred(request.headers.get("accept", ""), (JSON, CSV, PARQUET))
+    media_type = choose_media_type(request.headers.get("accept", ""), (JSON, CSV, PARQUET))
     rows, etag = await asyncio.to_thread(_rows_with_etag, run, media_type)
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", **_VARY}
     if request.method in ("GET", "HEAD") and _matches(request.headers.get("if-none-match", ""), etag):

@@ -18,7 +18,7 @@ from shared.errors import WorkspaceError
 from shared.http.messages import JSON, Reply, json_bytes
 from shared.http.operations import MIB, Call, Group
 from shared.http.unknown_names import UnknownNames
-from shared.text_formats.strict_json import parse
+from shared.text_formats.strict_json import parse_json
 from shared.wiring import services
 
 GROUP = Group("table-documents")
@@ -64,7 +64,7 @@ class PartitionQuery(BaseModel):
 
 def _parse_partition(text: str, key_type: KeyType) -> PartitionValue:
     try:
-        return validate_partition_key(parse(text.encode()) if key_type is KeyType.JSON else text, "partitionKey")
+        return validate_partition_key(parse_json(text.encode()) if key_type is KeyType.JSON else text, "partitionKey")
     except WorkspaceError as error:
         raise ValueError(error.detail.removeprefix("partitionKey: ")) from None
 

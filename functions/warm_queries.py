@@ -86,7 +86,7 @@ class AdHocBody(BaseModel):
     "oi-api/warm-queries/{*lookup}",
     right=AccessRight.WARM_QUERY_EXECUTE,
     query=ExecuteQuery,
-    further=(f"{PARAMETER_PREFIX}*",),
+    extra_parameters=(f"{PARAMETER_PREFIX}*",),
     docs=replies.EXECUTED,
 )
 async def execute_warm_query(call: Call[ExecuteQuery]) -> Reply:
@@ -99,7 +99,7 @@ async def execute_warm_query(call: Call[ExecuteQuery]) -> Reply:
     "api/workspaces/explorer/warm-queries/{queryId}",
     right=AccessRight.WARM_QUERY_EXECUTE,
     query=ExecuteQuery,
-    further=(f"{PARAMETER_PREFIX}*",),
+    extra_parameters=(f"{PARAMETER_PREFIX}*",),
     docs=replies.EXECUTED,
 )
 async def execute_warm_query_by_id(call: Call[ExecuteQuery]) -> Reply:
@@ -108,8 +108,8 @@ async def execute_warm_query_by_id(call: Call[ExecuteQuery]) -> Reply:
 
 
 async def _check_kql(call: Call[Any, AdHocBody], faults: ValidationErrors) -> None:
-    if faults.readable("query", "Query"):
-        with faults.gathered():
+    if faults.has_valid("query", "Query"):
+        with faults.collect():
             await run_in_worker(len(call.body.query), check_query, call.body.query)
 
 

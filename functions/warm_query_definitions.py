@@ -15,7 +15,7 @@ from shared.catalog.models import LOOKUP_PATTERN, ApiPath, Kql, Lookup, QueryPar
 from shared.catalog.snapshot import CatalogEntry
 from shared.errors import ValidationErrors, invalid
 from shared.http.messages import Reply, json_reply
-from shared.http.operations import Call, Group, OwnedMembers
+from shared.http.operations import Call, Group, ServerSetMembers
 from shared.http.unknown_names import accepted_names
 from shared.timestamps import rfc3339
 from shared.validation.names import Name
@@ -57,7 +57,7 @@ async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
 async def _check_definition(call: Call[Any, QueryBody], faults: ValidationErrors) -> None:
     if not re.fullmatch(LOOKUP_PATTERN, call.path["lookup"]):
         faults.add(invalid("lookup", "must have up to 64 letters, digits, _ and -, and begin with a letter or a digit"))
-    with faults.gathered():
+    with faults.collect():
         parse_condition(call.request)
     if faults:
         # If there are no errors so far, `put` runs these checks itself.
@@ -69,7 +69,9 @@ async def _check_definition(call: Call[Any, QueryBody], faults: ValidationErrors
     "oi-api/warm-queries/{lookup}",
     right=AccessRight.WARM_QUERY_MANAGE,
     body=QueryBody,
-    owned=OwnedMembers(_SERVER_MEMBERS, _read_current, frozenset({"schema"}), live=frozenset({"updatedAt"})),
+    server_set=ServerSetMembers(
+        _SERVER_MEMBERS, _read_current, frozenset({"schema"}), volatile=frozenset({"updatedAt"})
+    ),
     check=_check_definition,
     docs=replies.PUT,
 )
@@ -94,7 +96,7 @@ async def delete_warm_query(call: Call) -> Reply:
     "POST",
     "oi-api/warm-queries/{lookup}/approve",
     right=AccessRight.WARM_QUERY_APPROVE,
-    identity=True,
+    requires_user=True,
     docs=replies.APPROVED,
 )
 @make_idempotent

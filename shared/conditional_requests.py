@@ -11,14 +11,14 @@ HEADER_PATTERN: Final = (
     r'^[ \t]*\*[ \t]*$|^[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\uffff]*"'
     r'([ \t]*,[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\uffff]*")*[ \t,]*$'
 )
-"""What :func:`condition` takes, as a regular expression of JSON Schema."""
+"""What :func:`parse_condition` takes, as a regular expression of JSON Schema."""
 
 _TAG = re.compile(r'(W/)?("[\x21\x23-\x7e\x80-\uffff]*")')
 _BETWEEN = re.compile(r"[ \t]*(?:,[ \t]*)*")
 
 
 @dataclass(frozen=True, slots=True)
-class Tags:
+class EntityTags:
     """What a condition names.
 
     Attributes:
@@ -36,8 +36,8 @@ class Tags:
 class Condition:
     """What a request asks of what is stored before it acts; None where it asks nothing."""
 
-    match: Tags | None = None
-    none_match: Tags | None = None
+    match: EntityTags | None = None
+    none_match: EntityTags | None = None
 
     @property
     def single(self) -> str | None:
@@ -91,11 +91,11 @@ UNCONDITIONAL: Final = Condition()
 
 def precondition_failed() -> WorkspaceError:
     """Return the error for a condition that does not hold."""
-    detail = "What is stored is not what the condition of the request names; read it again."
+    detail = "What is stored is not what the parse_condition of the request names; read it again."
     return WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)
 
 
-def condition(if_match: str | None, if_none_match: str | None) -> Condition:
+def parse_condition(if_match: str | None, if_none_match: str | None) -> Condition:
     """Return the condition of a request.
 
     Raises:
@@ -104,12 +104,12 @@ def condition(if_match: str | None, if_none_match: str | None) -> Condition:
     return Condition(_tags(if_match, "If-Match"), _tags(if_none_match, "If-None-Match"))
 
 
-def _tags(header: str | None, name: str) -> Tags | None:
+def _tags(header: str | None, name: str) -> EntityTags | None:
     if header is None:
         return None
     text = header.strip(" \t")
     if text == ANY:
-        return Tags(every=True)
+        return EntityTags(every=True)
     strong: list[str] = []
     weak: list[str] = []
     position = _after_commas(text, 0)
@@ -124,7 +124,7 @@ def _tags(header: str | None, name: str) -> Tags | None:
         position = following
     if position < len(text) or not (strong or weak):
         raise invalid(name, 'a list of entity tags, such as "1a", or * is expected')
-    return Tags(strong=tuple(strong), weak=tuple(weak))
+    return EntityTags(strong=tuple(strong), weak=tuple(weak))
 
 
 def _after_commas(text: str, position: int) -> int:

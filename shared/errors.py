@@ -88,18 +88,18 @@ class ValidationErrors:
     def add(self, error: WorkspaceError) -> None:
         """Keep an INVALID error; the first one's code becomes that of all, unless one of :data:`LEADING` is there."""
         self._found.append(error)
-        self.unreadable(_top(listed["field"]) for listed in _listed(error))
+        self.mark_invalid(_top(listed["field"]) for listed in _listed(error))
 
-    def unreadable(self, fields: Iterable[str]) -> None:
+    def mark_invalid(self, fields: Iterable[str]) -> None:
         """Note fields that hold nothing a rule could look at."""
         self._failing.update(fields)
 
-    def readable(self, *fields: str) -> bool:
+    def has_valid(self, *fields: str) -> bool:
         """Return whether all of these fields are right as far as is known, so that a rule may look at them."""
         return self._failing.isdisjoint(fields)
 
     @contextmanager
-    def gathered(self) -> Iterator[None]:
+    def collect(self) -> Iterator[None]:
         """Keep what the block refuses as INVALID.
 
         Raises:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from shared.observability import logs
 
-_LOG = logs.logger("snapshots")
+_LOG = logs.get_logger("snapshots")
 
 
 class VersionedCache[T]:

@@ -94,7 +94,7 @@ class _Collection:
                     gc.enable()
 
 
-def collection_paused(size: int) -> AbstractContextManager[None]:
+def pause_garbage_collection(size: int) -> AbstractContextManager[None]:
     """Keep cyclic garbage from being collected while values of a large text are in use.
 
     The values of JSON have no cycles, but there may be a million of them, and each search would look at all.

@@ -14,9 +14,9 @@ from emulators.durable.settings import DurableSettings
 from emulators.durable.store import OrchestrationStore
 from local.host.shutdown import ShutdownSignal
 from local.host.worker import FunctionFailed
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 
-_LOGGER = logger("emulators.durable")
+_LOGGER = get_logger("emulators.durable")
 _TROUBLE_SECONDS = 1.0
 _ABANDON_SECONDS = 1.0
 """A function that catches its cancellation does not keep the host."""

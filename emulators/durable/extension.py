@@ -19,9 +19,9 @@ from local.host.shutdown import ShutdownSignal
 from local.host.worker import LoadedFunction
 from local.host.worker_protocol import TypedData
 from shared.backends.embedded.sqlite_checks import check_write_lock
-from shared.observability.logs import logger
+from shared.observability.logs import get_logger
 
-_LOGGER = logger("emulators.durable")
+_LOGGER = get_logger("emulators.durable")
 _TURN_SECONDS = 0.5
 _FILE = "durable.sqlite"
 

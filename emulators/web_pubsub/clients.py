@@ -15,9 +15,9 @@ from emulators.web_pubsub.settings import HubSettings
 from emulators.web_pubsub.sockets import EXTENSION
 from local.http_server.error_replies import error_reply, request_id
 from shared.errors import WorkspaceError
-from shared.observability.logs import logger
+from shared.observability.logs import get_logger
 
-_LOGGER = logger("emulators.web_pubsub")
+_LOGGER = get_logger("emulators.web_pubsub")
 _HOP_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 

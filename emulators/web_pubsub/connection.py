@@ -10,14 +10,14 @@ from emulators.web_pubsub.holding import HeldMessages
 from emulators.web_pubsub.outbox import ClientSocket, Outbox
 from emulators.web_pubsub.payloads import Payload, build_frame
 from emulators.web_pubsub.permissions import Permissions
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.timestamps import now
 
 JSON_SUBPROTOCOL = "json.webpubsub.azure.v1"
 NORMAL, POLICY, BROKEN, TRY_AGAIN_LATER, TOKEN_EXPIRED = 1000, 1008, 1011, 1013, 4401
 """Close codes: RFC 6455 section 7.4 and the IANA registry, the last of this service's own."""
 
-_LOGGER = logger("emulators.web_pubsub")
+_LOGGER = get_logger("emulators.web_pubsub")
 _MAX_REASON_BYTES = 123
 _RUN_MESSAGES, _RUN_BYTES = 500, 256 * 1024
 """What is sent between two looks at whether the client keeps up; far below what it may be behind by."""

@@ -12,10 +12,10 @@ import orjson
 from emulators.web_pubsub.settings import HubSettings
 from emulators.web_pubsub.upstream import HandlerResponse, Upstream, UpstreamError
 from shared.errors import Kind, WorkspaceError
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.timestamps import now, rfc3339
 
-_LOGGER = logger("emulators.web_pubsub")
+_LOGGER = get_logger("emulators.web_pubsub")
 _JSON = "application/json; charset=utf-8"
 
 

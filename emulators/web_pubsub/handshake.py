@@ -16,11 +16,11 @@ from emulators.web_pubsub.connection import JSON_SUBPROTOCOL
 from emulators.web_pubsub.events import EventSubject, HubEvents
 from emulators.web_pubsub.upstream import HandlerResponse
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.observability.logs import logger
+from shared.observability.logs import get_logger
 from shared.timestamps import parse_rfc3339
 
 RELIABLE_SUBPROTOCOL = "json.reliable.webpubsub.azure.v1"
-_LOGGER = logger("emulators.web_pubsub")
+_LOGGER = get_logger("emulators.web_pubsub")
 
 
 class HandlerRejectionError(Exception):

@@ -9,9 +9,9 @@ from websockets.server import ServerProtocol
 from local.http_server.error_replies import error_reply, request_id
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 
-_LOGGER = logger("http")
+_LOGGER = get_logger("http")
 _VERSION: Final = "13"
 _SWITCHING: Final = 101
 

@@ -16,9 +16,9 @@ from emulators.web_pubsub.settings import ServiceSettings
 from local.http_server.error_replies import error_reply, request_id
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply
-from shared.observability.logs import logger
+from shared.observability.logs import get_logger
 
-_LOGGER = logger("emulators.web_pubsub")
+_LOGGER = get_logger("emulators.web_pubsub")
 _HUB = re.compile(r"[A-Za-z][A-Za-z0-9_`,.\[\]]{0,127}")
 _CACHE_SIZE = 1_000
 _API, _CLIENT = "/api/hubs/", "/client/hubs/"

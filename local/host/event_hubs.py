@@ -13,10 +13,10 @@ from local.host.shutdown import ShutdownSignal
 from local.host.worker import FunctionFailed, LoadedFunction, invoke
 from local.host.worker_protocol import RetryContext, TypedData
 from shared.backends.embedded.hub import StoredEvent
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 
 DEFAULT_GROUP = "$Default"
-_LOGGER = logger("local.event_hubs")
+_LOGGER = get_logger("local.event_hubs")
 _TROUBLE_SECONDS = 1.0
 
 

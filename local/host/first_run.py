@@ -8,13 +8,13 @@ from pathlib import Path
 from shared.catalog.document import load_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.problems import DocumentError
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.settings import Settings
 from shared.warm_queries.document_checks import check_document_queries
 from shared.wiring import Services
 
 ACTOR = "local-host"
-_LOG = logger("first-run")
+_LOG = get_logger("first-run")
 
 
 async def prepare(settings: Settings, workspace_file: Path) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from local.host.shutdown import ShutdownSignal
 from shared.backends.embedded.hub import HubReader
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.timestamps import now
 
-_LOGGER = logger("local.hub")
+_LOGGER = get_logger("local.hub")
 _POLL_SECONDS = 0.02
 _RETENTION = timedelta(hours=24)
 _TRIM_SECONDS = 3600.0

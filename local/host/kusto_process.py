@@ -11,9 +11,9 @@ from pathlib import Path
 
 from local.errors import StartError
 from local.host.shutdown import ShutdownSignal
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 
-_LOGGER = logger("local.kusto_child")
+_LOGGER = get_logger("local.kusto_child")
 _START_SECONDS = 60.0
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 15.0
 _READY = "ready "

@@ -38,11 +38,11 @@ from local.sign_in.exchange import SignInExchange
 from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.hub_file import PARTITIONS
 from shared.http.load_shedding import get_load_shedder
-from shared.observability.logs import logger
-from shared.observability.readiness import stands_on
+from shared.observability.logs import get_logger
+from shared.observability.readiness import add_probe
 from shared.settings import EMBEDDED_ENGINE
 
-_LOGGER = logger("local.host")
+_LOGGER = get_logger("local.host")
 _DRAIN_SECONDS = 3.5
 _CALLERS_SECONDS = 2.0
 """How much of it triggers have, before what they call stops too."""
@@ -182,7 +182,7 @@ class Host:
         origin = address(_reachable(self._options.host), listener)
         durable = DurableExtension(functions, self._options.data_dir, origin, host_json.durable, self._stopping)
         stack.push_async_callback(durable.close)
-        stands_on("durable engine", durable.check)
+        add_probe("durable engine", durable.check)
         return durable
 
     async def _start_kusto(self, stack: AsyncExitStack) -> None:

@@ -11,14 +11,14 @@ from shared.backends.embedded.hub import HubReader
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History
 from shared.live_stream.replay import IngestionProgress, Replay
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.telemetry.models import IMPULSES_HUB
 from shared.timestamps import now
 
 _TABLE_GROUP, _LIVE_GROUP = "adx", "live"
 _POLL_SECONDS = 0.02
 _WAIT_SECONDS = 30.0
-_LOGGER = logger("local.live_replay")
+_LOGGER = get_logger("local.live_replay")
 
 
 class ReplayPrelude:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from shared.observability.logs import logger
+from shared.observability.logs import get_logger
 
-_LOGGER = logger("local.timers")
+_LOGGER = get_logger("local.timers")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from local.host.timer_status import Occurrence, TimerStatusFile
 from local.host.worker import FunctionFailed, LoadedFunction, invoke
 from local.host.worker_protocol import TypedData
 from shared.background.schedules import Schedule
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.timestamps import now
 
-_LOGGER = logger("local.timers")
+_LOGGER = get_logger("local.timers")
 _MONITORED = timedelta(minutes=1)
 _MAX_SLEEP = 30.0
 """Seconds; the clock of a desk machine may be set, or stand still while it sleeps."""

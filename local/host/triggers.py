@@ -11,10 +11,10 @@ from local.host.timers import TimerSetting
 from local.host.worker import LoadedFunction
 from local.http_server.routes import RouteTable
 from shared.background.schedules import Schedule
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.telemetry.models import IMPULSES_HUB
 
-_LOGGER = logger("local.triggers")
+_LOGGER = get_logger("local.triggers")
 _OTHER_READERS = {IMPULSES_HUB: frozenset({"adx"})}
 """Consumer groups that are no functions: the query table."""
 

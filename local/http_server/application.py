@@ -24,9 +24,9 @@ from shared.backends.embedded.file_links import PATH as FILES
 from shared.errors import Kind, WorkspaceError
 from shared.http.load_shedding import LoadShedder
 from shared.http.messages import Reply, Request
-from shared.http.request_span import refused as tell_refused
-from shared.http.security_headers import GUARDING
-from shared.observability.logs import fields, logger
+from shared.http.request_span import record_rejected_request
+from shared.http.security_headers import SECURITY_HEADERS
+from shared.observability.logs import fields, get_logger
 
 MAX_BODY_BYTES = 104_857_600
 """The Functions host's own limit of a request body, 100 MB."""
@@ -37,9 +37,9 @@ Send = Callable[[Message], Awaitable[None]]
 Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 """Status, headers and body."""
 
-_LOGGER = logger("local.http")
+_LOGGER = get_logger("local.http")
 _NO_BODY = frozenset({204, 304})
-_GUARDING = [(name.lower().encode(), value.encode()) for name, value in GUARDING.items()]
+_GUARDING = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 _OWN_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 
@@ -87,7 +87,7 @@ class HttpApp:
             _LOGGER.exception("the host failed", extra=fields(requestId=given_id))
             answer = error_reply(_failed("The host failed; its log has the reason."), given_id, close=True)
         if isinstance(answer, Reply):
-            tell_refused(_traced_request(scope), given_id, answer, time.perf_counter() - begun)
+            record_rejected_request(_traced_request(scope), given_id, answer, time.perf_counter() - begun)
             answer = _of_reply(answer)
         if answer is not None:
             await _reply(send, *answer)

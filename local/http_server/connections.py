@@ -17,9 +17,9 @@ from local.http_server.head_limits import HeadSizeCounter
 from local.http_server.spoken import check_protocol, parse_failure
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 
-_LOGGER = logger("local.connections")
+_LOGGER = get_logger("local.connections")
 _MAX_CONNECTIONS = 1000
 _STREAMS_SHARE = 0.8
 """Share of the connections that may be live streams; the rest remains for requests."""

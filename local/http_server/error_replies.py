@@ -9,7 +9,7 @@ from local.http_server.spoken import UnsupportedHttpError
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply
 from shared.http.problems import problem_reply
-from shared.http.security_headers import guard
+from shared.http.security_headers import add_security_headers
 
 type RawHeaders = Iterable[tuple[bytes, bytes]]
 
@@ -43,7 +43,7 @@ def error_reply(
         status = error.status
     reply = problem_reply(error, given_id, status)
     reply.headers["x-request-id"] = given_id
-    guard(reply.headers)
+    add_security_headers(reply.headers)
     if close:
         reply.headers["Connection"] = "close"
     return reply

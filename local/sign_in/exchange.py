@@ -8,7 +8,7 @@ from local.sign_in.codes import SignInCodes
 from shared.auth.principals import CredentialKind, Principal, unauthenticated
 from shared.auth.rights import Role
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.text_formats.strict_json import parse
+from shared.text_formats.strict_json import parse_json
 from shared.timestamps import rfc3339
 
 PATH: Final = "/local/sign-in"
@@ -39,7 +39,7 @@ class SignInExchange:
 
 def _code(body: bytes) -> str:
     try:
-        given = parse(body)
+        given = parse_json(body)
     except ValueError as error:
         raise invalid("body", str(error)) from None
     code = given.get("code") if isinstance(given, dict) else None

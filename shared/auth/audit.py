@@ -7,7 +7,7 @@ from shared.auth.ports import Directory
 from shared.observability import logs
 from shared.provenance.ports import AuditLog, Target
 
-_LOG = logs.logger("auth")
+_LOG = logs.get_logger("auth")
 
 
 class AccessAudit:

@@ -80,11 +80,11 @@ class TokenIssuer:
         self, faults: ValidationErrors, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None
     ) -> None:
         """Add what keeps :meth:`mint` from issuing such a token."""
-        if faults.readable("minutes"):
-            with faults.gathered():
+        if faults.has_valid("minutes"):
+            with faults.collect():
                 _expiry(caller, minutes, now())
-        if faults.readable("scopes") and scopes is not None:
-            with faults.gathered():
+        if faults.has_valid("scopes") and scopes is not None:
+            with faults.collect():
                 _chosen(caller, scopes)
 
     async def revoke(self, caller: Principal, token_id: str) -> None:

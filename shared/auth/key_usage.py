@@ -14,7 +14,7 @@ WRITE_SECONDS: Final = 15.0
 MOST_WAITING: Final = 1_000
 """Keys whose last use waits to be written; of any more the next use is noted."""
 
-_LOG = logs.logger("auth")
+_LOG = logs.get_logger("auth")
 
 
 class KeyUsageRecorder:

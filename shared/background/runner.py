@@ -11,7 +11,7 @@ from typing import Final
 from shared.background.ports import JobLeaseStore
 from shared.background.schedules import Schedule
 from shared.errors import WorkspaceError
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 
 LEASE: Final = timedelta(seconds=30)
@@ -20,7 +20,7 @@ LEASE: Final = timedelta(seconds=30)
 WAIT_SECONDS: Final = 2.0
 """A tick returns after this time; jobs that take longer continue, so that they never delay the other jobs."""
 
-_LOG = logger("background")
+_LOG = get_logger("background")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from shared.catalog.simulator_models import (
     UniformVariable,
     Variable,
 )
-from shared.validation.names import identity_key, scripts_of
+from shared.validation.names import find_scripts, to_identity_key
 
 type Finding = tuple[Path, str]
 
@@ -36,7 +36,7 @@ def check_sections(sections: Sections) -> Iterator[Finding]:
 def find_warnings(document: WorkspaceDocument) -> Iterator[Finding]:
     """Yield what a reader should look at, in a document that breaks no rule."""
     for index, member in enumerate(document.team):
-        if len(scripts := scripts_of(member.id)) > 1:
+        if len(scripts := find_scripts(member.id)) > 1:
             rule = f"mixes letters of several scripts ({', '.join(scripts)}), some of which look alike"
             yield ("team", index, "id"), rule
 
@@ -83,7 +83,7 @@ def _quotas(sections: Sections) -> Iterator[Finding]:
 
 
 def _members(sections: Sections) -> Iterator[Finding]:
-    yield from _unique(((("team", index, "id"), identity_key(member.id)) for index, member in sections.team), "id")
+    yield from _unique(((("team", index, "id"), to_identity_key(member.id)) for index, member in sections.team), "id")
     oids = ((("team", index, "oid"), member.oid.casefold()) for index, member in sections.team if member.oid)
     yield from _unique(oids, "oid")
 

@@ -14,7 +14,7 @@ from shared.catalog.models import WorkspaceDocument
 from shared.catalog.problems import DocumentError, Path, Problem
 from shared.catalog.sections import Sections
 from shared.catalog.yaml_document import LocatedValues, parse_yaml
-from shared.validation.nearest_names import nearest_name
+from shared.validation.names import find_nearest_name
 from shared.validation.validation_messages import reword_pydantic_error
 
 
@@ -106,7 +106,7 @@ def suggest_field(location: Path) -> str | None:
     Args:
         location: pydantic's location of the unknown field, union tags included.
     """
-    return nearest_name(str(location[-1]), _fields(location[:-1]))
+    return find_nearest_name(str(location[-1]), _fields(location[:-1]))
 
 
 def _fields(location: Path) -> list[str]:

@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from shared.timestamps import parse_rfc3339, rfc3339
-from shared.validation.names import MAX_NAME, checked_name
+from shared.validation.names import MAX_NAME, validate_name
 
 LOOKUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 Lookup = Annotated[str, StringConstraints(pattern=LOOKUP_PATTERN)]
@@ -31,7 +31,7 @@ name breaks a newer rule.
 
 
 def _written_name(text: str, info: ValidationInfo) -> str:
-    return checked_name(text) if info.context == DECLARED else text
+    return validate_name(text) if info.context == DECLARED else text
 
 
 PrintableText = Annotated[str, AfterValidator(_written_name)]

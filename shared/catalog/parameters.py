@@ -185,7 +185,7 @@ def _guid(value: Any) -> str:
 def _dynamic(value: Any) -> str:
     if isinstance(value, str):
         try:
-            value = strict_json.parse(value.encode("utf-8", "surrogatepass"))
+            value = strict_json.parse_json(value.encode("utf-8", "surrogatepass"))
         except ValueError as error:
             raise ValueError(f"JSON text is expected: {error}") from None
     return f"dynamic({json.dumps(value)})"

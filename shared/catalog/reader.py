@@ -28,7 +28,7 @@ from shared.versioned_cache import VersionedCache
 MAX_STALE_SECONDS: Final = 60.0
 """How long the last good copy serves while the store does not answer."""
 
-_LOG = logs.logger("catalog")
+_LOG = logs.get_logger("catalog")
 
 
 class CatalogReader:

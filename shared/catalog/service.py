@@ -23,7 +23,7 @@ FIRST_WAIT_SECONDS: Final = 0.02
 SINGLE: Final = frozenset({ItemKind.WORKSPACE, ItemKind.SETTINGS})
 """Kinds of which a workspace has one item."""
 
-_LOG = logs.logger("catalog")
+_LOG = logs.get_logger("catalog")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from shared.cold_data.inventory import read_summary
 from shared.cold_data.names import SequenceRange, batch_name, batch_name_after_reset, floor_to_hour, hour_folder
 from shared.cold_data.ports import Blob, BlobStore
 from shared.cold_data.tables import BlobSummary, ReceivedImpulse, to_microseconds, to_parquet
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.telemetry import unrouted
 from shared.telemetry.impulses import decode
 from shared.telemetry.models import IMPULSES_HUB, HubEvent, Impulse
@@ -18,7 +18,7 @@ CONCURRENT_WRITES = 4
 """Blobs of a batch that are stored concurrently."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LOGGER = logger("cold_data.archive")
+_LOGGER = get_logger("cold_data.archive")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,13 +37,13 @@ from shared.cold_data.tables import (
     split_row_groups,
 )
 from shared.errors import Kind, WorkspaceError
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 
 if TYPE_CHECKING:
     import duckdb
 
 _CONCURRENT_FETCHES = 8
-_LOGGER = logger("cold_data.compaction")
+_LOGGER = get_logger("cold_data.compaction")
 
 
 class Compaction:

@@ -24,7 +24,7 @@ PATH: Final = re.compile(PARTITION_KEY_PATH)
 EVIDENCE_REASON: Final = (
     "Evidence belongs in the audit chains: a container's documents can be replaced and deleted without a trace."
 )
-_LOG = logs.logger("data_stores")
+_LOG = logs.get_logger("data_stores")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +164,13 @@ def _listed(name: str, found: AccountContainer | None, record: Container | None)
 
 def check_container(faults: ValidationErrors, name: str, partition_key_path: str, data_class: DataClass) -> None:
     """Add what keeps a container from being made; evidence is refused with ``DATA_CLASS_REFUSED`` and ``reason``."""
-    if faults.readable("name") and not NAME.fullmatch(name):
+    if faults.has_valid("name") and not NAME.fullmatch(name):
         rule = "2 to 255 letters, digits, _ and -, the first a letter or digit, are expected"
         faults.add(invalid("name", rule))
-    if faults.readable("partitionKeyPath") and not PATH.fullmatch(partition_key_path):
+    if faults.has_valid("partitionKeyPath") and not PATH.fullmatch(partition_key_path):
         rule = "a path such as /line or /plant/line, of letters, digits, _, . and -, is expected"
         faults.add(invalid("partitionKeyPath", rule))
-    if faults.readable("dataClass") and data_class is DataClass.EVIDENCE:
+    if faults.has_valid("dataClass") and data_class is DataClass.EVIDENCE:
         refused = WorkspaceError(
             Kind.INVALID,
             "DATA_CLASS_REFUSED",

@@ -17,7 +17,7 @@ DELETE_BATCH: Final = 200
 ORPHAN_AGE: Final = timedelta(hours=48)
 """Age at which files without a job are deleted; no job that writes them can still run."""
 
-_LOG = logs.logger("downloads")
+_LOG = logs.get_logger("downloads")
 
 
 class DownloadExpiry:

@@ -33,7 +33,7 @@ ARCHIVE_TIMEOUT_SECONDS: Final = 60.0
 """Time that a download waits until earlier events are archived."""
 FAILURE_MESSAGE: Final = "The download failed after retries; the service log contains the reason."
 
-_LOG = logs.logger("downloads")
+_LOG = logs.get_logger("downloads")
 
 
 class DownloadWork:

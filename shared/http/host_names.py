@@ -13,7 +13,7 @@ ANY_PORT: Final = ":*"
 _PORT = re.compile(r"(.*):[0-9]{1,5}", re.DOTALL | re.ASCII)
 
 
-def is_taken(host: str, hosts: Collection[str]) -> bool:
+def is_allowed_host(host: str, hosts: Collection[str]) -> bool:
     """Return whether a Host is on a list.
 
     Args:
@@ -26,7 +26,7 @@ def is_taken(host: str, hosts: Collection[str]) -> bool:
     return found is not None and found[1] + ANY_PORT in hosts
 
 
-def misdirected(trace_id: str) -> Reply:
+def misdirected_reply(trace_id: str) -> Reply:
     """Return the refusal of a Host that is not on the list (RFC 9110 section 15.5.20), in which nothing of it stands.
 
     Args:

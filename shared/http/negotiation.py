@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 
-def preferred(accept: str, offered: Sequence[str]) -> str:
+def choose_media_type(accept: str, offered: Sequence[str]) -> str:
     """Return the offered media type that an Accept header likes best; the first offered when it likes none or all.
 
     Args:

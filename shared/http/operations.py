@@ -36,7 +36,7 @@ class NoBody(BaseModel):
     """An operation that has no use for a body; what POST and PUT are sent is an object all the same, or nothing."""
 
 
-class OwnBody(BaseModel):
+class RawBody(BaseModel):
     """An operation whose handler reads the body itself, by the rules of another protocol."""
 
 
@@ -65,7 +65,7 @@ class Call[Q = NoQuery, B = NoBody]:
 
 def is_model(body: Any) -> bool:
     """Return whether a type of bodies is a model whose members are known."""
-    return isinstance(body, type) and issubclass(body, BaseModel) and body is not OwnBody
+    return isinstance(body, type) and issubclass(body, BaseModel) and body is not RawBody
 
 
 def authorization_header(request: Request) -> str:
@@ -76,7 +76,7 @@ def authorization_header(request: Request) -> str:
 type Problems = Callable[[WorkspaceError, str, Request], Reply]
 """Makes the reply that tells of an error, given the request's id and the request."""
 
-type Sender = Callable[[Request], Awaitable[None]]
+type SenderCheck = Callable[[Request], Awaitable[None]]
 """Returns when a request is from whom it must be from; raises WorkspaceError UNAUTHENTICATED when not."""
 
 type Handler = Callable[[Call[Any, Any]], Awaitable[Reply]]
@@ -90,7 +90,7 @@ type Current = Callable[[Mapping[str, str]], Awaitable[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class OwnedMembers:
+class ServerSetMembers:
     """Members of an item that the service sets itself.
 
     A PUT accepts them with their current value, so that a client can send back what a GET gave it.
@@ -105,8 +105,8 @@ class OwnedMembers:
 
     names: frozenset[str]
     current: Current
-    unknown_when_null: frozenset[str] = frozenset()
-    live: frozenset[str] = frozenset()
+    nullable: frozenset[str] = frozenset()
+    volatile: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Operation:
         identity: whether the caller must be somebody; the token of a service is nobody.
         feature: what the workspace must have for it, for instance ``provenance``; empty for nothing.
         query: model of the query parameters.
-        body: model of the JSON body; ``NoBody`` where none is of use, ``OwnBody`` where the handler reads it.
+        body: model of the JSON body; ``NoBody`` where none is of use, ``RawBody`` where the handler reads it.
         body_limit: largest body in bytes.
         unknown: what is done with query parameters and body members that the models do not have.
         further: query parameters that the operation reads besides its model; ``p.*`` stands for all that begin so.
@@ -142,21 +142,21 @@ class Operation:
     route: str
     access: Access
     right: AccessRight | None
-    identity: bool
+    requires_user: bool
     feature: str
     query: type[BaseModel]
     body: Any
     body_limit: int
     unknown: UnknownNames
-    further: tuple[str, ...]
-    owned: OwnedMembers | None
+    extra_parameters: tuple[str, ...]
+    server_set: ServerSetMembers | None
     credential: Callable[[Request], str]
     summary: str
     docs: OperationDocs
     problems: Problems
     handler: Handler = field(repr=False, compare=False)
     check: Check[Any, Any] | None = field(default=None, repr=False, compare=False)
-    sender: Sender | None = field(default=None, repr=False, compare=False)
+    check_sender: SenderCheck | None = field(default=None, repr=False, compare=False)
 
     @property
     def takes_body(self) -> bool:
@@ -164,7 +164,7 @@ class Operation:
         return self.method in _WITH_BODY
 
     @property
-    def own_problems(self) -> bool:
+    def has_own_error_format(self) -> bool:
         """Whether it tells of errors otherwise than by problem documents."""
         return self.problems is not problem_document
 
@@ -173,7 +173,7 @@ class Operation:
         """True: an operation is an endpoint that is there."""
         return True
 
-    def loaded(self) -> Self:
+    def load(self) -> Self:
         """Return the operation itself: it is an endpoint that is there."""
         return self
 
@@ -192,7 +192,7 @@ class Endpoint(Protocol):
         ...
 
     @property
-    def own_problems(self) -> bool:
+    def has_own_error_format(self) -> bool:
         """Whether it tells of errors otherwise than by problem documents."""
         ...
 
@@ -201,7 +201,7 @@ class Endpoint(Protocol):
         """Whether the operation is there without a module being imported for it."""
         ...
 
-    def loaded(self) -> Operation:
+    def load(self) -> Operation:
         """Return the operation that answers here."""
         ...
 
@@ -226,18 +226,18 @@ class Group:
         *,
         right: AccessRight | None = None,
         access: Access = Access.TOKEN,
-        identity: bool = False,
+        requires_user: bool = False,
         feature: str = "",
         query: type[Q] = NoQuery,  # type: ignore[assignment]  # mypy checks a default against every Q
         body: type[B] = NoBody,  # type: ignore[assignment]  # the same
         body_limit: int = MIB,
-        unknown: UnknownNames = UnknownNames.REFUSE,
-        further: tuple[str, ...] = (),
-        owned: OwnedMembers | None = None,
+        unknown: UnknownNames = UnknownNames.REJECT,
+        extra_parameters: tuple[str, ...] = (),
+        server_set: ServerSetMembers | None = None,
         docs: OperationDocs = UNDOCUMENTED,
         credential: Callable[[Request], str] = authorization_header,
         check: Check[Q, B] | None = None,
-        sender: Sender | None = None,
+        check_sender: SenderCheck | None = None,
     ) -> Callable[[Callable[[Call[Q, B]], Awaitable[Reply]]], Callable[[Call[Q, B]], Awaitable[Reply]]]:
         """Record the decorated handler as the operation at a method and route.
 
@@ -256,21 +256,21 @@ class Group:
                     route=route,
                     access=access,
                     right=right,
-                    identity=identity,
+                    requires_user=requires_user,
                     feature=feature,
                     query=query,
                     body=body,
                     body_limit=body_limit,
                     unknown=unknown,
-                    further=further,
-                    owned=owned,
+                    extra_parameters=extra_parameters,
+                    server_set=server_set,
                     credential=credential,
                     summary=(handler.__doc__ or "").strip().partition("\n")[0],
                     docs=docs,
                     problems=self._problems,
                     handler=handler,
                     check=check,
-                    sender=sender,
+                    check_sender=check_sender,
                 )
             )
             return handler

@@ -19,16 +19,16 @@ from shared.http.operations import Access, Endpoint, Operation, Problems
 from shared.http.problems import problem_document
 from shared.http.request_span import RequestSpan, request_span
 from shared.http.router import Match, Router
-from shared.http.security_headers import guard
-from shared.http.unknown_names import report
-from shared.http.validation import read
+from shared.http.security_headers import add_security_headers
+from shared.http.unknown_names import report_unknown_names
+from shared.http.validation import read_call
 from shared.observability import logs
 from shared.observability.metrics import count
-from shared.observability.tracing import unexpected
-from shared.worker_threads import collection_paused
+from shared.observability.tracing import record_exception
+from shared.worker_threads import pause_garbage_collection
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
-_LOG = logs.logger("http")
+_LOG = logs.get_logger("http")
 _UNEXPECTED = WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", "The service failed; its log has the reason.")
 
 
@@ -52,7 +52,7 @@ class RequireFeature(Protocol):
         ...
 
 
-class Admitted(Protocol):
+class AdmittedRequest(Protocol):
     """Whether a caller's request may go on."""
 
     @property
@@ -66,10 +66,10 @@ class Admitted(Protocol):
         ...
 
 
-class Limits(Protocol):
+class RateLimits(Protocol):
     """Counts the requests of callers."""
 
-    def __call__(self, caller: Principal) -> AbstractAsyncContextManager[Admitted]:
+    def __call__(self, caller: Principal) -> AbstractAsyncContextManager[AdmittedRequest]:
         """Count a request for as long as it is worked on."""
         ...
 
@@ -82,7 +82,7 @@ class RequestPipeline:
         endpoints: Iterable[Endpoint],
         authenticate: Authenticate,
         require_feature: RequireFeature,
-        limits: Limits | None = None,
+        limits: RateLimits | None = None,
         cors: Cors | None = None,
         load_shedder: LoadShedder | None = None,
     ) -> None:
@@ -105,7 +105,7 @@ class RequestPipeline:
         token = logs.request_id.set(request_id)
         try:
             # Around everything that holds the body's values: calls, and errors with their tracebacks.
-            with collection_paused(len(request.body)), request_span(request, request_id) as told:
+            with pause_garbage_collection(len(request.body)), request_span(request, request_id) as told:
                 reply = await self._pass(request, request_id, started, known, told)
                 told.answered(reply)
         finally:
@@ -115,7 +115,7 @@ class RequestPipeline:
         reply.headers.update(self._cors.headers(request))
         if self._cors.varies():
             reply.headers["Vary"] = ", ".join(filter(None, (reply.headers.get("Vary"), "Origin")))
-        guard(reply.headers)
+        add_security_headers(reply.headers)
         return reply
 
     async def _pass(
@@ -127,12 +127,12 @@ class RequestPipeline:
             match = self._router.match(request.method, request.path)
             if not match.endpoint.is_loaded:
                 # Importing a group takes longer than the event loop may be held.
-                await asyncio.to_thread(match.endpoint.loaded)
+                await asyncio.to_thread(match.endpoint.load)
             route, problems = match.operation.route, match.operation.problems
             told.matched(route, match.operation.name)
             async with self._turn(request):
                 if known is None:
-                    size_limits.check(request)
+                    size_limits.check_request_size(request)
                 caller = await self._caller(match.operation, request, known)
                 # What another interface asks for its caller was counted when that caller came.
                 limits = None if known is not None or caller is ANONYMOUS else self._limits
@@ -152,7 +152,7 @@ class RequestPipeline:
         return nullcontext() if self._load_shedder is None else self._load_shedder.admit(request.path)
 
     async def _limited(
-        self, match: Match, caller: Principal, request: Request, request_id: str, limits: Limits | None
+        self, match: Match, caller: Principal, request: Request, request_id: str, limits: RateLimits | None
     ) -> Reply:
         if limits is None:
             return await self._answered(match, caller, request, None)
@@ -172,29 +172,29 @@ class RequestPipeline:
         if refusal is not None:
             raise refusal
         operation = match.operation
-        if operation.identity and caller.identity is None:
+        if operation.requires_user and caller.identity is None:
             raise unauthenticated("This records who acts, and the token of a service names nobody.")
         if operation.right is not None:
             caller.require_right(operation.right)
         if operation.feature:
             await self._require_feature(operation.feature)
-        call = await read(operation, caller, match.path, request)
+        call = await read_call(operation, caller, match.path, request)
         reply = await operation.handler(call)
         if call.unknown:
-            report(reply, call.unknown)
+            report_unknown_names(reply, call.unknown)
         return reply
 
     async def _caller(self, operation: Operation, request: Request, known: Principal | None) -> Principal:
         if operation.access is Access.PUBLIC:
-            if operation.sender is not None:
-                await operation.sender(request)
+            if operation.check_sender is not None:
+                await operation.check_sender(request)
             return ANONYMOUS
         return known or await self._authenticate(operation.credential(request), operation.access.value)
 
 
 def _unexpected(error: Exception, route: str, problems: Problems, request_id: str, request: Request) -> Reply:
     _LOG.error("unexpected failure", extra=logs.fields(route=route), exc_info=error)
-    unexpected(error)
+    record_exception(error)
     return problems(_UNEXPECTED, request_id, request)
 
 

@@ -47,7 +47,7 @@ def problem_reply(error: WorkspaceError, trace_id: str, status: HTTPStatus | Non
         "code": error.code,
         "traceId": trace_id,
     }
-    headers = {"Content-Type": PROBLEM_JSON, **headers_of(error)}
+    headers = {"Content-Type": PROBLEM_JSON, **error_headers(error)}
     return Reply(int(status), json_bytes(document), headers, error.code)
 
 
@@ -56,7 +56,7 @@ def problem_document(error: WorkspaceError, trace_id: str, _: Request) -> Reply:
     return problem_reply(error, trace_id)
 
 
-def headers_of(error: WorkspaceError) -> dict[str, str]:
+def error_headers(error: WorkspaceError) -> dict[str, str]:
     """Return the headers that belong to an error whatever its body."""
     match error.kind:
         case Kind.UNAUTHENTICATED:

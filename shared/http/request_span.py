@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from shared.http.messages import Reply, Request
 from shared.observability.exporters import Attribute, Signal, get_tracer, is_enabled
-from shared.observability.tracing import ERROR_CODE, caller, context_of, mark_failed
+from shared.observability.tracing import ERROR_CODE, current_span_context, extract_context, mark_failed
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -68,7 +68,7 @@ def request_span(request: Request, request_id: str) -> AbstractContextManager[Re
     return _around(request, request_id) if is_enabled(Signal.TRACES) else _OFF
 
 
-def refused(request: Request, request_id: str, reply: Reply, seconds: float) -> None:
+def record_rejected_request(request: Request, request_id: str, reply: Reply, seconds: float) -> None:
     """Tell of a request that the host refused by itself.
 
     Args:
@@ -86,12 +86,12 @@ def refused(request: Request, request_id: str, reply: Reply, seconds: float) -> 
 def _around(request: Request, request_id: str, seconds: float = 0.0) -> Iterator[RequestSpan]:
     from opentelemetry.trace import SpanKind  # noqa: PLC0415  loaded where it is used
 
-    nested = caller() is not None or _is_within_the_hosts(request)
+    nested = current_span_context() is not None or _is_within_the_hosts(request)
     method = request.method if request.method in _KNOWN else _OTHER
     name = "HTTP" if method == _OTHER else method
     with get_tracer().start_as_current_span(
         name,
-        None if caller() is not None else _context(request),
+        None if current_span_context() is not None else _context(request),
         SpanKind.INTERNAL if nested else SpanKind.SERVER,
         _attributes(request, method, request_id),
         start_time=time.time_ns() - int(seconds * _NANOSECONDS),
@@ -116,4 +116,4 @@ def _is_within_the_hosts(request: Request) -> bool:
 
 
 def _context(request: Request) -> "Context":
-    return context_of(request.trace_context if _is_within_the_hosts(request) else request.headers)
+    return extract_context(request.trace_context if _is_within_the_hosts(request) else request.headers)

@@ -25,7 +25,7 @@ class Match:
     @property
     def operation(self) -> Operation:
         """The operation; its group's module is imported at the first use."""
-        return self.endpoint.loaded()
+        return self.endpoint.load()
 
 
 class Router:
@@ -70,7 +70,7 @@ class Router:
         """
         for methods, _ in self._candidates(_normalised(path.removeprefix("/"))):
             endpoint = next(iter(methods.values()))
-            return endpoint.loaded().problems if endpoint.own_problems else problem_document
+            return endpoint.load().problems if endpoint.has_own_error_format else problem_document
         return problem_document
 
     def _candidates(self, path: str) -> Iterable[tuple[Mapping[str, Endpoint], Mapping[str, str]]]:

@@ -3,7 +3,7 @@
 from collections.abc import MutableMapping
 from typing import Final
 
-GUARDING: Final = {
+SECURITY_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -12,7 +12,7 @@ GUARDING: Final = {
 }
 
 
-def guard(headers: MutableMapping[str, str]) -> None:
+def add_security_headers(headers: MutableMapping[str, str]) -> None:
     """Add those that are missing; a page brings its own policy, a file its own rule for caches."""
-    for name, value in GUARDING.items():
+    for name, value in SECURITY_HEADERS.items():
         headers.setdefault(name, value)

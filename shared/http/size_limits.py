@@ -20,7 +20,7 @@ def header_size(name: str | bytes, value: str | bytes) -> int:
     return len(name) + len(value) + _AROUND
 
 
-def check(request: Request) -> None:
+def check_request_size(request: Request) -> None:
     """Return when target and headers are within their limits.
 
     Raises:

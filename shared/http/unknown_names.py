@@ -16,8 +16,7 @@ from pydantic.fields import FieldInfo
 
 from shared.errors import FieldError, WorkspaceError, invalid_fields
 from shared.http.messages import Reply
-from shared.validation.names import is_hidden
-from shared.validation.nearest_names import nearest_name
+from shared.validation.names import find_nearest_name, is_hidden
 
 IGNORED: Final = "x-provenance-ignored"
 """Header that names the parameters that had no effect on a reply."""
@@ -38,7 +37,7 @@ MAX_REPORTED: Final = 2_048
 class UnknownNames(Enum):
     """What an operation does with query parameters and body members that it does not know."""
 
-    REFUSE = "refuse"
+    REJECT = "reject"
     """Answer 400 and name each one with the nearest known name."""
 
     REPORT = "report"
@@ -86,19 +85,19 @@ def unknown_members(model: Any, locations: Iterable[tuple[int | str, ...]]) -> W
         at, name = _model_at(model, location[:-1]), str(location[-1])
         accepted = accepted_names(at) if at else {}
         twice = f"is given as `{accepted[name]}`, too" if name in accepted else ""
-        errors.append(FieldError(path_of(location), twice or _message("member", name, accepted, index)))
+        errors.append(FieldError(format_location(location), twice or _message("member", name, accepted, index)))
     return invalid_fields(errors)
 
 
-def path_of(location: Iterable[int | str]) -> str:
+def format_location(location: Iterable[int | str]) -> str:
     """Return a location in a body as clients write it: ``parameters[0].name``."""
     text = ""
     for part in location:
-        text += f"[{part}]" if isinstance(part, int) else f".{shown(part)}" if text else shown(part)
+        text += f"[{part}]" if isinstance(part, int) else f".{display_name(part)}" if text else display_name(part)
     return text or "body"
 
 
-def shown(name: str) -> str:
+def display_name(name: str) -> str:
     """Return a name that a caller sent, cut to what a message has room for, with hidden characters as escapes."""
     return "".join(f"\\u{ord(each):04x}" if is_hidden(each) else each for each in _cut(name))
 
@@ -107,7 +106,7 @@ def _cut(name: str) -> str:
     return name if len(name) <= MAX_SHOWN else f"{name[:MAX_SHOWN]}..."
 
 
-def report(reply: Reply, names: Iterable[str]) -> None:
+def report_unknown_names(reply: Reply, names: Iterable[str]) -> None:
     """Add unknown names to the header :data:`IGNORED`, after those that the handler put there.
 
     Characters that a header or a list of names cannot hold are percent-encoded.
@@ -127,7 +126,8 @@ def report(reply: Reply, names: Iterable[str]) -> None:
 
 def _refusal(kind: str, names: Sequence[str], known: Mapping[str, str]) -> WorkspaceError:
     errors = [
-        FieldError(shown(name), _message(kind, name, known, index)) for index, name in enumerate(names[:MAX_LISTED])
+        FieldError(display_name(name), _message(kind, name, known, index))
+        for index, name in enumerate(names[:MAX_LISTED])
     ]
     if more := len(names) - len(errors):
         errors.append(FieldError("...", f"{more} more unknown {kind}s."))
@@ -143,12 +143,12 @@ def _message(kind: str, name: str, known: Mapping[str, str], index: int) -> str:
         known: the known names, each with the documented name of the same thing.
         index: how many names of the request came before.
     """
-    unknown = f"Unknown {kind} `{shown(name)}`"
+    unknown = f"Unknown {kind} `{display_name(name)}`"
     if index >= MAX_HINTS:
         return f"{unknown}."
     if not known:
         return f"{unknown}; there are no {kind}s here."
-    nearest = nearest_name(name, known)
+    nearest = find_nearest_name(name, known)
     if nearest is not None:
         return f"{unknown}; did you mean `{known[nearest]}`?"
     listed = ", ".join(f"`{one}`" for one in dict.fromkeys(known.values()))

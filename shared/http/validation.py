@@ -10,12 +10,12 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from shared.auth.principals import Principal
 from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, invalid, invalid_fields
 from shared.http.messages import MAX_PARAMETERS, Request
-from shared.http.operations import Call, NoQuery, Operation, OwnBody, is_model
+from shared.http.operations import Call, NoQuery, Operation, RawBody, is_model
 from shared.http.unknown_names import (
     MAX_LISTED,
     UnknownNames,
     accepted_names,
-    path_of,
+    format_location,
     unknown_members,
     unknown_parameters,
 )
@@ -31,7 +31,9 @@ _UNREAD = object()
 """Stands for what could not be read at all, of which the caller is told already."""
 
 
-async def read(operation: Operation, principal: Principal, path: Mapping[str, str], request: Request) -> Call[Any, Any]:
+async def read_call(
+    operation: Operation, principal: Principal, path: Mapping[str, str], request: Request
+) -> Call[Any, Any]:
     """Return a request as the operation's handler receives it.
 
     What becomes of parameters and members that the models do not have, the operation's declaration says. A body of no
@@ -48,7 +50,7 @@ async def read(operation: Operation, principal: Principal, path: Mapping[str, st
     faults = ValidationErrors()
     sent = await _parsed(operation, request, faults)
     values, unknown = _read_query(operation, request, faults)
-    refuses, reports = (operation.unknown is policy for policy in (UnknownNames.REFUSE, UnknownNames.REPORT))
+    refuses, reports = (operation.unknown is policy for policy in (UnknownNames.REJECT, UnknownNames.REPORT))
     if unknown and refuses:
         faults.add(unknown_parameters(unknown, _known(operation)))
     query = NoQuery() if operation.query is NoQuery else _validate(operation.query, values, faults)
@@ -63,7 +65,7 @@ async def read(operation: Operation, principal: Principal, path: Mapping[str, st
     return call
 
 
-def validated[M: BaseModel](model: type[M], value: Any) -> M:
+def validate_model[M: BaseModel](model: type[M], value: Any) -> M:
     """Return a value as a model.
 
     Raises:
@@ -84,7 +86,7 @@ def _check_encoding(request: Request) -> None:
 
 
 async def _parsed(operation: Operation, request: Request, faults: ValidationErrors) -> Any:
-    if operation.body is OwnBody or not operation.takes_body or (is_model(operation.body) and not request.body):
+    if operation.body is RawBody or not operation.takes_body or (is_model(operation.body) and not request.body):
         return {}
     try:
         return await parse_body(request.body)
@@ -98,26 +100,26 @@ def _read_query(operation: Operation, request: Request, faults: ValidationErrors
     if operation.query is NoQuery and operation.unknown is UnknownNames.IGNORE:
         if request.has_many_parameters():
             faults.add(
-                invalid("query", f"the query string cannot be read: it has more than {MAX_PARAMETERS} parameters")
+                invalid("query", f"the query string cannot be read_call: it has more than {MAX_PARAMETERS} parameters")
             )
         return {}, []
     try:
         pairs = request.query_pairs()
     except ValueError as error:
-        faults.add(invalid("query", f"the query string cannot be read: {error}"))
+        faults.add(invalid("query", f"the query string cannot be read_call: {error}"))
         return _UNREAD, []
     return _known_parameters(operation, pairs, faults)
 
 
 def _known(operation: Operation) -> Mapping[str, str]:
-    return {**accepted_names(operation.query), **{name: name for name in operation.further}}
+    return {**accepted_names(operation.query), **{name: name for name in operation.extra_parameters}}
 
 
 def _known_parameters(
     operation: Operation, pairs: Iterable[tuple[str, str]], faults: ValidationErrors
 ) -> tuple[dict[str, str], list[str]]:
     accepted = _known(operation)
-    prefixes = tuple(name.removesuffix("*") for name in operation.further if name.endswith("*"))
+    prefixes = tuple(name.removesuffix("*") for name in operation.extra_parameters if name.endswith("*"))
     values: dict[str, str] = {}
     given: set[str] = set()
     unknown: dict[str, None] = {}
@@ -141,15 +143,15 @@ def _unknown_members(model: Any, sent: Any) -> list[str]:
 
 async def _without_owned(operation: Operation, path: Mapping[str, str], sent: Any, faults: ValidationErrors) -> Any:
     """Return a body without the members that the service sets itself; another value than the current one is refused."""
-    owned = operation.owned
+    owned = operation.server_set
     if owned is None or not isinstance(sent, dict) or owned.names.isdisjoint(sent):
         return sent
     current = await owned.current(path)
     errors = [
-        FieldError(name, "is read-only; leave it out, or send the stored value")
+        FieldError(name, "is read_call-only; leave it out, or send the stored value")
         for name in sent
-        if name in owned.names - owned.live
-        and not (sent[name] is None and name in owned.unknown_when_null)
+        if name in owned.names - owned.volatile
+        and not (sent[name] is None and name in owned.nullable)
         and not _is_same(sent[name], current.get(name))
     ]
     if errors:
@@ -199,7 +201,7 @@ def _add(failure: ValidationError, model: Any, faults: ValidationErrors) -> None
     if unknown:
         faults.add(unknown_members(model, unknown))
     errors = [
-        FieldError(path_of(error["loc"]), reword_pydantic_error(error["type"], error["msg"]))
+        FieldError(format_location(error["loc"]), reword_pydantic_error(error["type"], error["msg"]))
         for error in found
         if error["type"] != _UNKNOWN
     ]
@@ -211,11 +213,11 @@ def _right_part(model: type[BaseModel], value: Any, faults: ValidationErrors) ->
     """Return a model of those fields alone that are right, so that rules can still be held against them."""
     part, known = _without_required(model), accepted_names(model)
     try:
-        readable = {name: value[name] for name in known.keys() & value.keys() if faults.readable(name)}
+        readable = {name: value[name] for name in known.keys() & value.keys() if faults.has_valid(name)}
         return part.model_validate(readable, extra="ignore")
     except (AttributeError, ValidationError):
         # It is no object, or one whose fields do not go together.
-        faults.unreadable(known)
+        faults.mark_invalid(known)
         return part.model_construct()
 
 

@@ -59,17 +59,17 @@ class IdempotencyKeys:
         Raises:
             WorkspaceError: INVALID naming ``Idempotency-Key``; UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED``.
         """
-        name, wanted, at = stored_name(caller, operation, key), new_claim(request), now()
+        name, wanted, at = hash_key(caller, operation, key), new_claim(request), now()
         claim = await self._store.claim(name, wanted, at, at - REMEMBERED)
-        refuse_reuse(claim, wanted)
+        reject_reuse(claim, wanted)
         return claim.append_id
 
     async def forget(self, caller: str, operation: str, key: str, append_id: str) -> None:
         """Make a key free again: what was asked for with it was refused, and nothing is appended under its id."""
-        await self._store.forget(stored_name(caller, operation, key), append_id)
+        await self._store.forget(hash_key(caller, operation, key), append_id)
 
 
-def stored_name(caller: str, operation: str, key: str) -> str:
+def hash_key(caller: str, operation: str, key: str) -> str:
     """Return the name that a caller's key is remembered by; it tells nobody the key.
 
     Raises:
@@ -85,7 +85,7 @@ def new_claim(request: bytes) -> Claim:
     return Claim(hashlib.sha256(request).hexdigest(), uuid.uuid4().hex)
 
 
-def refuse_reuse(claim: Claim, wanted: Claim) -> None:
+def reject_reuse(claim: Claim, wanted: Claim) -> None:
     """Return when a key stands for the request that comes with it.
 
     Raises:

@@ -20,7 +20,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from shared.errors import Kind, WorkspaceError
-from shared.idempotency.keys import REMEMBERED, Claim, new_claim, refuse_reuse, stored_name
+from shared.idempotency.keys import REMEMBERED, Claim, hash_key, new_claim, reject_reuse
 from shared.timestamps import now
 
 LEASE: Final = timedelta(seconds=5)
@@ -37,7 +37,7 @@ type Work = Callable[[str], Awaitable[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class BeginResult:
     """What a store says when a request begins.
 
     Attributes:
@@ -47,8 +47,8 @@ class Begun:
     """
 
     claim: Claim
-    answer: bytes | None
-    mine: bool
+    reply: bytes | None
+    owns_lease: bool
 
 
 class IdempotentReplyStore(Protocol):
@@ -59,7 +59,7 @@ class IdempotentReplyStore(Protocol):
 
     async def begin(
         self, name: str, wanted: Claim, lease: str, at: datetime, until: datetime, forget_before: datetime
-    ) -> Begun:
+    ) -> BeginResult:
         """Claim a name made since a time, or find it claimed; of several at once one gets the lease.
 
         A lease that ran out is given to the next who asks; a name with an answer has no lease to give.
@@ -89,7 +89,7 @@ class IdempotentReplies:
     def __init__(self, store: IdempotentReplyStore) -> None:
         self._store = store
 
-    async def once(self, caller: str, operation: str, key: str, request: bytes, work: Work) -> bytes:
+    async def run_once(self, caller: str, operation: str, key: str, request: bytes, work: Work) -> bytes:
         """Return the answer of a request, from the work or as it was kept.
 
         Args:
@@ -105,16 +105,16 @@ class IdempotentReplies:
                 ``IDEMPOTENCY_KEY_IN_USE`` when the first request takes too long; and what the work raises: a refusal
                 leaves the key free.
         """
-        name, wanted = stored_name(caller, operation, key), new_claim(request)
+        name, wanted = hash_key(caller, operation, key), new_claim(request)
         secret = f"{caller}\n{key}"
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
             lease, at = uuid.uuid4().hex, now()
             begun = await self._store.begin(name, wanted, lease, at, at + LEASE, at - REMEMBERED)
-            refuse_reuse(begun.claim, wanted)
-            if begun.answer is not None:
-                return await asyncio.to_thread(_opened, begun.answer, secret, name)
-            if begun.mine:
+            reject_reuse(begun.claim, wanted)
+            if begun.reply is not None:
+                return await asyncio.to_thread(_opened, begun.reply, secret, name)
+            if begun.owns_lease:
                 answer = await self._worked(name, lease, begun.claim.append_id, work)
                 if await self._store.finish(name, lease, await asyncio.to_thread(_sealed, answer, secret, name)):
                     return answer

@@ -11,7 +11,7 @@ from shared.live_stream.history import History
 from shared.live_stream.ports import Sleep, StreamSender
 from shared.live_stream.publishing import ATTEMPTS, FIRST_PAUSE_SECONDS
 from shared.live_stream.replay import REMEMBERED, SentImpulses
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.telemetry.ports import CurrentCatalog
 from shared.timestamps import now
 
@@ -33,7 +33,7 @@ MOST_WAITING = 32
 LOOKED_FOR_EVERY = 500
 """After so many messages it is asked whether the stream is still there."""
 
-_LOGGER = logger("live")
+_LOGGER = get_logger("live")
 
 
 class CatchUp:

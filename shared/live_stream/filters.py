@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.text_formats.strict_json import parse
+from shared.text_formats.strict_json import parse_json
 from shared.timestamps import parse_rfc3339, rfc3339
 
 MAX_WINDOW_SECONDS = 3600
@@ -87,7 +87,7 @@ class StreamFilters(BaseModel):
     def from_state(cls, state: bytes) -> "StreamFilters":
         """Return the filters out of what the message service kept; none where it kept nothing of ours."""
         try:
-            return cls.model_validate(parse(state))
+            return cls.model_validate(parse_json(state))
         except ValueError:
             return cls.model_validate({})
 
@@ -113,7 +113,7 @@ class StreamFilters(BaseModel):
 def read_member_id(state: bytes) -> str:
     """Return the member id in the state that the message service stores with a stream; empty when there is none."""
     try:
-        document = parse(state)
+        document = parse_json(state)
     except ValueError:
         return ""
     member_id = document.get(MEMBER) if isinstance(document, dict) else None

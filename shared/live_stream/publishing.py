@@ -12,7 +12,7 @@ from typing import Final
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import Audience
 from shared.live_stream.ports import Clock, MessageService, Sleep
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.telemetry.models import UNROUTED, HubEvent
 from shared.timestamps import now
 
@@ -88,7 +88,7 @@ REST_AFTER, REST_TIMES = 10, 4
 as it works, every so many messages; further behind no more, or impulses would be lost for being stale."""
 
 _INSTANT_SECONDS = 0.02
-_LOGGER = logger("live")
+_LOGGER = get_logger("live")
 
 
 @dataclass(slots=True)

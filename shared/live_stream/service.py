@@ -14,12 +14,12 @@ from shared.live_stream.credentials import Listener
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.ports import ALL_STREAMS, MessageService, OpenStream, ResumePrincipal
 from shared.live_stream.stream_quota import StreamQuota, group_of
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.telemetry.ports import CurrentCatalog
 from shared.timestamps import now
 
 LINK_LIVES = timedelta(hours=1)
-_LOGGER = logger("live")
+_LOGGER = get_logger("live")
 
 
 @dataclass(frozen=True, slots=True)

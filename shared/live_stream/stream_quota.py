@@ -9,7 +9,7 @@ from shared.catalog.quotas import resolve_quotas
 from shared.errors import Kind, WorkspaceError
 from shared.fair_use.ports import PlaceStore, Purpose
 from shared.live_stream.ports import MessageService
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.telemetry.ports import CurrentCatalog
 
@@ -21,7 +21,7 @@ FULL_SECONDS: Final = 0.25
 """After a refusal, this process refuses the principal for so long without the store, unless one of its streams ends."""
 RETRY_AFTER_SECONDS: Final = 10
 _REMEMBERED: Final = 10_000
-_LOGGER = logger("live")
+_LOGGER = get_logger("live")
 
 
 def group_of(member_id: str) -> str:

@@ -22,7 +22,7 @@ PAGE: Final = 200
 MAX_RESULT: Final = 4 * 1024 * 1024
 """Most characters of a tool's answer; no assistant reads more, and it is sent twice."""
 
-_LOG = logs.logger("mcp")
+_LOG = logs.get_logger("mcp")
 _UNEXPECTED: Final = WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", "The service failed; its log has the reason.")
 _INSTRUCTIONS: Final = (
     "Telemetry, approved queries and the audit log of an industrial workspace. Approved warm queries are tools of "

@@ -26,7 +26,7 @@ PROTOCOL: Final = "http/protobuf"
 _NONE, _OTLP = "none", "otlp"
 _EXPORTERS: Final = frozenset({"", _NONE, _OTLP})
 
-_LOG = logs.logger("observability")
+_LOG = logs.get_logger("observability")
 _providers_installed = threading.Event()
 
 type Attribute = str | int | float | bool

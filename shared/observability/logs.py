@@ -13,7 +13,7 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 """The id of the request that the current task serves, empty outside of one."""
 
 
-def logger(name: str) -> logging.Logger:
+def get_logger(name: str) -> logging.Logger:
     """Return the logger of a part of the service, below the root ``workspace``."""
     return logging.getLogger(f"{ROOT}.{name}")
 
@@ -61,7 +61,7 @@ class FieldsFormatter(logging.Formatter):
         return f"{message} {json.dumps(told, default=str, ensure_ascii=False)}" if told else message
 
 
-def adopt(level: str) -> None:
+def add_fields_to_handlers(level: str) -> None:
     """Have the host's own handlers, which by themselves tell messages alone, tell fields too, from a level on.
 
     Args:

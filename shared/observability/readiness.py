@@ -9,17 +9,17 @@ from shared.observability import logs
 
 READY_SECONDS: Final = 5.0
 """How long each has to answer."""
-KEPT_SECONDS: Final = 1.0
+CACHE_SECONDS: Final = 1.0
 """For how long an answer serves further callers, so that polling costs nothing."""
 
 type Probe = Callable[[], Awaitable[None]]
 """Returns when something answers, and raises whatever it likes when not."""
 
-_LOG = logs.logger("readiness")
+_LOG = logs.get_logger("readiness")
 _of_the_host: dict[str, Probe] = {}
 
 
-def stands_on(name: str, probe: Probe) -> None:
+def add_probe(name: str, probe: Probe) -> None:
     """Add what the host of this process keeps beside the app's own stores.
 
     Args:
@@ -37,15 +37,15 @@ class Readiness:
         kept_seconds: for how long an answer is kept.
     """
 
-    def __init__(self, probes: Callable[[], Mapping[str, Probe]], *, kept_seconds: float = KEPT_SECONDS) -> None:
-        self.kept_seconds = kept_seconds
+    def __init__(self, probes: Callable[[], Mapping[str, Probe]], *, cache_seconds: float = CACHE_SECONDS) -> None:
+        self.cache_seconds = cache_seconds
         self._probes = probes
         self._asking = asyncio.Lock()
         self._failing: list[str] = []
         self._asked_at = float("-inf")
 
-    async def failing(self) -> list[str]:
-        """Return the names of what does not answer, as of at most ``kept_seconds`` ago."""
+    async def find_failing(self) -> list[str]:
+        """Return the names of what does not answer, as of at most ``cache_seconds`` ago."""
         if not self._is_fresh():
             async with self._asking:
                 if not self._is_fresh():
@@ -54,7 +54,7 @@ class Readiness:
         return list(self._failing)
 
     def _is_fresh(self) -> bool:
-        return time.monotonic() - self._asked_at < self.kept_seconds
+        return time.monotonic() - self._asked_at < self.cache_seconds
 
     async def _ask(self) -> list[str]:
         probes = {**self._probes(), **_of_the_host}

@@ -38,7 +38,7 @@ def span(
     """
     if not is_enabled(Signal.TRACES):
         return _OFF
-    return _around(name, attributes, kind, ANY, context=context_of(within) if within.get("traceparent") else None)
+    return _around(name, attributes, kind, ANY, context=extract_context(within) if within.get("traceparent") else None)
 
 
 def call_span(
@@ -52,7 +52,7 @@ def call_span(
         failures: exceptions that mark it as failed.
         kind: see ``span``.
     """
-    if not is_enabled(Signal.TRACES) or caller() is None:
+    if not is_enabled(Signal.TRACES) or current_span_context() is None:
         return _OFF
     return _around(name, attributes, kind, failures)
 
@@ -64,7 +64,7 @@ def batch_span(
 
     Args:
         name: see ``span``.
-        callers: as ``caller`` gave them; where none of them is traced, this is not either.
+        callers: as ``current_span_context`` gave them; where none of them is traced, this is not either.
         attributes: see ``span``.
     """
     if not is_enabled(Signal.TRACES):
@@ -74,10 +74,10 @@ def batch_span(
         return _OFF
     from opentelemetry.trace import Link  # noqa: PLC0415  loaded where it is used
 
-    return _around(name, attributes, "INTERNAL", ANY, links=[Link(one) for one in traced], context=context_of({}))
+    return _around(name, attributes, "INTERNAL", ANY, links=[Link(one) for one in traced], context=extract_context({}))
 
 
-def context_of(carrier: Mapping[str, str]) -> "Context":
+def extract_context(carrier: Mapping[str, str]) -> "Context":
     """Return the context that headers carry (W3C Trace Context), an empty one where they have none that is sound."""
     from opentelemetry.context import Context  # noqa: PLC0415  loaded where it is used
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
@@ -86,7 +86,7 @@ def context_of(carrier: Mapping[str, str]) -> "Context":
     return TraceContextTextMapPropagator().extract(given, Context())
 
 
-def caller() -> "SpanContext | None":
+def current_span_context() -> "SpanContext | None":
     """Return which span runs, for a batch that it takes part in."""
     if not is_enabled(Signal.TRACES):
         return None
@@ -96,14 +96,14 @@ def caller() -> "SpanContext | None":
     return context if context.is_valid else None
 
 
-def told_of_reply(attributes: Mapping[str, Attribute], *, failed: bool) -> None:
+def record_reply(attributes: Mapping[str, Attribute], *, failed: bool) -> None:
     """Tell the span that runs of the reply that came.
 
     Args:
         attributes: ``db.response.status_code`` and others.
         failed: whether the reply says that the call failed.
     """
-    if caller() is None:
+    if current_span_context() is None:
         return
     from opentelemetry.trace import get_current_span  # noqa: PLC0415  loaded where it is used
 
@@ -114,7 +114,7 @@ def told_of_reply(attributes: Mapping[str, Attribute], *, failed: bool) -> None:
         mark_failed(running, str(attributes["db.response.status_code"]))
 
 
-def unexpected(error: BaseException) -> None:
+def record_exception(error: BaseException) -> None:
     """Put an exception that nobody foresaw, with its stack trace, to the span that runs."""
     if is_enabled(Signal.TRACES):
         from opentelemetry.trace import get_current_span  # noqa: PLC0415  loaded where it is used

@@ -80,7 +80,7 @@ def is_usable(operation: Operation, principal: Principal, features: Collection[s
         return False
     if operation.access is Access.PUBLIC:
         return True
-    if operation.identity and principal.identity is None:
+    if operation.requires_user and principal.identity is None:
         return False
     return principal.via in operation.access.value and (operation.right is None or operation.right in principal.rights)
 

@@ -168,7 +168,7 @@ def _implied(operation: Operation) -> Iterator[int]:
         yield from (401, 429)
     if operation.right is not None:
         yield 403
-    if operation.query is not NoQuery or operation.unknown is UnknownNames.REFUSE:
+    if operation.query is not NoQuery or operation.unknown is UnknownNames.REJECT:
         yield 400
     if operation.takes_body:
         yield from (400, 413, 415)
@@ -261,9 +261,9 @@ def _request_body(operation: Operation, schemas: SchemaRegistry) -> Schema:
 
 
 def _body_schema(operation: Operation, schemas: SchemaRegistry) -> Schema:
-    if operation.unknown is not UnknownNames.REFUSE:
+    if operation.unknown is not UnknownNames.REJECT:
         return schemas.register(operation.body, "validation", operation.body_limit)
-    owned = operation.owned.names if operation.owned else ()
+    owned = operation.server_set.names if operation.server_set else ()
     return schemas.register(operation.body, "validation", operation.body_limit, ClosedBody(owned))
 
 

@@ -218,12 +218,12 @@ def _decided_state(record: ChainRecord, amendment: str) -> str:
 
 def check_reason(faults: ValidationErrors, body: AmendmentBody, policy: AmendmentPolicy) -> None:
     """Add that the workspace does not take the reason of a correction."""
-    if faults.readable("ReasonCategory") and body.reason_category not in policy.reason_categories:
+    if faults.has_valid("ReasonCategory") and body.reason_category not in policy.reason_categories:
         allowed = list(policy.reason_categories)
         unknown = invalid("ReasonCategory", f"must be one of {', '.join(allowed)}", code="REASON_CATEGORY_UNKNOWN")
         unknown.members.update(sent=body.reason_category, allowed=allowed)
         faults.add(unknown)
-    if faults.readable("ReasonText") and policy.reason_text_required and _is_blank(body.reason_text):
+    if faults.has_valid("ReasonText") and policy.reason_text_required and _is_blank(body.reason_text):
         faults.add(invalid("ReasonText", "must not be empty in this workspace"))
 
 

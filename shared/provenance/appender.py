@@ -33,7 +33,7 @@ FIRST_BACKOFF_SECONDS: Final = 0.005
 LONGEST_BACKOFF_SECONDS: Final = 2.0
 FIND_AT_ONCE: Final = 100
 
-_LOG = logs.logger("provenance")
+_LOG = logs.get_logger("provenance")
 
 type Check = Callable[[], Awaitable[None]]
 type Tips = OrderedDict[ChainKey, Tip]

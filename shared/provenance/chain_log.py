@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from shared.errors import Kind, WorkspaceError
-from shared.observability.tracing import call_span, caller
+from shared.observability.tracing import call_span, current_span_context
 from shared.provenance.appender import Appender, AppendResult, Check, PendingAppend, Tips
 from shared.provenance.ports import ChainKey, ChainStore, Target
 from shared.provenance.records import RecordDraft, draft_event, parse_record
@@ -97,7 +97,7 @@ class ChainLog:
         try:
             with call_span("append to an audit chain", {"workspace.chain.target": chain.target.value}, kind="INTERNAL"):
                 appender = self._appenders.get(chain) or self._started(chain, await self._workspace())
-                entry.caller = caller()
+                entry.caller = current_span_context()
                 appender.waiting.append(entry)
                 return await future
         finally:

@@ -30,7 +30,7 @@ from shared.provenance.hash_rule import (
 )
 from shared.provenance.merkle import CompactRange
 from shared.provenance.ports import PROJECTED, ChainRecord, Row
-from shared.worker_threads import LARGE_VALUES, collection_paused
+from shared.worker_threads import LARGE_VALUES, pause_garbage_collection
 
 _OF_EVENTS: Final = 5
 _fields = itemgetter(*PROJECTED[:_OF_EVENTS])
@@ -169,7 +169,7 @@ class ChainVerification:
 
     def verify_rows(self, rows: Iterable[Row]) -> None:
         """Walk on over the next rows, until something is wrong."""
-        with collection_paused(LARGE_VALUES):
+        with pause_garbage_collection(LARGE_VALUES):
             self._verify_rows(iter(rows))
 
     def _verify_rows(self, rows: Iterator[Row]) -> None:

@@ -27,7 +27,7 @@ from shared.timestamps import now, rfc3339
 KNOWN_SIZES: Final = 100_000
 LONGEST_WAIT_SWEEPS: Final = 64
 CLOCK_SKEW: Final = timedelta(minutes=10)
-_LOG = logs.logger("provenance")
+_LOG = logs.get_logger("provenance")
 
 
 @dataclass(frozen=True, slots=True)

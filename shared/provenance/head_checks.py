@@ -9,7 +9,7 @@ from shared.provenance.chain_verification import ChainFault, ChainVerification, 
 from shared.provenance.hash_rule import LAST_SEQUENCE, digest, is_time, record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, OrphanRecords, Target, Tip
 from shared.timestamps import rfc3339
-from shared.worker_threads import collection_paused, run_in_worker
+from shared.worker_threads import pause_garbage_collection, run_in_worker
 
 MAX_ORPHANS: Final = 100
 _AHEAD: Final = "has a time more than an hour ahead of this host's clock"
@@ -135,7 +135,7 @@ async def read_last_time(store: ChainStore, chain: ChainKey, tip: Tip) -> str:
 
 
 async def _parse_time(record: ChainRecord) -> str:
-    with collection_paused(len(record.canonical)):
+    with pause_garbage_collection(len(record.canonical)):
         return await run_in_worker(len(record.canonical), content_time, record)
 
 

@@ -169,7 +169,7 @@ async def verify_window(store: ChainStore, asked: WindowRequest) -> WindowResult
 PATIENCE_SECONDS: Final = 0.05
 """About what a window takes: whoever needs longer has no processor, or never answers."""
 
-_LOG = logs.logger("provenance")
+_LOG = logs.get_logger("provenance")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from shared.provenance.decisions import decided_amendment_id, look_up_decisions
 from shared.provenance.hash_rule import LAST_SEQUENCE, record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters
 from shared.provenance.records import build_placeholder, normalize_record, to_json
-from shared.worker_threads import collection_paused
+from shared.worker_threads import pause_garbage_collection
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1_000
@@ -125,7 +125,7 @@ async def build_result(records: Sequence[ChainRecord], scanned: int, *, has_more
             [shown or build_placeholder(record) for record, shown in pairs], scanned, has_more, damaged
         )
 
-    with collection_paused(sum(len(record.canonical) for record in records)):
+    with pause_garbage_collection(sum(len(record.canonical) for record in records)):
         return await asyncio.to_thread(shown)
 
 

@@ -66,21 +66,21 @@ def check_chain(
     """
     if scope_key is not None:
         check_scope(faults, scope_key, scope_field)
-    if target is None or not faults.readable("target"):
+    if target is None or not faults.has_valid("target"):
         return
-    with faults.gathered():
+    with faults.collect():
         if target not in set(Target):
             raise invalid("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN")
         takes_none = Target(target) in WORKSPACE_TARGETS
-        if faults.readable(scope_field) and takes_none != (scope_key is None):
+        if faults.has_valid(scope_field) and takes_none != (scope_key is None):
             rule = "takes no scope" if takes_none else "needs a scope"
             raise invalid("target", f"{target} {rule}", code="TARGET_SCOPE_MISMATCH")
 
 
 def check_scope(faults: ValidationErrors, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD) -> None:
     """Add that a scope is missing, empty or too long."""
-    if faults.readable(scope_field):
-        with faults.gathered():
+    if faults.has_valid(scope_field):
+        with faults.collect():
             _validate_scope(scope_key or "", scope_field)
 
 

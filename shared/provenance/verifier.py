@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from shared.errors import Kind, WorkspaceError
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.provenance.canonical import canonicalize_record, parse_if_canonical
 from shared.provenance.chain_verification import ChainFault, ChainVerification, find_competing_record, fork_fault
@@ -21,7 +21,7 @@ from shared.provenance.records import build_placeholder, normalize_record, parse
 from shared.timestamps import now
 from shared.worker_threads import run_in_worker
 
-_LOG = logger("verification")
+_LOG = get_logger("verification")
 VERIFY_SECONDS: Final = 200.0
 PAGE_RECORDS: Final = 1_000
 PAGE_BYTES: Final = 8_000_000

@@ -16,14 +16,14 @@ from typing import Final
 
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
-from shared.rate_limits.models import WINDOW_SECONDS, Budget, Standing
+from shared.rate_limits.models import WINDOW_SECONDS, Budget, RateLimitState
 from shared.rate_limits.ports import Lease, LeaseRequest, LeaseStore
 
 LEASE_SECONDS: Final = 1.0
 LARGEST_SHARE: Final = 20
 """A slice is at most this part of the budget, so that one instance does not hold what another needs."""
 
-_LOG = logs.logger("rate_limits")
+_LOG = logs.get_logger("rate_limits")
 
 FORGET_AFTER_SECONDS: Final = 300.0
 OUTAGE_SECONDS: Final = 10.0
@@ -32,7 +32,7 @@ _KEPT: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class RateLimitDecision:
     """Whether a request may go on.
 
     Attributes:
@@ -40,17 +40,17 @@ class Admission:
         refusal: THROTTLED ``RATE_LIMITED`` when it may not.
     """
 
-    standing: Standing
+    state: RateLimitState
     refusal: WorkspaceError | None = None
 
     @property
     def headers(self) -> Mapping[str, str]:
         """What the reply tells of the caller's limits."""
-        return self.standing.headers()
+        return self.state.headers()
 
 
 @dataclass(slots=True)
-class _Account:
+class _PrincipalUsage:
     """What this instance knows of one principal."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -80,15 +80,15 @@ class RateLimiter:
         self._store = store
         self._clock = clock
         self._instance = uuid.uuid4().hex
-        self._accounts: dict[str, _Account] = {}
+        self._accounts: dict[str, _PrincipalUsage] = {}
 
     @asynccontextmanager
-    async def admission(self, principal: str, budget: Budget) -> AsyncIterator[Admission]:
+    async def admit(self, principal: str, budget: Budget) -> AsyncIterator[RateLimitDecision]:
         """Count a request while it is worked on, and tell whether it may be worked on."""
         account = self._account(principal)
         lease = await self._current(principal, account, budget)
         if account.active + lease.elsewhere >= budget.concurrent:
-            yield Admission(self._standing(account, budget), _refusal("Too many requests at once.", 1))
+            yield RateLimitDecision(self._standing(account, budget), _refusal("Too many requests at once.", 1))
             return
         account.active += 1
         try:
@@ -96,7 +96,7 @@ class RateLimiter:
         finally:
             account.active -= 1
 
-    async def _take(self, principal: str, account: _Account, budget: Budget) -> Admission:
+    async def _take(self, principal: str, account: _PrincipalUsage, budget: Budget) -> RateLimitDecision:
         if account.is_used_up():
             async with account.lock:
                 # Another request may have brought a new slice while this one waited.
@@ -104,12 +104,12 @@ class RateLimiter:
                     await self._renew(principal, account, budget)
         standing = self._standing(account, budget)
         if account.unused() <= 0:
-            return Admission(standing, _refusal("Too many requests in a minute.", standing.reset_seconds))
+            return RateLimitDecision(standing, _refusal("Too many requests in a minute.", standing.reset_seconds))
         account.used += 1
         account.used_until = self._clock()
-        return Admission(self._standing(account, budget))
+        return RateLimitDecision(self._standing(account, budget))
 
-    async def _current(self, principal: str, account: _Account, budget: Budget) -> Lease:
+    async def _current(self, principal: str, account: _PrincipalUsage, budget: Budget) -> Lease:
         """Return the slice of this second; it may be empty."""
         if account.lease is None or self._clock() >= account.ends:
             async with account.lock:
@@ -117,7 +117,7 @@ class RateLimiter:
                     return await self._renew(principal, account, budget)
         return account.lease
 
-    async def _renew(self, principal: str, account: _Account, budget: Budget) -> Lease:
+    async def _renew(self, principal: str, account: _PrincipalUsage, budget: Budget) -> Lease:
         at = self._clock()
         previous = account.lease
         wanted = max(1, min(account.used * 2, budget.requests // LARGEST_SHARE))
@@ -143,21 +143,21 @@ class RateLimiter:
         account.lease, account.used, account.ends = lease, 0, ends
         return lease
 
-    def _standing(self, account: _Account, budget: Budget) -> Standing:
+    def _standing(self, account: _PrincipalUsage, budget: Budget) -> RateLimitState:
         lease = account.lease
         if lease is None:
-            return Standing(budget, budget.requests, WINDOW_SECONDS)
+            return RateLimitState(budget, budget.requests, WINDOW_SECONDS)
         seconds = math.ceil(lease.frees_at - self._clock())
         # Never more than the window: clients read it as one. What another instance used in this very second may count
         # for a second more.
-        return Standing(budget, max(0, lease.left + account.unused()), min(max(1, seconds), WINDOW_SECONDS))
+        return RateLimitState(budget, max(0, lease.left + account.unused()), min(max(1, seconds), WINDOW_SECONDS))
 
-    def _account(self, principal: str) -> _Account:
+    def _account(self, principal: str) -> _PrincipalUsage:
         account = self._accounts.get(principal)
         if account is None:
             if len(self._accounts) >= _KEPT:
                 self._forget()
-            account = self._accounts[principal] = _Account()
+            account = self._accounts[principal] = _PrincipalUsage()
         return account
 
     def _forget(self) -> None:

@@ -26,7 +26,7 @@ FREE: Final = Budget(60, 5)
 PRO: Final = Budget(600, 20)
 
 
-def budget_of(catalog: Catalog) -> Budget:
+def budget_for(catalog: Catalog) -> Budget:
     """Return the budget of a workspace's tier; an enterprise one without numbers of its own has those of Pro."""
     if catalog.tier is Tier.ENTERPRISE and catalog.limits is not None:
         return Budget(catalog.limits.requests_per_minute, catalog.limits.concurrent)
@@ -34,7 +34,7 @@ def budget_of(catalog: Catalog) -> Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RateLimitState:
     """Where a principal stands after a request.
 
     Attributes:

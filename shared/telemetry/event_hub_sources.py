@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 
-_LOGGER = logger("telemetry.sources")
+_LOGGER = get_logger("telemetry.sources")
 _ENTRY = re.compile(r"(?P<hub>[A-Za-z0-9][A-Za-z0-9._-]{0,255})/(?P<group>\$Default|[A-Za-z0-9][A-Za-z0-9._-]{0,49})")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.telemetry import unrouted
 from shared.telemetry.impulses import encode
 from shared.telemetry.json_text import parse
@@ -22,7 +22,7 @@ CONNECTED = "CONNECTED"
 CONNECTED_REPEAT_SECONDS = 30.0
 """How long the status of a connection that keeps sending is taken to be what this process saw last."""
 
-_LOGGER = logger("telemetry.ingest")
+_LOGGER = get_logger("telemetry.ingest")
 
 
 @dataclass(frozen=True, slots=True)

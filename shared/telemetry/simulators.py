@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from shared.catalog.models import Connection, ConnectionType
 from shared.catalog.snapshot import Catalog
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.telemetry.json_text import serialise
 from shared.telemetry.models import TELEMETRY_HUB, HubMessage
 from shared.telemetry.ports import CurrentCatalog, EventSender
@@ -16,7 +16,7 @@ FILL_MS = 10_000
 """After a start or a gap no more than this much of the past is sent."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LOGGER = logger("telemetry.simulators")
+_LOGGER = get_logger("telemetry.simulators")
 
 
 class SimulatedConnection:

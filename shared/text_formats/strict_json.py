@@ -21,12 +21,12 @@ async def parse_body(body: bytes) -> Any:
     """Return the JSON value of a body, read outside the event loop where it is large.
 
     Raises:
-        ValueError: as ``parse``.
+        ValueError: as ``parse_json``.
     """
-    return await run_in_worker(len(body), parse, body)
+    return await run_in_worker(len(body), parse_json, body)
 
 
-def parse(body: bytes) -> Any:
+def parse_json(body: bytes) -> Any:
     """Return the JSON value of a body.
 
     Raises:

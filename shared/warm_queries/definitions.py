@@ -70,15 +70,15 @@ class QueryDefinitions:
 
     async def check(self, faults: ValidationErrors, query: WarmQuery) -> None:
         """Add what keeps a query from being stored; the engine binds it where nothing else is wrong with its text."""
-        if faults.readable("kql"):
-            with faults.gathered(), _named_kql():
+        if faults.has_valid("kql"):
+            with faults.collect(), _named_kql():
                 await run_in_worker(len(query.kql), check_query, query.kql)
         _check_form(faults, query)
-        if faults.readable("kql", "parameters"):
-            with faults.gathered(), _named_kql():
+        if faults.has_valid("kql", "parameters"):
+            with faults.collect(), _named_kql():
                 await self._columns.resolve(query)
-        if faults.readable("surface"):
-            with faults.gathered():
+        if faults.has_valid("surface"):
+            with faults.collect():
                 _check_surface(query, await self._catalog.load())
 
     async def approve(
@@ -142,10 +142,10 @@ def _named_kql() -> Iterator[None]:
 
 
 def _check_form(faults: ValidationErrors, query: WarmQuery) -> None:
-    findings = check_parameters(("parameters",), query.parameters) if faults.readable("parameters") else ()
+    findings = check_parameters(("parameters",), query.parameters) if faults.has_valid("parameters") else ()
     if errors := [FieldError(_field(at), rule) for at, rule in findings]:
         faults.add(invalid_fields(errors))
-    if faults.readable("apiPath") and query.api_path is not None and (rule := check_api_path(query.api_path)):
+    if faults.has_valid("apiPath") and query.api_path is not None and (rule := check_api_path(query.api_path)):
         faults.add(invalid("apiPath", rule))
 
 

@@ -12,7 +12,7 @@ from shared.catalog.parameters import to_literal
 from shared.catalog.snapshot import Catalog
 from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
 from shared.timestamps import now, rfc3339
-from shared.validation.nearest_names import nearest_name
+from shared.validation.names import find_nearest_name
 from shared.warm_queries.ports import EngineQuery, QueryEngine
 from shared.warm_queries.result_cache import ResultCache
 from shared.warm_queries.results import AD_HOC, QueryResult, row_objects
@@ -187,6 +187,6 @@ def _window(end: datetime, time_range: timedelta) -> dict[str, str]:
 
 
 def _unknown_parameter(name: str, declared: Iterable[str], named: Callable[[str], str]) -> str:
-    nearest = nearest_name(name, declared)
+    nearest = find_nearest_name(name, declared)
     hint = "" if nearest is None else f"; did you mean `{named(nearest)}`?"
     return f"is not a parameter of this query{hint}"

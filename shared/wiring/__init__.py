@@ -124,7 +124,7 @@ class Services(BackgroundServices, GraphQLServices, AccessServices, DocumentServ
 def services() -> Services:
     """Return the services of this process; what they log and trace is told from now on."""
     configured = settings()
-    logs.adopt(configured.log_level)
+    logs.add_fields_to_handlers(configured.log_level)
     if configured.application_insights:
         from shared.backends.azure.monitor import start
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.timestamps import now
 from shared.wiring.downloads import DownloadServices
 from shared.wiring.live_stream import LiveStreamServices
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from shared.background.ports import JobLeaseStore
     from shared.background.runner import BackgroundJob, BackgroundRunner
 
-_LOG = logger("background")
+_LOG = get_logger("background")
 
 
 class BackgroundServices(LiveStreamServices, TelemetryServices, DownloadServices):

@@ -11,7 +11,7 @@ from shared.wiring.catalog import CatalogServices
 if TYPE_CHECKING:
     from shared.auth.principals import Principal
     from shared.backends.embedded.sqlite import SqliteDatabase
-    from shared.rate_limits.limiter import Admission, RateLimiter
+    from shared.rate_limits.limiter import RateLimitDecision, RateLimiter
     from shared.rate_limits.ports import LeaseStore
 
 
@@ -45,12 +45,12 @@ class LimitServices(CatalogServices):
         return SqliteDatabase(path, SCHEMA + places.SCHEMA, write_seconds=PATIENCE_SECONDS)
 
     @asynccontextmanager
-    async def limits(self, caller: "Principal") -> "AsyncIterator[Admission]":
+    async def limits(self, caller: "Principal") -> "AsyncIterator[RateLimitDecision]":
         """Count a caller's request for as long as it is worked on."""
-        from shared.rate_limits.models import budget_of
+        from shared.rate_limits.models import budget_for
 
-        budget = budget_of(await self.catalog.current())
-        async with self.rate_limiter.admission(caller.member_id, budget) as admission:
+        budget = budget_for(await self.catalog.current())
+        async with self.rate_limiter.admit(caller.member_id, budget) as admission:
             if admission.refusal is not None:
                 count("workspace.rate_limit.refusals")
             yield admission

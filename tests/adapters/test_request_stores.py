@@ -96,38 +96,38 @@ async def test_of_many_that_begin_one_works(opener: Opener) -> None:
             for number in range(6)
         )
     )
-    assert [each.mine for each in begun].count(True) == 1
+    assert [each.owns_lease for each in begun].count(True) == 1
     assert len({each.claim for each in begun}) == 1
-    assert {each.answer for each in begun} == {None}
+    assert {each.reply for each in begun} == {None}
 
 
 async def test_a_lease_that_ran_out_goes_to_the_next(store: IdempotentReplyStore) -> None:
     """Whoever took over keeps the answer; who had it before can neither renew, finish nor release."""
-    assert (await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)).mine
-    assert not (await store.begin("n", OTHER, "b", AT + SECOND, AT + 2 * SECOND, AT - DAY)).mine
+    assert (await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)).owns_lease
+    assert not (await store.begin("n", OTHER, "b", AT + SECOND, AT + 2 * SECOND, AT - DAY)).owns_lease
     late = AT + 2 * SECOND
     taken = await store.begin("n", OTHER, "b", late, late + SECOND, AT - DAY)
-    assert (taken.mine, taken.claim) == (True, FIRST)
+    assert (taken.owns_lease, taken.claim) == (True, FIRST)
     await store.renew("n", "a", late + DAY)
     await store.release("n", "a", forget=True)
     assert not await store.finish("n", "a", b"wrong")
     assert await store.finish("n", "b", ANSWER)
     for lease in ("c", "d"):
         given = await store.begin("n", OTHER, lease, late + DAY / 2, late + DAY, AT - DAY)
-        assert (given.mine, given.answer, given.claim) == (False, ANSWER, FIRST)
+        assert (given.owns_lease, given.reply, given.claim) == (False, ANSWER, FIRST)
 
 
 async def test_a_lease_can_be_renewed_and_given_up(store: IdempotentReplyStore) -> None:
     """A renewed lease holds longer; one given up is free at once, under the same claim or none."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     await store.renew("n", "a", AT + 9 * SECOND)
-    assert not (await store.begin("n", OTHER, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)).mine
+    assert not (await store.begin("n", OTHER, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)).owns_lease
     await store.release("n", "a", forget=False)
     again = await store.begin("n", OTHER, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)
-    assert (again.mine, again.claim) == (True, FIRST)
+    assert (again.owns_lease, again.claim) == (True, FIRST)
     await store.release("n", "b", forget=True)
     fresh = await store.begin("n", OTHER, "c", AT + 5 * SECOND, AT + DAY, AT - DAY)
-    assert (fresh.mine, fresh.claim) == (True, OTHER)
+    assert (fresh.owns_lease, fresh.claim) == (True, OTHER)
 
 
 async def test_another_request_gets_no_lease(store: IdempotentReplyStore) -> None:
@@ -135,16 +135,16 @@ async def test_another_request_gets_no_lease(store: IdempotentReplyStore) -> Non
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     other = Claim("0" * 64, "zero")
     begun = await store.begin("n", other, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)
-    assert (begun.mine, begun.claim) == (False, FIRST)
+    assert (begun.owns_lease, begun.claim) == (False, FIRST)
 
 
 async def test_answers_are_forgotten_after_their_time(store: IdempotentReplyStore) -> None:
     """An answer counts until the time before which they are forgotten; then the name is new."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     await store.finish("n", "a", ANSWER)
-    assert (await store.begin("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT)).answer == ANSWER
+    assert (await store.begin("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT)).reply == ANSWER
     fresh = await store.begin("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT + SECOND)
-    assert (fresh.mine, fresh.answer, fresh.claim) == (True, None, OTHER)
+    assert (fresh.owns_lease, fresh.reply, fresh.claim) == (True, None, OTHER)
 
 
 async def test_keys_and_answers_do_not_meet(opener: Opener) -> None:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from functions import GROUPS
-from shared.http.operations import MIB, Access, Operation, OwnBody
+from shared.http.operations import MIB, Access, Operation, RawBody
 from tests.service.running import Service, failing_fields
 
 EVENT = b'{"ActionType":"a","EntityType":"b","EntityID":"c","AfterState":{"v":%b}}'
@@ -110,7 +110,7 @@ FORBIDDEN = {
 def _operations() -> list[Operation]:
     """Return the operations that look at a body, by the rules of REST, and that an administrator's token opens."""
     operations = [operation for group in GROUPS for operation in group.operations]
-    return [one for one in operations if one.takes_body and one.body is not OwnBody and one.access is not Access.PUBLIC]
+    return [one for one in operations if one.takes_body and one.body is not RawBody and one.access is not Access.PUBLIC]
 
 
 @pytest.fixture(scope="module")

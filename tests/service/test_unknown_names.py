@@ -12,7 +12,7 @@ from tests.service.listening import refusal, stream_url, token
 from tests.service.running import Service, failing_fields, problem
 
 OPERATIONS = [one for group in GROUPS for one in group.operations]
-REFUSING = [one for one in OPERATIONS if one.unknown is UnknownNames.REFUSE]
+REFUSING = [one for one in OPERATIONS if one.unknown is UnknownNames.REJECT]
 KEYS = "/workspace/api/keys"
 AD_HOC = "/oi-api/warm-queries"
 DAY = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"}

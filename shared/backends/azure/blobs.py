@@ -16,7 +16,7 @@ from shared.backends.azure.identity import app_identity
 from shared.cold_data.observed_blobs import blob_span
 from shared.cold_data.ports import Blob, content_disposition
 from shared.errors import Kind, WorkspaceError
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.timestamps import now
 
 CONNECT_SECONDS: Final = 5
@@ -29,7 +29,7 @@ BLOCK_BYTES: Final = 1024 * 1024
 _AT_ONCE: Final = 8
 _KEY_LIVES: Final = timedelta(days=2)
 _CLOCK_SKEW: Final = timedelta(minutes=15)
-_LOG = logger("blobs")
+_LOG = get_logger("blobs")
 
 
 class BlobAccount:

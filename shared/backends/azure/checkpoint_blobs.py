@@ -12,7 +12,7 @@ from azure.storage.blob.aio import BlobClient
 
 from shared.backends.azure.blobs import BlobAccount
 from shared.errors import Kind, WorkspaceError
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.provenance.ports import StoredCheckpoint
 from shared.timestamps import rfc3339
 
@@ -20,7 +20,7 @@ NOTES: Final = "checkpoints"
 STATES: Final = "checkpoint-state"
 _SIZE_DIGITS: Final = 12
 _MILLIONS, _THOUSANDS = 6, 9
-_LOG = logger("checkpoints")
+_LOG = get_logger("checkpoints")
 
 
 class BlobCheckpointStore:

@@ -31,7 +31,7 @@ SINGLE_TRY_OPTIONS: Final[Mapping[str, Any]] = {
     "enable_endpoint_discovery": False,
     "enable_compact_utf8_item_writes": True,
 }
-_LOG = logs.logger("cosmos")
+_LOG = logs.get_logger("cosmos")
 
 
 class CosmosAccount:

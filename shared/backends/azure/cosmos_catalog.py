@@ -32,7 +32,7 @@ ABANDONED_SECONDS: Final = 3_600
 
 READ_ATTEMPTS: Final = 20
 _ALL: Final = "SELECT * FROM c WHERE c.scope = @scope"
-_LOG = logs.logger("catalog")
+_LOG = logs.get_logger("catalog")
 
 
 class CosmosCatalogStore:

@@ -25,7 +25,7 @@ _RESOURCE: Final = re.compile(
     r"/providers/Microsoft\.DocumentDB/databaseAccounts/(?P<name>[^/]+)",
     re.IGNORECASE,
 )
-_LOG = logs.logger("cosmos")
+_LOG = logs.get_logger("cosmos")
 
 
 @dataclass(frozen=True, slots=True)

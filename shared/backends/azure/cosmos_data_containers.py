@@ -31,7 +31,7 @@ READ_SECONDS: Final = 30
 CREATE_SECONDS: Final = 150
 """A reply has 230 s in the cloud."""
 _HASH_VERSION: Final = 2
-_LOG = logs.logger("cosmos")
+_LOG = logs.get_logger("cosmos")
 
 
 class CosmosContainerStore:

@@ -32,7 +32,7 @@ _NO_CONTAINER: Final = 1003
 _OF_REGIONS: Final = frozenset({3, 1008})
 """Sub-statuses of 403 that speak of regions, not of rights."""
 
-_LOG = logs.logger("cosmos")
+_LOG = logs.get_logger("cosmos")
 
 
 def http_status(error: Exception) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 
 from shared.backends.azure.identity import app_identity
 from shared.errors import Kind, WorkspaceError
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.telemetry.models import HubMessage
 
 SEND_TIMEOUT_SECONDS = 20.0
@@ -20,7 +20,7 @@ SDK_RETRIES = 3
 RETRY_AFTER_SECONDS = 2
 _BUSY = "server-busy"
 
-_LOGGER = logger("event_hubs")
+_LOGGER = get_logger("event_hubs")
 
 
 class Producer(Protocol):

@@ -29,7 +29,7 @@ CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 10
 RETRIES: Final = 2
 _CURVE: Final = "P-256"
-_LOG = logs.logger("key_vault")
+_LOG = logs.get_logger("key_vault")
 
 
 @dataclass(frozen=True, slots=True)

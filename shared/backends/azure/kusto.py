@@ -30,13 +30,13 @@ from shared.observability import logs
 from shared.text_formats.json_slices import loads_in_slices
 from shared.timestamps import parse_rfc3339
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
-from shared.worker_threads import collection_paused, run_in_worker
+from shared.worker_threads import pause_garbage_collection, run_in_worker
 
 if TYPE_CHECKING:
     from azure.identity.aio import DefaultAzureCredential
 
 MARGIN_SECONDS = 20.0
-_LOG = logs.logger("kusto")
+_LOG = logs.get_logger("kusto")
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _POSITION = re.compile(r"\[line:position=(\d+):(\d+)\]")
 _SERVER_ERRORS = 500
@@ -69,7 +69,7 @@ class _Reply(aiohttp.ClientResponse):
     async def json(self, **_: Any) -> Any:
         """Return the JSON value of the body, None for an empty one."""
         text = await self.text()
-        with collection_paused(len(text)):
+        with pause_garbage_collection(len(text)):
             return await run_in_worker(len(text), loads_in_slices, text, _SLICED_LEVELS) if text.strip() else None
 
 

@@ -8,7 +8,7 @@ from shared.observability import exporters, logs
 DELAY_SECONDS = 5.0
 """By then the requests that waited for this instance are answered; what was traced before is not told."""
 
-_LOG = logs.logger("monitor")
+_LOG = logs.get_logger("monitor")
 
 
 def start(connection_string: str, client_id: str = "", delay_seconds: float = DELAY_SECONDS) -> threading.Timer | None:

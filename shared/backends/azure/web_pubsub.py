@@ -13,10 +13,10 @@ from typing import Any, Protocol, cast
 from shared.backends.azure.identity import app_identity
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.ports import OpenStream
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 from shared.timestamps import now
 
-_LOGGER = logger("web_pubsub")
+_LOGGER = get_logger("web_pubsub")
 _SCOPE = "https://webpubsub.azure.com/.default"
 _TOKEN_SECONDS = 60.0
 _TOKEN_REUSED_SECONDS = 30.0

@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from shared.backends.embedded.hub import HubReader
-from shared.observability.logs import logger
+from shared.observability.logs import get_logger
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB
 
 PATH_TO_ARCHIVE = ((TELEMETRY_HUB, "$Default"), (IMPULSES_HUB, "archive"))
 """Hubs on the way to the archive, in the way's order, and who reads them."""
 LOOK_SECONDS = 0.1
-_LOGGER = logger("hub_arrivals")
+_LOGGER = get_logger("hub_arrivals")
 
 
 class HubArchiveProgress:

@@ -41,7 +41,7 @@ async def send_unknown_names(operation: Operation) -> Reply:
         assert feature
 
     public = replace(
-        operation, access=Access.PUBLIC, right=None, identity=False, handler=handler, check=None, sender=None
+        operation, access=Access.PUBLIC, right=None, requires_user=False, handler=handler, check=None, check_sender=None
     )
     path = re.sub(r"\{\*?[^{}]+\}", "x1", operation.route)
     body = json.dumps({NAMES[1]: 1}).encode() if operation.takes_body else b""
@@ -54,7 +54,7 @@ def unknown_names(operation: Operation) -> list[str]:
     return NAMES if operation.takes_body else NAMES[:1]
 
 
-@operations(UnknownNames.REFUSE)
+@operations(UnknownNames.REJECT)
 async def test_rejecting_operations_list_unknown_names(operation: Operation) -> None:
     """An operation that rejects unknown names returns 400 and lists each of them."""
     reply = await send_unknown_names(operation)
@@ -93,7 +93,7 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
             yield from objects(each)
 
 
-@operations(UnknownNames.REFUSE)
+@operations(UnknownNames.REJECT)
 def test_openapi_describes_rejecting_operations(operation: Operation) -> None:
     """The OpenAPI document forbids additional members in their bodies at any depth and lists the 400 reply."""
     schemas = SchemaRegistry()
@@ -113,4 +113,4 @@ def test_security_and_data_operations_reject_unknown_names(start: str) -> None:
     """Operations reject unknown names if ignoring a name could extend access or change the data."""
     found = [one for one in OPERATIONS if one.route.startswith(start) and not one.route.endswith("/events")]
     assert found
-    assert {one.unknown for one in found} == {UnknownNames.REFUSE}
+    assert {one.unknown for one in found} == {UnknownNames.REJECT}

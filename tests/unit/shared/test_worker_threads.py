@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.worker_threads import LARGE, LARGE_VALUES, collection_paused, load_modules, run_in_worker
+from shared.worker_threads import LARGE, LARGE_VALUES, load_modules, pause_garbage_collection, run_in_worker
 
 
 def test_small_work_stays_and_large_work_leaves() -> None:
@@ -31,10 +31,10 @@ def test_the_arguments_and_the_error_are_those_of_the_function() -> None:
 
 def test_garbage_is_collected_again_after_the_last_of_some_pauses() -> None:
     """While any large text is in use nothing is collected; a small text pauses nothing."""
-    with collection_paused(LARGE_VALUES - 1):
+    with pause_garbage_collection(LARGE_VALUES - 1):
         assert gc.isenabled()
-    with collection_paused(LARGE_VALUES):
-        with collection_paused(LARGE_VALUES):
+    with pause_garbage_collection(LARGE_VALUES):
+        with pause_garbage_collection(LARGE_VALUES):
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
@@ -43,8 +43,8 @@ def test_garbage_is_collected_again_after_the_last_of_some_pauses() -> None:
 def test_pauses_without_end_do_not_keep_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where pauses overlap for too long, garbage is collected although another one goes on."""
     monkeypatch.setattr("shared.worker_threads._LONGEST_PAUSE_SECONDS", -1.0)
-    with collection_paused(LARGE_VALUES):
-        with collection_paused(LARGE_VALUES):
+    with pause_garbage_collection(LARGE_VALUES):
+        with pause_garbage_collection(LARGE_VALUES):
             assert not gc.isenabled()
         assert gc.isenabled()
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.http.negotiation import preferred
+from shared.http.negotiation import choose_media_type
 
 OFFERED = ("application/json", "text/csv", "application/x")
 
@@ -28,10 +28,10 @@ OFFERED = ("application/json", "text/csv", "application/x")
 )
 def test_the_best_liked_form_wins(accept: str, expected: str) -> None:
     """Weights decide, a specific range over a general one, then the order in which forms are offered."""
-    assert preferred(accept, OFFERED) == expected
+    assert choose_media_type(accept, OFFERED) == expected
 
 
 @given(st.text(max_size=50))
 def test_any_header_leads_to_a_form(accept: str) -> None:
     """No header is an error."""
-    assert preferred(accept, OFFERED) in OFFERED
+    assert choose_media_type(accept, OFFERED) in OFFERED

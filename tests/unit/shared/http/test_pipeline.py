@@ -52,7 +52,7 @@ async def admin(_: Call[Any, Thing]) -> Reply:
     raise AssertionError("the door let somebody pass without the right")
 
 
-@GROUP.endpoint("POST", "sign", right=AccessRight.KEYS_MANAGE, identity=True)
+@GROUP.endpoint("POST", "sign", right=AccessRight.KEYS_MANAGE, requires_user=True)
 async def sign(_: Call) -> Reply:
     """Record who acts."""
     return Reply(204)

@@ -11,10 +11,10 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from shared.auth.principals import CredentialKind, Principal
 from shared.http.messages import Reply, Request, json_reply
-from shared.http.operations import Access, Call, Group, OwnBody, OwnedMembers
+from shared.http.operations import Access, Call, Group, RawBody, ServerSetMembers
 from shared.http.pipeline import RequestPipeline
-from shared.http.unknown_names import IGNORED, MAX_LISTED, MAX_REPORTED, UnknownNames, report
-from shared.validation.nearest_names import nearest_name
+from shared.http.unknown_names import IGNORED, MAX_LISTED, MAX_REPORTED, UnknownNames, report_unknown_names
+from shared.validation.names import find_nearest_name
 
 GROUP = Group("test")
 STORED = {
@@ -55,7 +55,7 @@ async def current(path: Mapping[str, str]) -> Mapping[str, Any]:
     return STORED if path["id"] == "a" else {"id": path["id"]}
 
 
-@GROUP.endpoint("POST", "refuses", access=Access.PUBLIC, query=Window, body=Thing, further=("token", "p.*"))
+@GROUP.endpoint("POST", "refuses", access=Access.PUBLIC, query=Window, body=Thing, extra_parameters=("token", "p.*"))
 async def refuses(call: Call[Window, Thing]) -> Reply:
     """Return what was read."""
     return json_reply({"limit": call.query.limit, "name": call.body.name})
@@ -84,7 +84,7 @@ async def ignores(_: Call[Window, Thing]) -> Reply:
     "things/{id}",
     access=Access.PUBLIC,
     body=Thing,
-    owned=OwnedMembers(frozenset(STORED), current, unknown_when_null=frozenset({"columns"})),
+    server_set=ServerSetMembers(frozenset(STORED), current, nullable=frozenset({"columns"})),
 )
 async def put(_: Call[Any, Thing]) -> Reply:
     """Answer."""
@@ -214,7 +214,7 @@ async def test_many_unknown_members_get_a_short_reply() -> None:
 
 def test_body_without_a_model_cannot_refuse() -> None:
     """An operation whose body no model describes must state that it ignores unknown names."""
-    for body in (OwnBody, Any, dict[str, Any]):
+    for body in (RawBody, Any, dict[str, Any]):
         with pytest.raises(TypeError, match="ignore"):
             GROUP.endpoint("POST", "data", body=body)
 
@@ -223,7 +223,7 @@ def test_body_without_a_model_cannot_refuse() -> None:
 def test_header_of_reported_names_is_one_short_line(names: list[str]) -> None:
     """Whatever callers send, the header holds visible ASCII and blanks and stays within its limit."""
     reply = Reply()
-    report(reply, names)
+    report_unknown_names(reply, names)
     text = reply.headers.get(IGNORED, "")
     assert all(" " <= character <= "~" for character in text)
     assert len(text) <= MAX_REPORTED + len(", ...")
@@ -233,5 +233,5 @@ def test_header_of_reported_names_is_one_short_line(names: list[str]) -> None:
 @given(st.text(max_size=200), st.lists(st.text(max_size=30), max_size=10))
 def test_nearest_name_is_a_known_one(wanted: str, known: list[str]) -> None:
     """A hint names something that exists."""
-    found = nearest_name(wanted, known)
+    found = find_nearest_name(wanted, known)
     assert found is None or found in known

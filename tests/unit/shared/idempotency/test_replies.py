@@ -31,7 +31,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replies, "PATIENCE_SECONDS", 0.5)
 
 
-async def once(
+async def run_once(
     store: SqliteReplyStore,
     work: Callable[[str], Awaitable[bytes]],
     *,
@@ -40,7 +40,7 @@ async def once(
     request: bytes = b"r",
 ) -> bytes:
     """Ask as one process does."""
-    return await IdempotentReplies(store).once(caller, "POST", key, request, work)
+    return await IdempotentReplies(store).run_once(caller, "POST", key, request, work)
 
 
 class Worker:
@@ -59,19 +59,19 @@ class Worker:
 async def test_of_many_at_once_one_works(store: SqliteReplyStore) -> None:
     """Everybody gets the same answer, from work done once; later repeats too."""
     worker = Worker()
-    given = await asyncio.gather(*(once(store, worker) for _ in range(8)))
-    assert {*given, await once(store, worker)} == {SECRET + b"1"}
+    given = await asyncio.gather(*(run_once(store, worker) for _ in range(8)))
+    assert {*given, await run_once(store, worker)} == {SECRET + b"1"}
     assert len(worker.ids) == 1
 
 
 async def test_another_request_under_the_key_is_refused(store: SqliteReplyStore) -> None:
     """The key stands for its first request; another caller's key is another key."""
     worker = Worker()
-    await once(store, worker)
+    await run_once(store, worker)
     with pytest.raises(WorkspaceError) as caught:
-        await once(store, worker, request=b"other")
+        await run_once(store, worker, request=b"other")
     assert caught.value.code == "IDEMPOTENCY_KEY_REUSED"
-    assert await once(store, worker, caller="b", request=b"other") == SECRET + b"2"
+    assert await run_once(store, worker, caller="b", request=b"other") == SECRET + b"2"
 
 
 async def test_a_refusal_leaves_the_key_free(store: SqliteReplyStore) -> None:
@@ -81,8 +81,8 @@ async def test_a_refusal_leaves_the_key_free(store: SqliteReplyStore) -> None:
         raise WorkspaceError(Kind.INVALID, "X", "x")
 
     with pytest.raises(WorkspaceError):
-        await once(store, refuse)
-    assert await once(store, Worker(), request=b"corrected") == SECRET + b"1"
+        await run_once(store, refuse)
+    assert await run_once(store, Worker(), request=b"corrected") == SECRET + b"1"
 
 
 @pytest.mark.parametrize("error", [WorkspaceError(Kind.UNAVAILABLE, "X", "x"), asyncio.CancelledError(), OSError()])
@@ -95,11 +95,11 @@ async def test_work_that_failed_is_done_again_under_its_id(store: SqliteReplySto
         raise error
 
     with pytest.raises(type(error)):
-        await once(store, fail)
+        await run_once(store, fail)
     worker = Worker()
     with pytest.raises(WorkspaceError):
-        await once(store, worker, request=b"other")
-    await once(store, worker)
+        await run_once(store, worker, request=b"other")
+    await run_once(store, worker)
     assert worker.ids == ids
 
 
@@ -114,11 +114,11 @@ async def test_a_process_that_died_is_taken_over(store: SqliteReplyStore, quick:
         await asyncio.sleep(3_600)
         return b""
 
-    dead = asyncio.create_task(once(store, die))
+    dead = asyncio.create_task(run_once(store, die))
     while not ids:  # noqa: ASYNC110  the other task sets it
         await asyncio.sleep(0.01)
     worker = Worker()
-    assert await once(store, worker) == SECRET + b"1"
+    assert await run_once(store, worker) == SECRET + b"1"
     assert worker.ids == ids
     dead.cancel()
 
@@ -131,13 +131,13 @@ async def test_a_slow_process_keeps_its_lease(store: SqliteReplyStore, quick: No
         await finish.wait()
         return b"first"
 
-    first = asyncio.create_task(once(store, slow))
+    first = asyncio.create_task(run_once(store, slow))
     await asyncio.sleep(0)
     with pytest.raises(WorkspaceError) as caught:
-        await once(store, Worker())
+        await run_once(store, Worker())
     assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "IDEMPOTENCY_KEY_IN_USE")
     finish.set()
-    assert await first == await once(store, Worker()) == b"first"
+    assert await first == await run_once(store, Worker()) == b"first"
 
 
 async def test_who_lost_the_lease_gives_the_others_answer(store: SqliteReplyStore) -> None:
@@ -146,15 +146,15 @@ async def test_who_lost_the_lease_gives_the_others_answer(store: SqliteReplyStor
     async def taken_over(same: str) -> bytes:
         async with asyncio.timeout(10):
             await store._change("UPDATE answers SET leased_until = ''")
-            assert await once(store, Worker()) == SECRET + b"1"
+            assert await run_once(store, Worker()) == SECRET + b"1"
         return b"late"
 
-    assert await once(store, taken_over) == SECRET + b"1"
+    assert await run_once(store, taken_over) == SECRET + b"1"
 
 
 async def test_secrets_are_not_to_be_read_in_the_file(store: SqliteReplyStore, tmp_path: Path) -> None:
     """Neither the answer nor the caller's key stands in the file."""
-    await once(store, Worker(), key="a long random key")
+    await run_once(store, Worker(), key="a long random key")
     content = await asyncio.to_thread(lambda: b"".join(file.read_bytes() for file in tmp_path.iterdir()))
     assert b"answers" in content
     assert b"oik_" not in content
@@ -164,6 +164,6 @@ async def test_secrets_are_not_to_be_read_in_the_file(store: SqliteReplyStore, t
 async def test_answers_are_forgotten_after_a_day(store: SqliteReplyStore) -> None:
     """A key is free again, and its answer gone."""
     worker = Worker()
-    await once(store, worker)
+    await run_once(store, worker)
     await store._change("UPDATE answers SET made_at = '2020-01-01T00:00:00.000000Z'")
-    assert await once(store, worker, request=b"other") == SECRET + b"2"
+    assert await run_once(store, worker, request=b"other") == SECRET + b"2"

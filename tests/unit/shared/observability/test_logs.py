@@ -24,11 +24,11 @@ def host() -> Iterator[io.StringIO]:
 
 def test_a_host_is_told_fields(host: io.StringIO) -> None:
     """A message comes first, as alerts look for it, then its fields and the request's id."""
-    logs.adopt("INFO")
+    logs.add_fields_to_handlers("INFO")
     token = logs.request_id.set("r-1")
-    logs.logger("door").warning("answered %d", 503, extra=logs.fields(route="/a", store="cosmos"))
+    logs.get_logger("door").warning("answered %d", 503, extra=logs.fields(route="/a", store="cosmos"))
     logs.request_id.reset(token)
-    logs.logger("door").info("as it is")
+    logs.get_logger("door").info("as it is")
     assert host.getvalue().splitlines() == [
         'answered 503 {"requestId": "r-1", "route": "/a", "store": "cosmos"}',
         "as it is",
@@ -37,8 +37,8 @@ def test_a_host_is_told_fields(host: io.StringIO) -> None:
 
 def test_the_level_holds(host: io.StringIO) -> None:
     """What is below the level that the settings name is not told."""
-    logs.adopt("WARNING")
-    logs.logger("door").info("too little")
+    logs.add_fields_to_handlers("WARNING")
+    logs.get_logger("door").info("too little")
     assert host.getvalue() == ""
 
 
@@ -46,5 +46,5 @@ def test_handlers_that_have_a_form_keep_it(host: io.StringIO) -> None:
     """A handler that somebody gave a formatter is left alone."""
     handler = next(each for each in logging.getLogger().handlers if getattr(each, "stream", None) is host)
     handler.setFormatter(logs.JsonFormatter())
-    logs.adopt("INFO")
+    logs.add_fields_to_handlers("INFO")
     assert isinstance(handler.formatter, logs.JsonFormatter)

@@ -42,7 +42,7 @@ async def test_what_fails_or_is_silent_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(readiness, "READY_SECONDS", SECONDS)
     stores = {"good": Store(answer), "bad": Store(fail), "silent": Store(asyncio.Event().wait)}
     async with asyncio.timeout(20):
-        assert await Readiness(lambda: stores).failing() == ["bad", "silent"]
+        assert await Readiness(lambda: stores).find_failing() == ["bad", "silent"]
 
 
 async def test_all_are_asked_together() -> None:
@@ -50,23 +50,23 @@ async def test_all_are_asked_together() -> None:
     meeting = asyncio.Barrier(2)
     stores = {"one": Store(meeting.wait), "other": Store(meeting.wait)}
     async with asyncio.timeout(20):
-        assert await Readiness(lambda: stores).failing() == []
+        assert await Readiness(lambda: stores).find_failing() == []
 
 
 async def test_an_answer_serves_those_who_ask_soon() -> None:
     """Callers at the same time, and soon afterwards, share one answer; later callers do not."""
     store = Store(fail)
-    asked = Readiness(lambda: {"store": store}, kept_seconds=3600)
-    assert await asyncio.gather(*(asked.failing() for _ in range(5))) == [["store"]] * 5
-    assert await asked.failing() == ["store"]
+    asked = Readiness(lambda: {"store": store}, cache_seconds=3600)
+    assert await asyncio.gather(*(asked.find_failing() for _ in range(5))) == [["store"]] * 5
+    assert await asked.find_failing() == ["store"]
     assert store.asked == 1
-    asked.kept_seconds = 0
-    await asked.failing()
+    asked.cache_seconds = 0
+    await asked.find_failing()
     assert store.asked == 2
 
 
 async def test_the_host_adds_what_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the host of the process stands on is asked, too."""
     monkeypatch.setattr(readiness, "_of_the_host", {})
-    readiness.stands_on("engine", fail)
-    assert await Readiness(lambda: {"store": answer}).failing() == ["engine"]
+    readiness.add_probe("engine", fail)
+    assert await Readiness(lambda: {"store": answer}).find_failing() == ["engine"]

@@ -63,7 +63,7 @@ async def main(kind: str, address: str, speed: float, rate: float, budget: int, 
             await asyncio.sleep(0.001)
             continue
         asked += 1
-        async with limiter.admission("p", Budget(budget, budget)) as admission:
+        async with limiter.admit("p", Budget(budget, budget)) as admission:
             if admission.refusal is None:
                 admitted.append(clock() - start)
     print(json.dumps({"admitted": admitted, "refused": asked - len(admitted), "calls": store.calls}))  # noqa: T201  read

@@ -39,7 +39,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteLeaseStore]:
 
 async def call(limiter: RateLimiter, budget: Budget = FREE, principal: str = "p") -> bool:
     """Return whether a request was let in."""
-    async with limiter.admission(principal, budget) as admission:
+    async with limiter.admit(principal, budget) as admission:
         return admission.refusal is None
 
 
@@ -49,11 +49,11 @@ async def test_budget_is_exact(store: SqliteLeaseStore) -> None:
     limiter = RateLimiter(store, clock)
     remaining = []
     for _ in range(FREE.requests):
-        async with limiter.admission("p", FREE) as admission:
+        async with limiter.admit("p", FREE) as admission:
             assert admission.refusal is None
-            remaining.append(admission.standing.remaining)
+            remaining.append(admission.state.remaining)
     assert remaining == list(range(FREE.requests - 1, -1, -1))
-    async with limiter.admission("p", FREE) as admission:
+    async with limiter.admit("p", FREE) as admission:
         assert admission.refusal is not None
         assert (admission.refusal.kind, admission.refusal.code) == (Kind.THROTTLED, "RATE_LIMITED")
         assert 1 <= int(str(admission.refusal.members["retryAfter"])) <= 60
@@ -74,7 +74,7 @@ async def test_who_waits_as_told_is_let_in(store: SqliteLeaseStore, before: floa
         pass
     clock.now += pause
     for limiter in (first, second):
-        async with limiter.admission("p", FREE) as admission:
+        async with limiter.admit("p", FREE) as admission:
             if admission.refusal is not None:
                 told = int(str(admission.refusal.members["retryAfter"]))
                 assert told <= WINDOW_SECONDS
@@ -93,7 +93,7 @@ async def test_concurrency_is_bounded_across_instances(store: SqliteLeaseStore) 
     first, second = RateLimiter(store, clock), RateLimiter(store, clock)
     async with AsyncExitStack() as open_requests:
         for _ in range(FREE.concurrent):
-            admission = await open_requests.enter_async_context(first.admission("p", FREE))
+            admission = await open_requests.enter_async_context(first.admit("p", FREE))
             assert admission.refusal is None
             clock.now += 1.1
         assert not await call(first)
@@ -121,7 +121,7 @@ async def test_failing_store_does_not_close_the_service() -> None:
     # What it allows by itself is a budget, not one after the other.
     clock.now += 10
     assert sum([await call(limiter) for _ in range(3 * FREE.requests)]) == FREE.requests
-    async with limiter.admission("p", FREE) as admission:
+    async with limiter.admit("p", FREE) as admission:
         assert admission.refusal is not None
         clock.now += int(str(admission.refusal.members["retryAfter"]))
     assert await call(limiter)

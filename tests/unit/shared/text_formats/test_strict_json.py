@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.text_formats.strict_json import MAX_CONTAINERS, MAX_DEPTH, parse
+from shared.text_formats.strict_json import MAX_CONTAINERS, MAX_DEPTH, parse_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -18,7 +18,7 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_a_value_survives(value: object) -> None:
     """Whatever is JSON reads as the value that was written."""
-    assert parse(json.dumps(value, ensure_ascii=False).encode()) == value
+    assert parse_json(json.dumps(value, ensure_ascii=False).encode()) == value
 
 
 @pytest.mark.parametrize(
@@ -47,39 +47,39 @@ def test_a_value_survives(value: object) -> None:
 def test_what_others_forgive_is_refused(body: bytes, rule: str) -> None:
     """What is not strict JSON raises an error that names the rule, and never a RecursionError."""
     with pytest.raises(ValueError, match=rule):
-        parse(body)
+        parse_json(body)
 
 
 @pytest.mark.parametrize("character", ["[", '\\"{', "{["])
 def test_brackets_inside_strings_are_not_counted(character: str) -> None:
     """Only brackets outside strings count as arrays and objects."""
     text = character * (MAX_CONTAINERS + 1)
-    assert parse(json.dumps([text]).encode()) == [text]
+    assert parse_json(json.dumps([text]).encode()) == [text]
 
 
 def test_the_most_arrays_allowed_are_accepted() -> None:
     """A text may have 100,000 arrays and objects."""
-    assert len(parse(b"[" + b"[]," * (MAX_CONTAINERS - 2) + b"{}]")) == MAX_CONTAINERS - 1
+    assert len(parse_json(b"[" + b"[]," * (MAX_CONTAINERS - 2) + b"{}]")) == MAX_CONTAINERS - 1
 
 
 def test_a_pair_of_surrogates_is_a_character() -> None:
     """An escaped character beyond the basic plane is taken."""
-    assert parse(b'"\\ud83d\\ude00"') == "\U0001f600"
+    assert parse_json(b'"\\ud83d\\ude00"') == "\U0001f600"
 
 
 def test_the_deepest_value_allowed_is_taken() -> None:
     """A hundred levels are fine."""
-    assert parse(b"[" * MAX_DEPTH + b"1" + b"]" * MAX_DEPTH)
+    assert parse_json(b"[" * MAX_DEPTH + b"1" + b"]" * MAX_DEPTH)
 
 
 @pytest.mark.parametrize("value", [[[]] * 60_000, [[[1.5, "[", None], {"a": [True]}]] * 20_000])
 def test_a_text_of_many_arrays_is_read_alike(value: object) -> None:
     """The parser for texts of many arrays reads the same values as the other."""
-    assert parse(json.dumps(value).encode()) == value
+    assert parse_json(json.dumps(value).encode()) == value
 
 
 @pytest.mark.parametrize("end", [b"[1,]", b'{"a":1,"a":2}', b"NaN", b"1e999", b"[" * 2_000])
 def test_a_text_of_many_arrays_is_read_as_strictly(end: bytes) -> None:
     """The parser for texts of many arrays refuses what the other refuses, deep nesting included."""
     with pytest.raises(ValueError, match=r"not JSON|twice|is not JSON|beyond|nested"):
-        parse(b"[" + b"[]," * 60_000 + end + b"]")
+        parse_json(b"[" + b"[]," * 60_000 + end + b"]")

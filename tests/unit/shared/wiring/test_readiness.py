@@ -34,7 +34,7 @@ async def services(deployed: Deployment) -> AsyncIterator[Services]:
     """Its services, with a stand-in for the query engine."""
     wired = deployed.services()
     wired.__dict__["engine"] = SimpleNamespace(ping=answers, close=answers)
-    wired.readiness.kept_seconds = 0
+    wired.readiness.cache_seconds = 0
     yield wired
     await wired.close()
 
@@ -45,10 +45,10 @@ def failing(log: pytest.LogCaptureFixture) -> set[str]:
 
 async def test_ready_while_every_store_answers(services: Services) -> None:
     """A deployment is ready before a workspace is applied, and with one, audited or not."""
-    assert await services.readiness.failing() == []
+    assert await services.readiness.find_failing() == []
     for text in (PLAIN, AUDITED):
         await services.catalog_service.apply(load_document(text, "test"), "apply")
-        assert await services.readiness.failing() == []
+        assert await services.readiness.find_failing() == []
 
 
 async def test_the_store_that_fails_is_named_in_the_log(
@@ -58,9 +58,9 @@ async def test_the_store_that_fails_is_named_in_the_log(
     await services.catalog_service.apply(load_document(AUDITED, "test"), "apply")
     caplog.set_level(logging.WARNING)
     deployed.vault.down = True
-    assert set(await services.readiness.failing()) == failing(caplog) == {"token key", "checkpoints"}
+    assert set(await services.readiness.find_failing()) == failing(caplog) == {"token key", "checkpoints"}
     deployed.vault.down = False
-    assert await services.readiness.failing() == []
+    assert await services.readiness.find_failing() == []
     caplog.clear()
     await asyncio.to_thread(deployed.cosmos.stop)
-    assert set(await services.readiness.failing()) == failing(caplog) >= {"audit log"}
+    assert set(await services.readiness.find_failing()) == failing(caplog) >= {"audit log"}

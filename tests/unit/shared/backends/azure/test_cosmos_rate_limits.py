@@ -43,7 +43,7 @@ class Clock:
 
 async def call(limiter: RateLimiter, budget: Budget) -> bool:
     """Return whether a request was let in."""
-    async with limiter.admission("p", budget) as admission:
+    async with limiter.admit("p", budget) as admission:
         return admission.refusal is None
 
 

@@ -18,12 +18,12 @@ PROGRAM = """
 from shared.errors import invalid
 from shared.observability.exporters import Signal, is_enabled
 from shared.observability.metrics import INSTRUMENTS, change, count, measure
-from shared.observability.tracing import batch_span, call_span, caller, span
+from shared.observability.tracing import batch_span, call_span, current_span_context, span
 with call_span("poll", {}):
     pass
 callers = []
 with span("outer", {"route": "a"}):
-    callers.append(caller())
+    callers.append(current_span_context())
     with call_span("read things", {"db.system.name": "sqlite"}):
         pass
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from shared.conditional_requests import HEADER_PATTERN, Condition, parse_condition
+from shared.conditional_requests import HEADER_PATTERN, Condition, condition_from_headers
 from shared.http.messages import Request
 
 _TAGS: Final = {"type": "string", "minLength": 1, "pattern": HEADER_PATTERN}
@@ -37,4 +37,4 @@ def parse_condition(request: Request) -> Condition:
     Raises:
         WorkspaceError: INVALID with the name of the header if it is not a list of ETags.
     """
-    return parse_condition(request.headers.get("if-match"), request.headers.get("if-none-match"))
+    return condition_from_headers(request.headers.get("if-match"), request.headers.get("if-none-match"))

@@ -14,7 +14,7 @@ from shared.provenance.ports import ChainKey, ChainRecord
 from shared.provenance.queries import AuditQueryResult
 from shared.provenance.records import parse_record, to_json
 from shared.text_formats.csv_cells import escape_formula
-from shared.worker_threads import collection_paused
+from shared.worker_threads import pause_garbage_collection
 
 CSV_COLUMNS = ("RecordID", "Timestamp", "UserID", "ActionType", "EntityType", "EntityID", "PreviousHash", "Hash")
 MAX_LINK = 2_048
@@ -65,7 +65,7 @@ def export_file_name(chain: ChainKey) -> str:
 
 
 def _to_csv(records: Sequence[ChainRecord]) -> bytes:
-    with collection_paused(sum(len(record.canonical) for record in records)):
+    with pause_garbage_collection(sum(len(record.canonical) for record in records)):
         return _to_csv_text(records).encode("utf-8")
 
 

@@ -11,7 +11,7 @@ HEADER_PATTERN: Final = (
     r'^[ \t]*\*[ \t]*$|^[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\uffff]*"'
     r'([ \t]*,[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\uffff]*")*[ \t,]*$'
 )
-"""What :func:`parse_condition` takes, as a regular expression of JSON Schema."""
+"""What :func:`condition_from_headers` takes, as a regular expression of JSON Schema."""
 
 _TAG = re.compile(r'(W/)?("[\x21\x23-\x7e\x80-\uffff]*")')
 _BETWEEN = re.compile(r"[ \t]*(?:,[ \t]*)*")
@@ -91,11 +91,11 @@ UNCONDITIONAL: Final = Condition()
 
 def precondition_failed() -> WorkspaceError:
     """Return the error for a condition that does not hold."""
-    detail = "What is stored is not what the parse_condition of the request names; read it again."
+    detail = "The ETag does not match the stored version; read the item again."
     return WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)
 
 
-def parse_condition(if_match: str | None, if_none_match: str | None) -> Condition:
+def condition_from_headers(if_match: str | None, if_none_match: str | None) -> Condition:
     """Return the condition of a request.
 
     Raises:

@@ -165,7 +165,7 @@ def _refusal(message: str) -> dict[str, Any]:
     return {"message": message, "path": [], "extensions": {"code": VALIDATION_ERROR}}
 
 
-_LOG = logs.logger("graphql")
+_LOG = logs.get_logger("graphql")
 
 
 def format_error(error: GraphQLError) -> dict[str, Any]:

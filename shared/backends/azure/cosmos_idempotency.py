@@ -9,7 +9,7 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import REQUESTS
 from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.idempotency.keys import Claim
-from shared.idempotency.replies import Begun
+from shared.idempotency.replies import BeginResult
 from shared.timestamps import parse_rfc3339, rfc3339
 
 _FREE: Final = {"lease": "", "leasedUntil": ""}
@@ -53,7 +53,7 @@ class CosmosReplyStore:
 
     async def begin(
         self, name: str, wanted: Claim, lease: str, at: datetime, until: datetime, forget_before: datetime
-    ) -> Begun:
+    ) -> BeginResult:
         item_id = f"answer-{name}"
 
         def change(before: Item | None) -> Item | None:
@@ -67,9 +67,9 @@ class CosmosReplyStore:
         item = await self._items.change(item_id, item_id, change)
         if item is None:
             # The change always claims a missing item, so another request has deleted it in between.
-            return Begun(wanted, None, mine=False)
+            return BeginResult(wanted, None, mine=False)
         answer = base64.b64decode(item["answer"]) if "answer" in item else None
-        return Begun(_claim_from_item(item), answer, mine=answer is None and item["lease"] == lease)
+        return BeginResult(_claim_from_item(item), answer, mine=answer is None and item["lease"] == lease)
 
     async def renew(self, name: str, lease: str, until: datetime) -> None:
         await self._change_leased(name, lease, lambda item: item | {"leasedUntil": rfc3339(until)})

@@ -39,7 +39,7 @@ _REJECTED: Final = frozenset(
 _FIRST_SERVER_ERROR: Final = 500
 _TRANSIENT: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.GONE, HTTPStatus.TOO_MANY_REQUESTS, _RETRY_WITH})
 _LEAST_THROTTLE_SECONDS: Final = 0.005
-_LOG = logs.logger("cosmos")
+_LOG = logs.get_logger("cosmos")
 
 type Operation = tuple[str, tuple[Any, ...], dict[str, Any]]
 """An operation of a transactional batch, in the form of the SDK: kind, arguments, options."""

@@ -7,7 +7,7 @@ from typing import Final
 import aiohttp
 from azure.core.pipeline.transport import AioHttpTransport
 
-from shared.observability.tracing import call_span, caller, told_of_reply
+from shared.observability.tracing import call_span, current_span_context, record_reply
 
 
 def create_single_try_transport() -> AioHttpTransport:
@@ -85,12 +85,14 @@ def _operation(method: str, segments: list[str], headers: Mapping[str, str]) -> 
 
 async def traced(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
     """Send a request within a span (middleware of aiohttp)."""
-    told = attributes_of(request.method, request.url.path, request.headers) if caller() is not None else {}
+    told = (
+        attributes_of(request.method, request.url.path, request.headers) if current_span_context() is not None else {}
+    )
     name = " ".join(str(told[part]) for part in ("db.operation.name", "db.collection.name") if part in told)
     with call_span(name, told) if told else nullcontext():
         reply = await handler(request)
         if told:
-            told_of_reply(_reply(reply), failed=reply.status >= _FIRST_SERVER_ERROR or reply.status in _FAILED)
+            record_reply(_reply(reply), failed=reply.status >= _FIRST_SERVER_ERROR or reply.status in _FAILED)
         return reply
 
 

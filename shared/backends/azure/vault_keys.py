@@ -28,7 +28,7 @@ OUTLIVED: Final = timedelta(minutes=MAX_MINUTES) + timedelta(hours=1)
 FRESH_SECONDS: Final = 300.0
 _TOKEN_KEY: Final = "the key that signs tokens"  # noqa: S105  part of error messages
 _NOTE_KEY: Final = "the key that signs checkpoints"
-_LOG = logs.logger("key_vault")
+_LOG = logs.get_logger("key_vault")
 
 
 class VaultSigningKey:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
 from shared.idempotency.keys import Claim
-from shared.idempotency.replies import Begun
+from shared.idempotency.replies import BeginResult
 from shared.timestamps import rfc3339
 
 SCHEMA = """
@@ -53,8 +53,8 @@ class SqliteReplyStore:
 
     async def begin(
         self, name: str, wanted: Claim, lease: str, at: datetime, until: datetime, forget_before: datetime
-    ) -> Begun:
-        def work(connection: sqlite3.Connection) -> Begun:
+    ) -> BeginResult:
+        def work(connection: sqlite3.Connection) -> BeginResult:
             connection.execute("DELETE FROM answers WHERE made_at < ?", (rfc3339(forget_before),))
             row = (name, wanted.fingerprint, wanted.append_id, rfc3339(at), "", "")
             connection.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, NULL)", row)
@@ -64,7 +64,7 @@ class SqliteReplyStore:
             if mine:
                 sql = "UPDATE answers SET lease = ?, leased_until = ? WHERE name = ?"
                 connection.execute(sql, (lease, rfc3339(until), name))
-            return Begun(Claim(fingerprint, append_id), answer, mine)
+            return BeginResult(Claim(fingerprint, append_id), answer, mine)
 
         with _store_errors():
             return await self._database.write(work)

@@ -23,7 +23,7 @@ from shared.observability import logs
 _SECRET_BYTES: Final = 32
 _COORDINATE_BYTES: Final = 32
 _ID_DIGITS: Final = 16
-_LOG = logs.logger("provenance")
+_LOG = logs.get_logger("provenance")
 
 
 class FileSecret:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from shared.backends.embedded.sqlite import FAILURES, SqliteDatabase, span_attributes
-from shared.observability.tracing import batch_span, call_span, caller
+from shared.observability.tracing import batch_span, call_span, current_span_context
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
@@ -30,7 +30,7 @@ class _Call:
 
     work: Work
     future: asyncio.Future[Any]
-    caller: "SpanContext | None"
+    current_span_context: "SpanContext | None"
 
 
 class _Batcher(ABC):
@@ -50,7 +50,7 @@ class _Batcher(ABC):
     async def _run[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         with call_span(self._wait_span, self._attributes, FAILURES, kind="INTERNAL"):
-            self._waiting.append(_Call(work, future, caller()))
+            self._waiting.append(_Call(work, future, current_span_context()))
             if self._task is None or self._task.done():
                 # An empty context, because the task serves many callers.
                 self._task = asyncio.create_task(self._run_batches(), context=contextvars.Context())

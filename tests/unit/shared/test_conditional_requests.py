@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.conditional_requests import HEADER_PATTERN, UNCONDITIONAL, Condition, EntityTags, parse_condition
+from shared.conditional_requests import HEADER_PATTERN, UNCONDITIONAL, Condition, EntityTags, condition_from_headers
 from shared.errors import WorkspaceError
 
 TAGS = st.text(
@@ -31,8 +31,8 @@ TAGS = st.text(
 )
 def test_lists_of_tags_are_read(header: str, tags: EntityTags) -> None:
     """Strong and weak tags with commas between, empty elements among them, or a star."""
-    assert parse_condition(header, None) == Condition(match=tags)
-    assert parse_condition(None, header) == Condition(none_match=tags)
+    assert condition_from_headers(header, None) == Condition(match=tags)
+    assert condition_from_headers(None, header) == Condition(none_match=tags)
 
 
 @pytest.mark.parametrize(
@@ -42,16 +42,16 @@ def test_lists_of_tags_are_read(header: str, tags: EntityTags) -> None:
 def test_anything_else_is_refused(header: str) -> None:
     """What is no list of entity tags names the header."""
     with pytest.raises(WorkspaceError, match="If-Match: a list of entity tags"):
-        parse_condition(header, None)
+        condition_from_headers(header, None)
     with pytest.raises(WorkspaceError, match="If-None-Match: a list of entity tags"):
-        parse_condition(None, header)
+        condition_from_headers(None, header)
 
 
 @given(st.lists(st.tuples(st.booleans(), TAGS), min_size=1, max_size=5))
 def test_every_list_is_read_back(tags: list[tuple[bool, str]]) -> None:
     """Any list of tags comes back whole, in order."""
     header = ",".join(f'{"W/" if weak else ""}"{tag}"' for weak, tag in tags)
-    read = parse_condition(header, None).match
+    read = condition_from_headers(header, None).match
     assert read is not None
     assert read.strong == tuple(f'"{tag}"' for weak, tag in tags if not weak)
     assert read.weak == tuple(f'"{tag}"' for weak, tag in tags if weak)
@@ -62,7 +62,7 @@ def test_no_text_breaks_it(header: str) -> None:
     """Whatever a header says, it is read or refused, as its description says."""
     described = re.search(HEADER_PATTERN, header) is not None and not header.endswith("\n")
     try:
-        parse_condition(header, header)
+        condition_from_headers(header, header)
     except WorkspaceError as error:
         assert error.code == "INVALID_REQUEST"  # noqa: PT017  either outcome is right
         assert not described
@@ -72,30 +72,30 @@ def test_no_text_breaks_it(header: str) -> None:
 
 def test_weak_tags_match_only_if_none_match() -> None:
     """If-Match compares strongly, If-None-Match weakly."""
-    weak = parse_condition('W/"a"', 'W/"a"')
+    weak = condition_from_headers('W/"a"', 'W/"a"')
     assert weak.known('"a"')
     with pytest.raises(WorkspaceError):
         weak.check_match('"a"')
-    assert parse_condition('"a"', None).single == '"a"'
-    assert parse_condition('"a","b"', None).single is None
-    assert parse_condition("*", None).empty
-    assert not parse_condition("*", "*").empty
+    assert condition_from_headers('"a"', None).single == '"a"'
+    assert condition_from_headers('"a","b"', None).single is None
+    assert condition_from_headers("*", None).empty
+    assert not condition_from_headers("*", "*").empty
 
 
 @pytest.mark.parametrize(
     ("asked", "allowed"),
     [
         (UNCONDITIONAL, {'"a"', None}),
-        (parse_condition("*", None), {'"a"'}),
-        (parse_condition('"a"', None), {'"a"'}),
-        (parse_condition('"b", "a"', None), {'"a"'}),
-        (parse_condition('W/"a"', None), set()),
-        (parse_condition('"b"', None), set()),
-        (parse_condition(None, "*"), {None}),
-        (parse_condition(None, 'W/"a"'), {None}),
-        (parse_condition(None, '"b"'), {'"a"', None}),
-        (parse_condition('"a"', '"a"'), set()),
-        (parse_condition('"a"', '"b"'), {'"a"'}),
+        (condition_from_headers("*", None), {'"a"'}),
+        (condition_from_headers('"a"', None), {'"a"'}),
+        (condition_from_headers('"b", "a"', None), {'"a"'}),
+        (condition_from_headers('W/"a"', None), set()),
+        (condition_from_headers('"b"', None), set()),
+        (condition_from_headers(None, "*"), {None}),
+        (condition_from_headers(None, 'W/"a"'), {None}),
+        (condition_from_headers(None, '"b"'), {'"a"', None}),
+        (condition_from_headers('"a"', '"a"'), set()),
+        (condition_from_headers('"a"', '"b"'), {'"a"'}),
     ],
 )
 def test_a_write_is_refused_where_a_condition_does_not_hold(asked: Condition, allowed: set[str | None]) -> None:

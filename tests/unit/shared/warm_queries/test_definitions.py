@@ -15,7 +15,7 @@ from shared.catalog.document import load_document
 from shared.catalog.items import ItemKind, to_definition
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import CatalogEntry
-from shared.conditional_requests import Condition, parse_condition
+from shared.conditional_requests import Condition, condition_from_headers
 from shared.errors import WorkspaceError
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.definitions import QueryDefinitions
@@ -79,10 +79,12 @@ def text(kql: str = "Telemetry | count", lookup: str = "mine", **more: Any) -> W
 
 def if_match(*stored: CatalogEntry[WarmQuery] | str) -> Condition:
     """Return the condition of who has seen these."""
-    return parse_condition(", ".join(each if isinstance(each, str) else compute_etag(each) for each in stored), None)
+    return condition_from_headers(
+        ", ".join(each if isinstance(each, str) else compute_etag(each) for each in stored), None
+    )
 
 
-NEW = parse_condition(None, "*")
+NEW = condition_from_headers(None, "*")
 
 
 async def code_of(call: Any) -> str:
@@ -119,7 +121,7 @@ async def test_a_star_wants_what_exists_or_what_does_not(queries: QueryDefinitio
     made, created = await queries.put(member("a"), text(), NEW)
     assert created
     assert await code_of(queries.put(member("a"), text(), NEW)) == "PRECONDITION_FAILED"
-    known = parse_condition(None, f"W/{compute_etag(made)}")
+    known = condition_from_headers(None, f"W/{compute_etag(made)}")
     assert await code_of(queries.put(member("a"), text(), known)) == "PRECONDITION_FAILED"
     again, created = await queries.put(member("a"), text(), if_match("*"))
     assert not created

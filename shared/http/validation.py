@@ -100,13 +100,13 @@ def _read_query(operation: Operation, request: Request, faults: ValidationErrors
     if operation.query is NoQuery and operation.unknown is UnknownNames.IGNORE:
         if request.has_many_parameters():
             faults.add(
-                invalid("query", f"the query string cannot be read_call: it has more than {MAX_PARAMETERS} parameters")
+                invalid("query", f"the query string cannot be read: it has more than {MAX_PARAMETERS} parameters")
             )
         return {}, []
     try:
         pairs = request.query_pairs()
     except ValueError as error:
-        faults.add(invalid("query", f"the query string cannot be read_call: {error}"))
+        faults.add(invalid("query", f"the query string cannot be read: {error}"))
         return _UNREAD, []
     return _known_parameters(operation, pairs, faults)
 
@@ -148,7 +148,7 @@ async def _without_owned(operation: Operation, path: Mapping[str, str], sent: An
         return sent
     current = await owned.current(path)
     errors = [
-        FieldError(name, "is read_call-only; leave it out, or send the stored value")
+        FieldError(name, "is read-only; leave it out, or send the stored value")
         for name in sent
         if name in owned.names - owned.volatile
         and not (sent[name] is None and name in owned.nullable)

@@ -67,9 +67,9 @@ class CosmosReplyStore:
         item = await self._items.change(item_id, item_id, change)
         if item is None:
             # The change always claims a missing item, so another request has deleted it in between.
-            return BeginResult(wanted, None, mine=False)
+            return BeginResult(wanted, None, owns_lease=False)
         answer = base64.b64decode(item["answer"]) if "answer" in item else None
-        return BeginResult(_claim_from_item(item), answer, mine=answer is None and item["lease"] == lease)
+        return BeginResult(_claim_from_item(item), answer, owns_lease=answer is None and item["lease"] == lease)
 
     async def renew(self, name: str, lease: str, until: datetime) -> None:
         await self._change_leased(name, lease, lambda item: item | {"leasedUntil": rfc3339(until)})

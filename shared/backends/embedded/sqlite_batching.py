@@ -30,7 +30,7 @@ class _Call:
 
     work: Work
     future: asyncio.Future[Any]
-    current_span_context: "SpanContext | None"
+    caller: "SpanContext | None"
 
 
 class _Batcher(ABC):

@@ -1,1 +1,1 @@
-"""The workspace: what is declared or made in it, and how a document of it is applied."""
+"""The workspace catalog: declared and API-created items, and the rules for applying a workspace document."""

@@ -1,4 +1,4 @@
-"""What applying a document would change in the stored catalog."""
+"""Differences between a workspace document and the stored catalog."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ ORDER: Final[Mapping[str, int]] = {kind: place for place, kind in enumerate(Item
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
-    """One item added, changed or removed.
+    """Addition, change or removal of one item.
 
     Attributes:
-        kind: the item's kind.
-        key: the item's key.
-        before: its definition so far, None for an added item.
-        after: its definition from now on, None for a removed item.
-        action: what the audit event calls it instead of ``Created``, ``Updated`` or ``Removed``.
-        is_edit: whether the actor becomes the item's last editor; an approval is none.
+        kind: kind of the item.
+        key: key of the item.
+        before: definition before the change; None for a new item.
+        after: definition after the change; None for a removed item.
+        action: verb in the audit event; replaces ``Created``, ``Updated`` or ``Removed`` if not empty.
+        is_edit: whether the actor becomes the last editor of the item; an approval does not count as an edit.
     """
 
     kind: str
@@ -36,7 +36,7 @@ class ItemChange:
 
     @property
     def verb(self) -> str:
-        """The last part of the audit event's ActionType."""
+        """Last part of the audit event's ActionType."""
         if self.action:
             return self.action
         if self.before is None:
@@ -46,13 +46,13 @@ class ItemChange:
 
 @dataclass(frozen=True, slots=True)
 class RetainedItem:
-    """An item that apply leaves as it is stored.
+    """Item that an apply does not change.
 
     Attributes:
-        kind: the item's kind.
-        key: the item's key.
-        reason: why.
-        conflict: whether the document asks for something else.
+        kind: kind of the item.
+        key: key of the item.
+        reason: why the item is retained.
+        conflict: whether the document declares a different definition, or no longer declares the item.
     """
 
     kind: str
@@ -63,178 +63,192 @@ class RetainedItem:
 
 @dataclass(frozen=True, slots=True)
 class CatalogPlan:
-    """What apply would do: changes in the order in which they are made, and what it leaves alone."""
+    """Changes that an apply makes, in order, and the items that it retains."""
 
     changes: tuple[ItemChange, ...]
     retained: tuple[RetainedItem, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        """Whether the stored catalog already is as declared."""
+        """Whether the plan has no changes."""
         return not self.changes
 
 
 class ApiItemConstraints:
-    """Finds what keeps apply from a change: an item made through the API that contradicts or needs another.
+    """Conflicts between declared changes and items created through the API.
 
     Args:
         items: all stored items.
-        kept: declared queries that apply leaves as they are stored; they keep their names and paths, too.
+        retained: declared queries that an apply does not change; their names and paths stay in use.
     """
 
-    def __init__(self, items: Iterable[CatalogItem], kept: Iterable[CatalogItem] = ()) -> None:
-        made = [item for item in items if item.origin is ItemOrigin.API]
-        queries = [item for item in made if item.kind == ItemKind.WARM_QUERY]
-        named = [*queries, *kept]
+    def __init__(self, items: Iterable[CatalogItem], retained: Iterable[CatalogItem] = ()) -> None:
+        created = [item for item in items if item.origin is ItemOrigin.API]
+        queries = [item for item in created if item.kind == ItemKind.WARM_QUERY]
+        named = [*queries, *retained]
         self._names = {item.definition["name"]: item for item in named}
         self._paths = {item.definition["apiPath"]: item for item in named if item.definition.get("apiPath")}
         self._lookups = {item.key: item for item in named}
         self._surfaces = {item.definition["surface"]: item.key for item in queries}
-        self._databases = {item.key.partition("/")[0]: item.key for item in made if item.kind == ItemKind.CONTAINER}
+        self._databases = {item.key.partition("/")[0]: item.key for item in created if item.kind == ItemKind.CONTAINER}
         stores = [item for item in items if item.kind == ItemKind.DATA_STORE]
-        self._stored_databases = {item.key: _databases(item.definition) for item in stores}
+        self._stored_databases = {item.key: _database_lookups(item.definition) for item in stores}
 
-    def objection(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
-        """Return why a declared item cannot become as declared, None when nothing speaks against it."""
+    def find_conflict(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
+        """Return why a declared item cannot be changed as declared; None if it can."""
         if kind == ItemKind.WARM_QUERY:
-            return self._query_objection(key, definition)
+            return self._find_query_conflict(key, definition)
         if kind == ItemKind.DATA_STORE:
-            return self._database_need(self._stored_databases.get(key, set()) - _databases(definition))
+            return self._find_container_dependant(
+                self._stored_databases.get(key, set()) - _database_lookups(definition)
+            )
         return None
 
-    def need(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
-        """Return why an item that is no longer declared has to stay, None when it can go."""
+    def find_dependant(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
+        """Return why an item that is no longer declared cannot be removed; None if it can."""
         if kind == ItemKind.SURFACE and key in self._surfaces:
-            return f"warm query {self._surfaces[key]}, made through the API, is on it"
-        return self._database_need(_databases(definition)) if kind == ItemKind.DATA_STORE else None
+            return f"it is used by warm query {self._surfaces[key]}, which was created through the API"
+        return self._find_container_dependant(_database_lookups(definition)) if kind == ItemKind.DATA_STORE else None
 
-    def _query_objection(self, key: str, definition: Mapping[str, Any]) -> str | None:
+    def _find_query_conflict(self, key: str, definition: Mapping[str, Any]) -> str | None:
         name, path = definition["name"], definition["apiPath"]
-        for other, what in (
-            (self._names.get(name), "has its name"),
-            (self._lookups.get(name), "has its name as lookup"),
-            (self._paths.get(name), "has its name as apiPath"),
-            (self._names.get(key), "has its lookup as name"),
-            (self._names.get(path), "has its apiPath as name"),
-            (self._paths.get(path), "has its apiPath"),
-            (self._lookups.get(path), "has its apiPath as lookup"),
-            (self._paths.get(key), "has its lookup as apiPath"),
+        for other, clash in (
+            (self._names.get(name), "has the same name"),
+            (self._lookups.get(name), "uses its name as lookup"),
+            (self._paths.get(name), "uses its name as apiPath"),
+            (self._names.get(key), "uses its lookup as name"),
+            (self._names.get(path), "uses its apiPath as name"),
+            (self._paths.get(path), "has the same apiPath"),
+            (self._lookups.get(path), "uses its apiPath as lookup"),
+            (self._paths.get(key), "uses its lookup as apiPath"),
         ):
             if other is not None and other.key != key:
-                origin = "made through the API" if other.origin is ItemOrigin.API else "kept as it is stored"
-                return f"warm query {other.key}, {origin}, {what}"
+                origin = (
+                    "which was created through the API"
+                    if other.origin is ItemOrigin.API
+                    else "which is retained unchanged"
+                )
+                return f"warm query {other.key}, {origin}, {clash}"
         return None
 
-    def _database_need(self, databases: Iterable[str]) -> str | None:
-        needed = sorted(database for database in databases if database in self._databases)
-        return f"container {self._databases[needed[0]]}, made through the API, is in it" if needed else None
+    def _find_container_dependant(self, databases: Iterable[str]) -> str | None:
+        used = sorted(database for database in databases if database in self._databases)
+        return f"it holds container {self._databases[used[0]]}, which was created through the API" if used else None
 
 
-def _databases(definition: Mapping[str, Any]) -> set[str]:
+def _database_lookups(definition: Mapping[str, Any]) -> set[str]:
     return {database["lookup"] for database in definition["databases"]}
 
 
 def plan_changes(document: WorkspaceDocument, stored: StoredCatalog) -> CatalogPlan:
-    """Return what it takes to make the stored catalog as a document declares it.
+    """Return the changes that make the stored catalog match a document.
 
-    Items made through the API stay as they are; where the document contradicts one, the stored item wins. A query whose
-    text is unchanged keeps an approval given since, unless the document names one itself.
+    Items created through the API are not changed; a stored item wins over the document. A query whose text is
+    unchanged keeps its approval, unless the document declares an approval.
 
     Raises:
-        WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED``: the document is another workspace's.
+        WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED`` if the document declares another workspace.
     """
-    held = {(item.kind, item.key): item for item in stored.items}
-    _same_workspace(document, held)
+    stored_items = {(item.kind, item.key): item for item in stored.items}
+    _check_workspace(document, stored_items)
     declared = items_from_document(document)
-    found = [*_declared(declared, held), *_undeclared(declared, held)]
-    changes = [entry for entry in found if isinstance(entry, ItemChange)]
-    kept = [entry for entry in found if isinstance(entry, RetainedItem)]
+    entries = [*_plan_declared(declared, stored_items), *_plan_undeclared(declared, stored_items)]
+    changes = [entry for entry in entries if isinstance(entry, ItemChange)]
+    retained = [entry for entry in entries if isinstance(entry, RetainedItem)]
     return CatalogPlan(
-        tuple(sorted(changes, key=_order)), tuple(sorted(kept, key=lambda entry: (ORDER[entry.kind], entry.key)))
+        tuple(sorted(changes, key=_sort_key)), tuple(sorted(retained, key=lambda entry: (ORDER[entry.kind], entry.key)))
     )
 
 
-def _order(change: ItemChange) -> tuple[bool, int, str]:
-    """Removals come last, what depends on others first among them."""
+def _sort_key(change: ItemChange) -> tuple[bool, int, str]:
+    """Order removals last, and dependants before the items that they depend on."""
     place = ORDER[change.kind]
     return change.after is None, -place if change.after is None else place, change.key
 
 
-def _same_workspace(document: WorkspaceDocument, held: Mapping[ItemId, CatalogItem]) -> None:
-    workspace = held.get((ItemKind.WORKSPACE, SINGLETON_KEY))
+def _check_workspace(document: WorkspaceDocument, stored_items: Mapping[ItemId, CatalogItem]) -> None:
+    workspace = stored_items.get((ItemKind.WORKSPACE, SINGLETON_KEY))
     if workspace is not None and workspace.definition["id"] != document.workspace.id:
         stored_id = workspace.definition["id"]
-        detail = f"this deployment serves workspace {stored_id}, the document declares {document.workspace.id}"
+        detail = f"this deployment serves workspace {stored_id}, but the document declares {document.workspace.id}"
         raise WorkspaceError(Kind.CONFLICT, "WORKSPACE_ID_FIXED", detail)
 
 
-def _declared(
-    declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, CatalogItem]
+def _plan_declared(
+    declared: Mapping[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]
 ) -> Iterator[ItemChange | RetainedItem]:
-    api_made = _api_made(declared, held)
+    constraints = _build_constraints(declared, stored_items)
     for (kind, key), definition in declared.items():
-        item = held.get((kind, key))
+        item = stored_items.get((kind, key))
         before, after = _before_and_after(kind, definition, item)
         if item is not None and item.origin is ItemOrigin.API:
             same = before == definition
             yield RetainedItem(
-                kind, key, "made through the API" if same else "made otherwise through the API", not same
+                kind,
+                key,
+                "created through the API" if same else "created through the API with another definition",
+                not same,
             )
-        elif before != after and (reason := api_made.objection(kind, key, after)):
+        elif before != after and (reason := constraints.find_conflict(kind, key, after)):
             yield RetainedItem(kind, key, reason, conflict=True)
         elif before != after:
             yield ItemChange(kind, key, before, after)
 
 
-def _api_made(declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, CatalogItem]) -> ApiItemConstraints:
-    """Return the checks against what stays; a query that has to stay may keep the next one from changing."""
+def _build_constraints(
+    declared: Mapping[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]
+) -> ApiItemConstraints:
+    """Return the constraints of all items that are not changed.
+
+    A query that is retained can block the change of another query, so the search repeats until it finds no more.
+    """
     declared_queries = {
         key: item
-        for (kind, key), item in held.items()
+        for (kind, key), item in stored_items.items()
         if kind == ItemKind.WARM_QUERY and item.origin is ItemOrigin.DECLARED and (kind, key) in declared
     }
-    kept: dict[str, CatalogItem] = {}
+    retained: dict[str, CatalogItem] = {}
     while True:
-        api_made = ApiItemConstraints(held.values(), kept.values())
-        more = {
+        constraints = ApiItemConstraints(stored_items.values(), retained.values())
+        added = {
             key: item
             for key, item in declared_queries.items()
-            if key not in kept and _has_to_stay(api_made, declared[ItemKind.WARM_QUERY, key], item)
+            if key not in retained and _is_retained(constraints, declared[ItemKind.WARM_QUERY, key], item)
         }
-        if not more:
-            return api_made
-        kept |= more
+        if not added:
+            return constraints
+        retained |= added
 
 
-def _has_to_stay(api_made: ApiItemConstraints, definition: dict[str, Any], item: CatalogItem) -> bool:
+def _is_retained(constraints: ApiItemConstraints, definition: dict[str, Any], item: CatalogItem) -> bool:
     before, after = _before_and_after(item.kind, definition, item)
-    return before != after and api_made.objection(item.kind, item.key, after) is not None
+    return before != after and constraints.find_conflict(item.kind, item.key, after) is not None
 
 
 def _before_and_after(
     kind: str, definition: dict[str, Any], item: CatalogItem | None
 ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    before = None if item is None else _normal(item)
+    before = None if item is None else _normalise(item)
     return before, _keep_approval(kind, definition, before)
 
 
-def _undeclared(
-    declared: Mapping[ItemId, dict[str, Any]], held: Mapping[ItemId, CatalogItem]
+def _plan_undeclared(
+    declared: Mapping[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]
 ) -> Iterator[ItemChange | RetainedItem]:
-    api_made = ApiItemConstraints(held.values())
-    for (kind, key), item in held.items():
+    constraints = ApiItemConstraints(stored_items.values())
+    for (kind, key), item in stored_items.items():
         if (kind, key) in declared:
             continue
         if item.origin is ItemOrigin.API:
-            yield RetainedItem(kind, key, "made through the API", conflict=False)
-        elif reason := api_made.need(kind, key, item.definition):
+            yield RetainedItem(kind, key, "created through the API", conflict=False)
+        elif reason := constraints.find_dependant(kind, key, item.definition):
             yield RetainedItem(kind, key, reason, conflict=True)
         else:
-            yield ItemChange(kind, key, _normal(item), None)
+            yield ItemChange(kind, key, _normalise(item), None)
 
 
-def _normal(item: CatalogItem) -> dict[str, Any]:
-    """Return a stored definition as this version writes it, so that a new default is no change."""
+def _normalise(item: CatalogItem) -> dict[str, Any]:
+    """Return a stored definition in the form of this version, so that a new default does not count as a change."""
     try:
         return to_definition(MODELS[ItemKind(item.kind)].model_validate(item.definition))
     except ValidationError:

@@ -1,4 +1,4 @@
-"""From YAML text to the workspace document, with every problem at its line and column."""
+"""Parser of workspace documents that reports every problem with its line and column."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,70 +23,70 @@ def load_document(text: str, source: str) -> WorkspaceDocument:
 
     Args:
         text: the YAML document.
-        source: name of the file, for the problems.
+        source: file name for the problems.
 
     Raises:
-        DocumentError: with every problem: form, fields, values and references between items. Text that is not YAML, or
-            is beyond a limit, is one problem alone.
+        DocumentError: with every problem of syntax, fields, values and references. A text that is not YAML or that
+            exceeds a limit has one problem only.
     """
     located = LocatedValues(parse_yaml(text, source), source)
     data = located.read()
     problems = dict.fromkeys(located.problems)
-    unread = {problem.field for problem in problems}
+    reported = {problem.field for problem in problems}
     try:
         document = WorkspaceDocument.model_validate_json(
             json.dumps(data), strict=True, context=DECLARED, by_alias=True, by_name=False
         )
         sections = Sections.from_document(document)
     except ValidationError as error:
-        refused = error.errors(include_url=False, include_input=False)
-        problems |= dict.fromkeys(problem for problem in _shape(refused, located) if problem.field not in unread)
-        document, sections = None, Sections.from_valid_items(data, [detail["loc"] for detail in refused])
-    problems |= dict.fromkeys(located.problem(path, message) for path, message in check_sections(sections))
+        errors = error.errors(include_url=False, include_input=False)
+        problems |= dict.fromkeys(problem for problem in _to_problems(errors, located) if problem.field not in reported)
+        document, sections = None, Sections.from_valid_items(data, [detail["loc"] for detail in errors])
+    problems |= dict.fromkeys(located.build_problem(path, message) for path, message in check_sections(sections))
     if document is None or problems:
         raise DocumentError(problems)
     return document
 
 
 def locate_findings(text: str, source: str, findings: Iterable[tuple[Path, str]]) -> DocumentError:
-    """Return the error of a document that was loaded, for rules that are known to others.
+    """Return the error for violations that were found after the document was loaded.
 
     Args:
         text: the YAML document.
-        source: name of the file.
-        findings: paths and the rules that are broken there, at least one.
+        source: file name for the problems.
+        findings: paths and messages, at least one.
     """
     values = LocatedValues(parse_yaml(text, source), source)
-    return DocumentError([values.problem(path, rule) for path, rule in findings])
+    return DocumentError([values.build_problem(path, rule) for path, rule in findings])
 
 
-def _shape(refused: list[ErrorDetails], located: LocatedValues) -> Iterator[Problem]:
-    """Give one problem a place: the branches of a union each report the same value."""
+def _to_problems(errors: list[ErrorDetails], located: LocatedValues) -> Iterator[Problem]:
+    """Yield one problem per path, because each branch of a union reports the same value."""
     messages: dict[Path, list[str]] = {}
-    unknown = {located.resolve(detail["loc"]) for detail in refused if detail["type"] == "extra_forbidden"}
-    for detail in _telling(refused):
+    unknown = {located.resolve(detail["loc"]) for detail in errors if detail["type"] == "extra_forbidden"}
+    for detail in _drop_redundant(errors):
         field = ("kind",) if detail["type"].startswith("union_tag") else ()
         names_missing = bool(field) or detail["type"] == "missing"
-        told = messages.setdefault(located.resolve((*detail["loc"], *field), names_missing=names_missing), [])
-        if (message := _message(detail)) not in told:
-            told.append(message)
-    for path, told in messages.items():
-        yield located.problem(path, "; ".join(told), of_name=path in unknown)
+        texts = messages.setdefault(located.resolve((*detail["loc"], *field), names_missing=names_missing), [])
+        if (message := _format_message(detail)) not in texts:
+            texts.append(message)
+    for path, texts in messages.items():
+        yield located.build_problem(path, "; ".join(texts), of_name=path in unknown)
 
 
-def _telling(refused: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Leave out the lists that count as too short only because an item of theirs is refused."""
-    parents = {detail["loc"][:length] for detail in refused for length in range(len(detail["loc"]))}
-    return [detail for detail in refused if detail["type"] != "too_short" or detail["loc"] not in parents]
+def _drop_redundant(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Drop "too short" errors of lists in which an item is itself invalid."""
+    parents = {detail["loc"][:length] for detail in errors for length in range(len(detail["loc"]))}
+    return [detail for detail in errors if detail["type"] != "too_short" or detail["loc"] not in parents]
 
 
-def _message(detail: ErrorDetails) -> str:
+def _format_message(detail: ErrorDetails) -> str:
     match detail["type"]:
         case "union_tag_not_found":
             return "is required"
         case "extra_forbidden":
-            meant = suggest_field(detail["loc"])
-            return f"is not a known field; did you mean {meant}?" if meant else "is not a known field"
+            suggestion = suggest_field(detail["loc"])
+            return f"is not a known field; did you mean {suggestion}?" if suggestion else "is not a known field"
         case "model_type" | "dict_type":
             return "must be a mapping of fields"
         case "union_tag_invalid":
@@ -101,23 +101,23 @@ def _context(detail: ErrorDetails) -> Mapping[str, Any]:
 
 
 def suggest_field(location: Path) -> str | None:
-    """Return the known field that an unknown one most resembles, None when none does.
+    """Return the known field that resembles an unknown field most; None if no field does.
 
     Args:
-        location: pydantic's location of the unknown field, union tags included.
+        location: pydantic's location of the unknown field, including union tags.
     """
-    return find_nearest_name(str(location[-1]), _fields(location[:-1]))
+    return find_nearest_name(str(location[-1]), _list_fields(location[:-1]))
 
 
-def _fields(location: Path) -> list[str]:
+def _list_fields(location: Path) -> list[str]:
     schema: dict[str, Any] = _schema()
     for step in location:
-        schema = _down(_deref(schema), step)
-    return list(_deref(schema).get("properties", {}))
+        schema = _descend(_dereference(schema), step)
+    return list(_dereference(schema).get("properties", {}))
 
 
-def _down(schema: dict[str, Any], step: str | int) -> dict[str, Any]:
-    """Return the schema one step of a location further down; empty where the location leaves the schema."""
+def _descend(schema: dict[str, Any], step: str | int) -> dict[str, Any]:
+    """Return the schema of one step of a location; empty if the schema does not have it."""
     found: dict[str, Any] = {}
     if isinstance(step, int):
         found = schema.get("items", {})
@@ -128,7 +128,7 @@ def _down(schema: dict[str, Any], step: str | int) -> dict[str, Any]:
     return found
 
 
-def _deref(schema: dict[str, Any]) -> dict[str, Any]:
+def _dereference(schema: dict[str, Any]) -> dict[str, Any]:
     optional = [branch for branch in schema.get("anyOf", ()) if "$ref" in branch]
     reference = str((optional[0] if optional else schema).get("$ref", ""))
     found: dict[str, Any] = _schema()["$defs"].get(reference.rpartition("/")[2], schema)

@@ -1,4 +1,4 @@
-"""What the models of the workspace document are made of."""
+"""Field types and base class of the workspace document's models."""
 
 from typing import Annotated, Final
 
@@ -22,33 +22,33 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 JsonPointer = Annotated[str, StringConstraints(pattern=r"^(/([^/~]|~[01])*)*$", max_length=512)]
 
 
-DECLARED: Final = {"written": True}
-"""Validation context of a document that is being declared.
+DECLARED: Final = {"declared": True}
+"""Validation context for a document that is being applied.
 
-What is stored was declared under earlier rules and is read without it: a member or a query must not vanish because its
-name breaks a newer rule.
+Stored items are read without it, because they were declared under earlier rules: a member or query must not disappear
+because its name violates a newer rule.
 """
 
 
-def _written_name(text: str, info: ValidationInfo) -> str:
+def _check_declared_name(text: str, info: ValidationInfo) -> str:
     return validate_name(text) if info.context == DECLARED else text
 
 
-PrintableText = Annotated[str, AfterValidator(_written_name)]
-"""A name that another service gives, of any length."""
+PrintableText = Annotated[str, AfterValidator(_check_declared_name)]
+"""Name from another service, of any length."""
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_written_name)]
-"""A name or an id; the rules of ``shared.validation.names`` hold where a document declares it."""
+Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME), AfterValidator(_check_declared_name)]
+"""Name or id; the rules of ``shared.validation.names`` apply only to declared documents."""
 
 
-def _instant(value: object) -> object:
+def _parse_instant(value: object) -> object:
     return parse_rfc3339(value) if isinstance(value, str) else value
 
 
-Instant = Annotated[AwareDatetime, BeforeValidator(_instant), PlainSerializer(rfc3339, when_used="json")]
+Instant = Annotated[AwareDatetime, BeforeValidator(_parse_instant), PlainSerializer(rfc3339, when_used="json")]
 
 
 class Model(BaseModel):
-    """Base of the document's models: camelCase as written, nothing unknown, frozen."""
+    """Base class of the document's models: camelCase aliases, no unknown fields, immutable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)

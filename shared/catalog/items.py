@@ -1,4 +1,4 @@
-"""The workspace as the items that the store keeps: which kinds there are, and how a document becomes them."""
+"""Kinds of catalog items, and the conversion of a workspace document to items."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -20,14 +20,14 @@ from shared.catalog.models import (
 )
 
 SINGLETON_KEY: Final = "-"
-"""Key of the kinds that have one item."""
+"""Key of kinds that have a single item."""
 
 type ItemId = tuple[str, str]
 """Kind and key."""
 
 
 class ItemKind(StrEnum):
-    """The kinds of items, in the order in which they are applied."""
+    """Kinds of items, in the order in which they are applied."""
 
     WORKSPACE = "workspace"
     SETTINGS = "settings"
@@ -40,7 +40,7 @@ class ItemKind(StrEnum):
 
 
 class WorkspaceSettings(Model):
-    """What the document says of the workspace as a whole."""
+    """Tier, limits and policies of the workspace."""
 
     tier: Tier = Tier.FREE
     limits: TierLimits | None = None
@@ -60,24 +60,24 @@ MODELS: Final[Mapping[ItemKind, type[Model]]] = {
 
 
 def to_definition(model: Model) -> dict[str, Any]:
-    """Return the JSON form of an item's model: equal models give equal forms, defaults written out."""
+    """Return the JSON form of an item's model, including defaults; equal models give equal forms."""
     return model.model_dump(mode="json", by_alias=True)
 
 
 def container_key(database: str, name: str) -> str:
-    """Return the key of a container's record; its first part is the database's lookup."""
+    """Return the key of a container's record; its first part is the lookup of the database."""
     return f"{database}/{name}"
 
 
 def items_from_document(document: WorkspaceDocument) -> dict[ItemId, dict[str, Any]]:
-    """Return the definitions that a document declares, by kind and key.
+    """Return the definitions of a document by kind and key.
 
-    Containers are items of their own, so that one made through the API can stand in a declared database.
+    Containers are separate items, so that containers created through the API can belong to a declared database.
     """
-    return {(kind, key): to_definition(model) for kind, key, model in _models(document)}
+    return {(kind, key): to_definition(model) for kind, key, model in _iter_models(document)}
 
 
-def _models(document: WorkspaceDocument) -> Iterator[tuple[ItemKind, str, Model]]:
+def _iter_models(document: WorkspaceDocument) -> Iterator[tuple[ItemKind, str, Model]]:
     yield ItemKind.WORKSPACE, SINGLETON_KEY, document.workspace
     settings = WorkspaceSettings(tier=document.tier, limits=document.limits, policies=document.policies)
     yield ItemKind.SETTINGS, SINGLETON_KEY, settings
@@ -86,8 +86,8 @@ def _models(document: WorkspaceDocument) -> Iterator[tuple[ItemKind, str, Model]
     yield from ((ItemKind.SURFACE, surface.lookup, surface) for surface in document.surfaces)
     yield from ((ItemKind.WARM_QUERY, query.lookup, query) for query in document.warm_queries)
     for store in document.data_stores:
-        bare = tuple(database.model_copy(update={"containers": ()}) for database in store.databases)
-        yield ItemKind.DATA_STORE, store.lookup, store.model_copy(update={"databases": bare})
+        without_containers = tuple(database.model_copy(update={"containers": ()}) for database in store.databases)
+        yield ItemKind.DATA_STORE, store.lookup, store.model_copy(update={"databases": without_containers})
         for database in store.databases:
             for container in database.containers:
                 yield ItemKind.CONTAINER, container_key(database.lookup, container.name), container

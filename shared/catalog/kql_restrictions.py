@@ -1,7 +1,7 @@
-"""Rules that keep a query inside the workspace's own database.
+"""Rules that restrict a query to the database of the workspace.
 
-A stored query and an ad-hoc query obey the same rules, on every engine. The request properties that the adapter of
-Azure Data Explorer sends forbid the same things a second time. The lists follow the published grammar
+Stored queries and ad-hoc queries follow the same rules on every engine. The adapter of Azure Data Explorer also sends
+request properties that forbid the same features. The lists follow the published grammar
 (https://github.com/microsoft/Kusto-Query-Language/tree/master/grammar) and the reference
 (https://learn.microsoft.com/kusto/query/).
 """
@@ -41,14 +41,14 @@ PLUGINS: Final = frozenset(
         "sliding_window_counts",
     }
 )
-"""Plugins of ``evaluate`` that compute on the query's own rows: no call to another service, no code of the caller."""
+"""Plugins of ``evaluate`` that use only the query's rows: they call no other service and run no user code."""
 
 SET_OPTIONS: Final = frozenset(
     {"materialized_view_shuffle_query", "query_bin_auto_at", "query_bin_auto_size", "query_datascope"}
 )
-"""Request properties that a query may set: none of them lifts a limit or a restriction.
+"""Request properties that a query may set, because they lift no limit and no restriction.
 
-A ``set`` of ``request_callout_disabled`` and its like would lift what the service sends with the request: see
+A ``set`` of properties such as ``request_callout_disabled`` would override the properties that the service sends: see
 https://learn.microsoft.com/kusto/api/rest/request-properties.
 """
 
@@ -67,7 +67,7 @@ _CALLS: Final = frozenset(
         "workspace",
     }
 )
-"""Functions that name data outside the database; the names alone are allowed, because columns may have them."""
+"""Functions that read data outside the database; only calls are rejected, because columns can have these names."""
 
 _KEYWORDS: Final = frozenset(
     {
@@ -81,40 +81,40 @@ _KEYWORDS: Final = frozenset(
         "externaldata",
     }
 )
-"""Words that are refused wherever they are not a member of a dynamic value."""
+"""Words that are rejected unless they are a member of a dynamic value."""
 
-_OUTSIDE: Final = "reaches outside this workspace, which no query may do"
-_SQL: Final = "SQL is not run here; a KQL query is expected"
-# The engine ends a comment at each of these as well, so a text could hide code from the checks behind one of them.
+_OUTSIDE: Final = "reads data outside this workspace, which is not allowed"
+_SQL: Final = "SQL is not supported; send a KQL query"
+# The engine also ends a comment at each of these, so code after one of them could bypass the checks.
 _LINE_END: Final = re.compile("\r(?!\n)|[\u2028\u2029]")
-# Of the text in lower-case ASCII. The engine takes many characters outside ASCII for white space; each is a `?` here,
-# which is no token and so separates nothing.
+# Matches lower-case ASCII text. The engine treats many non-ASCII characters as white space; each becomes `?`, which
+# matches no token.
 _TOKEN: Final = re.compile(r"[0-9a-z_]++|'\x20*+'|[!->@\[-^`{-~]")
 _QUOTED_CALL: Final = re.compile(r"\][^\w!-~]*+\(")
 _QUOTED_NAME: Final = re.compile(r"\s*+[hH]?@?(?:'([^'\"\\]*+)'|\"([^'\"\\]*+)\")\s*+")
-# The engine reads what is between these brackets as one literal up to the first `)`, quotation marks included.
+# The engine reads the text in these brackets as one literal up to the first `)`, including quotation marks.
 _LITERAL: Final = re.compile(
     r"\b(?:bool|boolean|int|int32|int64|long|real|double|decimal|date|datetime|time|timespan|guid|uuid|uniqueid|typeof)"
     r"[^\w!-~]*+\(",
     re.IGNORECASE,
 )
-_MOST_PARAMETERS: Final = 8
-"""Parameters of one ``evaluate``; the documentation knows three."""
+_MAX_PARAMETERS: Final = 8
+"""Limit of parameters of one ``evaluate``; the reference documents three."""
 
 
 def check_query(kql: str) -> None:
-    """Refuse a query that is not read-only or that reaches outside the workspace's own database.
+    """Reject a query that is not read-only or that reads data outside the workspace's database.
 
     Args:
-        kql: the text of a stored or an ad-hoc query.
+        kql: text of a stored or an ad-hoc query.
 
     Raises:
-        WorkspaceError: INVALID, ``QUERY_INVALID`` or ``QUERY_NOT_READ_ONLY``, with ``line`` and ``column`` where the
-            text has one place that breaks the rule.
+        WorkspaceError: INVALID ``QUERY_INVALID`` or ``QUERY_NOT_READ_ONLY``, with ``line`` and ``column`` if the
+            violation has one position.
     """
     check_read_only(kql)
-    if odd := _LINE_END.search(kql):
-        raise _refused(kql, odd.start(), "has a line separator other than LF or CRLF")
+    if separator := _LINE_END.search(kql):
+        raise _rejection(kql, separator.start(), "has a line separator other than LF or CRLF")
     text = mask_literals(kql)
     _check_literals(kql, text)
     _check_quoted_calls(kql, text)
@@ -124,8 +124,8 @@ def check_query(kql: str) -> None:
 def _check_tokens(kql: str, text: str) -> None:
     tokens = _TOKEN.findall(text)
     if tokens[:2] == ["-", "-"]:
-        raise _refused(kql, _position(text, 0), _SQL)
-    # Most tokens are only compared with two sets, so that a text of the greatest length takes some milliseconds.
+        raise _rejection(kql, _find_position(text, 0), _SQL)
+    # Most tokens are only compared with two sets, so that a text of maximum length takes a few milliseconds.
     pairs = zip([";", *tokens], tokens, strict=False)
     suspects = [
         index
@@ -133,73 +133,73 @@ def _check_tokens(kql: str, text: str) -> None:
         if token in _CHECKS or (before in _BEFORE_STATEMENT and token in _STATEMENTS)
     ]
     for index in suspects:
-        if _at(tokens, index - 1, ";") in _BEFORE_STATEMENT and (rule := _statement_rule(tokens, index)):
+        if _token_at(tokens, index - 1, ";") in _BEFORE_STATEMENT and (rule := _find_statement_error(tokens, index)):
             code = "QUERY_NOT_READ_ONLY" if tokens[index] == "." else "QUERY_INVALID"
-            raise _refused(kql, _position(text, index), rule, code)
+            raise _rejection(kql, _find_position(text, index), rule, code)
         check = _CHECKS.get(tokens[index])
         if check and (rule := check(tokens, index)):
-            raise _refused(kql, _position(text, index), rule)
+            raise _rejection(kql, _find_position(text, index), rule)
 
 
-def _statement_rule(tokens: Sequence[str], index: int) -> str | None:
-    """Return why the statement that begins here is refused."""
-    second, rule = _at(tokens, index + 1), None
+def _find_statement_error(tokens: Sequence[str], index: int) -> str | None:
+    """Return why the statement at an index is rejected; None if it is allowed."""
+    second, rule = _token_at(tokens, index + 1), None
     match tokens[index]:
-        case "." if _at(tokens, index - 1) != "{":
-            rule = "control commands are not run here; a query is expected"
+        case "." if _token_at(tokens, index - 1) != "{":
+            rule = "control commands are not supported; send a query"
         case "alias" if second == "database":
             rule = f"alias database {_OUTSIDE}"
         case "restrict" if second == "access":
-            rule = "restrict access is a statement that queries may not use"
+            rule = "the statement restrict access is not allowed"
         case "declare" if second != "query_parameters":
-            rule = "declare is allowed with query_parameters only"
+            rule = "declare is allowed only with query_parameters"
         case "set" if second not in SET_OPTIONS:
-            rule = f"set is allowed with these properties only: {', '.join(sorted(SET_OPTIONS))}"
+            rule = f"set is allowed only with these properties: {', '.join(sorted(SET_OPTIONS))}"
         case "explain":
             rule = _SQL
     return rule
 
 
-def _evaluate_rule(tokens: Sequence[str], index: int) -> str | None:
-    """Return why an ``evaluate`` is refused: after its parameters, an allowed plugin is expected."""
-    if _at(tokens, index - 1) == ".":
+def _find_evaluate_error(tokens: Sequence[str], index: int) -> str | None:
+    """Return why an ``evaluate`` is rejected: an allowed plugin must follow its parameters."""
+    if _token_at(tokens, index - 1) == ".":
         return None
     at = index + 1
-    for _ in range(_MOST_PARAMETERS):
-        after = _after_name(tokens, at)
-        if _at(tokens, after) != "=":
+    for _ in range(_MAX_PARAMETERS):
+        after = _skip_name(tokens, at)
+        if _token_at(tokens, after) != "=":
             break
-        at = _after_name(tokens, after + 1)
-    if _at(tokens, at) in PLUGINS and _at(tokens, at + 1) == "(":
+        at = _skip_name(tokens, after + 1)
+    if _token_at(tokens, at) in PLUGINS and _token_at(tokens, at + 1) == "(":
         return None
-    return f"evaluate is allowed with these plugins only: {', '.join(sorted(PLUGINS))}"
+    return f"evaluate is allowed only with these plugins: {', '.join(sorted(PLUGINS))}"
 
 
-def _after_name(tokens: Sequence[str], at: int) -> int:
+def _skip_name(tokens: Sequence[str], at: int) -> int:
     """Return the index after a name of one or two parts, such as ``hint.distribution``."""
-    return at + 3 if _at(tokens, at + 1) == "." else at + 1
+    return at + 3 if _token_at(tokens, at + 1) == "." else at + 1
 
 
-def _call_rule(tokens: Sequence[str], index: int) -> str | None:
-    return f"{tokens[index]}() {_OUTSIDE}" if _at(tokens, index + 1) == "(" else None
+def _find_call_error(tokens: Sequence[str], index: int) -> str | None:
+    return f"{tokens[index]}() {_OUTSIDE}" if _token_at(tokens, index + 1) == "(" else None
 
 
-def _keyword_rule(tokens: Sequence[str], index: int) -> str | None:
-    is_member = _at(tokens, index - 1) == "." and _at(tokens, index + 1) != "("
+def _find_keyword_error(tokens: Sequence[str], index: int) -> str | None:
+    is_member = _token_at(tokens, index - 1) == "." and _token_at(tokens, index + 1) != "("
     return None if is_member else f"{tokens[index]} {_OUTSIDE}"
 
 
-def _macro_rule(tokens: Sequence[str], index: int) -> str | None:
-    expands = (_at(tokens, index + 1), _at(tokens, index + 2)) == ("-", "expand")
+def _find_macro_error(tokens: Sequence[str], index: int) -> str | None:
+    expands = (_token_at(tokens, index + 1), _token_at(tokens, index + 2)) == ("-", "expand")
     return f"macro-expand {_OUTSIDE}" if expands else None
 
 
-def _sign_rule(tokens: Sequence[str], index: int) -> str | None:
+def _report_sign(tokens: Sequence[str], index: int) -> str | None:
     return f"{tokens[index]} has no meaning in a query"
 
 
-def _quote_rule(_tokens: Sequence[str], _index: int) -> str | None:
-    return "a string has no end"
+def _report_quote(_tokens: Sequence[str], _index: int) -> str | None:
+    return "a string is not closed"
 
 
 type _Check = Callable[[Sequence[str], int], str | None]
@@ -207,57 +207,57 @@ type _Check = Callable[[Sequence[str], int], str | None]
 _BEFORE_STATEMENT: Final = frozenset(";{")
 _STATEMENTS: Final = frozenset({".", "alias", "declare", "explain", "restrict", "set"})
 _CHECKS: Final[Mapping[str, _Check]] = {
-    **dict.fromkeys(_CALLS, _call_rule),
-    **dict.fromkeys(_KEYWORDS, _keyword_rule),
-    "evaluate": _evaluate_rule,
-    "macro": _macro_rule,
-    "#": _sign_rule,
-    "@": _sign_rule,
-    "'": _quote_rule,
-    '"': _quote_rule,
-    "`": _quote_rule,
+    **dict.fromkeys(_CALLS, _find_call_error),
+    **dict.fromkeys(_KEYWORDS, _find_keyword_error),
+    "evaluate": _find_evaluate_error,
+    "macro": _find_macro_error,
+    "#": _report_sign,
+    "@": _report_sign,
+    "'": _report_quote,
+    '"': _report_quote,
+    "`": _report_quote,
 }
 
 
 def _check_literals(kql: str, text: str) -> None:
-    """Refuse a typed literal whose end the engine and the checks could see in different places."""
+    """Reject a typed literal that the engine and the checks could end at different positions."""
     written = seen = -1
     for literal in _LITERAL.finditer(text):
         start = literal.end()
         written = written if written >= start else kql.find(")", start)
         seen = seen if seen >= start else text.find(")", start)
         if written != seen:
-            raise _refused(kql, literal.start(), "a typed literal has a closing bracket in a string or comment")
+            raise _rejection(kql, literal.start(), "a typed literal has a closing bracket in a string or comment")
         if written < 0:
             return
 
 
 def _check_quoted_calls(kql: str, text: str) -> None:
-    """Refuse a call by a quoted name, ``['cluster'](...)``, of a function that is refused by its plain name."""
+    """Reject a call by a quoted name, ``['cluster'](...)``, of a function that is rejected by its plain name."""
     checked = 0
     for call in _QUOTED_CALL.finditer(text):
         start = text.rfind("[", checked, call.start())
         checked = call.end()
         name = _QUOTED_NAME.fullmatch(kql, start + 1, call.start()) if start >= 0 else None
         if name is None:
-            raise _refused(kql, call.start(), "a call needs a plain name")
+            raise _rejection(kql, call.start(), "a function call must use a plain name")
         plain = (name[1] or name[2] or "").strip().casefold()
         if plain in _CALLS:
-            raise _refused(kql, start, f"{plain}() {_OUTSIDE}")
+            raise _rejection(kql, start, f"{plain}() {_OUTSIDE}")
 
 
-def _at(tokens: Sequence[str], index: int, otherwise: str = "") -> str:
-    return tokens[index] if 0 <= index < len(tokens) else otherwise
+def _token_at(tokens: Sequence[str], index: int, default: str = "") -> str:
+    return tokens[index] if 0 <= index < len(tokens) else default
 
 
-def _position(text: str, index: int) -> int:
+def _find_position(text: str, index: int) -> int:
     for place, token in enumerate(_TOKEN.finditer(text)):
         if place == index:
             return token.start()
     return 0
 
 
-def _refused(kql: str, offset: int, rule: str, code: str = "QUERY_INVALID") -> WorkspaceError:
+def _rejection(kql: str, offset: int, rule: str, code: str = "QUERY_INVALID") -> WorkspaceError:
     before = kql[:offset]
     error = invalid("query", rule, code=code)
     error.members.update(line=before.count("\n") + 1, column=offset - before.rfind("\n"))

@@ -1,6 +1,6 @@
-"""What must be known of a KQL text before it is sent: where its statements stand, strings and comments aside.
+"""Placement of the service's own statements in a KQL text, and rejection of texts that bypass them.
 
-This is no parser; the engine is. It finds the place for our own statements, and refuses what would slip past them.
+Only strings and comments are recognised; the engine does the full parsing.
 """
 
 import re
@@ -24,17 +24,17 @@ _ESCAPES_TIME_RANGE = (
     (re.compile(r"\bmaterialized_view\s*+\("), "materialized_view()"),
     (re.compile(r"\b(?:table|stored_query_result)\s*+\("), "a table named by a function"),
     *_OUTSIDE,
-    (_OWN_TABLE, "an own `let Telemetry`"),
+    (_OWN_TABLE, "its own definition of `Telemetry`"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ComposedQuery:
-    """A query with our statements put in.
+    """Query with the service's statements.
 
     Attributes:
-        text: what the engine gets.
-        lines_before: lines that stand before the caller's own text; to be taken off the engine's positions.
+        text: text for the engine.
+        lines_before: number of lines before the caller's text, to be subtracted from the engine's error positions.
     """
 
     text: str
@@ -42,7 +42,7 @@ class ComposedQuery:
 
 
 def check_read_only(kql: str) -> None:
-    """Refuse what is no query: control commands, alone or as a later statement.
+    """Reject control commands, as the first or as a later statement.
 
     Raises:
         WorkspaceError: INVALID, ``QUERY_INVALID`` or ``QUERY_NOT_READ_ONLY``.
@@ -53,54 +53,54 @@ def check_read_only(kql: str) -> None:
     if not text.strip("; \t\r\n\f\v"):
         raise invalid("query", "is empty", code="QUERY_INVALID")
     if command := _COMMAND.search(text):
-        rule = "control commands are not run here; a query is expected"
-        raise _located(invalid("query", rule, code="QUERY_NOT_READ_ONLY"), text, command.end() - 1)
+        rule = "control commands are not supported; send a query"
+        raise _add_position(invalid("query", rule, code="QUERY_NOT_READ_ONLY"), text, command.end() - 1)
 
 
 def check_time_range(kql: str) -> None:
-    """Refuse what would reach telemetry past the filter that a timeRange puts before it.
+    """Reject a query that would read telemetry without the filter of ``timeRange``.
 
     Raises:
         WorkspaceError: INVALID naming ``timeRange``.
     """
     text = mask_literals(kql)
-    for pattern, what in _ESCAPES_TIME_RANGE:
+    for pattern, feature in _ESCAPES_TIME_RANGE:
         if pattern.search(text):
-            raise _not_applicable(what)
+            raise _not_applicable(feature)
     if _has_wildcard_union(text):
         raise _not_applicable("a union with a wildcard")
 
 
 def accepts_time_filter(kql: str) -> bool:
-    """Return whether a statement of ours may stand in for the table; a query with its own one keeps that."""
+    """Return whether a statement can replace the table; False if the query defines ``Telemetry`` itself."""
     return _OWN_TABLE.search(mask_literals(kql)) is None
 
 
 def compose_query(kql: str, declarations: str, statements: str) -> ComposedQuery:
-    """Put parameter declarations and statements before a query.
+    """Insert parameter declarations and statements before a query.
 
     Args:
-        kql: the caller's text; a ``declare query_parameters`` of its own keeps its place and takes ours in.
-        declarations: ``name:type, ...``, empty for none.
-        statements: whole statements, each ended with ``;``, on one line; empty for none.
+        kql: the caller's text; if it has a ``declare query_parameters``, the declarations are added to it.
+        declarations: ``name:type, ...``; empty for none.
+        statements: complete statements on one line, each ending with ``;``; empty for none.
     """
     text = mask_literals(kql)
-    own = _DECLARE.search(text)
-    if own is None:
+    declaration = _DECLARE.search(text)
+    if declaration is None:
         declare = f"declare query_parameters({declarations});" if declarations else ""
         before = declare + statements
         return ComposedQuery(f"{before}\n{kql}", 1) if before else ComposedQuery(kql, 0)
-    end = _end_of_statement(text, own.end())
-    taken = f"{declarations}, " if declarations and text[own.end() : end].strip(" )\n\r\t;") else declarations
-    return ComposedQuery(kql[: own.end()] + taken + kql[own.end() : end] + statements + kql[end:], 0)
+    end = _find_statement_end(text, declaration.end())
+    merged = f"{declarations}, " if declarations and text[declaration.end() : end].strip(" )\n\r\t;") else declarations
+    return ComposedQuery(kql[: declaration.end()] + merged + kql[declaration.end() : end] + statements + kql[end:], 0)
 
 
-def _not_applicable(what: str) -> WorkspaceError:
-    return invalid("timeRange", f"does not apply to a query with {what}", code="TIME_RANGE_NOT_APPLICABLE")
+def _not_applicable(feature: str) -> WorkspaceError:
+    return invalid("timeRange", f"does not apply to a query with {feature}", code="TIME_RANGE_NOT_APPLICABLE")
 
 
 def _has_wildcard_union(text: str) -> bool:
-    # One pass over the parts: a pattern from each `union` to a later `*` would take quadratic time.
+    # One pass, because a pattern from each `union` to a later `*` would take quadratic time.
     inside = False
     for found in _UNION_PART.finditer(text):
         if found[0] == "*" and inside:
@@ -110,13 +110,13 @@ def _has_wildcard_union(text: str) -> bool:
     return False
 
 
-def _located(error: WorkspaceError, text: str, offset: int) -> WorkspaceError:
+def _add_position(error: WorkspaceError, text: str, offset: int) -> WorkspaceError:
     before = text[:offset]
     error.members.update(line=before.count("\n") + 1, column=offset - before.rfind("\n"))
     return error
 
 
-def _end_of_statement(text: str, start: int) -> int:
+def _find_statement_end(text: str, start: int) -> int:
     depth = 1
     for position in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[position], 0)
@@ -125,4 +125,4 @@ def _end_of_statement(text: str, start: int) -> int:
             if semicolon is not None:
                 return semicolon.end()
             break
-    raise invalid("query", "the declare statement has no end", code="QUERY_INVALID")
+    raise invalid("query", "the declare statement is not closed", code="QUERY_INVALID")

@@ -1,6 +1,6 @@
-"""Scanner that splits KQL text into tokens in linear time.
+"""Tokenizer of KQL texts in linear time.
 
-The checks of KQL texts use it, so that all of them agree on where a string or a comment begins and ends.
+All checks of KQL texts use it, so that they agree on the boundaries of strings and comments.
 """
 
 import re
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-# Every repetition is possessive and every opening quote matches: a string that is not closed is a token, too. An
-# opening quote that matched nothing would be searched to the end of the text once more for each later quote.
+# Every repetition is possessive, and an unclosed string is a token. Otherwise, each later quote would search to the
+# end of the text again, which takes quadratic time.
 _OPAQUE = r"""
     (?P<comment> //[^\n]*+)
   | (?P<string>
@@ -43,13 +43,13 @@ class TokenKind(StrEnum):
 
 
 class KqlToken(NamedTuple):
-    """One token of a KQL text.
+    """Token of a KQL text.
 
     Attributes:
-        kind: the token's kind. Punctuation is one character; a number begins with a digit and has no dot. A string
-            has its quotes but not its prefix ``h``, which is a name. An unclosed string ends with its line, or with
-            the text where its form may span lines.
-        text: the characters.
+        kind: kind of the token. Punctuation is one character; a number begins with a digit and has no dot. A string
+            includes its quotes but not its prefix ``h``, which is a name. An unclosed string ends with its line, or
+            with the text if its form may span lines.
+        text: characters of the token.
         start: offset of the first character.
     """
 
@@ -69,13 +69,13 @@ def tokenize(kql: str) -> Iterator[KqlToken]:
 def mask_literals(kql: str) -> str:
     """Return the text with strings and comments replaced by spaces, at the same length.
 
-    A string becomes a pair of quotes with spaces between them. An unclosed string stays as it is: no engine accepts
-    it, and a check must see all that could be code.
+    A string becomes a pair of quotes with spaces in between. An unclosed string is not replaced: no engine accepts it,
+    and the checks must see all text that could be code.
     """
-    return _OPAQUE_TOKEN.sub(_spaces, kql)
+    return _OPAQUE_TOKEN.sub(_mask, kql)
 
 
-def _spaces(found: re.Match[str]) -> str:
+def _mask(found: re.Match[str]) -> str:
     text = found[0]
     if found.lastgroup == "unclosed":
         return text

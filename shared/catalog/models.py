@@ -1,4 +1,4 @@
-"""The workspace document, and the same things as the service holds them."""
+"""Models of the workspace document; the catalog stores items in the same form."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -80,7 +80,7 @@ DEFAULT_REASON_CATEGORIES = (
 
 
 class WorkspaceInfo(Model):
-    """Which workspace the deployment serves."""
+    """Identity of the workspace that the deployment serves."""
 
     id: Lookup
     name: Name
@@ -96,14 +96,14 @@ class Tier(StrEnum):
 
 
 class TierLimits(Model):
-    """Numbers of the enterprise tier."""
+    """Rate limits of the enterprise tier."""
 
     requests_per_minute: int = Field(alias="requestsPerMinute", ge=1)
     concurrent: int = Field(ge=1)
 
 
 class ProvenancePolicy(Model):
-    """Rules of the audit chains; a workspace without it has no provenance (503)."""
+    """Rules of the audit chains; without it, the workspace has no provenance and its operations reply 503."""
 
     require_approval: bool = Field(False, alias="requireApproval")
     require_two_person_auth: bool = Field(False, alias="requireTwoPersonAuth")
@@ -112,7 +112,7 @@ class ProvenancePolicy(Model):
 
 
 class Quotas(Model):
-    """Quotas of each principal; a missing one has the tier's default."""
+    """Quotas of each principal; a missing value means the default of the tier."""
 
     streams_per_principal: int | None = Field(
         None, alias="streamsPerPrincipal", ge=1, description="Most open live streams."
@@ -133,7 +133,7 @@ class Policies(Model):
 
 
 class Member(Model):
-    """A principal of the workspace: a person or a service."""
+    """Principal of the workspace: a person or a service."""
 
     id: Name
     name: Name
@@ -145,12 +145,12 @@ class Member(Model):
 
     @property
     def access_rights(self) -> frozenset[AccessRight]:
-        """The rights of the role and the member's own, together."""
+        """Rights of the role and additional rights of the member."""
         return ROLE_RIGHTS[self.role] | frozenset(self.rights)
 
 
 class ConnectionType(StrEnum):
-    """Where a connection's telemetry comes from."""
+    """Source of a connection's telemetry."""
 
     CLOUD_IOT_HUB = "CLOUD_IOT_HUB"
     CLOUD_EVENT_HUB = "CLOUD_EVENT_HUB"
@@ -158,7 +158,7 @@ class ConnectionType(StrEnum):
 
 
 class TimestampFormat(StrEnum):
-    """How a connection's messages write the time at its ``timestampPointer``."""
+    """Format of the time at a connection's ``timestampPointer``."""
 
     RFC3339 = "rfc3339"
     EPOCH_SECONDS = "epochSeconds"
@@ -166,7 +166,7 @@ class TimestampFormat(StrEnum):
 
 
 class Source(Model):
-    """How events become this connection's."""
+    """Selection of the events that belong to a connection, and the pointers to their fields."""
 
     devices: tuple[Text, ...] = Field((), description="Globs on the IoT Hub device id, else the message's deviceId.")
     timestamp_pointer: JsonPointer = Field("/timestamp", alias="timestampPointer")
@@ -178,7 +178,7 @@ class Source(Model):
 
 
 class Connection(Model):
-    """A data connection; its id is its lookup."""
+    """Data connection; its id is its lookup."""
 
     lookup: Lookup
     name: Name
@@ -189,7 +189,7 @@ class Connection(Model):
 
 
 class Surface(Model):
-    """A named group of connections with the queries over them."""
+    """Named group of connections with the queries over them."""
 
     lookup: Lookup
     name: Name
@@ -213,7 +213,7 @@ class ParameterType(StrEnum):
 
 
 class QueryParameter(Model):
-    """A declared parameter; without a default it is required."""
+    """Declared parameter; required if it has no default."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
     type: ParameterType
@@ -221,19 +221,19 @@ class QueryParameter(Model):
 
     @property
     def required(self) -> bool:
-        """Whether a caller must give it."""
+        """Whether the caller must send the parameter."""
         return "default" not in self.model_fields_set
 
     @model_serializer(mode="wrap")
-    def _keep_required(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written: dict[str, Any] = serialize(self)
+    def _omit_missing_default(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = serialize(self)
         if self.required:
-            written.pop("default", None)
-        return written
+            fields.pop("default", None)
+        return fields
 
 
 class Approval(Model):
-    """Who released a query for use, and when."""
+    """Person and time of the approval of a query."""
 
     approved_by: Name = Field(alias="approvedBy")
     approved_at: Instant = Field(alias="approvedAt")
@@ -244,7 +244,7 @@ Kql = Annotated[str, StringConstraints(min_length=1, max_length=65536)]
 
 
 class WarmQuery(Model):
-    """A named query; a draft until approved."""
+    """Named query; a draft until it is approved."""
 
     lookup: Lookup
     api_path: ApiPath | None = Field(None, alias="apiPath")
@@ -258,7 +258,7 @@ class WarmQuery(Model):
 
 
 class DataClass(StrEnum):
-    """What kind of data a container holds."""
+    """Class of the data in a container."""
 
     OPERATIONAL = "operational"
     REFERENCE = "reference"
@@ -266,7 +266,7 @@ class DataClass(StrEnum):
 
 
 class Verb(StrEnum):
-    """What a table publishes."""
+    """Operation that a table can expose."""
 
     LIST = "list"
     READ = "read"
@@ -276,11 +276,11 @@ class Verb(StrEnum):
 
 
 PARTITION_KEY_PATH: Final = r"/[A-Za-z0-9_.-]{1,128}(/[A-Za-z0-9_.-]{1,128})?"
-"""One member, or a member of a member; what paths of other characters mean depends on who reads them."""
+"""Path of one or two levels; other characters are excluded because libraries interpret them differently."""
 
 
 class Container(Model):
-    """A container's record in the workspace."""
+    """Workspace record of a container."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{1,254}$")]
     partition_key_path: Annotated[str, StringConstraints(pattern=f"^{PARTITION_KEY_PATH}$")] = Field(
@@ -292,14 +292,14 @@ class Container(Model):
 
 
 class DatabaseAccess(StrEnum):
-    """Whether the account grants document access."""
+    """Whether the account grants access to documents."""
 
     GRANTED = "granted"
     REFUSED = "refused"
 
 
 class Database(Model):
-    """A database of a data store."""
+    """Database of a data store."""
 
     lookup: Lookup
     access: DatabaseAccess = DatabaseAccess.GRANTED
@@ -307,14 +307,14 @@ class Database(Model):
 
 
 class DataStore(Model):
-    """A document-store account owned by the workspace."""
+    """Document-store account of the workspace."""
 
     lookup: Lookup
     databases: tuple[Database, ...] = ()
 
 
 class WorkspaceDocument(Model):
-    """The whole workspace as one document."""
+    """Complete workspace as one document."""
 
     workspace: WorkspaceInfo
     tier: Tier = Tier.FREE

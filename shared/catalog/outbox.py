@@ -1,4 +1,4 @@
-"""From the outbox into the chain: audit events of changes that are already saved."""
+"""Transactional outbox: appends the audit events of saved changes to their chains."""
 
 from collections.abc import Sequence
 from itertools import batched
@@ -12,40 +12,43 @@ SETTLE_EVERY: Final = 100
 
 
 async def flush_outbox(store: CatalogStore, audit_log: AuditLog) -> int:
-    """Enter the pending events in their chains, oldest first, and return how many.
+    """Append pending events to their chains, oldest first, and return their number.
 
-    An event is settled after it stands in its chain, so that a crash in between enters it again: the append id makes
-    that the same record. An event that its chain refuses for good stays pending and does not hold up those behind it.
+    An event is settled after the append. If the process ends in between, the event is appended again; its append id
+    makes the second append return the same record. An event that its chain rejects permanently stays pending and does
+    not block later events.
 
     Raises:
-        WorkspaceError: the audit log's or the store's; what was not entered stays pending.
+        WorkspaceError: from the audit log or the store; unappended events stay pending.
     """
-    entered = 0
-    refused: WorkspaceError | None = None
+    count = 0
+    rejection: WorkspaceError | None = None
     for events in batched(await store.pending_events(), SETTLE_EVERY, strict=False):
-        standing, failure = await _enter(events, audit_log)
-        if standing:
-            await store.settle(standing)
+        appended, failure = await _append_events(events, audit_log)
+        if appended:
+            await store.settle(appended)
         if failure is not None and failure.kind is not Kind.INVALID:
             raise failure
-        entered += len(standing)
-        refused = refused or failure
-    if refused is not None:
-        raise refused
-    return entered
+        count += len(appended)
+        rejection = rejection or failure
+    if rejection is not None:
+        raise rejection
+    return count
 
 
-async def _enter(events: Sequence[PendingEvent], audit_log: AuditLog) -> tuple[list[str], WorkspaceError | None]:
-    """Append events in order until the log does not answer; return the ids of those that stand, and the failure."""
-    standing: list[str] = []
-    refused: WorkspaceError | None = None
+async def _append_events(
+    events: Sequence[PendingEvent], audit_log: AuditLog
+) -> tuple[list[str], WorkspaceError | None]:
+    """Append events in order until the log is unavailable; return the ids of appended events, and the error."""
+    appended: list[str] = []
+    rejection: WorkspaceError | None = None
     for event in events:
         try:
             await audit_log.append(Target(event.target), event.user_id, event.event, append_id=event.append_id)
         except WorkspaceError as error:
-            refused = error
+            rejection = error
             if error.kind is not Kind.INVALID:
                 break
         else:
-            standing.append(event.append_id)
-    return standing, refused
+            appended.append(event.append_id)
+    return appended, rejection

@@ -1,6 +1,6 @@
-"""Values of Kusto's scalar types: checked, and written as the literals that query parameters travel as.
+"""Validation of query parameters of Kusto's scalar types, and their conversion to Kusto literals.
 
-A literal is sent beside the query and bound by the engine; it never becomes part of the query's text.
+The engine receives literals separately from the query and binds them; they never become part of the query text.
 """
 
 import json
@@ -22,12 +22,12 @@ MAX_TEXT = 65_536
 DECIMAL_DIGITS = 34
 MAX_TIMESPAN = timedelta(days=10_675_199)
 MAX_DURATION = 64
-"""Characters of a duration; no sane one is longer."""
+"""Maximum length of a duration in characters."""
 _AMOUNT = "[0-9]+(?:[.,][0-9]+)?"
 _DAYS = f"(?:{_AMOUNT}W(?:{_AMOUNT}D)?|{_AMOUNT}D)"
 _CLOCK = f"T(?:{_AMOUNT}H(?:{_AMOUNT}M)?(?:{_AMOUNT}S)?|{_AMOUNT}M(?:{_AMOUNT}S)?|{_AMOUNT}S)"
 DURATION_PATTERN = f"P(?:{_DAYS}(?:{_CLOCK})?|{_CLOCK})"
-"""What :func:`parse_duration` reads, signs aside, as a pattern that JSON Schema takes, too."""
+"""Durations that :func:`parse_duration` accepts, without a sign, as a pattern that is also valid in JSON Schema."""
 _DURATION = re.compile(f"[+-]?{DURATION_PATTERN}")
 _CALENDAR = re.compile(r"[+-]?P[0-9.,WD]*[YM][0-9.,WDYMTHS]*")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
@@ -46,14 +46,14 @@ _UNIT_MICROSECONDS: dict[str, Decimal | int] = {
 
 
 def to_literal(kind: ParameterType, value: Any) -> str:
-    """Return a value as the literal of its Kusto type; strings stand bare. Null fits every type but string.
+    """Return a value as the literal of its Kusto type; strings are not quoted. Null is valid for every type but string.
 
     Args:
-        kind: the declared type.
-        value: text as it comes in a query string, or the JSON value as it comes in a body.
+        kind: declared type.
+        value: text of a query string, or a JSON value of a body.
 
     Raises:
-        ValueError: the value is not of the type; the message is the rule.
+        ValueError: if the value does not have the type; the message is the rule.
     """
     if value is None and kind is not ParameterType.STRING:
         return f"{kind}(null)"
@@ -61,15 +61,15 @@ def to_literal(kind: ParameterType, value: Any) -> str:
 
 
 def parse_timespan(text: str) -> timedelta:
-    """Return the time that ISO 8601 (``PT5M``) or Kusto text (``5m``, ``1.02:03:04``) names.
+    """Return the duration of an ISO 8601 text (``PT5M``) or Kusto text (``5m``, ``1.02:03:04``).
 
     Raises:
-        ValueError: it is neither, has years or months, which have no fixed length, or is beyond a timespan's range.
+        ValueError: if the text has neither form, has years or months, which have no fixed length, or is out of range.
     """
     try:
         return _parse_timespan(text)
     except OverflowError:
-        raise ValueError("a time of less than 10675199 days is expected") from None
+        raise ValueError("must be a duration of less than 10675199 days") from None
 
 
 def _parse_timespan(text: str) -> timedelta:
@@ -81,7 +81,7 @@ def _parse_timespan(text: str) -> timedelta:
     if unit := _KUSTO_UNIT.fullmatch(text):
         exact = Decimal(unit[2]) * _UNIT_MICROSECONDS[unit[3]]
         if exact != int(exact):
-            raise ValueError("a time of whole microseconds is expected")
+            raise ValueError("must be a duration of whole microseconds")
         return timedelta(microseconds=-int(exact) if unit[1] else int(exact))
     return parse_duration(text)
 
@@ -90,9 +90,9 @@ def parse_duration(text: str) -> timedelta:
     """Return an ISO 8601 duration of weeks, days, hours, minutes and seconds.
 
     Raises:
-        ValueError: it is no such duration.
+        ValueError: if the text is not such a duration.
     """
-    rule = "an ISO 8601 duration of weeks, days, hours, minutes or seconds is expected, such as PT15M or P7D"
+    rule = "must be an ISO 8601 duration of weeks, days, hours, minutes or seconds, such as PT15M or P7D"
     if len(text) <= MAX_DURATION and _CALENDAR.fullmatch(text):
         raise ValueError("years and months have no fixed length; use weeks, days, hours, minutes or seconds")
     if len(text) > MAX_DURATION or not _DURATION.fullmatch(text):
@@ -104,102 +104,102 @@ def parse_duration(text: str) -> timedelta:
     return duration
 
 
-def _bool(value: Any) -> str:
+def _to_bool(value: Any) -> str:
     text = str(value).lower() if isinstance(value, bool | str) else ""
     if text not in ("true", "false"):
-        raise ValueError("true or false is expected")
+        raise ValueError("must be true or false")
     return f"bool({text})"
 
 
-def _integer(bits: int) -> Callable[[Any], str]:
+def _integer_converter(bits: int) -> Callable[[Any], str]:
     name = "int" if bits == 32 else "long"  # noqa: PLR2004  Kusto's int has 32 bits
     limit = 2 ** (bits - 1)
 
-    def write(value: Any) -> str:
+    def convert(value: Any) -> str:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
         if not _WHOLE.fullmatch(text) or not -limit <= int(text) < limit:
-            raise ValueError(f"a whole number of {bits} bits is expected")
+            raise ValueError(f"must be a whole number of {bits} bits")
         return f"{name}({int(text)})"
 
-    return write
+    return convert
 
 
-def _number_text(value: Any) -> str:
+def _to_number_text(value: Any) -> str:
     text = repr(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not _NUMBER.fullmatch(text):
-        raise ValueError("a number is expected")
+        raise ValueError("must be a number")
     return text
 
 
-def _real(value: Any) -> str:
-    number = float(_number_text(value))
+def _to_real(value: Any) -> str:
+    number = float(_to_number_text(value))
     if math.isinf(number):
-        raise ValueError("a number in the range of a double is expected")
+        raise ValueError("must be a number in the range of a double")
     return f"real({number!r})"
 
 
-def _decimal(value: Any) -> str:
-    number = Decimal(_number_text(value))
+def _to_decimal(value: Any) -> str:
+    number = Decimal(_to_number_text(value))
     written = f"{number:f}"
     if sum(character.isdigit() for character in written) > DECIMAL_DIGITS:
-        raise ValueError(f"a decimal of at most {DECIMAL_DIGITS} digits is expected")
+        raise ValueError(f"must be a decimal of at most {DECIMAL_DIGITS} digits")
     return f"decimal({written})"
 
 
-def _string(value: Any) -> str:
+def _to_string(value: Any) -> str:
     if not isinstance(value, str) or len(value) > MAX_TEXT:
-        raise ValueError(f"text of at most {MAX_TEXT} characters is expected")
+        raise ValueError(f"must be text of at most {MAX_TEXT} characters")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise ValueError("text without lone surrogates is expected") from None
+        raise ValueError("must be text without unpaired surrogates") from None
     return value
 
 
-def _datetime(value: Any) -> str:
+def _to_datetime(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("an RFC 3339 date-time is expected")  # noqa: TRY004  callers catch one error
+        raise ValueError("must be an RFC 3339 date-time")  # noqa: TRY004  callers catch one error
     return f"datetime({rfc3339(parse_rfc3339(value))})"
 
 
-def _timespan(value: Any) -> str:
+def _to_timespan(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("an ISO 8601 duration or Kusto time is expected")  # noqa: TRY004  callers catch one error
+        raise ValueError("must be an ISO 8601 duration or a Kusto timespan")  # noqa: TRY004  callers catch one error
     span = parse_timespan(value)
     if abs(span) >= MAX_TIMESPAN:
-        raise ValueError("a time of less than 10675199 days is expected")
+        raise ValueError("must be a duration of less than 10675199 days")
     sign, span = ("-", -span) if span < timedelta(0) else ("", span)
     minutes, seconds = divmod(span.seconds, 60)
     return f"time({sign}{span.days}.{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}.{span.microseconds:06d})"
 
 
-def _guid(value: Any) -> str:
+def _to_guid(value: Any) -> str:
     try:
         return f"guid({uuid.UUID(value)})"
     except (ValueError, TypeError, AttributeError):
-        raise ValueError("a GUID is expected") from None
+        raise ValueError("must be a GUID") from None
 
 
-def _dynamic(value: Any) -> str:
+def _to_dynamic(value: Any) -> str:
     if isinstance(value, str):
         try:
             value = strict_json.parse_json(value.encode("utf-8", "surrogatepass"))
         except ValueError as error:
-            raise ValueError(f"JSON text is expected: {error}") from None
+            raise ValueError(f"must be JSON: {error}") from None
     return f"dynamic({json.dumps(value)})"
 
 
 _LITERALS: dict[ParameterType, Callable[[Any], str]] = {
-    ParameterType.BOOL: _bool,
-    ParameterType.INT: _integer(32),
-    ParameterType.LONG: _integer(64),
-    ParameterType.REAL: _real,
-    ParameterType.DECIMAL: _decimal,
-    ParameterType.STRING: _string,
-    ParameterType.DATETIME: _datetime,
-    ParameterType.TIMESPAN: _timespan,
-    ParameterType.GUID: _guid,
-    ParameterType.DYNAMIC: _dynamic,
+    ParameterType.BOOL: _to_bool,
+    ParameterType.INT: _integer_converter(32),
+    ParameterType.LONG: _integer_converter(64),
+    ParameterType.REAL: _to_real,
+    ParameterType.DECIMAL: _to_decimal,
+    ParameterType.STRING: _to_string,
+    ParameterType.DATETIME: _to_datetime,
+    ParameterType.TIMESPAN: _to_timespan,
+    ParameterType.GUID: _to_guid,
+    ParameterType.DYNAMIC: _to_dynamic,
 }

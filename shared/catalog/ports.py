@@ -1,4 +1,4 @@
-"""Where the catalog is kept."""
+"""Storage port of the catalog, and the records that it stores."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 
 class ItemOrigin(StrEnum):
-    """What made an item; apply changes and removes only what an apply declared."""
+    """Origin of an item; an apply changes and removes only declared items."""
 
     DECLARED = "declared"
     API = "api"
@@ -16,14 +16,14 @@ class ItemOrigin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CatalogItem:
-    """One stored thing of the catalog.
+    """Stored item of the catalog.
 
     Attributes:
         kind: ``workspace``, ``settings`` (tier, limits, policies), ``member``, ``connection``, ``surface``,
             ``warmQuery``, ``dataStore`` (its databases without their containers) or ``container``.
-        key: unique within the kind: lookup, member id, ``{database}/{name}`` for a container, or ``-`` where there is
-            one only.
-        definition: the JSON form of the item's model.
+        key: unique within the kind: lookup, member id, ``{database}/{name}`` for a container, or ``-`` for kinds
+            with a single item.
+        definition: JSON form of the item's model.
     """
 
     kind: str
@@ -37,11 +37,11 @@ class CatalogItem:
 
 @dataclass(frozen=True, slots=True)
 class PendingEvent:
-    """An audit event that belongs to a change and is not yet known to stand in its chain.
+    """Audit event of a change whose append to the chain is not yet confirmed.
 
     Attributes:
-        append_id: unique; appending it twice stores it once.
-        target: the chain's target, for instance ``PlatformConfig``.
+        append_id: unique id; a second append with it stores nothing.
+        target: target of the chain, for instance ``PlatformConfig``.
         user_id: the actor.
         event: ActionType, EntityType, EntityID and the optional members.
     """
@@ -54,21 +54,21 @@ class PendingEvent:
 
 @dataclass(frozen=True, slots=True)
 class StoredCatalog:
-    """All items as of one version."""
+    """All items of one version."""
 
     version: int
     items: tuple[CatalogItem, ...]
 
 
 class CatalogStore(Protocol):
-    """Keeps catalog items and, beside them, the audit events of their changes (a transactional outbox)."""
+    """Storage of catalog items, and of the audit events of their changes (a transactional outbox)."""
 
     async def version(self) -> int:
-        """Return the current version; 0 before the first change. Cheap: asked every few seconds."""
+        """Return the current version; 0 before the first change. Called every few seconds, so it must be cheap."""
         ...
 
     async def load(self) -> StoredCatalog:
-        """Return all items with their version, consistently."""
+        """Return all items and their version as a consistent snapshot."""
         ...
 
     async def save(
@@ -78,17 +78,17 @@ class CatalogStore(Protocol):
         events: Sequence[PendingEvent],
         expected_version: int,
     ) -> int:
-        """Apply all changes and keep their events, or nothing; return the new version.
+        """Save all changes and their events in one transaction; return the new version.
 
         Raises:
-            WorkspaceError: CONFLICT ``CATALOG_CHANGED`` when the version is no longer the expected one.
+            WorkspaceError: CONFLICT ``CATALOG_CHANGED`` if the version is not the expected one.
         """
         ...
 
     async def pending_events(self) -> Sequence[PendingEvent]:
-        """Return the events not yet settled, oldest first."""
+        """Return the events that are not yet settled, oldest first."""
         ...
 
     async def settle(self, append_ids: Sequence[str]) -> None:
-        """Forget events that now stand in their chain."""
+        """Delete events that were appended to their chains."""
         ...

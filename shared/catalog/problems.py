@@ -1,24 +1,24 @@
-"""What is wrong with a workspace document, and where it stands."""
+"""Problems of a workspace document with their positions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 type Path = tuple[str | int, ...]
-"""Where a value stands in a document: field names and list indexes from the top."""
+"""Path of a value in a document: field names and list indexes from the root."""
 
 MAX_LISTED: Final = 20
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One broken rule.
+    """Violation of one rule.
 
     Attributes:
-        source: name of the file.
+        source: file name.
         line: from 1.
         column: from 1, in characters.
-        field: the field's path, for instance ``connections[0].name``; empty for the document as a whole.
+        field: path of the field, for instance ``connections[0].name``; empty for the whole document.
         message: the rule.
     """
 
@@ -34,17 +34,17 @@ class Problem:
 
 
 class DocumentError(ValueError):
-    """A workspace document that cannot be taken.
+    """Error for an invalid workspace document.
 
     Args:
-        problems: every one that was found, at least one.
+        problems: all problems, at least one.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems: Sequence[Problem] = sorted(problems)
         listed = [str(problem) for problem in self.problems[:MAX_LISTED]]
-        left = len(self.problems) - len(listed)
-        super().__init__("\n".join([*listed, f"... and {left} more"] if left else listed))
+        remaining = len(self.problems) - len(listed)
+        super().__init__("\n".join([*listed, f"... and {remaining} more"] if remaining else listed))
 
 
 def format_path(path: Path) -> str:

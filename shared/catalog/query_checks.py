@@ -1,4 +1,4 @@
-"""The rules of warm queries: API paths and declared parameters."""
+"""Rules of warm queries: names, API paths, text and declared parameters."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,21 +10,21 @@ from shared.errors import WorkspaceError
 
 
 def check_api_path(api_path: str) -> str | None:
-    """Return the rule that an API path breaks by itself, None when it is sound.
+    """Return the rule that an API path violates; None if it is valid.
 
-    Clients and proxies remove empty and dot segments; ``/approve`` at the end belongs to the approval route.
+    Clients and proxies remove empty and dot segments, and ``/approve`` at the end is the approval route.
     """
     if set(api_path.split("/")) & {"", ".", ".."}:
-        return "must hold no empty, . or .. segment"
+        return "must not have an empty, . or .. segment"
     return "must not end in /approve" if api_path.endswith("/approve") else None
 
 
 def check_api_paths(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path, str]]:
-    """Yield the broken rules of API paths: each leads to one query, and to no other's lookup."""
-    placed = list(queries)
-    lookups = {query.lookup: index for index, query in reversed(placed)}
+    """Yield violations of API paths: each must identify one query and must not be the lookup of another."""
+    indexed = list(queries)
+    lookups = {query.lookup: index for index, query in reversed(indexed)}
     owners: dict[str, int] = {}
-    for index, query in placed:
+    for index, query in indexed:
         if query.api_path is None:
             continue
         at = ("warmQueries", index, "apiPath")
@@ -37,22 +37,22 @@ def check_api_paths(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[
 
 
 def check_names(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path, str]]:
-    """Yield the names that lead to another query as its lookup or API path."""
-    placed = list(queries)
-    lookups = {query.lookup: index for index, query in reversed(placed)}
-    paths = {query.api_path: index for index, query in reversed(placed)}
-    for index, query in placed:
-        for what, owners in (("lookup", lookups), ("apiPath", paths)):
+    """Yield names that are the lookup or API path of another query."""
+    indexed = list(queries)
+    lookups = {query.lookup: index for index, query in reversed(indexed)}
+    paths = {query.api_path: index for index, query in reversed(indexed)}
+    for index, query in indexed:
+        for member, owners in (("lookup", lookups), ("apiPath", paths)):
             owner = owners.get(query.name, index)
             if owner != index:
-                yield ("warmQueries", index, "name"), f"is the {what} of warmQueries[{owner}]"
+                yield ("warmQueries", index, "name"), f"is the {member} of warmQueries[{owner}]"
 
 
 def check_kql(at: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
-    """Yield what is wrong with a query's text as far as that is known without an engine.
+    """Yield violations of a query's text that can be found without an engine.
 
     Args:
-        at: the path of the query.
+        at: path of the query.
         query: the query.
     """
     try:
@@ -62,18 +62,18 @@ def check_kql(at: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
 
 
 def format_kql_error(error: WorkspaceError) -> str:
-    """Return the rule that a query's text breaks, with its place in that text where it has one."""
-    listed = error.members.get("errors")
-    rule = str(listed[0]["message"]) if isinstance(listed, list) else error.detail
+    """Return the rule that a query's text violates, with its position in the text if known."""
+    errors = error.members.get("errors")
+    rule = str(errors[0]["message"]) if isinstance(errors, list) else error.detail
     line, column = error.members.get("line"), error.members.get("column")
     return rule if line is None else f"{rule} (line {line}, column {column} of the query)"
 
 
 def check_parameters(at: Path, parameters: Sequence[QueryParameter]) -> Iterator[tuple[Path, str]]:
-    """Yield the broken rules of declared parameters: names unique, defaults of the declared type.
+    """Yield violations of declared parameters: unique names, and defaults of the declared type.
 
     Args:
-        at: the path of the list.
+        at: path of the list.
         parameters: the declared parameters.
     """
     seen: set[str] = set()
@@ -81,11 +81,11 @@ def check_parameters(at: Path, parameters: Sequence[QueryParameter]) -> Iterator
         if parameter.name in seen:
             yield (*at, index, "name"), "is already the name of another parameter of this query"
         seen.add(parameter.name)
-        if not parameter.required and (rule := _default_rule(parameter)):
+        if not parameter.required and (rule := _find_default_error(parameter)):
             yield (*at, index, "default"), rule
 
 
-def _default_rule(parameter: QueryParameter) -> str | None:
+def _find_default_error(parameter: QueryParameter) -> str | None:
     try:
         to_literal(parameter.type, parameter.default)
     except (ValueError, OverflowError) as error:

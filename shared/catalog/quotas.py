@@ -1,4 +1,4 @@
-"""Quotas of a principal by tier: the defaults, and the most that a workspace document may set."""
+"""Quotas of a principal by tier: the defaults, and the maximum values of a workspace document."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ GIB: Final = 1024**3
 
 @dataclass(frozen=True, slots=True)
 class QuotaLimits:
-    """The quotas that apply to each principal.
+    """Quotas that apply to each principal.
 
     Attributes:
-        streams: open live streams.
-        jobs: unfinished downloads.
-        download_bytes: bytes of all stored files of downloads.
+        streams: number of open live streams.
+        jobs: number of unfinished downloads.
+        download_bytes: total size of the stored download files.
     """
 
     streams: int
@@ -37,14 +37,14 @@ MAXIMA: Final[Mapping[Tier, QuotaLimits]] = {
 
 
 def resolve_quotas(tier: Tier, quotas: Quotas) -> QuotaLimits:
-    """Return the quotas of a workspace: what its document sets, else the tier's defaults, never above the maxima."""
-    default, most = DEFAULTS[tier], MAXIMA[tier]
+    """Return the quotas of a workspace: its declared values, else the tier's defaults, limited to the maxima."""
+    default, maxima = DEFAULTS[tier], MAXIMA[tier]
     return QuotaLimits(
-        _chosen(quotas.streams_per_principal, default.streams, most.streams),
-        _chosen(quotas.jobs_per_principal, default.jobs, most.jobs),
-        _chosen(quotas.download_bytes, default.download_bytes, most.download_bytes),
+        _resolve_quota(quotas.streams_per_principal, default.streams, maxima.streams),
+        _resolve_quota(quotas.jobs_per_principal, default.jobs, maxima.jobs),
+        _resolve_quota(quotas.download_bytes, default.download_bytes, maxima.download_bytes),
     )
 
 
-def _chosen(value: int | None, default: int, most: int) -> int:
-    return default if value is None else min(value, most)
+def _resolve_quota(value: int | None, default: int, maximum: int) -> int:
+    return default if value is None else min(value, maximum)

@@ -1,4 +1,4 @@
-"""The catalog in memory, never much older than the store's."""
+"""In-memory cache of the catalog with a bounded age."""
 
 import asyncio
 from collections.abc import Mapping
@@ -26,18 +26,18 @@ from shared.observability import logs
 from shared.versioned_cache import VersionedCache
 
 MAX_STALE_SECONDS: Final = 60.0
-"""How long the last good copy serves while the store does not answer."""
+"""Maximum age of the cached catalog while the store is unreachable."""
 
 _LOG = logs.get_logger("catalog")
 
 
 class CatalogReader:
-    """Gives requests the catalog.
+    """Source of the catalog for requests.
 
     Args:
-        store: where the catalog is kept.
-        refresh_seconds: the store's version is asked for at most this often.
-        max_stale_seconds: how long the copy serves while the store does not answer.
+        store: storage of the catalog.
+        refresh_seconds: minimum time between two checks of the store's version.
+        max_stale_seconds: maximum age of the cached catalog while the store is unreachable.
     """
 
     def __init__(
@@ -47,19 +47,19 @@ class CatalogReader:
         self._snapshot = VersionedCache(store.version, self._load, max_age=refresh_seconds, max_stale=max_stale_seconds)
 
     async def current(self) -> Catalog:
-        """Return the catalog; the copy in memory when it is young enough, or while the store does not answer.
+        """Return the cached catalog if it is recent enough or the store is unreachable, else the stored one.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``CATALOG_UNAVAILABLE`` when there is no copy, or one that is too old.
+            WorkspaceError: UNAVAILABLE ``CATALOG_UNAVAILABLE`` if there is no cached catalog or it is too old.
         """
         try:
             return await self._snapshot.current()
         except Exception as error:
-            detail = "the catalog cannot be read at the moment; try again"
+            detail = "the catalog is temporarily unavailable; try again"
             raise WorkspaceError(Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE", detail) from error
 
     def invalidate(self) -> None:
-        """Make the next call ask the store, after a change made here."""
+        """Make the next call check the store, after a change by this process."""
         self._snapshot.invalidate()
 
     async def _load(self) -> tuple[int, Catalog]:
@@ -68,79 +68,79 @@ class CatalogReader:
 
 
 class CatalogDirectory:
-    """The Directory port over the catalog."""
+    """Directory port of authentication over the catalog."""
 
     def __init__(self, catalog: CatalogReader) -> None:
         self._catalog = catalog
-        self._held: tuple[int, Team] | None = None
+        self._cached: tuple[int, Team] | None = None
 
     async def team(self) -> Team:
-        """Return the team as of the catalog's current version."""
+        """Return the team of the catalog's current version."""
         catalog = await self._catalog.current()
-        if self._held is None or self._held[0] != catalog.version:
+        if self._cached is None or self._cached[0] != catalog.version:
             workspace = "" if catalog.workspace is None else catalog.workspace.id
             audited = catalog.policies.provenance is not None
-            self._held = (catalog.version, Team(workspace, catalog.members, audited))
-        return self._held[1]
+            self._cached = (catalog.version, Team(workspace, catalog.members, audited))
+        return self._cached[1]
 
 
 def build_catalog(stored: StoredCatalog) -> Catalog:
-    """Return the snapshot of a stored catalog.
+    """Return the catalog of stored items.
 
-    An item that this version cannot read is left out and logged: a newer version may have written it.
+    An item that this version cannot parse is skipped and logged, because a newer version may have written it.
 
     Raises:
-        pydantic.ValidationError: workspace or settings cannot be read.
+        pydantic.ValidationError: if the workspace or its settings cannot be parsed.
     """
     by_kind: dict[str, list[CatalogItem]] = {}
     for item in stored.items:
         by_kind.setdefault(item.kind, []).append(item)
-    only = {item.kind: item.definition for item in stored.items if item.key == SINGLETON_KEY}
-    settings = WorkspaceSettings.model_validate(only.get(ItemKind.SETTINGS, {}))
-    workspace = only.get(ItemKind.WORKSPACE)
+    singletons = {item.kind: item.definition for item in stored.items if item.key == SINGLETON_KEY}
+    settings = WorkspaceSettings.model_validate(singletons.get(ItemKind.SETTINGS, {}))
+    workspace = singletons.get(ItemKind.WORKSPACE)
     return Catalog(
         version=stored.version,
         workspace=None if workspace is None else WorkspaceInfo.model_validate(workspace),
         tier=settings.tier,
         limits=settings.limits,
         policies=settings.policies,
-        members={key: member.value for key, member in _read(Member, by_kind, ItemKind.MEMBER).items()},
-        connections=_read(Connection, by_kind, ItemKind.CONNECTION),
-        surfaces=_read(Surface, by_kind, ItemKind.SURFACE),
-        queries=_read(WarmQuery, by_kind, ItemKind.WARM_QUERY),
-        data_stores=_with_containers(
-            _read(DataStore, by_kind, ItemKind.DATA_STORE), _read(Container, by_kind, ItemKind.CONTAINER)
+        members={key: member.value for key, member in _parse_items(Member, by_kind, ItemKind.MEMBER).items()},
+        connections=_parse_items(Connection, by_kind, ItemKind.CONNECTION),
+        surfaces=_parse_items(Surface, by_kind, ItemKind.SURFACE),
+        queries=_parse_items(WarmQuery, by_kind, ItemKind.WARM_QUERY),
+        data_stores=_add_containers(
+            _parse_items(DataStore, by_kind, ItemKind.DATA_STORE), _parse_items(Container, by_kind, ItemKind.CONTAINER)
         ),
     )
 
 
-def _read[M: Model](
+def _parse_items[M: Model](
     model: type[M], by_kind: Mapping[str, list[CatalogItem]], kind: ItemKind
 ) -> dict[str, CatalogEntry[M]]:
-    read: dict[str, CatalogEntry[M]] = {}
+    entries: dict[str, CatalogEntry[M]] = {}
     for item in by_kind.get(kind, ()):
         try:
             value = model.model_validate(item.definition)
         except ValidationError:
-            _LOG.exception("a catalog item cannot be read", extra=logs.fields(kind=item.kind, key=item.key))
+            _LOG.exception("a catalog item cannot be parsed", extra=logs.fields(kind=item.kind, key=item.key))
             continue
-        read[item.key] = CatalogEntry(value, item.created_at, item.updated_at, item.edited_by)
-    return read
+        entries[item.key] = CatalogEntry(value, item.created_at, item.updated_at, item.edited_by)
+    return entries
 
 
-def _with_containers(
+def _add_containers(
     stores: Mapping[str, CatalogEntry[DataStore]], containers: Mapping[str, CatalogEntry[Container]]
 ) -> dict[str, CatalogEntry[DataStore]]:
     by_database: dict[str, list[Container]] = {}
     for key, container in containers.items():
         by_database.setdefault(key.partition("/")[0], []).append(container.value)
 
-    def filled(database: Database) -> Database:
+    def add_containers(database: Database) -> Database:
         return database.model_copy(update={"containers": tuple(by_database.get(database.lookup, ()))})
 
     return {
         lookup: CatalogEntry(
-            store.value.model_copy(update={"databases": tuple(map(filled, store.value.databases))}),
+            store.value.model_copy(update={"databases": tuple(map(add_containers, store.value.databases))}),
             store.created_at,
             store.updated_at,
             store.edited_by,

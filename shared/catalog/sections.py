@@ -1,4 +1,4 @@
-"""The items of a document that are sound in themselves, each with its place: what the cross-reference rules look at."""
+"""Valid items of a document with their indexes, as input of the rules between items."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,33 +10,33 @@ from shared.catalog.problems import Path
 
 HEAD: Final = ("workspace", "tier", "limits", "policies")
 REFERENCED: Final = {"team": "id", "connections": "lookup", "surfaces": "lookup"}
-"""Lists whose items others name, and by which field."""
+"""Lists whose items are referenced by other items, and the field of the reference."""
 
-type Placed[T] = Sequence[tuple[int, T]]
+type Indexed[T] = Sequence[tuple[int, T]]
 
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """A document by its sections; in one with faulty items these are left out.
+    """Valid items of a document by section.
 
     Attributes:
-        head: workspace, tier, limits and policies; None when they are faulty.
-        team: members with their index; the other lists alike.
-        written: the keys that stand in each referenced list, those of faulty items too, so that a reference
-            to one is no second fault.
+        head: workspace, tier, limits and policies; None if they are invalid.
+        team: members with their indexes; the other lists likewise.
+        declared_keys: keys in each referenced list, including keys of invalid items, so that a reference to an invalid
+            item is not reported as a second error.
     """
 
     head: WorkspaceDocument | None
-    team: Placed[Member]
-    connections: Placed[Connection]
-    surfaces: Placed[Surface]
-    queries: Placed[WarmQuery]
-    data_stores: Placed[DataStore]
-    written: Mapping[str, frozenset[str]]
+    team: Indexed[Member]
+    connections: Indexed[Connection]
+    surfaces: Indexed[Surface]
+    queries: Indexed[WarmQuery]
+    data_stores: Indexed[DataStore]
+    declared_keys: Mapping[str, frozenset[str]]
 
     @classmethod
     def from_document(cls, document: WorkspaceDocument) -> "Sections":
-        """Return the sections of a document whose every item is sound in itself."""
+        """Return the sections of a document whose items are all valid."""
         return cls(
             document,
             tuple(enumerate(document.team)),
@@ -52,43 +52,45 @@ class Sections:
 
     @classmethod
     def from_valid_items(cls, data: object, faults: Iterable[Path]) -> "Sections":
-        """Return the sections of what is sound in a faulty document.
+        """Return the sections of the valid items of an invalid document.
 
         Args:
             data: the document as JSON values.
-            faults: where it breaks a rule.
+            faults: paths of the violations.
         """
         fields: dict[str, Any] = data if isinstance(data, dict) else {}
-        faulty = {path[:2] for path in faults}
+        invalid_paths = {path[:2] for path in faults}
         return cls(
-            _head(fields, faulty),
-            _sound(Member, fields, "team", faulty),
-            _sound(Connection, fields, "connections", faulty),
-            _sound(Surface, fields, "surfaces", faulty),
-            _sound(WarmQuery, fields, "warmQueries", faulty),
-            _sound(DataStore, fields, "dataStores", faulty),
-            {name: frozenset(_keys(_list(fields, name), key)) for name, key in REFERENCED.items()},
+            _build_head(fields, invalid_paths),
+            _valid_items(Member, fields, "team", invalid_paths),
+            _valid_items(Connection, fields, "connections", invalid_paths),
+            _valid_items(Surface, fields, "surfaces", invalid_paths),
+            _valid_items(WarmQuery, fields, "warmQueries", invalid_paths),
+            _valid_items(DataStore, fields, "dataStores", invalid_paths),
+            {name: frozenset(_iter_keys(_get_list(fields, name), key)) for name, key in REFERENCED.items()},
         )
 
 
-def _sound[M: Model](model: type[M], fields: Mapping[str, Any], name: str, faulty: set[Path]) -> Placed[M]:
-    if (name,) in faulty:
+def _valid_items[M: Model](
+    model: type[M], fields: Mapping[str, Any], name: str, invalid_paths: set[Path]
+) -> Indexed[M]:
+    if (name,) in invalid_paths:
         return []
-    sound = [(index, item) for index, item in enumerate(_list(fields, name)) if (name, index) not in faulty]
-    return [(index, model.model_validate_json(json.dumps(item))) for index, item in sound]
+    valid = [(index, item) for index, item in enumerate(_get_list(fields, name)) if (name, index) not in invalid_paths]
+    return [(index, model.model_validate_json(json.dumps(item))) for index, item in valid]
 
 
-def _list(fields: Mapping[str, Any], name: str) -> list[Any]:
+def _get_list(fields: Mapping[str, Any], name: str) -> list[Any]:
     items = fields.get(name)
     return items if isinstance(items, list) else []
 
 
-def _keys(items: Iterable[Any], field: str) -> Iterable[str]:
+def _iter_keys(items: Iterable[Any], field: str) -> Iterable[str]:
     keys = (item.get(field) for item in items if isinstance(item, dict))
     return (key for key in keys if isinstance(key, str))
 
 
-def _head(fields: Mapping[str, Any], faulty: set[Path]) -> WorkspaceDocument | None:
-    if any(len(path) <= 1 or path[0] in HEAD for path in faulty):
+def _build_head(fields: Mapping[str, Any], invalid_paths: set[Path]) -> WorkspaceDocument | None:
+    if any(len(path) <= 1 or path[0] in HEAD for path in invalid_paths):
         return None
     return WorkspaceDocument.model_validate_json(json.dumps({name: fields[name] for name in HEAD if name in fields}))

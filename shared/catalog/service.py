@@ -1,4 +1,4 @@
-"""Changes to the catalog: saved with their audit events in one step, then entered in the chain."""
+"""Changes to the catalog: stored in one step with their audit events, which are then appended to the audit chain."""
 
 import asyncio
 import random
@@ -28,11 +28,11 @@ _LOG = logs.get_logger("catalog")
 
 @dataclass(frozen=True, slots=True)
 class CommittedPlan:
-    """What became of a change.
+    """Result of a change.
 
     Attributes:
-        plan: what was changed.
-        catalog: all items as the change left them; what is stored by now may be another's.
+        plan: the changes.
+        catalog: all items directly after the change; a later change may already be stored.
     """
 
     plan: CatalogPlan
@@ -40,13 +40,13 @@ class CommittedPlan:
 
 
 class CatalogService:
-    """Makes changes to the catalog.
+    """Service that plans and commits changes to the catalog.
 
     Args:
-        store: where the catalog is kept.
-        audit_log: where the events of changes go.
-        on_change: called after each change; makes this process read the catalog anew.
-        clock: gives the current instant.
+        store: storage of the catalog.
+        audit_log: destination of the audit events.
+        on_change: called after each change, to invalidate the cached catalog of this process.
+        clock: returns the current time.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class CatalogService:
         self._warned = False
 
     async def plan(self, document: WorkspaceDocument) -> CatalogPlan:
-        """Return what :meth:`apply` would do now.
+        """Return the changes that :meth:`apply` would make now.
 
         Raises:
             WorkspaceError: as :meth:`apply`.
@@ -72,15 +72,15 @@ class CatalogService:
         return plan_changes(document, await self._store.load())
 
     async def apply(self, document: WorkspaceDocument, actor: str) -> CatalogPlan:
-        """Make the catalog as a document declares it, and return what that took.
+        """Make the catalog match a document, and return the changes.
 
         Args:
-            document: a document that was loaded without problems.
-            actor: who applies it; becomes the last editor of what changes and the UserID of the events.
+            document: a valid document.
+            actor: the user who applies it; becomes the last editor of changed items and the UserID of the events.
 
         Raises:
-            WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED``; CONFLICT ``CATALOG_CHANGED`` when others change the catalog
-                without pause; UNAVAILABLE when the store does not answer.
+            WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED`` for the document of another workspace; CONFLICT
+                ``CATALOG_CHANGED`` if concurrent changes prevent the commit; UNAVAILABLE if the store is unreachable.
         """
 
         def decide(stored: StoredCatalog) -> CatalogPlan:
@@ -89,71 +89,71 @@ class CatalogService:
         return (await self._commit(decide, actor, ItemOrigin.DECLARED)).plan
 
     async def change(self, decide: Callable[[StoredCatalog], Sequence[ItemChange]], actor: str) -> CommittedPlan:
-        """Make changes that come through the API, and return what became of them.
+        """Commit changes that were requested through the API.
 
         Args:
-            decide: gives the changes for the catalog as stored; called again when another change came first. What it
-                raises is raised here, with nothing changed.
-            actor: who makes them.
+            decide: returns the changes for the stored catalog; called again after a concurrent change. Its exceptions
+                are raised to the caller, and nothing is changed.
+            actor: the user who makes the changes.
 
         Raises:
-            WorkspaceError: CONFLICT ``CATALOG_CHANGED`` when others change the catalog without pause; UNAVAILABLE when
-                the store does not answer.
+            WorkspaceError: CONFLICT ``CATALOG_CHANGED`` if concurrent changes prevent the commit; UNAVAILABLE if the
+                store cannot be reached.
         """
 
-        def decided(stored: StoredCatalog) -> CatalogPlan:
+        def build_plan(stored: StoredCatalog) -> CatalogPlan:
             return CatalogPlan(tuple(decide(stored)))
 
-        return await self._commit(decided, actor, ItemOrigin.API)
+        return await self._commit(build_plan, actor, ItemOrigin.API)
 
     async def load(self) -> StoredCatalog:
-        """Return the catalog as it is stored now, whatever copies in memory say.
+        """Return the stored catalog, without the cache.
 
         Raises:
-            WorkspaceError: UNAVAILABLE when the store does not answer.
+            WorkspaceError: UNAVAILABLE if the store cannot be reached.
         """
         return await self._store.load()
 
     async def flush_pending(self) -> int:
-        """Enter the events in their chains that no chain is known to hold yet, and return how many.
+        """Append pending audit events to their chains, and return their number.
 
         Raises:
-            WorkspaceError: the audit log's; what was not entered stays pending.
+            WorkspaceError: from the audit log; unappended events stay pending.
         """
         return await flush_outbox(self._store, self._audit_log)
 
     async def _commit(
         self, decide: Callable[[StoredCatalog], CatalogPlan], actor: str, origin: ItemOrigin
     ) -> CommittedPlan:
-        outcome = await self._save(decide, actor, origin)
+        outcome = await self._save_with_retry(decide, actor, origin)
         if not outcome.plan.is_empty:
             self._on_change()
         try:
             await self.flush_pending()
         except WorkspaceError:
-            _LOG.exception("audit events of the catalog stay pending")
+            _LOG.exception("audit events of catalog changes stay pending")
         return outcome
 
-    async def _save(
+    async def _save_with_retry(
         self, decide: Callable[[StoredCatalog], CatalogPlan], actor: str, origin: ItemOrigin
     ) -> CommittedPlan:
         for attempt in range(ATTEMPTS):
             stored = await self._store.load()
-            planned = decide(stored)
-            after = stored if planned.is_empty else await self._saved(planned.changes, stored, actor, origin)
+            plan = decide(stored)
+            after = stored if plan.is_empty else await self._try_save(plan.changes, stored, actor, origin)
             if after is not None:
-                return CommittedPlan(planned, after)
-            await asyncio.sleep(random.uniform(0, FIRST_WAIT_SECONDS * 2**attempt))  # noqa: S311  spreads retries, no secret
-        raise WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", "the catalog is being changed by others; try again")
+                return CommittedPlan(plan, after)
+            await asyncio.sleep(random.uniform(0, FIRST_WAIT_SECONDS * 2**attempt))  # noqa: S311  jitter of retries, not a secret
+        raise WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", "the catalog was changed concurrently; try again")
 
-    async def _saved(
+    async def _try_save(
         self, changes: Sequence[ItemChange], stored: StoredCatalog, actor: str, origin: ItemOrigin
     ) -> StoredCatalog | None:
-        """Save changes with their events and return the catalog after them; None when it was another by then."""
-        held = {(item.kind, item.key): item for item in stored.items}
+        """Save changes with their events; return the new catalog, or None after a concurrent change."""
+        previous = {(item.kind, item.key): item for item in stored.items}
         at = self._clock()
         puts = [
-            build_item(change, held.get((change.kind, change.key)), actor, origin, at)
+            build_item(change, previous.get((change.kind, change.key)), actor, origin, at)
             for change in changes
             if change.after is not None
         ]
@@ -166,43 +166,43 @@ class CatalogService:
             if error.code != "CATALOG_CHANGED":
                 raise
             return None
-        self._warn_once(audited=head.audited)
+        self._warn_if_unaudited(audited=head.audited)
         changed = {(change.kind, change.key) for change in changes}
         untouched = (item for item in stored.items if (item.kind, item.key) not in changed)
         return StoredCatalog(version, (*untouched, *puts))
 
-    def _warn_once(self, *, audited: bool) -> None:
+    def _warn_if_unaudited(self, *, audited: bool) -> None:
         if not audited and not self._warned:
-            _LOG.warning("provenance is not provisioned; changes to the catalog go unaudited")
+            _LOG.warning("provenance is not configured; changes to the catalog are not audited")
             self._warned = True
 
 
 def build_item(
-    change: ItemChange, held: CatalogItem | None, actor: str, origin: ItemOrigin, at: datetime
+    change: ItemChange, previous: CatalogItem | None, actor: str, origin: ItemOrigin, at: datetime
 ) -> CatalogItem:
-    """Return an item as a change leaves it.
+    """Return an item after a change.
 
     Args:
         change: an addition or an edit.
-        held: the item so far; its origin and the time of its creation stay.
-        actor: who makes the change.
-        origin: of an item that is new.
-        at: when.
+        previous: the item before the change; its origin and creation time are retained.
+        actor: the user who makes the change.
+        origin: origin of a new item.
+        at: time of the change.
     """
     definition = change.after or {}
-    if held is None:
+    if previous is None:
         return CatalogItem(change.kind, change.key, definition, origin, at, at, actor)
-    updated_at, edited_by = (at, actor) if change.is_edit else (held.updated_at, held.edited_by)
-    return CatalogItem(change.kind, change.key, definition, held.origin, held.created_at, updated_at, edited_by)
+    updated_at, edited_by = (at, actor) if change.is_edit else (previous.updated_at, previous.edited_by)
+    return CatalogItem(change.kind, change.key, definition, previous.origin, previous.created_at, updated_at, edited_by)
 
 
 @dataclass(frozen=True, slots=True)
 class AuditContext:
-    """What the events of a change need to know of the workspace, as of after the change.
+    """Workspace data that audit events of a change need, as of after the change.
 
     Attributes:
-        workspace: its id, empty before a document was applied.
-        audited: whether it has provenance.
+        workspace: id of the workspace; empty before the first document is applied.
+        audited: whether the workspace has provenance.
     """
 
     workspace: str
@@ -210,18 +210,18 @@ class AuditContext:
 
     @classmethod
     def from_catalog(cls, stored: StoredCatalog, puts: Iterable[CatalogItem]) -> "AuditContext":
-        """Return the head of a catalog with changed items in it."""
-        held = {item.kind: item.definition for item in (*stored.items, *puts) if item.kind in SINGLE}
-        settings = held.get(ItemKind.SETTINGS)
+        """Return the context of a catalog after items were changed."""
+        previous = {item.kind: item.definition for item in (*stored.items, *puts) if item.kind in SINGLE}
+        settings = previous.get(ItemKind.SETTINGS)
         audited = settings is not None and settings["policies"]["provenance"] is not None
-        return cls(held.get(ItemKind.WORKSPACE, {}).get("id", ""), audited)
+        return cls(previous.get(ItemKind.WORKSPACE, {}).get("id", ""), audited)
 
 
 def build_event(change: ItemChange, actor: str, workspace: str) -> PendingEvent:
     """Return the audit event of a change.
 
-    Members go to the AccessControl chain, everything else to PlatformConfig. What there is once in a workspace is
-    called by the workspace's id.
+    Events of members are appended to the AccessControl chain, all others to PlatformConfig. Items that exist once in a
+    workspace are identified by the id of the workspace.
     """
     entity_type = change.kind[0].upper() + change.kind[1:]
     event: dict[str, Any] = {

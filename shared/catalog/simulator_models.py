@@ -1,4 +1,7 @@
-"""Simulated sources: each kind of variable with its own fields."""
+"""Models of simulated sources: one class for each kind of variable.
+
+They are a module of their own because the simulation and its checks need no other model.
+"""
 
 from typing import Annotated, Literal
 
@@ -8,20 +11,20 @@ from shared.catalog.fields import Model, Name
 
 
 class VariableBase(Model):
-    """What every simulated variable has."""
+    """Fields of every simulated variable."""
 
     name: Name
 
 
 class ConstantVariable(VariableBase):
-    """Always the same value."""
+    """Constant value."""
 
     kind: Literal["constant"]
     value: float | str | bool
 
 
 class SineVariable(VariableBase):
-    """A sine between min and max."""
+    """Sine between min and max."""
 
     kind: Literal["sine"]
     min: float
@@ -31,7 +34,7 @@ class SineVariable(VariableBase):
 
 
 class RampVariable(VariableBase):
-    """A saw tooth from min to max."""
+    """Sawtooth from min to max."""
 
     kind: Literal["ramp"]
     min: float
@@ -41,7 +44,7 @@ class RampVariable(VariableBase):
 
 
 class SquareVariable(VariableBase):
-    """Low for a part of the period, then high."""
+    """Square wave: min for the first part of the period, then max."""
 
     kind: Literal["square"]
     min: float
@@ -52,7 +55,7 @@ class SquareVariable(VariableBase):
 
 
 class RandomWalkVariable(VariableBase):
-    """A walk of normal steps, reflected at min and max, begun anew each UTC day."""
+    """Random walk of normal steps, reflected at min and max, restarted each UTC day."""
 
     kind: Literal["random-walk"]
     min: float
@@ -86,7 +89,7 @@ class ChoiceVariable(VariableBase):
 
 
 class CounterVariable(VariableBase):
-    """A number that grows by a step each message, and starts anew before it reaches its wrap, else each UTC day."""
+    """Number that grows by a step with each message; it restarts before it reaches its wrap, or else each UTC day."""
 
     kind: Literal["counter"]
     start: int = 0
@@ -109,7 +112,7 @@ Variable = Annotated[
 
 
 class Simulator(Model):
-    """A simulated source; the same seed gives the same values."""
+    """Simulated source; the same seed gives the same values."""
 
     interval_ms: int = Field(1000, alias="intervalMs", ge=100)
     devices: int = Field(1, ge=1, le=1000)

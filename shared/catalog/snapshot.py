@@ -1,4 +1,4 @@
-"""The catalog as one immutable snapshot with the indexes that requests need."""
+"""Immutable catalog of one version, with the indexes that requests use."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,13 +22,13 @@ from shared.catalog.models import (
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry[T]:
-    """A catalog item with what the store knows of it.
+    """Catalog item with its storage metadata.
 
     Attributes:
         value: the item.
-        created_at: when the item first came to be.
-        updated_at: when it last changed.
-        edited_by: the principal whose change is the last one.
+        created_at: time of the item's creation.
+        updated_at: time of the last change.
+        edited_by: principal who made the last change.
     """
 
     value: T
@@ -39,12 +39,12 @@ class CatalogEntry[T]:
 
 @dataclass(frozen=True, slots=True)
 class OwnedDatabase:
-    """A database with the store that owns it.
+    """Database with the data store that owns it.
 
     Attributes:
-        store: the store's lookup.
+        store: lookup of the data store.
         database: the database.
-        containers: its containers' records by name.
+        containers: records of its containers by name.
     """
 
     store: str
@@ -54,11 +54,11 @@ class OwnedDatabase:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Everything declared or made in the workspace, as of one version.
+    """All items of the workspace in one version.
 
     Attributes:
-        version: grows with each change.
-        workspace: None until a document was applied.
+        version: number that grows with each change.
+        workspace: None until a document is applied.
     """
 
     version: int = 0
@@ -73,15 +73,15 @@ class Catalog:
     data_stores: Mapping[str, CatalogEntry[DataStore]] = field(default_factory=dict)
 
     def surfaces_of(self, connection: str) -> tuple[str, ...]:
-        """Return the lookups of the surfaces that own a connection, sorted."""
+        """Return the sorted lookups of the surfaces that own a connection."""
         return self._surfaces_by_connection.get(connection, ())
 
     def find_query(self, lookup_or_path: str) -> CatalogEntry[WarmQuery] | None:
-        """Return the query with this lookup key, else the one with this API path, else None."""
+        """Return the query with this lookup, else with this API path; None if there is none."""
         return self.queries.get(lookup_or_path) or self._queries_by_path.get(lookup_or_path)
 
     def find_database(self, lookup: str) -> OwnedDatabase | None:
-        """Return the database with this lookup, which is unique in the workspace, else None."""
+        """Return the database with this lookup, which is unique in the workspace; None if there is none."""
         return self._databases.get(lookup)
 
     @cached_property
@@ -100,10 +100,10 @@ class Catalog:
 
     @cached_property
     def _surfaces_by_connection(self) -> Mapping[str, tuple[str, ...]]:
-        return _invert(stored.value for stored in self.surfaces.values())
+        return _group_surfaces(stored.value for stored in self.surfaces.values())
 
 
-def _invert(surfaces: Iterable[Surface]) -> Mapping[str, tuple[str, ...]]:
+def _group_surfaces(surfaces: Iterable[Surface]) -> Mapping[str, tuple[str, ...]]:
     owners: dict[str, set[str]] = {}
     for surface in surfaces:
         for connection in surface.connections:

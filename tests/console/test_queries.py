@@ -67,7 +67,7 @@ def test_a_bad_parameter_is_told_at_its_field(console: Console) -> None:
     page.get_by_label("low").fill("warm")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_label("low")).to_have_attribute("aria-invalid", "true")
-    expect(page.get_by_label("low")).to_have_accessible_description(re.compile("a number is expected"))
+    expect(page.get_by_label("low")).to_have_accessible_description(re.compile("must be a number"))
     console.looks_right("query-bad-parameter")
     page.get_by_label("low").fill("4.5")
     run(page)

@@ -20,10 +20,10 @@ ADMIN = "approvedBy: admin@plant-a.example"
         (
             "connections: [rig, sim]",
             "connections: [rig, gone]",
-            "14:57: surfaces[0].connections[1]: names no connection: gone",
+            "14:57: surfaces[0].connections[1]: unknown connection: gone",
         ),
-        ("connections: [rig, sim]", "connections: [rig, rig]", "surfaces[0].connections[1]: is given twice"),
-        ("surface: cooling\n", "surface: gone\n", "19:14: warmQueries[0].surface: names no surface: gone"),
+        ("connections: [rig, sim]", "connections: [rig, rig]", "surfaces[0].connections[1]: is a duplicate"),
+        ("surface: cooling\n", "surface: gone\n", "19:14: warmQueries[0].surface: unknown surface: gone"),
         (
             "name: Second",
             "name: Second, apiPath: cooling/q1",
@@ -34,18 +34,18 @@ ADMIN = "approvedBy: admin@plant-a.example"
         ("name: Second", "name: cooling/q1", "23:24: warmQueries[1].name: is the apiPath of warmQueries[0]"),
         ("name: First", "name: q2", "18:11: warmQueries[0].name: is the lookup of warmQueries[1]"),
         ("name: Second", "name: Second, apiPath: a/approve", "warmQueries[1].apiPath: must not end in /approve"),
-        ("name: Second", "name: Second, apiPath: a//b", "warmQueries[1].apiPath: must hold no empty"),
-        ("name: Second", "name: Second, apiPath: a/../b", "warmQueries[1].apiPath: must hold no empty"),
+        ("name: Second", "name: Second, apiPath: a//b", "warmQueries[1].apiPath: must not have an empty"),
+        ("name: Second", "name: Second, apiPath: a/../b", "warmQueries[1].apiPath: must not have an empty"),
         ("name: since", "name: device", "warmQueries[0].parameters[1].name: is already the name of another parameter"),
         (
             "kql: Telemetry | take 1",
             "kql: .drop table Telemetry",
-            "23:55: warmQueries[1].kql: control commands are not run here; a query is expected (line 1, column 1 of",
+            "23:55: warmQueries[1].kql: control commands are not supported; send a query (line 1, column 1 of",
         ),
         (
             "kql: Telemetry | count",
             "kql: |\n      Telemetry | count; // ;.x\n        .set T <| print 1",
-            "21:10: warmQueries[0].kql: control commands are not run here; a query is expected (line 2, column 3 of",
+            "21:10: warmQueries[0].kql: control commands are not supported; send a query (line 2, column 3 of",
         ),
         ("kql: Telemetry | take 1", 'kql: " // nothing"', "23:55: warmQueries[1].kql: is empty"),
         ('default: ""', "default: 4", "20:56: warmQueries[0].parameters[0].default: text of"),
@@ -86,9 +86,9 @@ ADMIN = "approvedBy: admin@plant-a.example"
         (
             "policies:",
             "limits: {requestsPerMinute: 1, concurrent: 1}\npolicies:",
-            "2:1: limits: may be given with tier",
+            "2:1: limits: is allowed only with tier",
         ),
-        ("type: SIMULATOR", "type: CLOUD_IOT_HUB", "connections[1].simulator: may be given with type SIMULATOR only"),
+        ("type: SIMULATOR", "type: CLOUD_IOT_HUB", "connections[1].simulator: is allowed only with type SIMULATOR"),
         ("type: CLOUD_EVENT_HUB", "type: SIMULATOR", "8:5: connections[0].simulator: is required with type SIMULATOR"),
         ("max: 2,", "max: 0,", "12:56: connections[1].simulator.variables[0].min: must not be above max"),
         (
@@ -99,14 +99,14 @@ ADMIN = "approvedBy: admin@plant-a.example"
         (
             SIMULATED,
             "{name: t, kind: random-walk, min: 1, max: 2, step: 1, start: 3}",
-            "start: must lie between min and",
+            "start: must be between min and",
         ),
         (SIMULATED, "{name: t, kind: counter, start: 8, wrap: 8}", "wrap: must be above start, where the steps lead"),
         (SIMULATED, "{name: t, kind: counter, step: -1, wrap: 8}", "wrap: must be below start, where the steps lead"),
         (
             SIMULATED,
             "{name: t, kind: choice, values: [a, b], weights: [1]}",
-            "weights: must hold one weight for each of the 2",
+            "weights: must have one weight for each of the 2",
         ),
         (
             SIMULATED,
@@ -118,9 +118,9 @@ ADMIN = "approvedBy: admin@plant-a.example"
             "{name: t, kind: choice, values: [a, b], weights: [2, -1]}",
             "weights: must not be negative, and one",
         ),
-        (ADMIN, "approvedBy: stranger", "22:28: warmQueries[0].approval.approvedBy: names no member of the team"),
-        (ADMIN, "approvedBy: viewer@plant-a.example", "names a member without Workspace.WarmQuery.Approve"),
-        (ADMIN, "approvedBy: historian", "names a service, which has no identity to approve with"),
+        (ADMIN, "approvedBy: stranger", "22:28: warmQueries[0].approval.approvedBy: is not a member of the team"),
+        (ADMIN, "approvedBy: viewer@plant-a.example", "member lacks the right Workspace.WarmQuery.Approve"),
+        (ADMIN, "approvedBy: historian", "is a service; only a person can approve"),
         ("id: viewer@", "id: ADMIN@", "5:10: team[1].id: is already the id of team[0]"),
         (
             "role: Viewer}",
@@ -130,17 +130,17 @@ ADMIN = "approvedBy: admin@plant-a.example"
         (
             "type: SIMULATOR",
             "type: SIMULATOR\n    source: {eventHub: h}",
-            "source.eventHub: may be given with type CLOUD_EVENT",
+            "source.eventHub: is allowed only with type CLOUD_EVENT",
         ),
         (
             'source: {devices: ["rig-*"]}',
             "source: {consumerGroup: g}",
-            "consumerGroup: may be given with eventHub only",
+            "consumerGroup: is allowed only with eventHub",
         ),
         (
             "requireApproval: true",
             "reasonCategories: [a, b, a]",
-            "policies.provenance.reasonCategories[2]: is given twice",
+            "policies.provenance.reasonCategories[2]: is a duplicate",
         ),
         (
             "requireApproval: true}",

@@ -29,7 +29,7 @@ def stored(document: WorkspaceDocument, *more: CatalogItem) -> StoredCatalog:
 
 
 def api_query(**fields: Any) -> CatalogItem:
-    """Return a query made through the API."""
+    """Return a query created through the API."""
     definition = {**items_from_document(DOCUMENT)["warmQuery", "q2"], "lookup": "mine", "name": "Mine", **fields}
     return CatalogItem("warmQuery", definition["lookup"], definition, ItemOrigin.API, AT, AT, "editor")
 
@@ -115,14 +115,14 @@ def test_a_declared_item_gives_way_to_one_made_through_the_api() -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"name": "Fresh"}, "has its name"),
-        ({"apiPath": "cooling/fresh"}, "has its apiPath"),
-        ({"lookup": "fresh-path"}, "has its apiPath as lookup"),
-        ({"apiPath": "fresh"}, "has its lookup as apiPath"),
-        ({"name": "fresh"}, "has its lookup as name"),
-        ({"name": "cooling/fresh"}, "has its apiPath as name"),
-        ({"lookup": "Fresh"}, "has its name as lookup"),
-        ({"apiPath": "Fresh"}, "has its name as apiPath"),
+        ({"name": "Fresh"}, "has the same name"),
+        ({"apiPath": "cooling/fresh"}, "has the same apiPath"),
+        ({"lookup": "fresh-path"}, "uses its apiPath as lookup"),
+        ({"apiPath": "fresh"}, "uses its lookup as apiPath"),
+        ({"name": "fresh"}, "uses its lookup as name"),
+        ({"name": "cooling/fresh"}, "uses its apiPath as name"),
+        ({"lookup": "Fresh"}, "uses its name as lookup"),
+        ({"apiPath": "Fresh"}, "uses its name as apiPath"),
     ],
 )
 def test_a_declared_query_does_not_take_what_an_api_query_has(fields: dict[str, Any], told: str) -> None:
@@ -143,8 +143,8 @@ def test_a_query_that_has_to_stay_keeps_its_name_from_others() -> None:
     assert planned.is_empty
     reasons = {kept.key: kept.reason for kept in planned.retained if kept.conflict}
     assert reasons == {
-        "q1": "warm query mine, made through the API, has its name",
-        "q2": "warm query q1, kept as it is stored, has its name",
+        "q1": "warm query mine, which was created through the API, has the same name",
+        "q2": "warm query q1, which is retained unchanged, has the same name",
     }
 
 

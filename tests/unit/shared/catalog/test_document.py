@@ -51,22 +51,22 @@ def test_a_sound_document_loads() -> None:
         ("min: 1,", "min: low,", "connections[1].simulator.variables[0].min: should be a valid number"),
         ("min: 1,", "min: .nan,", "connections[1].simulator.variables[0].min: a number must be finite"),
         ("periodSec: 60", "periodSec: 1e999", "variables[0].periodSec: a number must be finite"),
-        ("min: 1,", "min: 9007199254740993,", "an integer beyond 9007199254740991 has no exact JSON form"),
-        ("min: 1,", f"min: {'9' * 5000},", "an integer beyond 9007199254740991 has no exact JSON form"),
+        ("min: 1,", "min: 9007199254740993,", "an integer beyond 9007199254740991 has no exact JSON number"),
+        ("min: 1,", f"min: {'9' * 5000},", "an integer beyond 9007199254740991 has no exact JSON number"),
         (
             "2026-01-05T08:00:00Z",
             "2026-01-05T08:00:00",
             "warmQueries[0].approval.approvedAt: the date-time names no zone",
         ),
         ("2026-01-05T08:00:00Z", "2026-01-05", "22:63: warmQueries[0].approval.approvedAt: an RFC 3339 date-time"),
-        ("2026-01-05T08:00:00Z", "!!timestamp 2026-01-05", "approval.approvedAt: the tag timestamp is not taken"),
+        ("2026-01-05T08:00:00Z", "!!timestamp 2026-01-05", "approval.approvedAt: the tag timestamp is not supported"),
         ("lookup: q2", "lookup: q/2", "23:14: warmQueries[1].lookup: should match pattern"),
-        ("lookup: q2", "lookup: q2, lookup: q3", "23:18: warmQueries[1].lookup: is given twice, first on line 23"),
-        ("lookup: q2", "1: one, lookup: q2", "23:6: warmQueries[1]: a key must be text; put it in quotes"),
-        ("lookup: q2", "null: one, lookup: q2", "23:6: warmQueries[1]: a key must be text"),
-        ("lookup: q2", "? [a] : b, lookup: q2", "warmQueries[1]: a key must be text"),
+        ("lookup: q2", "lookup: q2, lookup: q3", "23:18: warmQueries[1].lookup: is a duplicate of line 23"),
+        ("lookup: q2", "1: one, lookup: q2", "23:6: warmQueries[1]: keys must be text; put the key in quotes"),
+        ("lookup: q2", "null: one, lookup: q2", "23:6: warmQueries[1]: keys must be text"),
+        ("lookup: q2", "? [a] : b, lookup: q2", "warmQueries[1]: keys must be text"),
         ("lookup: q2", "<<: {name: X}, lookup: q2", "23:6: warmQueries[1].<<: is not a known field"),
-        ("workspace: {id: plant-a", "workspace: !!python/object:os.system {id: plant-a", "is not taken"),
+        ("workspace: {id: plant-a", "workspace: !!python/object:os.system {id: plant-a", "is not supported"),
         ("connections: [rig, sim]", "connections: rig", "14:51: surfaces[0].connections: should be a valid array"),
         ('devices: ["rig-*"]', "devices: [7]", "connections[0].source.devices[0]: should be a valid string"),
         (
@@ -156,7 +156,7 @@ def test_a_reference_to_a_faulty_item_is_no_second_fault() -> None:
     fields = [problem.split(": ", 1)[1] for problem in problems(text)]
     assert fields == [
         "connections[0].name: should be a valid string",
-        "surfaces[0].connections[1]: names no connection: gone",
+        "surfaces[0].connections[1]: unknown connection: gone",
     ]
 
 

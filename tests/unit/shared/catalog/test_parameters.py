@@ -80,7 +80,7 @@ def test_a_value_becomes_a_literal_of_its_type(kind: str, value: Any, expected: 
 )
 def test_what_is_not_of_the_type_is_refused(kind: str, value: Any) -> None:
     """An ill-typed value raises a ValueError with the rule, nothing else."""
-    with pytest.raises(ValueError, match=r"expected|no fixed length|zone"):
+    with pytest.raises(ValueError, match=r"must be|expected|no fixed length|zone"):
         to_literal(ParameterType(kind), value)
 
 
@@ -146,7 +146,7 @@ def test_durations_of_fixed_length_are_read(text: str, expected: timedelta) -> N
 )
 def test_everything_else_is_no_duration(text: str) -> None:
     """Years, months and nonsense raise a ValueError."""
-    with pytest.raises(ValueError, match=r"expected|no fixed length"):
+    with pytest.raises(ValueError, match=r"must be|expected|no fixed length"):
         parse_duration(text)
 
 

@@ -117,7 +117,7 @@ async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pyt
             assert await opened.chained() == []
             assert not await opened.store.pending_events()
     assert [record.message for record in caplog.records] == [
-        "provenance is not provisioned; changes to the catalog go unaudited"
+        "provenance is not configured; changes to the catalog are not audited"
     ]
 
 

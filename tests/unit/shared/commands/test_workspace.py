@@ -129,7 +129,7 @@ def test_problems_are_lines_on_standard_error(desk: Desk, capsys: pytest.Capture
         assert output == ""
         assert [line.split(".yaml:")[1] for line in errors.splitlines()] == [
             "8:25: connections[0].name: should be a valid string",
-            "23:41: warmQueries[1].surface: names no surface: gone",
+            "23:41: warmQueries[1].surface: unknown surface: gone",
         ]
     assert not (desk.folder / "workspace.sqlite").exists()
 

@@ -1,1 +1,1 @@
-"""The audit log: append-only, hash-chained records."""
+"""Audit log of append-only, hash-chained records."""

@@ -1,4 +1,4 @@
-"""Corrections: appended, then approved or rejected by somebody else; nothing is ever changed in place."""
+"""Creation, approval and rejection of amendments. Records are appended, never changed in place."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from shared.worker_threads import run_in_worker
 
 
 class AmendmentState(StrEnum):
-    """Where a correction stands."""
+    """State of an amendment."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -26,12 +26,12 @@ class AmendmentState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AmendmentPolicy:
-    """The workspace's rules of corrections.
+    """The workspace's rules for amendments.
 
     Attributes:
-        approval_required: new ones are pending until somebody else decides.
-        reason_text_required: an empty ReasonText is refused.
-        reason_categories: the allowed ones.
+        approval_required: new amendments are pending until another user decides.
+        reason_text_required: an empty ReasonText is rejected.
+        reason_categories: allowed reason categories.
     """
 
     approval_required: bool
@@ -46,15 +46,15 @@ _DECISIONS: Final = {
 
 
 _INVISIBLE: Final = frozenset(("Cf", "Zs"))
-_OF_CORRECTIONS: Final = frozenset(("AmendedBy", "Status", "EntityType", "EntityID"))
+_REQUIRED_MEMBERS: Final = frozenset(("AmendedBy", "Status", "EntityType", "EntityID"))
 
 
 class Amendments:
-    """Creates and decides corrections.
+    """Creates amendments and decides about them.
 
     Args:
-        log: the engine.
-        store: keeps the chains.
+        log: log to append to.
+        store: store of the chains.
     """
 
     def __init__(self, log: ChainLog, store: ChainStore) -> None:
@@ -71,51 +71,51 @@ class Amendments:
         append_id: str = "",
         size: int = 0,
     ) -> AppendResult:
-        """Append a correction.
+        """Append an amendment.
 
         Args:
-            chain: the scope's chain of corrections.
-            author: the acting principal.
-            body: what the client sent.
-            policy: of the workspace.
+            chain: the scope's chain of amendments.
+            author: acting principal.
+            body: body of the request.
+            policy: policy of the workspace.
             append_id: as for :meth:`ChainLog.append`.
-            size: of the body, bytes; a large one is written outside the event loop.
+            size: size of the body in bytes; a large one is encoded outside the event loop.
 
         Raises:
-            WorkspaceError: INVALID: ``REASON_CATEGORY_UNKNOWN`` with ``sent`` and ``allowed``, an empty ReasonText that
-                is required, or a state without canonical form; and what the engine raises.
+            WorkspaceError: INVALID: ``REASON_CATEGORY_UNKNOWN`` with ``sent`` and ``allowed``, a required ReasonText
+                that is empty, or a state without canonical form; and the errors of :meth:`ChainLog.append`.
         """
         faults = ValidationErrors()
         check_reason(faults, body, policy)
         faults.raise_all()
         status = AmendmentState.PENDING if policy.approval_required else AmendmentState.APPROVED
-        own = {"ScopeKey": chain.scope_key, "AmendedBy": author, "Status": str(status)}
+        server_members = {"ScopeKey": chain.scope_key, "AmendedBy": author, "Status": str(status)}
 
-        def made() -> RecordDraft:
-            return draft_record({**body.model_dump(by_alias=True), **own}, "AmendedAt")
+        def build_draft() -> RecordDraft:
+            return draft_record({**body.model_dump(by_alias=True), **server_members}, "AmendedAt")
 
-        return await self._log.append(chain, await run_in_worker(size, made), append_id=append_id)
+        return await self._log.append(chain, await run_in_worker(size, build_draft), append_id=append_id)
 
     async def approve(self, chain: ChainKey, amendment: str, approver: str, *, append_id: str = "") -> AppendResult:
-        """Append the approval of a pending correction.
+        """Append the approval of a pending amendment.
 
         Args:
-            chain: the scope's chain of corrections.
-            amendment: RecordID of the correction.
-            approver: the acting principal, not its author.
+            chain: the scope's chain of amendments.
+            amendment: RecordID of the amendment.
+            approver: acting principal, not its author.
             append_id: as for :meth:`ChainLog.append`.
 
         Raises:
             WorkspaceError: NOT_FOUND ``AMENDMENT_NOT_FOUND``; CONFLICT ``AMENDMENT_NOT_PENDING`` with
-                ``currentStatus``, ``RECORD_DAMAGED``; FORBIDDEN ``MAKER_CHECKER_VIOLATION``; what the engine
-                raises.
+                ``currentStatus``, or ``RECORD_DAMAGED``; FORBIDDEN ``MAKER_CHECKER_VIOLATION``; and the errors of
+                :meth:`ChainLog.append`.
         """
         return await self._decide(chain, amendment, approver, AmendmentState.APPROVED, {}, append_id)
 
     async def reject(
         self, chain: ChainKey, amendment: str, rejector: str, reason: str | None, *, append_id: str = ""
     ) -> AppendResult:
-        """Append the rejection of a pending correction, as :meth:`approve`; the reason is kept when given."""
+        """Append the rejection of a pending amendment, as :meth:`approve`, with the reason if it is given."""
         members = {} if reason is None else {"RejectionReason": reason}
         return await self._decide(chain, amendment, rejector, AmendmentState.REJECTED, members, append_id)
 
@@ -128,8 +128,8 @@ class Amendments:
         members: dict[str, Any],
         append_id: str,
     ) -> AppendResult:
-        original = await self._original(chain, amendment)
-        # What takes long is read before the chain's other appends have to wait for it.
+        original = await self._read_original(chain, amendment)
+        # Read now, since the check below runs while other appends to the chain wait.
         known = await find_decisions(self._store, chain, [amendment])
         by, at, meaning = _DECISIONS[status]
         transition = {
@@ -144,29 +144,29 @@ class Amendments:
         }
 
         async def check() -> None:
-            await self._refuse_unless_pending(chain, original, known)
+            await self._require_pending(chain, original, known)
             if actor.casefold() == str(original["AmendedBy"]).casefold():
-                detail = "A correction is approved or rejected by somebody else than its author."
+                detail = "Authors cannot approve or reject their own amendments."
                 raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
 
         return await self._log.append(
             chain, draft_record(transition, at), append_id=append_id, check=check, exclusive=f"decision {amendment}"
         )
 
-    async def _original(self, chain: ChainKey, amendment: str) -> dict[str, Any]:
+    async def _read_original(self, chain: ChainKey, amendment: str) -> dict[str, Any]:
         sequence = sequence_of(amendment)
-        record = None if sequence is None else await self._record(chain, sequence)
+        record = None if sequence is None else await self._read_record(chain, sequence)
         if record is None or is_decision(record):
-            detail = f"This scope has no amendment {amendment!r}."
+            detail = f"Amendment {amendment!r} does not exist in this scope."
             raise WorkspaceError(Kind.NOT_FOUND, "AMENDMENT_NOT_FOUND", detail)
         return _parse_original(record)
 
-    async def _record(self, chain: ChainKey, sequence: int) -> ChainRecord | None:
+    async def _read_record(self, chain: ChainKey, sequence: int) -> ChainRecord | None:
         page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
         return next((record for record in page.records if record.sequence == sequence), None)
 
-    async def _refuse_unless_pending(self, chain: ChainKey, original: dict[str, Any], known: FoundDecisions) -> None:
-        """Refuse a second decision: by what records say, and by their filter fields, whichever tells of a first one."""
+    async def _require_pending(self, chain: ChainKey, original: dict[str, Any], known: FoundDecisions) -> None:
+        """Reject a second decision. A first decision is found by the content of records and by their filter fields."""
         amendment = original["RecordID"]
         found = known if known.by_amendment else await find_decisions(self._store, chain, [amendment], known.seen_to)
         record = found.by_amendment.get(amendment)
@@ -177,38 +177,38 @@ class Amendments:
 
 
 def is_decision(record: ChainRecord) -> bool:
-    """Tell whether a sound record of a chain of corrections decides about one."""
+    """Return whether a valid record of a chain of amendments is a decision."""
     content = parse_content(record)
     return content is not None and "AmendmentID" in content
 
 
 def is_original(record: ChainRecord) -> bool:
-    """Tell whether a record of a chain of corrections is a correction, not a decision about one."""
+    """Return whether a record of a chain of amendments is an amendment, not a decision."""
     return "AmendmentID" not in record.projection
 
 
 def amendment_id(record: ChainRecord) -> str:
-    """Return the RecordID that approvals and rejections name a correction by."""
+    """Return the RecordID by which decisions refer to an amendment."""
     return record_id(record.sequence)
 
 
 def _parse_original(record: ChainRecord) -> dict[str, Any]:
-    """Return a stored correction.
+    """Return the content of a stored amendment.
 
     Raises:
-        WorkspaceError: CONFLICT ``RECORD_DAMAGED``; somebody left none in its place, or changed its filter fields.
+        WorkspaceError: CONFLICT ``RECORD_DAMAGED`` if the record or its filter fields were changed.
     """
     original = parse_content(record)
-    if original is None or not has_matching_filter_fields(record) or not original.keys() >= _OF_CORRECTIONS:
+    if original is None or not has_matching_filter_fields(record) or not original.keys() >= _REQUIRED_MEMBERS:
         raise damaged_record_error(record.sequence)
     return original
 
 
 def _decided_state(record: ChainRecord, amendment: str) -> str:
-    """Return what a record decided about a correction.
+    """Return the state that a decision gives an amendment.
 
     Raises:
-        WorkspaceError: CONFLICT ``RECORD_DAMAGED``; it is not what was stored as its decision.
+        WorkspaceError: CONFLICT ``RECORD_DAMAGED`` if the record was changed.
     """
     content = parse_content(record)
     if content is None or content.get("AmendmentID") != amendment or content.get("Status") not in _DECISIONS:
@@ -217,7 +217,7 @@ def _decided_state(record: ChainRecord, amendment: str) -> str:
 
 
 def check_reason(faults: ValidationErrors, body: AmendmentBody, policy: AmendmentPolicy) -> None:
-    """Add that the workspace does not take the reason of a correction."""
+    """Add the errors of an amendment's reason under the workspace's policy."""
     if faults.has_valid("ReasonCategory") and body.reason_category not in policy.reason_categories:
         allowed = list(policy.reason_categories)
         unknown = invalid("ReasonCategory", f"must be one of {', '.join(allowed)}", code="REASON_CATEGORY_UNKNOWN")
@@ -228,5 +228,5 @@ def check_reason(faults: ValidationErrors, body: AmendmentBody, policy: Amendmen
 
 
 def _is_blank(text: str) -> bool:
-    """Tell whether nothing of a text is to be seen: blanks, and characters that only format."""
+    """Return whether a text has only blanks and invisible formatting characters."""
     return all(character.isspace() or unicodedata.category(character) in _INVISIBLE for character in text)

@@ -1,4 +1,4 @@
-"""The appender of one chain: takes what waits, seals it from the tip, and stores it whatever the store's fate."""
+"""Appender of one chain: batches waiting appends, links them to the tip, and stores them despite conflicts."""
 
 import asyncio
 import time
@@ -40,11 +40,11 @@ type Tips = OrderedDict[ChainKey, Tip]
 
 
 class AppendResult(NamedTuple):
-    """What came of an append.
+    """Result of an append.
 
     Attributes:
-        record: as it is stored.
-        repeated: the append id was stored before; nothing was appended now.
+        record: the stored record.
+        repeated: whether the append id was stored before, so that nothing was appended now.
     """
 
     record: ChainRecord
@@ -53,17 +53,17 @@ class AppendResult(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class PendingAppend:
-    """An append that waits or is under way.
+    """An append that waits or is in progress.
 
     Attributes:
-        draft: what the record is made of.
+        draft: content of the record.
         append_id: unique in the chain.
-        future: what the caller awaits.
-        look_up: whether the append id may be in the chain already.
-        check: refuses by raising; see :meth:`ChainLog.append`.
-        exclusive: at most one of these rides in a batch.
-        caller: the span that waits for it, None where none does.
-        sent: whether the store may have it from an earlier attempt of this process.
+        future: result for the caller.
+        look_up: whether the append id may already be in the chain.
+        check: raises to reject the append; see :meth:`ChainLog.append`.
+        exclusive: a batch has at most one append with the same text.
+        caller: span of the caller, or None.
+        sent: whether an earlier attempt of this process may have stored it.
     """
 
     draft: RecordDraft
@@ -76,28 +76,28 @@ class PendingAppend:
     sent: bool = False
 
     def is_abandoned(self) -> bool:
-        """Tell whether nobody waits for it and nothing of it was sent."""
+        """Return whether the caller is gone and nothing was sent to the store."""
         return self.future.done() and not self.sent
 
     @property
     def claims(self) -> list[tuple[str, str]]:
-        """What no two entries of a batch may have in common; an append id that was made here is its own."""
+        """Keys that must be unique in a batch. An append id that this process created is unique anyway."""
         claims = [("append", self.append_id)] if self.look_up else []
         return [*claims, ("exclusive", self.exclusive)] if self.exclusive else claims
 
     def succeed(self, record: ChainRecord, *, repeated: bool) -> None:
-        """Hand the record to the caller, if it still waits."""
+        """Pass the record to the caller if it still waits."""
         if not self.future.done():
             self.future.set_result(AppendResult(record, repeated))
 
     def fail(self, error: BaseException) -> None:
-        """Hand the error to the caller, if it still waits."""
+        """Pass the error to the caller if it still waits."""
         if not self.future.done():
             self.future.set_exception(error)
 
 
 class Appender:
-    """Appends what is put into ``waiting`` until nothing is left; see :class:`ChainLog` for the arguments."""
+    """Appends the entries of ``waiting`` until it is empty; see :class:`ChainLog` for the arguments."""
 
     def __init__(
         self,
@@ -119,14 +119,14 @@ class Appender:
         self._give_up_seconds = give_up_seconds
 
     async def run(self) -> None:
-        """Work until nothing waits."""
+        """Append batches until nothing waits."""
         batch: list[PendingAppend] = []
         try:
             while self.waiting:
-                await self._ready()
-                batch = self._take()
-                told = {"workspace.chain.target": self.chain.target.value, "workspace.chain.records": len(batch)}
-                with batch_span("append a batch to an audit chain", [entry.caller for entry in batch], told):
+                await self._prepare()
+                batch = self._take_batch()
+                attributes = {"workspace.chain.target": self.chain.target.value, "workspace.chain.records": len(batch)}
+                with batch_span("append a batch to an audit chain", [entry.caller for entry in batch], attributes):
                     await self._store_all(batch)
                 batch = []
         except asyncio.CancelledError:
@@ -137,31 +137,31 @@ class Appender:
             _fail_all([*batch, *self.waiting], error)
             raise
 
-    async def _ready(self) -> None:
-        """Know the tip, and provision the chain before its first record is taken from the queue."""
+    async def _prepare(self) -> None:
+        """Read the tip, and provision the chain before its first record is taken from the queue."""
         try:
-            tip = await self._tip()
+            tip = await self._read_tip()
             if tip.sequence == 0:
                 await self._store.provision(self.chain)
-        except Exception as error:  # noqa: BLE001  whatever it is, those who wait must hear of it
+        except Exception as error:  # noqa: BLE001  every waiting caller must receive the error
             waiting = list(self.waiting)
             self.waiting.clear()
             _fail_all(waiting, error)
 
-    async def _tip(self) -> Tip:
+    async def _read_tip(self) -> Tip:
         tip = self._tips.get(self.chain)
         if tip is None:
             tip = await self._store.tip(self.chain)
             await reject_forged_head(self._store, self.chain, tip, rfc3339(self._clock()))
-            self._keep(tip)
+            self._cache_tip(tip)
         return tip
 
-    def _keep(self, tip: Tip) -> None:
+    def _cache_tip(self, tip: Tip) -> None:
         self._tips[self.chain] = tip
         self._tips.move_to_end(self.chain)
 
-    def _take(self) -> list[PendingAppend]:
-        """Take what fits in one batch from the queue, in order; drop those whose callers are gone."""
+    def _take_batch(self) -> list[PendingAppend]:
+        """Take the entries of one batch from the queue in order, without abandoned ones."""
         batch: list[PendingAppend] = []
         later: list[PendingAppend] = []
         claimed: set[tuple[str, str]] = set()
@@ -186,19 +186,22 @@ class Appender:
         return batch
 
     async def _store_all(self, batch: list[PendingAppend]) -> None:
-        """Store a batch; every entry has its result or its error when this returns."""
+        """Store a batch; each entry has its result or its error on return."""
         deadline = time.monotonic() + self._give_up_seconds
         attempt = 0
         try:
             while batch and not await self._attempt_or_wait(batch):
                 if time.monotonic() > deadline:
                     _fail_all(
-                        batch, WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "The audit log is busy.")
+                        batch,
+                        WorkspaceError(
+                            Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "The audit log is overloaded; retry later."
+                        ),
                     )
                     return
                 attempt += 1
                 await asyncio.sleep(self._jitter() * self._backoff(attempt))
-        except Exception as error:  # noqa: BLE001  whatever it is, the callers must hear of it
+        except Exception as error:  # noqa: BLE001  every caller must receive the error
             self._tips.pop(self.chain, None)
             _fail_all(batch, error)
 
@@ -206,7 +209,10 @@ class Appender:
         return min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(attempt, 20))
 
     async def _attempt_or_wait(self, batch: list[PendingAppend]) -> bool:
-        """Try once; a store that does not answer is waited for while the outcome of an earlier attempt is unknown."""
+        """Try once; return False to try again.
+
+        While the outcome of an earlier attempt is unknown, an unavailable store is retried, too.
+        """
         try:
             return await self._attempt(batch)
         except WorkspaceError as error:
@@ -216,24 +222,24 @@ class Appender:
             return False
 
     async def _attempt(self, batch: list[PendingAppend]) -> bool:
-        """Try once; False when it must be tried again. Entries that are done leave the batch."""
-        tip = await self._tip()
-        # Looking up after the tip is known makes the answer certain: what is appended in between moves the tip.
-        await self._settle(batch)
-        await self._ask(batch)
+        """Try once; return False if the batch must be tried again. Finished entries are removed from the batch."""
+        tip = await self._read_tip()
+        # The look-up must follow the read of the tip: an append in between moves the tip and fails this attempt.
+        await self._complete_stored(batch)
+        await self._run_checks(batch)
         batch[:] = [entry for entry in batch if not entry.is_abandoned()]
         if not batch:
             return True
-        records = self._sealed(batch, tip)
+        records = self._seal(batch, tip)
         self._put_back(batch, len(records))
         try:
-            self._keep(await self._store.append(self.chain, records, tip))
+            self._cache_tip(await self._store.append(self.chain, records, tip))
         except TipMovedError:
             count("workspace.chain.conflicts")
             self._tips.pop(self.chain, None)
             return False
         except OutcomeUnknownError as error:
-            _LOG.warning("the outcome of an append is unknown; reading it back", extra=logs.fields(cause=str(error)))
+            _LOG.warning("the outcome of an append is unknown; looking it up", extra=logs.fields(cause=str(error)))
             self._tips.pop(self.chain, None)
             for entry in batch:
                 entry.sent = entry.look_up = True
@@ -244,8 +250,8 @@ class Appender:
             entry.succeed(record, repeated=False)
         return True
 
-    async def _settle(self, batch: list[PendingAppend]) -> None:
-        """Answer the entries whose append id is in the chain."""
+    async def _complete_stored(self, batch: list[PendingAppend]) -> None:
+        """Complete the entries whose append id is already in the chain."""
         wanted = {entry.append_id: entry for entry in batch if entry.look_up and not entry.is_abandoned()}
         ids = list(wanted)
         for start in range(0, len(ids), FIND_AT_ONCE):
@@ -255,8 +261,8 @@ class Appender:
                 entry.succeed(record, repeated=not entry.sent)
                 batch.remove(entry)
 
-    async def _ask(self, batch: list[PendingAppend]) -> None:
-        """Let the checks of the entries refuse."""
+    async def _run_checks(self, batch: list[PendingAppend]) -> None:
+        """Run the checks of the entries; those that raise reject their append."""
         for entry in list(batch):
             if entry.check is None or entry.is_abandoned():
                 continue
@@ -268,12 +274,12 @@ class Appender:
                 entry.fail(error)
                 batch.remove(entry)
 
-    def _sealed(self, batch: Sequence[PendingAppend], tip: Tip) -> list[ChainRecord]:
-        """Return the records of as many entries as fit in one append."""
+    def _seal(self, batch: Sequence[PendingAppend], tip: Tip) -> list[ChainRecord]:
+        """Return the records of the first entries that fit in one append."""
         instant = self._clock()
         timestamp = rfc3339(instant)
         if tip.timestamp > timestamp:
-            # Of another host's clock, or of this one's before it was set back.
+            # The clock of another host is ahead, or this host's clock was set back.
             reject_future_tip(tip, instant)
             timestamp = tip.timestamp
         previous = tip.hash or self._genesis
@@ -289,7 +295,7 @@ class Appender:
         return records
 
     def _put_back(self, batch: list[PendingAppend], count: int) -> None:
-        """Return the entries behind the first so many to the head of the queue."""
+        """Return the entries after the first ``count`` ones to the head of the queue."""
         self.waiting.extendleft(reversed(batch[count:]))
         del batch[count:]
 
@@ -298,7 +304,7 @@ def _fail_all(batch: Sequence[PendingAppend], error: Exception) -> None:
     unknown = WorkspaceError(
         Kind.UNAVAILABLE,
         "PROVENANCE_OUTCOME_UNKNOWN",
-        "The store did not say whether the record was stored; repeat the request with the same Idempotency-Key.",
+        "The outcome of the append is unknown; repeat the request with the same Idempotency-Key.",
     )
     unknown.__cause__ = error
     for entry in batch:

@@ -1,4 +1,4 @@
-"""RFC 8785 (JCS) text of JSON values: by orjson where that writes the same bytes, else by rfc8785."""
+"""RFC 8785 (JCS) text of JSON values, written by orjson where it is identical and otherwise by rfc8785."""
 
 import json
 import math
@@ -27,14 +27,14 @@ def fast_jcs(value: Any) -> bytes:
     """Return the RFC 8785 bytes of a JSON value.
 
     Raises:
-        ValueError: what has no such form: integers beyond ±(2^53-1), NaN, infinity, lone surrogates, keys that are not
-            text, more than :data:`MAX_DEPTH` levels. :func:`canonical_bytes` says where it stands.
+        ValueError: if the value has no canonical form: integers beyond ±(2^53-1), NaN, infinity, lone surrogates, keys
+            that are not text, more than :data:`MAX_DEPTH` levels. :func:`canonical_bytes` names the invalid member.
     """
     try:
         text = orjson.dumps(value, None, STRICT)
     except TypeError:
         return _dump_by_rfc8785(value)
-    # Spelled out here, since every append comes this way: see _writes_alike.
+    # Inlined copy of _is_written_alike, since every append runs through here.
     if is_plain((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,))):
         return text
     return _dump_by_rfc8785(value)
@@ -47,7 +47,7 @@ def _dump_by_rfc8785(value: Any) -> bytes:
 
 
 def canonical_bytes(value: Mapping[str, Any], field: str = "") -> bytes:
-    """Return the RFC 8785 bytes of a JSON object that a caller sent.
+    """Return the RFC 8785 bytes of a JSON object from a caller.
 
     Args:
         value: the object.
@@ -60,7 +60,7 @@ def canonical_bytes(value: Mapping[str, Any], field: str = "") -> bytes:
 
 
 def canonical_value(value: Any, field: str) -> bytes:
-    """Return the RFC 8785 bytes of any JSON value that a caller sent; as :func:`canonical_bytes`."""
+    """Return the RFC 8785 bytes of any JSON value from a caller; see :func:`canonical_bytes`."""
     try:
         return orjson.dumps(value) if type(value) is str else fast_jcs(value)
     except (TypeError, ValueError) as error:
@@ -68,10 +68,10 @@ def canonical_value(value: Any, field: str) -> bytes:
 
 
 def parse_canonical(canonical: bytes) -> Any:
-    """Return the value that canonical text stands for; floats beyond 2^53 come back as floats.
+    """Return the value of canonical text, with floats beyond 2^53 as floats.
 
     Raises:
-        ValueError: it is not JSON.
+        ValueError: if the text is not JSON.
     """
     value = orjson.loads(canonical)
     if _dump_sorted(value) and is_plain((value,), MAX_DEPTH):
@@ -80,23 +80,23 @@ def parse_canonical(canonical: bytes) -> Any:
 
 
 def parse_if_canonical(canonical: bytes) -> Any:
-    """Return the value that bytes are the RFC 8785 form of; None when they are of none (or of ``null``)."""
+    """Return the value of RFC 8785 bytes; None if the bytes are not canonical (or are ``null``)."""
     try:
         value = orjson.loads(canonical)
         if orjson.dumps(value, None, STRICT) == canonical and _is_written_alike(value, canonical):
             return value
     except TypeError:
-        pass  # an integer beyond ±(2^53-1) stands for a double
+        pass  # an integer beyond ±(2^53-1) is a double
     except ValueError:
         return None
     return _parse_by_rfc8785(canonical)
 
 
 def canonicalize_record(text: bytes) -> bytes | None:
-    """Return the RFC 8785 bytes of the record that text is, in whatever form: what its ``Hash`` is taken over.
+    """Return the RFC 8785 bytes of a record in any JSON form, which are the input of its ``Hash``.
 
-    None for what is no record without its Hash, or has no such form: no JSON object in UTF-8, an empty one, a name that
-    stands twice, a Hash inside, a number that is not to be held exactly, a lone surrogate, or too many levels.
+    The result is None if the text is not a record without its Hash, or has no canonical form: not a JSON object in
+    UTF-8, an empty object, a duplicate name, a member Hash, an inexact number, a lone surrogate, or too many levels.
     """
     try:
         value = json.loads(text.decode(), parse_int=parse_json_integer, object_pairs_hook=_reject_duplicate_names)
@@ -116,12 +116,12 @@ def _parse_by_rfc8785(canonical: bytes) -> Any:
 def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("a name stands twice in one object")
+        raise ValueError("an object has a duplicate name")
     return members
 
 
 def _dump_sorted(value: Any) -> bytes:
-    """Return what orjson writes with sorted keys; nothing for what is not to be stored or no JSON."""
+    """Return the bytes that orjson writes with sorted keys; empty if the value cannot be written."""
     try:
         return orjson.dumps(value, option=STRICT)
     except TypeError:
@@ -129,23 +129,24 @@ def _dump_sorted(value: Any) -> bytes:
 
 
 def is_canonical(canonical: bytes) -> bool:
-    """Tell whether bytes are the RFC 8785 form of the value that they stand for."""
+    """Return whether bytes are the RFC 8785 form of a value."""
     return parse_if_canonical(canonical) is not None
 
 
 def _is_written_alike(value: Any, text: bytes) -> bool:
-    """Tell whether what orjson wrote with sorted keys, ``text``, is what RFC 8785 asks for.
+    """Return whether ``text``, written by orjson with sorted keys, is the RFC 8785 form.
 
-    orjson sorts by code points, RFC 8785 by UTF-16 units: the same where all is ASCII, or the keys are. It refused
-    integers beyond ±(2^53-1).
+    orjson sorts by code points, RFC 8785 by UTF-16 units: the order is the same if all text, or all keys, are ASCII.
+    orjson has already rejected integers beyond ±(2^53-1).
     """
     return is_plain((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,)))
 
 
 def is_plain(values: Iterable[Any], depth: int) -> bool:
-    """Tell whether values are JSON without the floats that orjson writes differently from ECMAScript.
+    """Return whether values are JSON without the floats that orjson and ECMAScript write differently.
 
-    These are whole numbers, and what is below 1e-5 or above 1e15. Walks of millions of records run through here.
+    These are whole numbers, and floats below 1e-5 or above 1e15. Verification calls this function for millions of
+    records.
     """
     for value in values:
         kind = type(value)
@@ -165,7 +166,7 @@ def is_plain(values: Iterable[Any], depth: int) -> bool:
 
 
 def _has_ascii_keys(values: Iterable[Any]) -> bool:
-    """Tell whether all keys are ASCII; the depth was bounded before."""
+    """Return whether all keys are ASCII. The depth has been limited before."""
     for value in values:
         if type(value) is dict:
             if not all(map(str.isascii, value)) or not _has_ascii_keys(value.values()):
@@ -185,7 +186,7 @@ def _find_error(value: Any, field: str) -> WorkspaceError | None:
             return invalid(path or "body", rule)
         if isinstance(item, Mapping):
             if any(not isinstance(name, str) or _has_surrogate(name) for name in item):
-                return invalid(path or "body", "a member name is not text of Unicode characters")
+                return invalid(path or "body", "member names must be valid Unicode text")
             children = [(f"{path}.{name}" if path else name, inner, depth - 1) for name, inner in item.items()]
             pending.extend(reversed(children))
         elif isinstance(item, list | tuple):
@@ -195,15 +196,15 @@ def _find_error(value: Any, field: str) -> WorkspaceError | None:
 
 def _broken_rule(item: Any, depth: int) -> str:
     if isinstance(item, str):
-        return "has a lone surrogate, which is no character" if _has_surrogate(item) else ""
+        return "must not contain a lone surrogate" if _has_surrogate(item) else ""
     if isinstance(item, bool) or item is None:
         return ""
     if isinstance(item, int):
-        return "" if abs(item) <= SAFE_INTEGER else "lies beyond the integers that JSON numbers hold exactly, ±(2^53-1)"
+        return "" if abs(item) <= SAFE_INTEGER else "must be an integer within ±(2^53-1)"
     if isinstance(item, float):
-        return "" if math.isfinite(item) else "is not a JSON number"
+        return "" if math.isfinite(item) else "must be a finite number"
     if not isinstance(item, Mapping | list | tuple):
-        return "is not a JSON value"
+        return "must be a JSON value"
     return "" if depth > 0 else f"is nested deeper than {MAX_DEPTH} levels"
 
 

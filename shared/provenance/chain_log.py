@@ -1,4 +1,4 @@
-"""The engine that appends: one appender a chain and process, group commit, every record once."""
+"""Append engine of all chains, with one appender per chain and group commit, and the audit log port on top of it."""
 
 import asyncio
 import contextvars
@@ -25,18 +25,18 @@ _FIRST_NUMBER: Final = 10**11
 
 
 class ChainLog:
-    """Appends to chains.
+    """Appends records to chains.
 
-    Appends that arrive while a batch of the same chain is in flight ride in the next one. A caller that is cancelled
-    before its record was sent to the store leaves nothing behind; later, the append completes without it.
+    Appends that arrive while a batch of the same chain is in progress form the next batch. An append whose caller is
+    cancelled before it was sent to the store is dropped; later, it completes without the caller.
 
     Args:
-        store: keeps the chains.
-        workspace: gives the workspace's id, which each chain starts from.
-        clock: gives the current instant.
-        jitter: gives a number from 0 to 1, for backoff.
-        give_up_seconds: how long an append is tried against conflicts and unknown outcomes.
-        max_queued_bytes: canonical bytes that may wait in this process; beyond, callers are told to come again.
+        store: store of the chains.
+        workspace: returns the workspace's id, which is part of each genesis hash.
+        clock: returns the current time.
+        jitter: returns a number from 0 to 1, for backoff.
+        give_up_seconds: time limit of attempts after conflicts and unknown outcomes.
+        max_queued_bytes: canonical bytes that may wait in this process; further appends are rejected.
     """
 
     def __init__(
@@ -71,32 +71,31 @@ class ChainLog:
         check: Check | None = None,
         exclusive: str = "",
     ) -> AppendResult:
-        """Append one record; when this returns, it is stored durably, once.
+        """Append one record exactly once and return after it is stored durably.
 
         Args:
-            chain: which chain; its first record makes it.
-            draft: what the record is made of.
-            append_id: unique in the chain: the same id again returns the record already stored. Empty: this append
-                is known to be new.
-            check: asked again for each attempt; what it reads of the chain is certain to hold when the record is
-                stored, since anything appended in between refuses the attempt. It raises to refuse.
-            exclusive: of the appends with the same text at most one rides in a batch, so that ``check`` sees
-                the others.
+            chain: chain to append to; its first record creates it.
+            draft: content of the record.
+            append_id: unique in the chain: repeating an id returns the stored record. Empty for an append that is
+                certainly new.
+            check: runs in each attempt and raises to reject the append. Records that it reads are current when the
+                record is stored, since any append in between fails the attempt.
+            exclusive: a batch has at most one append with the same text, so that ``check`` sees the others.
 
         Raises:
-            WorkspaceError: UNAVAILABLE: ``PROVENANCE_UNAVAILABLE`` nothing was stored, ``PROVENANCE_BUSY`` too much
-                waits, ``PROVENANCE_OUTCOME_UNKNOWN`` the record may be stored: repeat with the same append id; and what
-                ``check`` raises.
+            WorkspaceError: UNAVAILABLE: ``PROVENANCE_UNAVAILABLE`` if nothing was stored, ``PROVENANCE_BUSY`` if too
+                many appends wait, ``PROVENANCE_OUTCOME_UNKNOWN`` if the record may be stored (repeat with the same
+                append id); and the errors of ``check``.
         """
         if self._queued_bytes + draft.size > self._max_queued_bytes:
-            detail = "More appends wait than the audit log takes; try again."
+            detail = "Too many appends are waiting; retry after the stated time."
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_BUSY", detail, retryAfter=1)
         future: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
         entry = PendingAppend(draft, append_id or self._new_id(), future, bool(append_id), check, exclusive)
         self._queued_bytes += draft.size
         try:
             with call_span("append to an audit chain", {"workspace.chain.target": chain.target.value}, kind="INTERNAL"):
-                appender = self._appenders.get(chain) or self._started(chain, await self._workspace())
+                appender = self._appenders.get(chain) or self._get_or_start_appender(chain, await self._workspace())
                 entry.caller = current_span_context()
                 appender.waiting.append(entry)
                 return await future
@@ -104,23 +103,23 @@ class ChainLog:
             self._queued_bytes -= draft.size
 
     async def close(self) -> None:
-        """Finish the appends that were taken, and close the store."""
+        """Finish the accepted appends and close the store."""
         while self._tasks:
             await asyncio.wait(self._tasks)
         await self._store.close()
 
     def _new_id(self) -> str:
-        """Return an append id; those of one process sort together, which spares an index its random writes."""
+        """Return an append id. Ids of one process sort together, which avoids random writes to an index."""
         return self._run_id + str(next(self._numbers))
 
-    def _started(self, chain: ChainKey, workspace: str) -> Appender:
-        """Return the chain's appender, which runs until nothing waits; somebody else may just have started it."""
+    def _get_or_start_appender(self, chain: ChainKey, workspace: str) -> Appender:
+        """Return the chain's appender, and start it if no other request has done so."""
         appender = self._appenders.get(chain)
         if appender is None:
             appender = self._appenders[chain] = Appender(
                 self._store, chain, workspace, self._tips, self._clock, self._jitter, self._give_up_seconds
             )
-            # An empty context: the task serves many requests and must not log the id of the first.
+            # The task serves many requests, so it must not inherit the log context of the first one.
             task = asyncio.get_running_loop().create_task(self._run(appender), context=contextvars.Context())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -130,17 +129,17 @@ class ChainLog:
         try:
             await appender.run()
         finally:
-            # Nothing is awaited between the last look at the queue and here, so that no entry can be left behind.
+            # No await separates the last check of the queue from this line, so no entry can be lost.
             del self._appenders[appender.chain]
             while len(self._tips) > KNOWN_TIPS:
                 self._tips.popitem(last=False)
 
 
 class EventLog:
-    """Appends events to chains; what other domains see of the audit log.
+    """Adapter of the :class:`AuditLog` port to :class:`ChainLog`, used by other domains.
 
     Args:
-        log: the engine.
+        log: log to append to.
     """
 
     def __init__(self, log: ChainLog) -> None:
@@ -149,7 +148,7 @@ class EventLog:
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
-        """Append one event, or return the record that this append id already made."""
+        """Append one event, or return the stored record of this append id."""
         appended = await self.write(ChainKey(target, scope_key), user_id, event, append_id=append_id)
         return parse_record(appended.record.canonical, appended.record.hash)
 
@@ -159,16 +158,16 @@ class EventLog:
         """Append one event.
 
         Args:
-            chain: which chain.
-            user_id: the acting principal.
+            chain: chain to append to.
+            user_id: acting principal.
             event: see :meth:`AuditLog.append`; other members are dropped.
-            append_id: the same id again returns the record already stored; empty for an event known to be new.
+            append_id: repeating an id returns the stored record; empty for an event that is certainly new.
 
         Raises:
-            WorkspaceError: of the body (INVALID, TOO_LARGE), and what :meth:`ChainLog.append` raises.
+            WorkspaceError: INVALID or TOO_LARGE for the event, and the errors of :meth:`ChainLog.append`.
         """
         return await self.log.append(chain, draft_event(user_id, event), append_id=append_id)
 
     async def close(self) -> None:
-        """Finish the appends that were taken, and close the store."""
+        """Finish the accepted appends and close the store."""
         await self.log.close()

@@ -1,4 +1,4 @@
-"""The Merkle tree of a chain: made from its hashes, and grown by records that are verified."""
+"""Merkle trees of chains: cached subtree roots, extension by verified records, and proofs."""
 
 import asyncio
 import hashlib
@@ -24,14 +24,14 @@ _DIGEST: Final = hashlib.sha256().digest_size
 
 
 class Tiles:
-    """Keeps the roots of a chain's complete subtrees as working state, a tile at a time.
+    """Store of the roots of a chain's complete subtrees, so that a proof after a restart need not read every hash.
 
-    They can be made anew at any time and are as trustworthy as the stored hashes: whoever gets a proof from them checks
-    it against a signed root.
+    Tiles can be computed again at any time and are only as trustworthy as the stored hashes: the recipient of a proof
+    checks it against a signed root.
 
     Args:
-        notes: keeps working state.
-        prefix: gives what the names of a chain's state start with.
+        notes: store of the working state.
+        prefix: returns the prefix of the names of a chain's state.
     """
 
     def __init__(self, notes: CheckpointStore, prefix: Callable[[ChainKey], str]) -> None:
@@ -39,7 +39,7 @@ class Tiles:
         self._prefix = prefix
 
     async def load(self, chain: ChainKey, tile: int) -> Sequence[bytes]:
-        """Return the roots that a tile has, in order; none of one that is absent or damaged."""
+        """Return the roots of a tile in order; an empty list for a missing or damaged tile."""
         content = await self._notes.state(self._name(chain, tile)) or b""
         roots, digest = content[:-_DIGEST], content[-_DIGEST:]
         if hashlib.sha256(roots).digest() != digest or len(roots) % _DIGEST:
@@ -57,16 +57,16 @@ class Tiles:
 
 HASHES_PAGE: Final = 10_000
 KNOWN_SUBTREES: Final = 50_000
-"""Roots that a process keeps: 200 million records' worth, in about 10 MB."""
+"""Maximum number of cached roots: those of 200 million records, in about 10 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedTree:
-    """The tree that a checkpoint was signed for, with its last leaf by itself: the root proves both.
+    """The tree of a checkpoint, with the last leaf separate, so that the signed root proves both parts.
 
     Attributes:
-        before: the tree without the last leaf.
-        last_hash: ``Hash`` of the last record, hex; empty where nothing is covered.
+        before: tree without the last leaf.
+        last_hash: ``Hash`` of the last record, hex; empty for an empty tree.
     """
 
     before: CompactRange = field(default_factory=CompactRange)
@@ -79,13 +79,13 @@ class SignedTree:
         return tree
 
     def to_state(self) -> bytes:
-        """Return working state that :meth:`from_state` makes this again from."""
+        """Return working state for :meth:`from_state`."""
         nodes = [node.hex() for node in self.before.nodes]
         return json.dumps({"size": self.before.size, "nodes": nodes, "last": self.last_hash}).encode()
 
     @classmethod
     def from_state(cls, state: bytes) -> "SignedTree | None":
-        """Return what working state says, None when it is damaged, or of a version that did not keep the last leaf."""
+        """Return the tree of working state; None if it is damaged or of an earlier version without the last leaf."""
         try:
             members = json.loads(state)
             before = CompactRange(int(members["size"]), [bytes.fromhex(node) for node in members["nodes"]])
@@ -96,13 +96,13 @@ class SignedTree:
 
 
 class ChainTrees:
-    """Makes trees from the stored hashes; roots of complete subtrees are kept, since a chain only grows.
+    """Computes trees from the stored hashes and caches roots of complete subtrees, which never change.
 
-    Should somebody change the stored hashes, trees of kept roots agree with the signed checkpoints, new ones do not.
+    If the stored hashes are changed, trees of cached roots still match the signed checkpoints, but new trees do not.
 
     Args:
-        store: keeps the chains.
-        tiles: keep roots beyond this process; None where nothing does.
+        store: store of the chains.
+        tiles: roots shared beyond this process, or None.
     """
 
     def __init__(self, store: ChainStore, tiles: Tiles | None = None) -> None:
@@ -111,16 +111,16 @@ class ChainTrees:
         self._roots: OrderedDict[tuple[ChainKey, int], bytes] = OrderedDict()
 
     async def build_tree(self, chain: ChainKey, first: int, last: int) -> CompactRange:
-        """Return the tree of a range of leaves, smaller when the chain has fewer.
+        """Return the tree of a range of leaves, smaller if the chain has fewer.
 
         Args:
-            chain: which chain.
+            chain: chain of the tree.
             first: first leaf, from 0.
-            last: the one after the last leaf.
+            last: position after the last leaf.
         """
         tree = CompactRange()
         if first % SUBTREE_LEAVES == 0:
-            await self._recall(chain, first, last)
+            await self._load_tiles(chain, first, last)
         while first % SUBTREE_LEAVES == 0 and first + tree.size + SUBTREE_LEAVES <= last:
             root = await self._subtree(chain, first + tree.size)
             if root is None:
@@ -130,30 +130,30 @@ class ChainTrees:
         return tree
 
     async def build_signed_tree(self, chain: ChainKey, size: int) -> SignedTree:
-        """Return what covers a chain's first so many leaves, at least one; less when the chain has fewer."""
+        """Return the tree of a chain's first ``size`` leaves, at least one; smaller if the chain has fewer."""
         before = await self.build_tree(chain, 0, size - 1)
         last = await self._store.hashes(chain, size - 1, limit=1)
         return SignedTree(before, _parse_leaf(last[0]).hex() if last else "")
 
     async def save_roots(self, chain: ChainKey, size: int) -> None:
-        """Put the roots of a chain's first leaves into tiles, those that are missing there.
+        """Save the roots of a chain's first leaves that are missing in the tiles.
 
         Args:
-            chain: which chain.
+            chain: chain of the tree.
             size: number of leaves.
         """
         complete = size // SUBTREE_LEAVES
         for tile in reversed(range(-(-complete // TILE_ROOTS))):
             wanted = min(TILE_ROOTS, complete - tile * TILE_ROOTS)
             if self._tiles is None or len(await self._tiles.load(chain, tile)) >= wanted:
-                # The tiles before it were filled earlier.
+                # Earlier tiles are complete if this one is.
                 return
             firsts = range(tile * TILE_LEAVES, tile * TILE_LEAVES + wanted * SUBTREE_LEAVES, SUBTREE_LEAVES)
             roots = [await self._subtree(chain, first) for first in firsts]
             await self._tiles.save(chain, tile, [root for root in roots if root])
 
-    async def _recall(self, chain: ChainKey, first: int, last: int) -> None:
-        """Read the tiles of a range whose roots are not known yet."""
+    async def _load_tiles(self, chain: ChainKey, first: int, last: int) -> None:
+        """Load the tiles of a range whose roots are not cached."""
         complete = last // SUBTREE_LEAVES * SUBTREE_LEAVES
         for start in range(first // TILE_LEAVES * TILE_LEAVES, complete, TILE_LEAVES):
             end = min(complete, start + TILE_LEAVES)
@@ -187,38 +187,44 @@ class ChainTrees:
 async def extend_signed_tree(
     store: ChainStore, chain: ChainKey, workspace: str, covered: SignedTree, tip: Tip, until: str
 ) -> SignedTree:
-    """Return what covers a chain up to the tip; every record that comes new into it is verified, and links on.
+    """Return the tree of a chain up to the tip, after verifying every new record and its link.
 
     Args:
-        store: keeps the chain.
-        chain: which chain.
+        store: store of the chain.
+        chain: chain of the tree.
         workspace: the workspace's id.
-        covered: up to here the chain was signed; the stored record there must be the one that was.
-        tip: beyond it.
-        until: the latest time that a record may have.
+        covered: last signed tree; the stored record at its end must be unchanged.
+        tip: end of the new tree.
+        until: latest time that a record may have.
 
     Raises:
-        WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED``; the chain is broken, or another one, or ahead of the clock.
+        WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the chain is broken, differs from the signed one, or is ahead
+            of the clock.
     """
     tree = covered.tree()
-    walk = ChainVerification(
+    verification = ChainVerification(
         genesis_hash(workspace, chain.target, chain.scope_key), tip.sequence, sequence=tree.size, tree=tree
     )
     if tree.size:
-        walk.last_hash, walk.time = covered.last_hash, await _read_signed_time(store, chain, covered)
-    await _verify_up_to(store, chain, walk, tip.sequence - 1)
-    before = CompactRange(walk.tree.size, [*walk.tree.nodes])
-    await _verify_up_to(store, chain, walk, tip.sequence)
-    if walk.fault or walk.fork or walk.sequence != tip.sequence or walk.last_hash != tip.hash:
-        fault = walk.fault or walk.fork
-        raise _refusal(f"broken and not signed: {fault.reason if fault else 'records and head item disagree'}")
-    if walk.time > until:
-        raise _refusal(f"not signed before its time: {record_id(walk.sequence)} lies ahead of this host's clock")
-    return SignedTree(before, walk.last_hash)
+        verification.last_hash, verification.time = covered.last_hash, await _read_signed_time(store, chain, covered)
+    await _verify_up_to(store, chain, verification, tip.sequence - 1)
+    before = CompactRange(verification.tree.size, [*verification.tree.nodes])
+    await _verify_up_to(store, chain, verification, tip.sequence)
+    if (
+        verification.fault
+        or verification.fork
+        or verification.sequence != tip.sequence
+        or verification.last_hash != tip.hash
+    ):
+        fault = verification.fault or verification.fork
+        raise _refusal(f"broken and not signed: {fault.reason if fault else 'the records differ from the head item'}")
+    if verification.time > until:
+        raise _refusal(f"not signed: the time of {record_id(verification.sequence)} is ahead of this host's clock")
+    return SignedTree(before, verification.last_hash)
 
 
 async def _read_signed_time(store: ChainStore, chain: ChainKey, covered: SignedTree) -> str:
-    """Return the time of the last record that was signed, when it is still the one in its place."""
+    """Return the time of the last signed record if it is unchanged."""
     place = covered.before.size + 1
     page = await store.read(chain, place - 1, limit=1, max_bytes=1)
     record = page.records[0] if page.records else None
@@ -227,18 +233,18 @@ async def _read_signed_time(store: ChainStore, chain: ChainKey, covered: SignedT
         covered.last_hash,
         covered.last_hash,
     ):
-        raise _refusal(f"not the one that its last checkpoint was signed for: {record_id(place)} is another one")
+        raise _refusal(f"not the one that its last checkpoint was signed for: {record_id(place)} differs")
     time = content_time(record)
     if not is_time(time):
         raise _refusal(f"broken and not signed: {describe_invalid_time(record_id(place))}")
     return time
 
 
-async def _verify_up_to(store: ChainStore, chain: ChainKey, walk: ChainVerification, last: int) -> None:
-    while walk.fault is None and walk.sequence < last:
-        before = walk.sequence
-        await stream_records(store, chain, walk, last)
-        if walk.sequence == before:
+async def _verify_up_to(store: ChainStore, chain: ChainKey, verification: ChainVerification, last: int) -> None:
+    while verification.fault is None and verification.sequence < last:
+        before = verification.sequence
+        await stream_records(store, chain, verification, last)
+        if verification.sequence == before:
             return
 
 
@@ -246,21 +252,21 @@ def _parse_leaf(hashed: str) -> bytes:
     try:
         return bytes.fromhex(hashed)
     except ValueError:
-        raise _refusal("broken: a stored Hash is none") from None
+        raise _refusal("broken: a stored Hash is invalid") from None
 
 
-def _refusal(what: str) -> WorkspaceError:
-    return WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", f"The chain is {what}.")
+def _refusal(reason: str) -> WorkspaceError:
+    return WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", f"The chain is {reason}.")
 
 
 @dataclass(frozen=True, slots=True)
 class InclusionProof:
-    """Shows that a tree has a leaf.
+    """Proof that a tree contains a leaf.
 
     Attributes:
         leaf_index: sequence - 1.
-        size: of the tree.
-        hashes: the audit path, RFC 6962 section 2.1.1.
+        size: size of the tree.
+        hashes: audit path, RFC 6962 section 2.1.1.
     """
 
     leaf_index: int
@@ -270,11 +276,11 @@ class InclusionProof:
 
 @dataclass(frozen=True, slots=True)
 class ConsistencyProof:
-    """Shows that a tree begins with all the leaves of a smaller one.
+    """Proof that a tree begins with all the leaves of a smaller one.
 
     Attributes:
         old: size of the smaller tree.
-        size: of the tree.
+        size: size of the tree.
         hashes: RFC 6962 section 2.1.2.
     """
 
@@ -284,11 +290,11 @@ class ConsistencyProof:
 
 
 class Proofs:
-    """Makes proofs from the stored hashes; whoever receives one checks it against a signed root.
+    """Creates proofs from the stored hashes. The recipient checks them against a signed root.
 
     Args:
-        store: keeps the chains.
-        trees: made from it.
+        store: store of the chains.
+        trees: trees of these chains.
     """
 
     def __init__(self, store: ChainStore, trees: ChainTrees) -> None:
@@ -296,15 +302,15 @@ class Proofs:
         self._trees = trees
 
     async def prove_inclusion(self, chain: ChainKey, sequence: int, size: int) -> InclusionProof:
-        """Return the proof that the record of a sequence is in the tree of a size.
+        """Return the proof that the tree of a size contains the record of a sequence.
 
         Raises:
             WorkspaceError: INVALID naming ``size`` (1 to the chain's length) or ``sequence`` (1 to size).
         """
-        await self._within(chain, "size", size)
+        await self._validate_size(chain, "size", size)
         if not 1 <= sequence <= size:
             raise invalid("sequence", f"must be 1 to size, {size}")
-        hashes = await self._roots(chain, inclusion_ranges(sequence - 1, size))
+        hashes = await self._build_roots(chain, inclusion_ranges(sequence - 1, size))
         return InclusionProof(sequence - 1, size, hashes)
 
     async def prove_consistency(self, chain: ChainKey, old: int, size: int) -> ConsistencyProof:
@@ -313,15 +319,15 @@ class Proofs:
         Raises:
             WorkspaceError: INVALID naming ``size`` (1 to the chain's length) or ``from`` (1 to size).
         """
-        await self._within(chain, "size", size)
+        await self._validate_size(chain, "size", size)
         if not 1 <= old <= size:
             raise invalid("from", f"must be 1 to size, {size}")
-        return ConsistencyProof(old, size, await self._roots(chain, consistency_ranges(old, size)))
+        return ConsistencyProof(old, size, await self._build_roots(chain, consistency_ranges(old, size)))
 
-    async def _within(self, chain: ChainKey, field: str, size: int) -> None:
+    async def _validate_size(self, chain: ChainKey, field: str, size: int) -> None:
         length = (await self._store.tip(chain)).sequence
         if not 1 <= size <= length:
             raise invalid(field, f"must be 1 to the length of the chain, {length}")
 
-    async def _roots(self, chain: ChainKey, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+    async def _build_roots(self, chain: ChainKey, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         return [(await self._trees.build_tree(chain, first, last)).root() for first, last in ranges]

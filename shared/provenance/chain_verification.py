@@ -1,4 +1,8 @@
-"""Walks a chain link by link: pure computation over stored rows."""
+"""Link-by-link verification of stored rows, without I/O.
+
+The fast path verifies plain ASCII events, by far the most records, in one loop with few calls. Verification passes
+every other row to the complete rules, which also find the reason of a fault.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,24 +36,24 @@ from shared.provenance.merkle import CompactRange
 from shared.provenance.ports import PROJECTED, ChainRecord, Row
 from shared.worker_threads import LARGE_VALUES, pause_garbage_collection
 
-_OF_EVENTS: Final = 5
-_fields = itemgetter(*PROJECTED[:_OF_EVENTS])
-_NO_MORE: Final = b",null" * (len(PROJECTED) - _OF_EVENTS) + b"]"
-_NOT_IN_EVENTS: Final = frozenset(("Hash", *PROJECTED[_OF_EVENTS:]))
-_TEXTS: Final = _OF_EVENTS + 2
+_EVENT_FIELD_COUNT: Final = 5
+_fields = itemgetter(*PROJECTED[:_EVENT_FIELD_COUNT])
+_NULL_FIELDS: Final = b",null" * (len(PROJECTED) - _EVENT_FIELD_COUNT) + b"]"
+_NOT_IN_EVENTS: Final = frozenset(("Hash", *PROJECTED[_EVENT_FIELD_COUNT:]))
+_TEXT_MEMBERS: Final = _EVENT_FIELD_COUNT + 2
 _STATES_DEPTH: Final = MAX_DEPTH - 1
 
 
 @dataclass(slots=True)
 class EventFastPath:
-    """Where the stretch ends.
+    """Verification state of a run of plain events.
 
     Attributes:
-        sequence: of the last sound record.
+        sequence: sequence of the last valid record.
         last_hash: its Hash.
         claimed: its PreviousHash.
-        time: its own.
-        hashes: of the records that were walked over, as many as are wanted.
+        time: its time.
+        hashes: hashes of the verified records, up to the requested number of leaves.
     """
 
     sequence: int
@@ -59,14 +63,14 @@ class EventFastPath:
     hashes: list[str]
 
     def advance(self, rows: Iterator[Row], leaves: int) -> Row | None:
-        """Walk over rows; return the first that is not a sound event or cannot be told quickly, None at the end.
+        """Verify rows; return the first one that is not a plain valid event, or None at the end.
 
         Args:
-            rows: the next ones; what is returned was taken from them.
-            leaves: hashes are wanted up to this sequence.
+            rows: the next rows. The returned row has been taken from them.
+            leaves: collect hashes up to this sequence.
         """
         here, last, claimed, time = self.sequence, self.last_hash, self.claimed, self.time
-        loads, dumps, fields, told = orjson.loads, orjson.dumps, _fields, DAY_OF_ANY_MONTH.fullmatch
+        loads, dumps, fields, matches_time = orjson.loads, orjson.dumps, _fields, DAY_OF_ANY_MONTH.fullmatch
         for row in rows:
             sequence, canonical, stored, projected = row
             try:
@@ -76,10 +80,10 @@ class EventFastPath:
                     or sha256(canonical).hexdigest() != stored
                     or value["PreviousHash"] != last
                     or value["RecordID"] != f"{sequence:012d}"
-                    or dumps(said := fields(value))[:-1] + _NO_MORE != projected
+                    or dumps(said := fields(value))[:-1] + _NULL_FIELDS != projected
                     or None in said
                     or said[0] < time
-                    or not (said[0] == time > "" or told(said[0]) or is_time(said[0]))
+                    or not (said[0] == time > "" or matches_time(said[0]) or is_time(said[0]))
                     or dumps(value, None, STRICT) != canonical
                     or not canonical.isascii()
                     or not _is_plain_event(value)
@@ -97,9 +101,9 @@ class EventFastPath:
 
 
 def _is_plain_event(value: dict[str, Any]) -> bool:
-    """Return true if an event with text links and filter fields is :func:`is_plain` and no other kind of record.
+    """Return whether an event with text links and filter fields is :func:`is_plain` and no other kind of record.
 
-    Most have these, and one or two states with numbers and text. Those are looked through here.
+    Most events have these members and one or two states with numbers and text, which this function checks inline.
     """
     states = 0
     for name in ("BeforeState", "AfterState"):
@@ -116,20 +120,20 @@ def _is_plain_event(value: dict[str, Any]) -> bool:
             ):
                 continue
             return False
-    if len(value) == _TEXTS + states:
+    if len(value) == _TEXT_MEMBERS + states:
         return True
     return _NOT_IN_EVENTS.isdisjoint(value) and is_plain(value.values(), _STATES_DEPTH)
 
 
 @dataclass(frozen=True, slots=True)
 class ChainFault:
-    """What is wrong first.
+    """First fault of a chain.
 
     Attributes:
-        broken_at: RecordID of the first bad record; the second record's Hash on a fork; the name of a checkpoint.
-        reason: in words.
-        claims: the PreviousHash of a record, when it is not the last sound record's Hash; another may claim it too.
-        hash: the Hash of that record.
+        broken_at: RecordID of the first invalid record, Hash of the second record of a fork, or name of a checkpoint.
+        reason: explanation in words.
+        claims: PreviousHash of the record if it is not the last valid Hash; another record may claim it, too.
+        hash: Hash of the record.
     """
 
     broken_at: str
@@ -140,18 +144,18 @@ class ChainFault:
 
 @dataclass(slots=True)
 class ChainVerification:
-    """A walk from the genesis hash on; memory stays the same however long it is.
+    """Verification state of one chain, in constant memory.
 
     Attributes:
-        genesis: where the chain starts.
-        leaves: keep the Merkle tree of so many first records, for a checkpoint of that size.
-        sequence: of the last sound record.
-        last_hash: its Hash; the genesis hash at first.
+        genesis: genesis hash of the chain.
+        leaves: number of first records to add to the Merkle tree, for a checkpoint of that size.
+        sequence: sequence of the last valid record.
+        last_hash: its Hash; initially the genesis hash.
         claimed: its PreviousHash.
-        time: its own; empty at first.
-        fault: what is wrong first; nothing is walked after it.
-        fork: a second record beside a sound one, that claims the same predecessor.
-        tree: of the first records' hashes.
+        time: its time; initially empty.
+        fault: first fault; verification stops there.
+        fork: second valid record with the predecessor of an earlier one.
+        tree: Merkle tree of the first records' hashes.
     """
 
     genesis: str
@@ -168,41 +172,41 @@ class ChainVerification:
         self.last_hash = self.genesis
 
     def verify_rows(self, rows: Iterable[Row]) -> None:
-        """Walk on over the next rows, until something is wrong."""
+        """Verify the next rows up to the first fault."""
         with pause_garbage_collection(LARGE_VALUES):
             self._verify_rows(iter(rows))
 
     def _verify_rows(self, rows: Iterator[Row]) -> None:
         run = EventFastPath(self.sequence, self.last_hash, self.claimed, self.time, [])
         while (row := run.advance(rows, self.leaves)) is not None:
-            # Not a plain event, or not a sound one: looked at closely.
-            self._take(run)
-            if not self._closely(row, run.hashes):
+            # Not a plain valid event: apply the complete rules.
+            self._copy_state(run)
+            if not self._verify_row(row, run.hashes):
                 break
             run.sequence, run.last_hash, run.claimed, run.time = self.sequence, self.last_hash, self.claimed, self.time
-        self._take(run)
+        self._copy_state(run)
         self.tree.append(map(bytes.fromhex, run.hashes))
 
-    def _take(self, run: EventFastPath) -> None:
+    def _copy_state(self, run: EventFastPath) -> None:
         self.sequence, self.last_hash, self.claimed, self.time = run.sequence, run.last_hash, run.claimed, run.time
 
-    def _closely(self, row: Row, hashes: list[str]) -> bool:
-        """Walk over one record of any kind; False when something is wrong."""
-        record = _record_of(row)
+    def _verify_row(self, row: Row, hashes: list[str]) -> bool:
+        """Verify one record of any kind; return False on a fault."""
+        record = _record_from_row(row)
         value: Any = parse_if_canonical(record.canonical) if isinstance(row[1], bytes) else None
-        if self._sound(record, value):
+        if self._is_valid(record, value):
             self.sequence, self.last_hash, self.claimed = record.sequence, record.hash, value["PreviousHash"]
             self.time = record_time(value)
             if record.sequence <= self.leaves:
                 hashes.append(record.hash)
-        elif self._beside(record, value):
+        elif self._is_fork(record, value):
             self.fork = self.fork or ChainFault(record.hash, describe_fork(record.sequence))
         else:
-            self.fault = self._fault(record, value)
+            self.fault = self._describe_fault(record, value)
             return False
         return True
 
-    def _sound(self, record: ChainRecord, value: Any) -> bool:
+    def _is_valid(self, record: ChainRecord, value: Any) -> bool:
         sequence = self.sequence + 1
         return (
             type(value) is dict
@@ -216,8 +220,8 @@ class ChainVerification:
             and "Hash" not in value
         )
 
-    def _beside(self, record: ChainRecord, value: Any) -> bool:
-        """Tell whether a record stands beside the last sound one as the start of another branch."""
+    def _is_fork(self, record: ChainRecord, value: Any) -> bool:
+        """Return whether a record has the sequence and predecessor of the last valid one, which starts a branch."""
         return (
             type(value) is dict
             and self.sequence > 0
@@ -227,63 +231,65 @@ class ChainVerification:
             and digest(record.canonical) == record.hash
         )
 
-    def _fault(self, record: ChainRecord, value: Any) -> ChainFault:
+    def _describe_fault(self, record: ChainRecord, value: Any) -> ChainFault:
         here = record_id(record.sequence)
         form = canonicalize_record(record.canonical)
         if digest(record.canonical) != record.hash and (form is None or digest(form) != record.hash):
-            return ChainFault(here, f"the content of {here} does not have the digest that is stored as its Hash")
+            return ChainFault(here, f"the digest of the content of {here} differs from its stored Hash")
         if type(value) is not dict or form != record.canonical:
             return ChainFault(here, f"{here} is not stored in its canonical form")
         if value.get("PreviousHash") == self.last_hash and record.sequence == self.sequence + 1:
-            return self._misstated(record, value, here)
-        return ChainFault(here, self._misplaced(record, value, here), str(value.get("PreviousHash")), record.hash)
+            return self._describe_wrong_content(record, value, here)
+        return ChainFault(
+            here, self._describe_wrong_position(record, value, here), str(value.get("PreviousHash")), record.hash
+        )
 
-    def _misplaced(self, record: ChainRecord, value: dict[str, Any], here: str) -> str:
-        """Return the reason of a record that does not follow the last sound one."""
+    def _describe_wrong_position(self, record: ChainRecord, value: dict[str, Any], here: str) -> str:
+        """Return the reason for a record that does not follow the last valid one."""
         if value.get("RecordID") != here:
             return describe_wrong_id(value.get("RecordID"), here)
         if record.sequence == self.sequence:
-            return f"{here} stands there twice"
+            return f"{here} is stored twice"
         if record.sequence != self.sequence + 1:
             return f"{here} stands where {record_id(self.sequence + 1)} is missing"
         return (
             f"{here} does not link to {record_id(self.sequence) if self.sequence else 'the genesis hash of this chain'}"
         )
 
-    def _misstated(self, record: ChainRecord, value: dict[str, Any], here: str) -> ChainFault:
-        """Return the fault of a record that links, and is not what it should be nonetheless."""
+    def _describe_wrong_content(self, record: ChainRecord, value: dict[str, Any], here: str) -> ChainFault:
+        """Return the fault of a record that links correctly but has wrong content."""
         if value.get("RecordID") != here:
             return ChainFault(here, describe_wrong_id(value.get("RecordID"), here))
-        stored, said = record.projection, project_record(value)
-        differing = sorted(name for name in stored.keys() | said.keys() if stored.get(name) != said.get(name))
+        stored, computed = record.projection, project_record(value)
+        differing = sorted(name for name in stored.keys() | computed.keys() if stored.get(name) != computed.get(name))
         if differing:
             return ChainFault(here, f"the filter fields of {here} differ from its content: {', '.join(differing)}")
         mistimed = (
             describe_earlier_time(here, self.sequence) if is_time(record_time(value)) else describe_invalid_time(here)
         )
-        return ChainFault(here, describe_non_text_fields(here, said) or mistimed)
+        return ChainFault(here, describe_non_text_fields(here, computed) or mistimed)
 
 
-def describe_wrong_id(said: object, here: str) -> str:
-    """Return the reason of a record that says another RecordID than that of its place."""
-    return f"{said} stands where {here} belongs"
+def describe_wrong_id(stated: object, here: str) -> str:
+    """Return the reason for a record with the RecordID of another position."""
+    return f"{stated} is stored in the place of {here}"
 
 
 def content_time(record: ChainRecord) -> str:
-    """Return the own time in a record's content, empty where it has none."""
+    """Return the time in a record's content, or an empty string."""
     value = parse_if_canonical(record.canonical)
     return record_time(value) if type(value) is dict else ""
 
 
 def to_rows(records: Iterable[ChainRecord]) -> Iterable[Row]:
-    """Give records as rows."""
+    """Yield records as rows."""
     for record in records:
         fields = orjson.dumps(tuple(map(record.projection.get, PROJECTED)), default=_replace_non_text)
         yield (record.sequence, record.canonical, record.hash, fields)
 
 
 def find_competing_record(records: Sequence[ChainRecord], fault: ChainFault) -> int | None:
-    """Return the sequence of the first other record with the PreviousHash of a faulty one; a copy is no other."""
+    """Return the sequence of the first other record with the PreviousHash of a faulty one. A copy does not count."""
     claimed = fault.claims
     for record in records:
         if claimed.encode() in record.canonical and record.hash != fault.hash:
@@ -294,26 +300,26 @@ def find_competing_record(records: Sequence[ChainRecord], fault: ChainFault) -> 
 
 
 def fork_fault(fault: ChainFault, other: int) -> ChainFault:
-    """Return the fault of a record that claims the predecessor of an earlier one."""
+    """Return the fault of a record with the predecessor of an earlier one."""
     return ChainFault(fault.hash, describe_fork(other))
 
 
 def describe_fork(sequence: int) -> str:
-    """Return the reason of a fork beside the record of a sequence."""
+    """Return the reason for a fork at a sequence."""
     return f"fork: a second record claims the predecessor of {record_id(sequence)}"
 
 
-def _record_of(row: Row) -> ChainRecord:
-    """Return a row as a record; content of another type than bytes is no canonical form, but has a digest."""
+def _record_from_row(row: Row) -> ChainRecord:
+    """Return a row as a record. Content that is not bytes has no canonical form but has a digest."""
     canonical = row[1] if isinstance(row[1], bytes) else str(row[1]).encode("utf-8", "surrogatepass")
-    return ChainRecord(row[0], canonical, row[2], "", _fields_of(row[3]))
+    return ChainRecord(row[0], canonical, row[2], "", _parse_fields(row[3]))
 
 
-def _fields_of(array: bytes) -> dict[str, str]:
+def _parse_fields(array: bytes) -> dict[str, str]:
     try:
         values = orjson.loads(array)
     except ValueError:
-        # Stored are characters that no text has: none of the fields is what the content says.
+        # The stored text has invalid characters, so no field can equal the content.
         return dict.fromkeys(PROJECTED, "\ud800")
     return {name: value for name, value in zip(PROJECTED, values, strict=True) if value is not None}
 

@@ -1,4 +1,4 @@
-"""Signed checkpoints of chains: made when a chain grew, opened with distrust."""
+"""Signed checkpoints: created when a chain has grown, and verified before use."""
 
 import hashlib
 from collections import OrderedDict
@@ -32,11 +32,11 @@ _LOG = logs.get_logger("provenance")
 
 @dataclass(frozen=True, slots=True)
 class CurrentCheckpoint:
-    """The newest checkpoint of a chain.
+    """Newest checkpoint of a chain.
 
     Attributes:
-        stored: as it is stored; one of a retired key has the signature of the key that signs now behind it.
-        checkpoint: what it says.
+        stored: stored form; a note of a retired key also has the signature of the current key.
+        checkpoint: its content.
         last_hash: Hash of the last record that it covers.
     """
 
@@ -46,7 +46,7 @@ class CurrentCheckpoint:
 
 
 def name_prefix(chain: ChainKey) -> str:
-    """Return what the names of a chain's checkpoints start with; scopes are hashed, since they are any text."""
+    """Return the prefix of the names of a chain's checkpoints. Scopes are hashed because they are any text."""
     scope = hashlib.sha256(chain.scope_key.encode()).hexdigest()[:40] if chain.scope_key else "workspace"
     return f"{chain.target}/{scope}/"
 
@@ -57,7 +57,7 @@ def checkpoint_name(chain: ChainKey, size: int) -> str:
 
 
 class RetrySchedule:
-    """Chains that could not be signed, and when to try them again: at the next sweep, then after 2, 4, 8, ... more."""
+    """Chains that could not be signed, with retries at the next sweep, then after 2, 4, 8, ... more sweeps."""
 
     def __init__(self) -> None:
         self._sweeps = 0
@@ -67,32 +67,32 @@ class RetrySchedule:
         return chain in self._known
 
     def start_sweep(self) -> list[ChainKey]:
-        """Count a sweep, and return what to try in it."""
+        """Count a sweep and return the chains to retry in it."""
         self._sweeps += 1
         return [chain for chain, (_, at) in self._known.items() if at <= self._sweeps]
 
     def add(self, chain: ChainKey) -> None:
-        """Note that a chain failed."""
+        """Schedule a retry of a failed chain."""
         wait = min(2 * self._known[chain][0], LONGEST_WAIT_SWEEPS) if chain in self._known else 1
         self._known[chain] = (wait, self._sweeps + wait)
 
     def remove(self, chain: ChainKey) -> None:
-        """Note that a chain is well."""
+        """Remove a chain that was signed."""
         self._known.pop(chain, None)
 
 
 class Checkpoints:
-    """Makes and reads checkpoints.
+    """Creates and reads checkpoints.
 
     Args:
-        store: keeps the chains.
-        notes: keeps the checkpoints.
-        signer: signs them.
-        workspace: gives the workspace's id.
-        clock: gives the current instant.
+        store: store of the chains.
+        notes: store of the checkpoints.
+        signer: signs the checkpoints.
+        workspace: returns the workspace's id.
+        clock: returns the current time.
 
     Attributes:
-        trees: of the chains; roots of their subtrees are kept beside the checkpoints.
+        trees: trees of the chains, with subtree roots in the store of the checkpoints.
     """
 
     def __init__(
@@ -115,33 +115,34 @@ class Checkpoints:
         self._failures = RetrySchedule()
 
     async def verifier_key(self) -> VerifierKey:
-        """Return the key that new checkpoints are verified with; its text is the line to publish."""
+        """Return the key that verifies new checkpoints; its text is the line to publish."""
         return await self._keys.current()
 
     async def find_newest(self, chain: ChainKey) -> StoredCheckpoint | None:
-        """Return a chain's newest checkpoint, unopened."""
+        """Return a chain's newest checkpoint without verifying it."""
         return await self._notes.newest(name_prefix(chain))
 
     async def open(self, chain: ChainKey, stored: StoredCheckpoint) -> Checkpoint:
-        """Return what a stored checkpoint says.
+        """Verify a stored checkpoint and return its content.
 
         Raises:
-            NoteError: neither this workspace's key signed it nor a retired one, it belongs to another chain, or stands
-                under the name of another size: a copy under a later name would hide every checkpoint after it.
-            WorkspaceError: UNAVAILABLE, or CONFLICT ``CHECKPOINT_REFUSED``: there is no key to judge it by.
+            NoteError: if no current or retired key of this workspace signed it, it belongs to another chain, or it has
+                the name of another size: a copy under a later name would hide every checkpoint after it.
+            WorkspaceError: UNAVAILABLE, or CONFLICT ``CHECKPOINT_REFUSED`` if there is no key to verify it with.
         """
         origin = origin_of(await self._workspace(), chain.target, chain.scope_key)
         checkpoint = open_checkpoint(stored.note, await self._keys.find_key(stored.note), origin)
         if stored.name != checkpoint_name(chain, checkpoint.size):
-            raise NoteError(f"it counts {checkpoint.size} records and stands under another size's name")
+            raise NoteError(f"it covers {checkpoint.size} records but has the name of another size")
         return checkpoint
 
     async def current(self, chain: ChainKey) -> CurrentCheckpoint:
         """Return the newest checkpoint of a chain.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``CHECKPOINT_NOT_FOUND``; INTERNAL when the chain lost what it covers.
-            NoteError: the stored note is not to be trusted.
+            WorkspaceError: NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if the chain has none; INTERNAL if the chain lost
+                records.
+            NoteError: if the stored note is not trusted.
         """
         stored = await self.find_newest(chain)
         if stored is None:
@@ -152,21 +153,21 @@ class Checkpoints:
         return CurrentCheckpoint(replace(stored, note=note), checkpoint, last[0] if last else "")
 
     async def create(self, chain: ChainKey) -> StoredCheckpoint | None:
-        """Sign and store a checkpoint of a chain, None when it did not grow since the last one.
+        """Sign and store a checkpoint of a chain; return None if the chain has not grown since the last one.
 
-        The new records are verified first, and the tree of the older ones is compared with the last checkpoint: what is
-        not consistent with it is never signed.
+        The new records are verified first, and the tree of the older ones is compared with the last checkpoint. A chain
+        that is inconsistent with its last checkpoint is never signed.
 
         Raises:
-            WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` when chain and last checkpoint disagree, or a record's time
-                lies ahead of the clock; the stores' UNAVAILABLE.
-            NoteError: the last checkpoint is not to be trusted.
+            WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the chain differs from its last checkpoint or a record's
+                time is ahead of the clock; UNAVAILABLE if a store does not respond.
+            NoteError: if the last checkpoint is not trusted.
         """
         tip = await self._store.tip(chain)
         stored = await self.find_newest(chain)
         last = await self.open(chain, stored) if stored else None
         if tip.sequence <= (last.size if last else 0):
-            self._know(chain, tip.sequence)
+            self._remember_size(chain, tip.sequence)
             return None
         workspace = await self._workspace()
         before = await self._load_signed_tree(chain, last)
@@ -175,36 +176,36 @@ class Checkpoints:
         )
         tree = covered.tree()
         checkpoint = Checkpoint(origin_of(workspace, chain.target, chain.scope_key), tree.size, tree.root())
-        made = await self._sign_and_store(chain, checkpoint)
+        created = await self._sign_and_store(chain, checkpoint)
         await self._notes.save_state(f"{name_prefix(chain)}tree", covered.to_state())
         await self.trees.save_roots(chain, tree.size)
-        self._know(chain, tree.size)
-        return made
+        self._remember_size(chain, tree.size)
+        return created
 
     async def create_all(self) -> int:
-        """Make the checkpoints of all chains that grew, and return how many; one that fails does not stop others.
+        """Create the checkpoints of all chains that have grown and return their number.
 
-        Only what changed since the last sweep is listed. A chain that failed is remembered and tried again, less and
-        less often while it stays broken.
+        One failure does not stop other chains. Only changes since the last sweep are listed. A failed chain is retried
+        at growing intervals.
         """
         started = self._clock()
-        grew = [chain async for chain, tip in self._store.tips(self._swept_from) if self._unknown(chain, tip)]
+        grew = [chain async for chain, tip in self._store.tips(self._swept_from) if self._has_grown(chain, tip)]
         due = [*self._failures.start_sweep(), *(chain for chain in grew if chain not in self._failures)]
-        made = 0
+        created = 0
         for chain in due:
             try:
-                made += await self.create(chain) is not None
-            except Exception:  # noqa: BLE001  each chain is on its own, whatever ails another
+                created += await self.create(chain) is not None
+            except Exception:  # noqa: BLE001  a failure must not stop the other chains
                 self._failures.add(chain)
                 count("workspace.checkpoint.failures", target=chain.target.value)
-                _LOG.exception("no checkpoint could be made", extra=logs.fields(target=chain.target))
+                _LOG.exception("creating a checkpoint failed", extra=logs.fields(target=chain.target))
             else:
                 self._failures.remove(chain)
         self._swept_from = rfc3339(started - CLOCK_SKEW)
-        return made
+        return created
 
     async def _load_signed_tree(self, chain: ChainKey, last: Checkpoint | None) -> SignedTree:
-        """Return what the last checkpoint covers: from the working state when that has its root, else made anew."""
+        """Return the tree of the last checkpoint, from the working state if it has the same root."""
         if last is None:
             return SignedTree()
         state = await self._notes.state(f"{name_prefix(chain)}tree")
@@ -212,21 +213,21 @@ class Checkpoints:
         if covered is None or not _matches(covered, last):
             covered = await ChainTrees(self._store).build_signed_tree(chain, last.size)
         if not _matches(covered, last):
-            detail = "The chain is not the one that its last checkpoint was signed for."
+            detail = "The last checkpoint of the chain was signed for another chain."
             raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)
         return covered
 
     async def _sign_and_store(self, chain: ChainKey, checkpoint: Checkpoint) -> StoredCheckpoint | None:
         note = await self._keys.sign(checkpoint.text)
         name = checkpoint_name(chain, checkpoint.size)
-        # Another instance may have been quicker: its checkpoint of this size stays.
+        # Another instance may have stored its checkpoint of this size first; that one is returned.
         await self._notes.create(name, note)
         return await self._notes.get(name)
 
-    def _unknown(self, chain: ChainKey, tip: Tip) -> bool:
+    def _has_grown(self, chain: ChainKey, tip: Tip) -> bool:
         return tip.sequence > self._sizes.get(chain, 0)
 
-    def _know(self, chain: ChainKey, size: int) -> None:
+    def _remember_size(self, chain: ChainKey, size: int) -> None:
         self._sizes[chain] = size
         self._sizes.move_to_end(chain)
         while len(self._sizes) > KNOWN_SIZES:

@@ -1,4 +1,4 @@
-"""What was decided about corrections, by what the records say: the fields that filters look at can be edited alone."""
+"""Search for decisions about amendments by content of records, since the filter fields alone can be edited."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -11,22 +11,22 @@ from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, DecisionL
 from shared.provenance.records import project_record
 
 READ_AT_MOST: Final = 5_000
-"""Records read for their content alone, where a store finds decisions by nothing but their filter fields."""
+"""Maximum number of records to read for their content if the store finds decisions by filter fields only."""
 
 _FIND_AT_ONCE: Final = 100
 _PAGE_RECORDS: Final = 1_000
 _PAGE_BYTES: Final = 8_000_000
-_BEGINS: Final = b'{"AmendmentID":"'
+_DECISION_PREFIX: Final = b'{"AmendmentID":"'
 
 
 @dataclass(frozen=True, slots=True)
 class FoundDecisions:
-    """What was found about some corrections.
+    """Decisions about some amendments.
 
     Attributes:
-        by_amendment: RecordIDs of decided ones, each with the first record about it.
-        seen_to: last sequence up to which records were looked at for what they say; 0 where they were found so.
-        whole: nothing follows that.
+        by_amendment: RecordIDs of decided amendments, each with its first decision.
+        seen_to: last sequence whose content was read; 0 if the store finds decisions by content.
+        whole: whether the chain has no records after that sequence.
     """
 
     by_amendment: Mapping[str, ChainRecord]
@@ -35,67 +35,70 @@ class FoundDecisions:
 
 
 def parse_content(record: ChainRecord) -> dict[str, Any] | None:
-    """Return what a record says, None where its digest does not fit, or another place is named in it."""
+    """Return the content of a record; None if its digest or its RecordID does not match."""
     value = parse_if_canonical(record.canonical)
     sound = type(value) is dict and digest(record.canonical) == record.hash
     return value if sound and value.get("RecordID") == record_id(record.sequence) else None
 
 
 def has_matching_filter_fields(record: ChainRecord) -> bool:
-    """Tell whether a record is sound in itself, and its filter fields are those of its content."""
+    """Return whether a record is valid by itself and its filter fields match its content."""
     content = parse_content(record)
     return content is not None and project_record(content) == dict(record.projection)
 
 
 def decided_amendment_id(record: ChainRecord) -> str:
-    """Return which correction a record decides, empty for none; only where it says nothing its filter field counts."""
+    """Return the RecordID of the amendment that a record decides, or an empty string.
+
+    If the content is unreadable, the filter field counts.
+    """
     value = parse_if_canonical(record.canonical)
     if type(value) is not dict:
         return record.projection.get("AmendmentID", "")
-    said = value.get("AmendmentID", "")
-    return said if isinstance(said, str) else ""
+    decided = value.get("AmendmentID", "")
+    return decided if isinstance(decided, str) else ""
 
 
 async def look_up_decisions(store: ChainStore, chain: ChainKey, amendments: Sequence[str]) -> dict[str, ChainRecord]:
-    """Return the decisions about some corrections: by content where the store finds them so, else by filter field."""
+    """Return the decisions about some amendments, by content if the store supports it, otherwise by filter field."""
     found: list[ChainRecord] = []
     for start in range(0, len(amendments), _FIND_AT_ONCE):
-        some = amendments[start : start + _FIND_AT_ONCE]
+        batch = amendments[start : start + _FIND_AT_ONCE]
         if isinstance(store, DecisionLookup):
-            found += await store.find_decisions(chain, some)
+            found += await store.find_decisions(chain, batch)
         else:
-            found += await store.find(chain, Lookup.AMENDMENT_ID, some)
+            found += await store.find(chain, Lookup.AMENDMENT_ID, batch)
     return await asyncio.to_thread(_select_first, found, amendments)
 
 
 async def find_decisions(
     store: ChainStore, chain: ChainKey, amendments: Sequence[str], after: int = 0
 ) -> FoundDecisions:
-    """Return the decisions about some corrections.
+    """Return the decisions about some amendments.
 
     Args:
-        store: keeps the chain; of one that finds records by their filter fields alone, those that follow the first of
-            the corrections are read besides, up to :data:`READ_AT_MOST`.
-        chain: the scope's chain of corrections.
+        store: store of the chain. If it finds records by filter fields only, the content of up to :data:`READ_AT_MOST`
+            records after the first amendment is read, too.
+        chain: the scope's chain of amendments.
         amendments: their RecordIDs.
-        after: sequence behind which to begin to read; lower ones count for nothing.
+        after: sequence after which to start reading.
 
     Raises:
-        WorkspaceError: the store's UNAVAILABLE.
+        WorkspaceError: UNAVAILABLE if the store does not respond.
     """
     by_amendment = await look_up_decisions(store, chain, amendments)
-    open_ones = [sequence_of(one) or 0 for one in amendments if one not in by_amendment]
-    if isinstance(store, DecisionLookup) or not open_ones:
+    undecided = [sequence_of(one) or 0 for one in amendments if one not in by_amendment]
+    if isinstance(store, DecisionLookup) or not undecided:
         return FoundDecisions(by_amendment)
-    start = max(after, min(open_ones))
-    read, seen_to, whole = await _read_decisions(store, chain, frozenset(map(record_id, open_ones)), start)
+    start = max(after, min(undecided))
+    read, seen_to, whole = await _read_decisions(store, chain, frozenset(map(record_id, undecided)), start)
     return FoundDecisions({**await asyncio.to_thread(_select_first, read, amendments), **by_amendment}, seen_to, whole)
 
 
 async def _read_decisions(
     store: ChainStore, chain: ChainKey, amendments: frozenset[str], start: int
 ) -> tuple[list[ChainRecord], int, bool]:
-    """Return the records about corrections that say so, up to where was read, and whether nothing follows."""
+    """Return the decisions by content, the last sequence that was read, and whether no record follows."""
     found: list[ChainRecord] = []
     after = start
     while after < start + READ_AT_MOST:
@@ -109,14 +112,16 @@ async def _read_decisions(
 
 
 def _filter_decisions(records: Sequence[ChainRecord], amendments: frozenset[str]) -> list[ChainRecord]:
-    # No member of a decision sorts before this one.
-    return [one for one in records if one.canonical.startswith(_BEGINS) and decided_amendment_id(one) in amendments]
+    # AmendmentID is the first member of a decision in canonical order.
+    return [
+        one for one in records if one.canonical.startswith(_DECISION_PREFIX) and decided_amendment_id(one) in amendments
+    ]
 
 
 def _select_first(records: Sequence[ChainRecord], amendments: Sequence[str]) -> dict[str, ChainRecord]:
-    """Return the first record about each correction; one that says so goes before one of which a field says so."""
+    """Return the first decision about each amendment; content takes precedence over filter fields."""
     in_order = sorted(records, key=lambda one: one.sequence)
-    said = [(decided_amendment_id(one), one) for one in in_order]
-    said += [(one.projection.get("AmendmentID", ""), one) for one in in_order]
+    pairs = [(decided_amendment_id(one), one) for one in in_order]
+    pairs += [(one.projection.get("AmendmentID", ""), one) for one in in_order]
     wanted = set(amendments)
-    return {amendment: one for amendment, one in reversed(said) if amendment in wanted}
+    return {amendment: one for amendment, one in reversed(pairs) if amendment in wanted}

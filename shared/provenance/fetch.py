@@ -1,4 +1,7 @@
-"""Pages a chain out of a running service into one export, and keeps its newest checkpoint; standard library alone."""
+"""Download of a chain and its newest checkpoint from a running service, in the standard library alone.
+
+This is one of two subcommands of ``shared.provenance.verify``; the other one, ``offline``, needs no network.
+"""
 
 import http.client
 import json
@@ -26,11 +29,11 @@ _NOTE_LINES: Final = 3
 
 
 class FetchError(Exception):
-    """The service did not give the chain; the text says why.
+    """The service did not return the chain; the text is the reason.
 
     Args:
-        reason: in words.
-        status: that the service answered with, 0 when that is not it.
+        reason: reason in words.
+        status: HTTP status of the service, 0 for other reasons.
     """
 
     def __init__(self, reason: str, status: int = 0) -> None:
@@ -40,11 +43,11 @@ class FetchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """What came of it.
+    """Result of a download.
 
     Attributes:
-        count: records in the export.
-        checkpoint: in words, which checkpoint is kept beside it.
+        count: number of records in the export.
+        checkpoint: summary of the saved checkpoint.
     """
 
     count: int
@@ -52,30 +55,31 @@ class FetchResult:
 
 
 def checkpoint_path(export: Path) -> Path:
-    """Return where the newest signed checkpoint of an exported chain is kept."""
+    """Return the path of the signed checkpoint of an exported chain."""
     return export.with_name(f"{export.name}.checkpoint")
 
 
 def fetch(url: str, token: str, target: str, scope_key: str, out: Path) -> FetchResult:
-    """Write a chain into one file, oldest first, and its newest signed checkpoint into the file beside it.
+    """Write a chain into one file, oldest first, and its newest signed checkpoint into a second file.
 
-    The checkpoint is asked for first, so that the records cover it. One that is kept there from before stays when the
-    service gives none, or one of fewer records: whoever cut the chain may have cut the checkpoints, too.
+    The checkpoint is requested first, so that the records cover it. An existing checkpoint is not replaced if the
+    service returns none or a smaller one: an attacker who truncates the chain may have removed checkpoints, too.
 
     Args:
-        url: of the service.
-        token: a bearer token with Workspace.Provenance.Read.
-        target: the container.
-        scope_key: the scope of a domain chain, else empty.
-        out: the file; it appears when it is whole.
+        url: address of the service.
+        token: bearer token with Workspace.Provenance.Read.
+        target: container of the chain.
+        scope_key: scope of a domain chain, otherwise empty.
+        out: path of the export, which is created when the download is complete.
 
     Raises:
-        FetchError: the service refuses, cannot be reached, or answers something else than records; the token is none.
+        FetchError: if the service rejects the request, cannot be reached or returns something else than records, or if
+            the token has invalid characters.
     """
     if not (token.isascii() and token.isprintable()):
-        # Said here: an error of the HTTP library would show it.
-        raise FetchError("the token has characters that no token has")
-    note, why_none = _fetch_note(url, token, _chain_query(target, scope_key))
+        # An error of the HTTP library would print the token.
+        raise FetchError("the token contains invalid characters")
+    note, reason = _fetch_note(url, token, _chain_query(target, scope_key))
     count = 0
     draft = out.with_name(f"{out.name}.part")
     with draft.open("w", encoding="utf-8") as file:
@@ -86,7 +90,7 @@ def fetch(url: str, token: str, target: str, scope_key: str, out: Path) -> Fetch
         file.flush()
         os.fsync(file.fileno())
     draft.replace(out)
-    return FetchResult(count, _save_note(note, why_none, checkpoint_path(out)))
+    return FetchResult(count, _save_note(note, reason, checkpoint_path(out)))
 
 
 def _chain_query(target: str, scope_key: str) -> dict[str, Any]:
@@ -94,7 +98,7 @@ def _chain_query(target: str, scope_key: str) -> dict[str, Any]:
 
 
 def _fetch_note(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
-    """Return the newest signed note of a chain, or why there is none."""
+    """Return the newest signed note of a chain, or the reason for its absence."""
     try:
         reply, _ = _request(url, token, "checkpoint", chain)
     except FetchError as error:
@@ -103,18 +107,18 @@ def _fetch_note(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
         raise
     note = reply.get("signedNote") if isinstance(reply, dict) else None
     if not isinstance(note, str) or not _parse_size(note):
-        raise FetchError("the service answered something else than a checkpoint")
+        raise FetchError("the reply of the service is not a checkpoint")
     return note, ""
 
 
-def _save_note(note: str, why_none: str, path: Path) -> str:
+def _save_note(note: str, reason: str, path: Path) -> str:
     """Write the note unless the existing file has a larger checkpoint of the same chain; return a summary."""
     before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     if not note:
-        return f"{why_none}; {f'the one from before stays in {path}' if before else 'none is kept'}"
+        return f"{reason}; {f'the existing checkpoint in {path} is unchanged' if before else 'no checkpoint was saved'}"
     size, size_before = _parse_size(note), _parse_size(before)
     if before.partition("\n")[0] == note.partition("\n")[0] and size_before > size:
-        return f"the service gives a checkpoint of {size} records; the one of {size_before} stays in {path}"
+        return f"the checkpoint of the service has {size} records; {path} still has the one of {size_before}"
     draft = path.with_name(f"{path.name}.part")
     draft.write_text(note, encoding="utf-8", newline="")
     draft.replace(path)
@@ -122,17 +126,17 @@ def _save_note(note: str, why_none: str, path: Path) -> str:
 
 
 def _parse_size(note: str) -> int:
-    """Return how many records a note says it covers, 0 when it is no checkpoint; nothing is believed of it here."""
+    """Return the number of records in the text of a note without verifying it; 0 if it is not a checkpoint."""
     lines = note.split("\n")
-    said = lines[1] if len(lines) > _NOTE_LINES else ""
-    return int(said) if said.isascii() and said.isdigit() and len(said) <= len(str(LAST_SEQUENCE)) else 0
+    size = lines[1] if len(lines) > _NOTE_LINES else ""
+    return int(size) if size.isascii() and size.isdigit() and len(size) <= len(str(LAST_SEQUENCE)) else 0
 
 
 def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterator[Any]:
-    """Give the records in order; windows of sequences are stable while others append.
+    """Yield the records in order. Ranges of sequences are stable while other records are appended.
 
-    Where a window ends is counted here, never read from a record: somebody may have put any RecordID into one, and it
-    is the verifier who is to find that. Each round moves on, or halves the window, or ends.
+    The end of a range is computed here and never read from a record, since a damaged record may have any RecordID. Each
+    round advances, halves the range, or ends.
     """
     chain = _chain_query(target, scope_key)
     first, width = 1, PAGE
@@ -141,11 +145,11 @@ def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterato
             url, token, {**chain, "fromSequence": first, "toSequence": first + width - 1, "limit": PAGE}
         )
         if more and width > 1:
-            # Cut short for its size, or a window that was made wider in a gap.
+            # The page was limited by its size, or the range was widened in a gap.
             width //= 2
             continue
         if more:
-            raise FetchError(f"the service does not give the record {first}")
+            raise FetchError(f"the service does not return record {first}")
         yield from reversed(page)
         first += width
         if page:
@@ -153,31 +157,31 @@ def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterato
         else:
             if not any(_fetch_page(url, token, {**chain, "fromSequence": first, "limit": 1})):
                 return
-            # A gap is for the verifier to find; it may be of any length.
+            # A gap may have any length; the verifier reports it.
             width *= 2
 
 
 def _fetch_page(url: str, token: str, query: dict[str, Any]) -> tuple[list[Any], bool]:
-    """Return the records of a page, newest first, and whether there are more in its window."""
+    """Return the records of a page, newest first, and whether its range has more."""
     page, more = _request(url, token, "events/query", query)
     if not isinstance(page, list) or more not in {"true", "false"}:
-        raise FetchError("the service answered something else than records")
+        raise FetchError("the reply of the service does not contain records")
     return page, more == "true"
 
 
 def _request(url: str, token: str, path: str, query: dict[str, Any]) -> tuple[Any, str]:
-    """Return what a provenance route answers, and what it says about more of it."""
+    """Return the body of a provenance route and its has-more header."""
     address = f"{url.rstrip('/')}/oi-api/provenance/{path}?{urllib.parse.urlencode(query)}"
     if urllib.parse.urlsplit(address).scheme not in {"http", "https"}:
         raise FetchError("the address of the service must start with https:// or http://")
     try:
-        # Sent to this address alone: not to where a redirect leads.
+        # The token must not be sent to the destination of a redirect.
         request = urllib.request.Request(address)  # noqa: S310  checked above
         request.add_unredirected_header("Authorization", f"Bearer {token}")
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as reply:  # noqa: S310  checked above
             body = json.loads(reply.read(), parse_int=parse_json_integer)
             return body, reply.headers.get("x-provenance-has-more", "")
     except urllib.error.HTTPError as error:
-        raise FetchError(f"the service answered {error.code}", error.code) from None
+        raise FetchError(f"the service returned status {error.code}", error.code) from None
     except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
         raise FetchError(f"the service cannot be read: {error}") from None

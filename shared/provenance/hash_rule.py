@@ -1,4 +1,4 @@
-"""The rule by which a chain is hashed, in the standard library alone: what an offline verifier needs too."""
+"""Hash rule of chains, in the standard library alone because offline verification uses it, too."""
 
 import hashlib
 import re
@@ -11,16 +11,16 @@ RECORD_ID_DIGITS: Final = 12
 LAST_SEQUENCE: Final = 10**RECORD_ID_DIGITS - 1
 SAFE_INTEGER: Final = 2**53 - 1
 MAX_DEPTH: Final = 128
-"""Levels of nesting of a record, itself included, that are written and read. Requests have up to 100 of them."""
+"""Maximum nesting of a record, including itself. Requests have up to 100 levels."""
 TIMES: Final = ("Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt")
-"""Members that hold a record's own time; each kind of record has one of them."""
+"""Members that hold a record's time; each kind of record has one of them."""
 ACTORS: Final = ("UserID", "AmendedBy", "ApprovedBy", "RejectedBy")
-_ALIKE: Final = ("ActionType", "EntityType", "EntityID", "ReasonCategory", "Status", "AmendmentID")
+_UNRENAMED: Final = ("ActionType", "EntityType", "EntityID", "ReasonCategory", "Status", "AmendmentID")
 _TIME_LENGTH: Final = len("2026-01-05T08:00:00.000000Z")
 DAY_OF_ANY_MONTH: Final = re.compile(
     r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII
 )
-"""Instants as records have them, told quickly on the days that every month has."""
+"""Fast pattern of record times on the days that every month has."""
 _FIRST_WITH_EXPONENT: Final = 10**21
 """RFC 8785 writes doubles from here on with an exponent."""
 
@@ -30,8 +30,8 @@ def genesis_hash(workspace: str, target: str, scope_key: str = "") -> str:
 
     Args:
         workspace: the workspace's id.
-        target: the container.
-        scope_key: the scope of a domain chain, empty for a workspace chain.
+        target: container of the chain.
+        scope_key: scope of a domain chain, empty for a workspace chain.
     """
     return hashlib.sha256(f"oi-provenance/v1\n{workspace}\n{target}\n{scope_key}".encode()).hexdigest()
 
@@ -42,20 +42,20 @@ def record_id(sequence: int) -> str:
 
 
 def sequence_of(text: object) -> int | None:
-    """Return the sequence number that a well-formed RecordID names, None for anything else."""
+    """Return the sequence number of a well-formed RecordID, otherwise None."""
     well_formed = isinstance(text, str) and len(text) == RECORD_ID_DIGITS and text.isascii() and text.isdigit()
     return int(str(text)) if well_formed else None
 
 
 def record_time(record: Mapping[str, Any]) -> str:
-    """Return the own time of any kind of record, empty where there is none; it never decreases along a chain."""
+    """Return the time of any kind of record, or an empty string. It never decreases along a chain."""
     time = next((record[name] for name in TIMES if name in record), "")
     return time if isinstance(time, str) else ""
 
 
 def project_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what filters look at: actor and own time as ``UserID`` and ``Timestamp``, the rest by its own name."""
-    fields = {name: record[name] for name in _ALIKE if name in record}
+    """Return the filter fields of a record, with actor and time as ``UserID`` and ``Timestamp``."""
+    fields = {name: record[name] for name in _UNRENAMED if name in record}
     for actor in ACTORS:
         if actor in record:
             fields["UserID"] = record[actor]
@@ -68,13 +68,13 @@ def project_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_non_text_fields(here: str, fields: Mapping[str, Any]) -> str:
-    """Return the reason of a record, by its RecordID, that has no text in a filter field; empty when all are text."""
+    """Return the reason for a record whose filter fields are not text, or an empty string."""
     names = sorted(name for name, value in fields.items() if not isinstance(value, str))
-    return f"{here} has no text in its filter fields: {', '.join(names)}" if names else ""
+    return f"filter fields of {here} are not text: {', '.join(names)}" if names else ""
 
 
 def is_time(text: str) -> bool:
-    """Tell whether text is an instant as records have it: RFC 3339 in UTC, six digits of a second, ``Z``."""
+    """Return whether text is a time in the format of records: RFC 3339 in UTC with six fractional digits and ``Z``."""
     if DAY_OF_ANY_MONTH.fullmatch(text):
         return True
     if len(text) != _TIME_LENGTH:
@@ -86,12 +86,12 @@ def is_time(text: str) -> bool:
 
 
 def describe_invalid_time(here: str) -> str:
-    """Return the reason of a record, by its RecordID, whose time is none that the service writes."""
-    return f"{here} does not have a time of the form 2026-01-05T08:00:00.000000Z"
+    """Return the reason for a record whose time has another format."""
+    return f"the time of {here} does not have the format 2026-01-05T08:00:00.000000Z"
 
 
 def is_too_deep(value: Any) -> bool:
-    """Tell whether a JSON value is nested deeper than any record is; without recursion."""
+    """Return whether a JSON value has more than :data:`MAX_DEPTH` levels, without recursion."""
     level = [value]
     for _ in range(MAX_DEPTH):
         below: list[Any] = []
@@ -107,25 +107,25 @@ def is_too_deep(value: Any) -> bool:
 
 
 def describe_earlier_time(here: str, before: int) -> str:
-    """Return the reason of a record, by its RecordID, whose time goes back behind that of a sequence."""
-    return f"{here} does not have a time as late as that of {record_id(before)}"
+    """Return the reason for a record whose time is earlier than that of a sequence."""
+    return f"the time of {here} is earlier than the time of {record_id(before)}"
 
 
 def digest(canonical: bytes) -> str:
-    """Return the ``Hash`` over a record's canonical bytes."""
+    """Return the ``Hash`` of a record's canonical bytes."""
     return hashlib.sha256(canonical).hexdigest()
 
 
 def parse_json_integer(text: str) -> Any:
-    """Return the number that integer digits in a record stand for: beyond ±(2^53-1) the float that is written so.
+    """Return the number of an integer literal in a record: a float beyond ±(2^53-1) if a float is written so.
 
-    RFC 8785 writes doubles up to 1e21 without an exponent, so 1e20 stands there as an integer. Only floats can:
-    integers beyond ±(2^53-1) are refused on the way in. Digits that no float is written with stay an integer, which has
-    no canonical form. Pass this as ``parse_int`` to :func:`json.loads`.
+    RFC 8785 writes doubles up to 1e21 without an exponent, so 1e20 is written as an integer. The service rejects
+    integers beyond ±(2^53-1), so such a literal can only be a float. Digits that no float has remain an integer, which
+    has no canonical form. Pass this function as ``parse_int`` to :func:`json.loads`.
     """
     number = int(text)
     if abs(number) <= SAFE_INTEGER or abs(number) >= _FIRST_WITH_EXPONENT:
         return number
     nearest = float(number)
-    # The shortest digits that lead to a float are those of its canonical form.
+    # A float's canonical form has the shortest digits that identify it.
     return nearest if Decimal(repr(nearest)) == number else number

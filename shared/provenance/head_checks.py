@@ -1,4 +1,4 @@
-"""Head items, compared with the records that they stand for: who can write to the store can change them, too."""
+"""Checks of head items against their records. An attacker with write access to the store can change head items, too."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,27 +14,27 @@ from shared.worker_threads import pause_garbage_collection, run_in_worker
 MAX_ORPHANS: Final = 100
 _AHEAD: Final = "has a time more than an hour ahead of this host's clock"
 MAX_CLOCK_DIFFERENCE: Final = timedelta(hours=1)
-"""How far the clocks of hosts may differ: what is further ahead of this one is not built on."""
+"""Maximum difference between clocks of hosts. Appends after a record that is further ahead are rejected."""
 
 
 async def reject_forged_head(store: ChainStore, chain: ChainKey, tip: Tip, instant: str) -> None:
-    """Refuse to append from a head item that no append left.
+    """Reject an append if the head item does not match the last record.
 
-    Its hash goes into what is sealed, and must be that of the last record. So does its time, as the earliest one of the
-    next record: one that lies ahead of the clock is believed only if the last record has it, since the clock of another
-    host may be ahead; and that record's own time must be one that the service writes, and not be hidden by the head's.
+    The next record is linked to the head's hash, which must be the last record's. The next record's time is not earlier
+    than the head's: a time ahead of the clock is accepted only if the last record has it, because the clock of another
+    host may be ahead. The last record's time must have the service's format and must not be later than the head's.
 
     Args:
-        store: keeps the chain.
-        chain: which chain.
-        tip: as the store gave it.
-        instant: the current one, in the records' own format.
+        store: store of the chain.
+        chain: chain to append to.
+        tip: tip from the store.
+        instant: current time in the format of records.
 
     Raises:
-        WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE``; the head item is forged; the store's UNAVAILABLE.
+        WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the head item is forged or the store does not respond.
     """
     if not await _matches_last_record(store, chain, tip, instant):
-        detail = "The chain's head item is not the one of its last record; verify the chain."
+        detail = "The head item of the chain does not match its last record; verify the chain."
         raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail)
 
 
@@ -51,11 +51,11 @@ async def _matches_last_record(store: ChainStore, chain: ChainKey, tip: Tip, ins
 
 
 def reject_future_tip(tip: Tip, instant: datetime) -> None:
-    """Refuse to append behind a time that would have to be given to honest records, too.
+    """Reject an append after a record too far in the future, since honest records would have to take its time.
 
     Args:
-        tip: as the records behind it are to be sealed from.
-        instant: the current one.
+        tip: tip that the next records link to.
+        instant: current time.
 
     Raises:
         WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the time of the tip is more than
@@ -72,56 +72,58 @@ def latest_allowed_time(instant: datetime) -> str:
 
 
 async def find_future_timestamps(
-    store: ChainStore, chain: ChainKey, walk: ChainVerification, instant: datetime
+    store: ChainStore, chain: ChainKey, verification: ChainVerification, instant: datetime
 ) -> ChainFault | None:
-    """Return the fault of the first record whose time lies too far ahead, after a walk over sound ones."""
-    if walk.time <= latest_allowed_time(instant):
+    """Return the fault of the first record whose time is too far ahead, after a verification without faults."""
+    if verification.time <= latest_allowed_time(instant):
         return None
     ahead = Filters(start=latest_allowed_time(instant + timedelta(microseconds=1)))
     page = await store.scan(chain, ahead, newest_first=False, limit=1, max_bytes=1)
-    first = record_id(min([walk.sequence, *(record.sequence for record in page.records)]))
+    first = record_id(min([verification.sequence, *(record.sequence for record in page.records)]))
     return ChainFault(first, f"{first} {_AHEAD}")
 
 
 async def find_head_time_mismatch(store: ChainStore, chain: ChainKey, tip: Tip) -> ChainFault | None:
-    """Return the fault of a head item with another time than its record."""
+    """Return the fault of a head item whose time differs from its record's."""
     if not tip.sequence or await read_last_time(store, chain, tip) == tip.timestamp:
         return None
     last = record_id(tip.sequence)
-    return ChainFault(last, f"{last} does not have the time that the head item names")
+    return ChainFault(last, f"the time of {last} differs from the time in the head item")
 
 
 async def find_orphans(store: ChainStore, chain: ChainKey, genesis: str, tip: Tip) -> ChainFault | None:
-    """Return the fault of records that are, or may be, the chain's, and that its head item does not lead to."""
-    strays = await store.list_orphans(chain, genesis) if isinstance(store, OrphanRecords) else ()
-    for record in strays:
+    """Return the fault of records that belong, or may belong, to the chain but are not reachable from its head item."""
+    orphans = await store.list_orphans(chain, genesis) if isinstance(store, OrphanRecords) else ()
+    for record in orphans:
         value = parse_if_canonical(record.canonical)
         if type(value) is dict and value.get("PreviousHash") == genesis:
             here = record_id(record.sequence)
             if tip.sequence:
                 return ChainFault(record.hash, describe_fork(1))
-            return ChainFault(here, f"{here} is there without the head item of this chain")
-    for record in strays:
+            return ChainFault(here, f"{here} exists without a head item of this chain")
+    for record in orphans:
         if not tip.sequence and not _is_first_record(record) and _can_belong_to(chain, record):
             here = record_id(record.sequence)
-            return ChainFault(here, f"{here} is there without a head item and a first record, and may be of this chain")
+            return ChainFault(
+                here, f"{here} exists without a head item and a first record, and may belong to this chain"
+            )
     return None
 
 
 def can_be_earliest(record: ChainRecord, genesis: str) -> bool:
-    """Tell whether a record may be the earliest of a chain: it has its genesis hash, or is no chain's first record."""
+    """Return whether a record may be the earliest of a chain: it has its genesis hash, or is not a first record."""
     return genesis.encode() in record.canonical or not _is_first_record(record)
 
 
 def _is_first_record(record: ChainRecord) -> bool:
-    """Tell whether a record is sound in itself and the first of some chain."""
+    """Return whether a record is valid by itself and the first of a chain."""
     value = parse_if_canonical(record.canonical)
     first = type(value) is dict and record.sequence == 1 and value.get("RecordID") == record_id(1)
     return first and digest(record.canonical) == record.hash
 
 
 def _can_belong_to(chain: ChainKey, record: ChainRecord) -> bool:
-    """Tell whether the content of a record leaves it open that it is a chain's: corrections name their scope."""
+    """Return whether a record may belong to a chain by its content; amendments contain their scope."""
     value = parse_if_canonical(record.canonical)
     if type(value) is dict and "ScopeKey" in value:
         return chain == (Target.DOMAIN_AMENDMENTS, value["ScopeKey"])
@@ -129,7 +131,7 @@ def _can_belong_to(chain: ChainKey, record: ChainRecord) -> bool:
 
 
 async def read_last_time(store: ChainStore, chain: ChainKey, tip: Tip) -> str:
-    """Return the time in the content of the record that a head item names, empty without."""
+    """Return the time in the content of the last record by the head item, or an empty string."""
     last = await _read_last(store, chain, tip)
     return await _parse_time(last) if last else ""
 
@@ -140,7 +142,7 @@ async def _parse_time(record: ChainRecord) -> str:
 
 
 async def _read_last(store: ChainStore, chain: ChainKey, tip: Tip) -> ChainRecord | None:
-    """Return the record that a head item names, None without."""
+    """Return the last record by the head item, or None."""
     if not tip.sequence:
         return None
     page = await store.read(chain, tip.sequence - 1, limit=1, max_bytes=1)

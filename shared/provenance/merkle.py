@@ -17,7 +17,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 @dataclass(slots=True)
 class CompactRange:
-    """A tree as its complete subtrees: what suffices to grow it and to know its root.
+    """Roots of a tree's complete subtrees, which suffice to extend the tree and to compute its root.
 
     Attributes:
         size: number of leaves.
@@ -28,7 +28,7 @@ class CompactRange:
     nodes: list[bytes] = field(default_factory=list)
 
     def append(self, leaves: Iterable[bytes]) -> None:
-        """Grow by the data of some leaves."""
+        """Append leaves by their data."""
         nodes, sha256 = self.nodes, hashlib.sha256
         for data in leaves:
             node = sha256(b"\x00" + data).digest()
@@ -40,11 +40,11 @@ class CompactRange:
             self.size += 1
 
     def append_subtree(self, node: bytes, leaves: int) -> None:
-        """Grow by the root of a complete subtree.
+        """Append a complete subtree by its root.
 
         Args:
-            node: the root.
-            leaves: of the subtree; a power of two that divides ``size``.
+            node: root of the subtree.
+            leaves: its number of leaves; a power of two that divides ``size``.
         """
         places = self.size // leaves
         while places & 1:
@@ -54,7 +54,7 @@ class CompactRange:
         self.size += leaves
 
     def root(self) -> bytes:
-        """Return the tree's root, MTH in RFC 6962."""
+        """Return the root of the tree, MTH in RFC 6962."""
         if not self.nodes:
             return hashlib.sha256(b"").digest()
         root = self.nodes[-1]
@@ -63,16 +63,16 @@ class CompactRange:
         return root
 
     def is_valid(self) -> bool:
-        """Tell whether there are as many nodes as a tree of this size has, each of 32 bytes."""
+        """Return whether the number of nodes matches the size and each node has 32 bytes."""
         return len(self.nodes) == self.size.bit_count() and all(len(node) == 32 for node in self.nodes)  # noqa: PLR2004  SHA-256
 
 
 def inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
-    """Return the leaf ranges whose roots make the audit path PATH(index, D[size]), in its order.
+    """Return the leaf ranges whose roots form the audit path PATH(index, D[size]), in its order.
 
     Args:
-        index: of the leaf, from 0, below ``size``.
-        size: of the tree.
+        index: position of the leaf, from 0, below ``size``.
+        size: size of the tree.
     """
     ranges: list[tuple[int, int]] = []
     first, last = 0, size
@@ -88,11 +88,11 @@ def inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
 
 
 def consistency_ranges(old: int, size: int) -> list[tuple[int, int]]:
-    """Return the leaf ranges whose roots make the proof PROOF(old, D[size]), in its order.
+    """Return the leaf ranges whose roots form the proof PROOF(old, D[size]), in its order.
 
     Args:
         old: size of the earlier tree, 1 to ``size``.
-        size: of the later tree.
+        size: size of the later tree.
     """
     ranges: list[tuple[int, int]] = []
     first, last = 0, size
@@ -110,7 +110,7 @@ def consistency_ranges(old: int, size: int) -> list[tuple[int, int]]:
 
 
 def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
-    """Tell whether an audit path proves that a tree has a leaf (RFC 9162 section 2.1.3.2)."""
+    """Return whether an audit path proves that a tree contains a leaf (RFC 9162 section 2.1.3.2)."""
     if not 0 <= index < size:
         return False
     node, place, last = leaf_hash(data), index, size - 1
@@ -128,7 +128,7 @@ def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root:
 
 
 def is_consistent(old: int, size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
-    """Tell whether a proof shows that a tree begins with the leaves of an earlier one (RFC 9162 section 2.1.4.2)."""
+    """Return whether a proof shows that a tree begins with an earlier one (RFC 9162 section 2.1.4.2)."""
     if not 0 < old <= size:
         return False
     if old == size:

@@ -1,4 +1,4 @@
-"""What clients send: events, corrections and rejections. Server-owned and unlisted members are dropped."""
+"""Request bodies: events, amendments and rejections. Server-owned and unlisted members are dropped."""
 
 from functools import cache
 from typing import Annotated, Any, Final
@@ -10,15 +10,15 @@ from shared.provenance.selection import MAX_SCOPE_CHARACTERS
 
 SCOPE: Final = {"type": "string", "minLength": 1, "maxLength": MAX_SCOPE_CHARACTERS}
 ScopeKey = Annotated[str | None, WithJsonSchema({"anyOf": [SCOPE, {"type": "null"}]})]
-"""A scope; null and nothing are the same."""
+"""A scope; null means no scope."""
 RequiredScopeKey = Annotated[str | None, WithJsonSchema(SCOPE)]
-"""A scope that must be there; that it is missing has a code of its own."""
+"""A required scope; its absence has its own error code."""
 
 type Text = Annotated[str, StringConstraints(strict=True, min_length=1)]
 
 
 class Body(BaseModel):
-    """A body whose unlisted members are dropped; they must have a canonical form nonetheless."""
+    """Request body that drops unlisted members, which must have a canonical form nonetheless."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True, extra="ignore", strict=True)
 
@@ -50,7 +50,7 @@ class EventBody(Body):
     scope_key: ScopeKey = Field(None, alias="ScopeKey")
 
     def to_event(self) -> dict[str, Any]:
-        """Return the event's own members, absent ones left out."""
+        """Return the members of the event without absent ones."""
         return self.model_dump(by_alias=True, exclude={"scope_key"}, exclude_none=True)
 
 
@@ -59,7 +59,7 @@ def _scope_required(schema: dict[str, Any]) -> None:
 
 
 class AmendmentBody(Body):
-    """A correction."""
+    """Body that creates an amendment."""
 
     model_config = ConfigDict(json_schema_extra=_scope_required)
 
@@ -76,7 +76,7 @@ class AmendmentBody(Body):
 
 
 class RejectionBody(Body):
-    """A rejection; the scope may stand in the query string instead."""
+    """Body that rejects an amendment; the scope may be in the query string instead."""
 
     scope_key: ScopeKey = Field(None, alias="ScopeKey")
     rejection_reason: str | None = Field(None, alias="RejectionReason")

@@ -1,4 +1,7 @@
-"""The workspace's keys for signed notes: the one that signs, and retired ones whose signatures still count."""
+"""Keys of the workspace for signed notes: the current one, and retired ones whose signatures remain valid.
+
+This module is separate from ``notes``, which the offline verifier imports without the rest of the service.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -13,11 +16,11 @@ _COORDINATE: Final = 32
 
 
 class NoteKeys:
-    """Signs notes, and says whose they are.
+    """Signs notes and finds the key of a note.
 
     Args:
-        signer: holds the keys.
-        workspace: gives the workspace's id.
+        signer: port of the keys.
+        workspace: returns the workspace's id.
     """
 
     def __init__(self, signer: NoteSigner, workspace: Callable[[], Awaitable[str]]) -> None:
@@ -25,7 +28,7 @@ class NoteKeys:
         self._workspace = workspace
 
     async def current(self) -> VerifierKey:
-        """Return the key that verifies what is signed now.
+        """Return the key that verifies new signatures.
 
         Raises:
             WorkspaceError: as the methods of :class:`NoteSigner`.
@@ -33,52 +36,52 @@ class NoteKeys:
         return VerifierKey(key_name(await self._workspace()), await self._signer.public_key())
 
     async def find_key(self, note: bytes) -> VerifierKey:
-        """Return which of the workspace's keys a note has a signature line of, the one that signs now or a retired one.
+        """Return the current or retired key of the workspace that a note has a signature line of.
 
         Raises:
-            NoteError: none of them, or it is no note.
+            NoteError: if there is no such key, or the bytes are not a note.
             WorkspaceError: as the methods of :class:`NoteSigner`.
         """
         name = key_name(await self._workspace())
-        # Another process may have begun to sign with a key that this one has not heard of.
+        # Another process may have signed with a newer key than the cached ones.
         for reload in (False, True):
             keys = [VerifierKey(name, spki) for spki in await self._signer.trusted_keys(reload=reload)]
             key = find_signer(note, keys)
             if key is not None:
                 return key
-        raise NoteError(f"the checkpoint is not signed by a key of {name} that is trusted")
+        raise NoteError(f"the checkpoint is not signed by a trusted key of {name}")
 
     async def sign(self, text: str) -> bytes:
-        """Return a note with a text and the signature line of the key that signs now.
+        """Return a note with a text and the signature line of the current key.
 
         Raises:
-            NoteError: the key was replaced in between; what such a note is stored as could never be taken away.
+            NoteError: if the key was replaced during signing; such a note could never be removed from the store.
             WorkspaceError: as the methods of :class:`NoteSigner`.
         """
-        note = f"{text}\n".encode() + await self._line(text, await self.current())
+        note = f"{text}\n".encode() + await self._build_line(text, await self.current())
         verify_note(note, await self.current())
         return note
 
     async def cosign(self, note: bytes) -> bytes:
-        """Return a trusted note, one of a retired key with the line of the key that signs now behind its own.
+        """Return a trusted note of a retired key with the signature line of the current key added.
 
-        So whoever has one of both keys can verify it. It stays as it is while nothing can be signed.
+        Recipients with either key can verify it. The note is returned unchanged while signing is impossible.
 
         Raises:
-            NoteError: it is not to be trusted.
+            NoteError: if the note is not trusted.
         """
         text = verify_note(note, await self.find_key(note))
         try:
             key = await self.current()
             if find_signer(note, [key]) is not None:
                 return note
-            both = note + await self._line(text, key)
+            both = note + await self._build_line(text, key)
             verify_note(both, key)
         except (WorkspaceError, NoteError):
             return note
         return both
 
-    async def _line(self, text: str, key: VerifierKey) -> bytes:
+    async def _build_line(self, text: str, key: VerifierKey) -> bytes:
         raw = await self._signer.sign(text.encode())
         parts = int.from_bytes(raw[:_COORDINATE]), int.from_bytes(raw[_COORDINATE:])
         return signature_line(key, encode_dss_signature(*parts))

@@ -1,6 +1,6 @@
 """Signed notes and checkpoints of C2SP (signed-note, tlog-checkpoint), signature type 0x02: ECDSA over P-256.
 
-Needs the standard library and ``cryptography`` alone, so that an offline verifier can use it.
+This module needs only the standard library and ``cryptography`` because the offline verifier uses it.
 """
 
 import base64
@@ -23,15 +23,15 @@ _LINES: Final = 3
 
 
 class NoteError(ValueError):
-    """A note, or a verifier key, that is not to be trusted; the text says why."""
+    """A note or a verifier key is not trusted; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifierKey:
-    """The public key of a signer.
+    """Public key of a signer.
 
     Attributes:
-        name: of the key, as on signature lines.
+        name: name of the key, as on signature lines.
         spki: DER SubjectPublicKeyInfo.
     """
 
@@ -43,36 +43,36 @@ class VerifierKey:
         """Return the key of a ``name+id+base64`` line.
 
         Raises:
-            NoteError: not such a line, another signature type, another curve, or an id that is not the key's.
+            NoteError: if the line has another form, signature type or curve, or its id does not match the key.
         """
         try:
             name, key_id, encoded = text.strip().split("+", 2)
             decoded = base64.b64decode(encoded, validate=True)
         except (ValueError, binascii.Error):
-            raise NoteError("the verifier key is not of the form name+id+key") from None
+            raise NoteError("the verifier key must have the form name+id+key") from None
         if decoded[:1] != ECDSA_TYPE:
-            raise NoteError("the verifier key is not of signature type 0x02 (ECDSA)")
+            raise NoteError("the verifier key must have signature type 0x02 (ECDSA)")
         key = cls(name, decoded[1:])
         key.public_key()
         if key.key_id.hex() != key_id.lower():
-            raise NoteError("the verifier key does not have the id that it names")
+            raise NoteError("the id of the verifier key does not match the key")
         return key
 
     @property
     def key_id(self) -> bytes:
-        """The first four bytes of SHA-256 over the SPKI."""
+        """First four bytes of SHA-256 over the SPKI."""
         return hashlib.sha256(self.spki).digest()[:4]
 
     def public_key(self) -> ec.EllipticCurvePublicKey:
         """Return the key.
 
         Raises:
-            NoteError: it is no P-256 key.
+            NoteError: if it is not a P-256 key.
         """
         try:
             key = serialization.load_der_public_key(self.spki)
         except ValueError:
-            raise NoteError("the verifier key is no public key") from None
+            raise NoteError("the verifier key is not a public key") from None
         if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
             raise NoteError("the verifier key is not on the curve P-256")
         return key
@@ -83,10 +83,10 @@ class VerifierKey:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a signed checkpoint says.
+    """Content of a signed checkpoint.
 
     Attributes:
-        origin: names the log, see :func:`origin_of`.
+        origin: name of the log, see :func:`origin_of`.
         size: number of leaves.
         root: RFC 6962 root, 32 bytes.
     """
@@ -97,7 +97,7 @@ class Checkpoint:
 
     @property
     def text(self) -> str:
-        """The note's text: what is signed."""
+        """The signed text of the note."""
         return f"{self.origin}\n{self.size}\n{base64.b64encode(self.root).decode()}\n"
 
 
@@ -107,7 +107,7 @@ def key_name(workspace: str) -> str:
 
 
 def origin_of(workspace: str, target: str, scope_key: str = "") -> str:
-    """Return the origin of a chain's checkpoints: key name, target and, of a domain chain, the scope, encoded."""
+    """Return the origin of a chain's checkpoints: key name, target and, for a domain chain, the encoded scope."""
     scope = f"/{quote(scope_key, safe='')}" if scope_key else ""
     return f"{key_name(workspace)}/{target}{scope}"
 
@@ -116,23 +116,23 @@ def format_note(text: str, key: VerifierKey, signature: bytes) -> bytes:
     """Return a note with one signature line.
 
     Args:
-        text: ends in a newline.
-        key: whose signature it is.
+        text: text that ends in a newline.
+        key: key of the signature.
         signature: DER, over SHA-256 of the text.
     """
     return f"{text}\n".encode() + signature_line(key, signature)
 
 
 def signature_line(key: VerifierKey, signature: bytes) -> bytes:
-    """Return the line of a signature; a note may have several."""
+    """Return a signature line; a note may have several."""
     return f"{_DASH}{key.name} {base64.b64encode(key.key_id + signature).decode()}\n".encode()
 
 
 def verify_note(note: bytes, key: VerifierKey) -> str:
-    """Return the text of a note that a key signed.
+    """Verify the signature of a key and return the note's text.
 
     Raises:
-        NoteError: no note, not signed by this key, or its signature is wrong.
+        NoteError: if the bytes are not a note, the key did not sign it, or its signature is wrong.
     """
     text, lines = _split_note(note)
     signatures = [signature for line in lines if (signature := _parse_signature(line, key)) is not None]
@@ -147,24 +147,24 @@ def verify_note(note: bytes, key: VerifierKey) -> str:
 
 
 def find_signer(note: bytes, keys: Sequence[VerifierKey]) -> VerifierKey | None:
-    """Return the first of some keys that a note has a signature line of, right or wrong; None without.
+    """Return the first key that a note has a signature line of, valid or not, or None.
 
     Raises:
-        NoteError: it is no signed note.
+        NoteError: if the bytes are not a signed note.
     """
     _, lines = _split_note(note)
     return next((key for key in keys if any(_parse_signature(line, key) is not None for line in lines)), None)
 
 
 def open_checkpoint(note: bytes, key: VerifierKey, origin: str) -> Checkpoint:
-    """Return what a checkpoint says, after its signature and its origin are checked.
+    """Verify the signature and the origin of a checkpoint and return its content.
 
     Raises:
-        NoteError: it is not to be trusted, or belongs to another log.
+        NoteError: if it is not trusted or belongs to another log.
     """
     checkpoint = _parse_checkpoint(verify_note(note, key))
     if checkpoint.origin != origin:
-        raise NoteError(f"the checkpoint is of {checkpoint.origin}, not of {origin}")
+        raise NoteError(f"the checkpoint belongs to {checkpoint.origin}, not to {origin}")
     return checkpoint
 
 
@@ -176,26 +176,26 @@ def _split_note(note: bytes) -> tuple[str, Sequence[str]]:
     text, blank, signatures = decoded.rpartition("\n\n")
     control = any(ord(character) < ord(" ") and character != "\n" for character in decoded)
     if len(note) > MAX_NOTE_BYTES or not blank or not signatures.endswith("\n") or control:
-        raise NoteError("the checkpoint is no signed note")
+        raise NoteError("the checkpoint is not a signed note")
     return text + "\n", signatures.split("\n")[:-1]
 
 
 def _parse_signature(line: str, key: VerifierKey) -> bytes | None:
-    """Return the signature of a line of this key, None for another's."""
+    """Return the signature of a line by this key, None for another key."""
     name, _, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not encoded:
-        raise NoteError("the checkpoint is no signed note")
+        raise NoteError("the checkpoint is not a signed note")
     try:
         decoded = base64.b64decode(encoded, validate=True)
     except binascii.Error:
-        raise NoteError("the checkpoint is no signed note") from None
+        raise NoteError("the checkpoint is not a signed note") from None
     return decoded[4:] if (name, decoded[:4]) == (key.name, key.key_id) else None
 
 
 def _parse_checkpoint(text: str) -> Checkpoint:
     lines = text.split("\n")[:-1]
     if len(lines) < _LINES or not all(lines):
-        raise NoteError("the note is no checkpoint")
+        raise NoteError("the note is not a checkpoint")
     origin, size, encoded = lines[:_LINES]
     canonical_size = size.isascii() and size.isdigit() and str(int(size)) == size
     try:
@@ -203,5 +203,5 @@ def _parse_checkpoint(text: str) -> Checkpoint:
     except binascii.Error:
         raise NoteError("the checkpoint has no root hash") from None
     if not canonical_size or len(root) != _HASH_BYTES:
-        raise NoteError("the note is no checkpoint")
+        raise NoteError("the note is not a checkpoint")
     return Checkpoint(origin, int(size), root)

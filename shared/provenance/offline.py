@@ -1,4 +1,7 @@
-"""Verifies exported records with the standard library, ``cryptography`` and ``rfc8785`` alone."""
+"""Verification of exported records with the standard library, ``cryptography`` and ``rfc8785`` alone.
+
+It is independent of the verification in the service, so that two implementations of the rules must agree.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,9 +33,9 @@ class BrokenError(Exception):
     """The chain is broken.
 
     Args:
-        broken_at: RecordID of the place of the first bad record, of the first missing one at the end, the second
-            record's Hash on a fork, or ``checkpoint``.
-        reason: in words.
+        broken_at: position of the first invalid record, of the first missing one at the end, the second record's Hash
+            on a fork, or ``checkpoint``.
+        reason: reason in words.
     """
 
     def __init__(self, broken_at: str, reason: str) -> None:
@@ -41,18 +44,18 @@ class BrokenError(Exception):
 
 
 class UnreadableError(Exception):
-    """The export is no JSON array of records."""
+    """The export is not a JSON array of records."""
 
 
 @dataclass(slots=True)
 class _Progress:
-    """The walk so far.
+    """State of the verification.
 
     Attributes:
-        sequence: records seen.
-        last_hash: Hash of the last one, the genesis hash at first.
-        time: its own time.
-        claimed: which place claims each predecessor, and its Hash.
+        sequence: number of verified records.
+        last_hash: Hash of the last one, initially the genesis hash.
+        time: its time.
+        claimed: position and Hash of the record after each predecessor.
     """
 
     last_hash: str
@@ -65,7 +68,7 @@ def load(text: str) -> list[dict[str, Any]]:
     """Return the records of an export.
 
     Raises:
-        UnreadableError: it is no JSON array of objects, or an object has a key twice.
+        UnreadableError: if the text is not a JSON array of objects, or an object has a duplicate key.
     """
     try:
         records = json.loads(text, parse_int=parse_json_integer, object_pairs_hook=_reject_duplicate_names)
@@ -83,60 +86,60 @@ def verify(
     scope_key: str = "",
     checkpoint: Checkpoint | None = None,
 ) -> int:
-    """Walk exported records from the chain's genesis on, and return how many there are.
+    """Verify exported records from the chain's genesis hash on and return their number.
 
     Args:
-        records: the whole chain, oldest first, ``Hash`` included.
+        records: the whole chain, oldest first, including ``Hash``.
         workspace: the workspace's id.
-        target: the container.
-        scope_key: the scope of a domain chain.
-        checkpoint: opened and checked; the chain must begin with what it was signed for.
+        target: container of the chain.
+        scope_key: scope of a domain chain.
+        checkpoint: verified checkpoint; the chain must begin with the records that it covers.
 
     Raises:
-        BrokenError: at the first bad record, the first missing one, or the checkpoint.
+        BrokenError: at the first invalid record, the first missing one, or the checkpoint.
     """
-    seen = _Progress(genesis_hash(workspace, target, scope_key))
+    progress = _Progress(genesis_hash(workspace, target, scope_key))
     tree = CompactRange()
-    for hashed in _verify_records(records, seen):
+    for hashed in _verify_records(records, progress):
         if checkpoint is not None and tree.size < checkpoint.size:
             tree.append([bytes.fromhex(hashed)])
     if checkpoint is not None:
         _compare_checkpoint(tree, checkpoint)
-    return seen.sequence
+    return progress.sequence
 
 
-def _verify_records(records: Sequence[Mapping[str, Any]], seen: _Progress) -> Iterator[str]:
+def _verify_records(records: Sequence[Mapping[str, Any]], progress: _Progress) -> Iterator[str]:
     for index, record in enumerate(records):
-        reason = _content_fault(record)
+        reason = _check_content(record)
         if not reason:
-            _check_fork(record, seen)
-            reason = _link_fault(record, seen) or _fields_fault(record, seen)
+            _check_fork(record, progress)
+            reason = _check_link(record, progress) or _check_fields(record, progress)
         if reason:
-            raise BrokenError(_locate(records, index, seen), reason)
+            raise BrokenError(_locate(records, index, progress), reason)
         stored = str(record["Hash"])
-        seen.sequence += 1
-        seen.claimed[seen.last_hash] = (record_id(seen.sequence), stored)
-        seen.last_hash = stored
-        seen.time = record_time(record)
+        progress.sequence += 1
+        progress.claimed[progress.last_hash] = (record_id(progress.sequence), stored)
+        progress.last_hash = stored
+        progress.time = record_time(record)
         yield stored
 
 
-def _locate(records: Sequence[Mapping[str, Any]], index: int, seen: _Progress) -> str:
-    """Return the RecordID of the place of a bad record, as far as an export shows it.
+def _locate(records: Sequence[Mapping[str, Any]], index: int, progress: _Progress) -> str:
+    """Return the RecordID of an invalid record's position, as far as an export shows it.
 
-    That is the one behind the last sound record, unless records are missing before the bad one: then it is the
-    RecordID that the bad one has.
+    This is the position after the last valid record. If records before the invalid one are missing, it is the RecordID
+    of the invalid one.
     """
-    expected, said = record_id(seen.sequence + 1), records[index].get("RecordID")
-    number = sequence_of(said)
-    if number is None or number <= seen.sequence or records[index].get("PreviousHash") == seen.last_hash:
+    expected, stated = record_id(progress.sequence + 1), records[index].get("RecordID")
+    number = sequence_of(stated)
+    if number is None or number <= progress.sequence or records[index].get("PreviousHash") == progress.last_hash:
         return expected
     missing = all(record.get("RecordID") != expected for record in records[index:])
     return record_id(number) if missing else expected
 
 
-def _content_fault(record: Mapping[str, Any]) -> str:
-    """Return what is wrong with a record by itself, empty when its content has its digest."""
+def _check_content(record: Mapping[str, Any]) -> str:
+    """Return the fault of a record by itself, or an empty string."""
     here = str(record.get("RecordID"))
     content = {name: value for name, value in record.items() if name != "Hash"}
     if is_too_deep(content):
@@ -147,37 +150,41 @@ def _content_fault(record: Mapping[str, Any]) -> str:
         return f"{here} has no canonical form: {error}"
     if recomputed == record.get("Hash"):
         return ""
-    return f"the content of {here} does not have the digest that stands as its Hash"
+    return f"the digest of the content of {here} differs from its Hash"
 
 
-def _check_fork(record: Mapping[str, Any], seen: _Progress) -> None:
+def _check_fork(record: Mapping[str, Any], progress: _Progress) -> None:
     stored = str(record["Hash"])
-    other, its_hash = seen.claimed.get(str(record.get("PreviousHash")), ("", stored))
+    other, its_hash = progress.claimed.get(str(record.get("PreviousHash")), ("", stored))
     if stored != its_hash:
         raise BrokenError(stored, f"fork: a second record claims the predecessor of {other}")
 
 
-def _link_fault(record: Mapping[str, Any], seen: _Progress) -> str:
-    """Return what is wrong with a record's place, empty when it follows the last one."""
-    here, expected = str(record.get("RecordID")), record_id(seen.sequence + 1)
+def _check_link(record: Mapping[str, Any], progress: _Progress) -> str:
+    """Return the fault of a record's position, or an empty string."""
+    here, expected = str(record.get("RecordID")), record_id(progress.sequence + 1)
     if here != expected:
         number = sequence_of(here)
-        again = number is not None and number <= seen.sequence
-        return f"{here} stands where {expected} belongs{', a second time' if again else ''}"
-    if record.get("PreviousHash") != seen.last_hash:
-        before = record_id(seen.sequence) if seen.sequence else "the genesis hash of this workspace, target and scope"
+        again = number is not None and number <= progress.sequence
+        return f"{here} is in the place of {expected}{', a second time' if again else ''}"
+    if record.get("PreviousHash") != progress.last_hash:
+        before = (
+            record_id(progress.sequence)
+            if progress.sequence
+            else "the genesis hash of this workspace, target and scope"
+        )
         return f"{here} does not link to {before}"
     return ""
 
 
-def _fields_fault(record: Mapping[str, Any], seen: _Progress) -> str:
-    """Return what is wrong with what filters look at in a record, its own time above all."""
+def _check_fields(record: Mapping[str, Any], progress: _Progress) -> str:
+    """Return the fault of a record's time or filter fields, or an empty string."""
     here, time = str(record.get("RecordID")), record_time(record)
     mistimed = "" if is_time(time) else describe_invalid_time(here)
     return (
         describe_non_text_fields(here, project_record(record))
         or mistimed
-        or (describe_earlier_time(here, seen.sequence) if time < seen.time else "")
+        or (describe_earlier_time(here, progress.sequence) if time < progress.time else "")
     )
 
 
@@ -186,11 +193,11 @@ def _compare_checkpoint(tree: CompactRange, checkpoint: Checkpoint) -> None:
         missing = record_id(tree.size + 1)
         raise BrokenError(missing, f"{missing} is missing: the checkpoint counts {checkpoint.size} records")
     if tree.root() != checkpoint.root:
-        raise BrokenError("checkpoint", "the chain is not the one that the checkpoint was signed for")
+        raise BrokenError("checkpoint", "the checkpoint was signed for another chain")
 
 
 def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("an object has a key twice")
+        raise ValueError("an object has a duplicate key")
     return members

@@ -1,4 +1,8 @@
-"""The far end of a long walk: windows from the last one down, walked options while the walk comes towards them."""
+"""Verification of stored chains, window by window and optionally on two processors.
+
+The verification starts at the genesis hash. For a long chain, another process verifies windows from the last one
+backwards until both meet.
+"""
 
 import asyncio
 from collections import deque
@@ -19,57 +23,57 @@ PAGE_BYTES: Final = 8_000_000
 
 
 async def stream_records(
-    store: ChainStore, chain: ChainKey, walk: ChainVerification, last: int, stop: int | None = None
+    store: ChainStore, chain: ChainKey, verification: ChainVerification, last: int, stop: int | None = None
 ) -> None:
-    """Walk over some next records of a chain; the walk's sequence stays the same when there are none.
+    """Verify the next records of a chain; the sequence of the verification is unchanged if there are none.
 
     Args:
-        store: keeps the chain; one that streams rows is walked without a record made of each.
-        chain: which chain.
-        walk: goes on after its sequence.
-        last: highest sequence to walk over.
-        stop: where to pause, at least the next sequence; None to pause where it suits.
+        store: store of the chain; rows are used directly if it streams them.
+        chain: chain to verify.
+        verification: state; continues after its sequence.
+        last: highest sequence to verify.
+        stop: sequence to pause at, at least the next one; None for a default number of records.
 
     Raises:
-        WorkspaceError: the store's UNAVAILABLE.
+        WorkspaceError: UNAVAILABLE if the store does not respond.
     """
-    before = walk.sequence
+    before = verification.sequence
     if isinstance(store, RowStreams):
-        await store.stream(chain, before + 1, min(last, stop or before + WINDOW_RECORDS), _restartable(walk))
-        if walk.sequence > before or walk.fault is not None:
+        await store.stream(chain, before + 1, min(last, stop or before + WINDOW_RECORDS), _restartable(verification))
+        if verification.sequence > before or verification.fault is not None:
             return
-    # Also when a window is empty: a gap may be longer than it.
+    # Also read a page if the window is empty: a gap may be longer than the window.
     page = await store.read(chain, before, limit=min(PAGE_RECORDS, last - before), max_bytes=PAGE_BYTES)
     records = [record for record in page.records if record.sequence <= last]
-    await asyncio.to_thread(walk.verify_rows, to_rows(records))
+    await asyncio.to_thread(verification.verify_rows, to_rows(records))
 
 
-def _restartable(walk: ChainVerification) -> Callable[[Iterable[Row]], None]:
-    """Return what walks over rows from where the walk stands now, however often it is called."""
-    start = {field.name: getattr(walk, field.name) for field in fields(walk)}
-    tree = deepcopy(walk.tree)
+def _restartable(verification: ChainVerification) -> Callable[[Iterable[Row]], None]:
+    """Return a function that verifies rows from the current state each time it is called."""
+    start = {field.name: getattr(verification, field.name) for field in fields(verification)}
+    tree = deepcopy(verification.tree)
 
-    def over(rows: Iterable[Row]) -> None:
+    def verify(rows: Iterable[Row]) -> None:
         for name, value in (start | {"tree": deepcopy(tree)}).items():
-            setattr(walk, name, value)
-        walk.verify_rows(rows)
+            setattr(verification, name, value)
+        verification.verify_rows(rows)
 
-    return over
+    return verify
 
 
 WINDOW: Final = 8_192
-"""A power of two, so that a window's tree fits the chain's."""
+"""Records of a window. A power of two, so that a window's tree is a subtree of the chain's tree."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowRequest:
-    """Which window to walk.
+    """Request to verify one window of a chain.
 
     Attributes:
-        chain: which chain.
+        chain: chain to verify.
         first: lowest sequence, at least 2.
         last: highest sequence, inclusive.
-        leaves: as of :class:`ChainVerification`.
+        leaves: as in :class:`ChainVerification`.
     """
 
     chain: ChainKey
@@ -80,17 +84,17 @@ class WindowRequest:
 
 @dataclass(frozen=True, slots=True)
 class WindowResult:
-    """What a sound window leads to, given that the record before it is the one that was read there.
+    """End state of a valid window, which assumes that the record before it is valid.
 
     Attributes:
-        sound: every record of the window is there once and sound; nothing else holds when it is false.
-        last: the last sequence.
-        before: ``Hash`` of the record before the window, as it is stored; whether it deserves that is not known here.
-        since: the time of that record.
+        sound: whether every record of the window is stored once and valid; otherwise the other fields are unset.
+        last: last sequence.
+        before: stored ``Hash`` of the record before the window, which has not been verified.
+        since: time of that record.
         hash: ``Hash`` of the last record.
         claimed: its PreviousHash.
-        time: its own.
-        leaves: how many leaves the window has for the tree.
+        time: its time.
+        leaves: number of the window's leaves in the tree.
         nodes: roots of the complete subtrees of these leaves, the largest first, as hex.
     """
 
@@ -104,16 +108,21 @@ class WindowResult:
     leaves: int = 0
     nodes: tuple[str, ...] = ()
 
-    def extend(self, walk: ChainVerification, last: int) -> bool:
-        """Take a walk to the window's end, when the window is sound and begins with what the walk ends with."""
-        fits = (self.last, self.before, self.since) == (last, walk.last_hash, walk.time)
-        if not (self.sound and fits and walk.fault is None):
+    def extend(self, verification: ChainVerification, last: int) -> bool:
+        """Advance a verification to the window's end if the window is valid and begins where the verification ends."""
+        fits = (self.last, self.before, self.since) == (last, verification.last_hash, verification.time)
+        if not (self.sound and fits and verification.fault is None):
             return False
-        walk.sequence, walk.last_hash, walk.claimed, walk.time = last, self.hash, self.claimed, self.time
+        verification.sequence, verification.last_hash, verification.claimed, verification.time = (
+            last,
+            self.hash,
+            self.claimed,
+            self.time,
+        )
         left = self.leaves
         for node in self.nodes:
             size = 1 << (left.bit_length() - 1)
-            walk.tree.append_subtree(bytes.fromhex(node), size)
+            verification.tree.append_subtree(bytes.fromhex(node), size)
             left -= size
         return True
 
@@ -122,65 +131,65 @@ type VerifyWindow = Callable[[WindowRequest], Awaitable[WindowResult]]
 
 
 class VerifierUnavailableError(Exception):
-    """Who walks windows options could not be started, or is gone."""
+    """The parallel verifier could not be started, or has ended."""
 
 
 @runtime_checkable
 class ParallelVerifier(Protocol):
-    """What a chain store may have besides: somebody who walks windows of its chains on another processor."""
+    """Optional port of a chain store: verifies windows of its chains on another processor."""
 
     def open_window_verifier(self) -> AbstractAsyncContextManager[VerifyWindow]:
-        """Start one, and end it with the context, whatever it is doing then.
+        """Start a verifier that ends with the context, even during a request.
 
-        Questions may be asked before earlier ones are answered; they are taken in order. Entering and asking raise
+        Requests may be sent before earlier ones are answered; they are processed in order. Starting and sending raise
         :class:`VerifierUnavailableError`.
         """
         ...
 
 
-async def verify_window(store: ChainStore, asked: WindowRequest) -> WindowResult:
-    """Walk a window by the very rules of a whole walk, from the hash that is stored before it.
+async def verify_window(store: ChainStore, request: WindowRequest) -> WindowResult:
+    """Verify a window by the rules of a whole verification, from the stored hash before it.
 
-    Whatever is not plainly sound is told as not sound, without saying why: the walk that comes from the genesis hash
-    looks at it again.
+    Any doubt makes the window invalid, without a reason: the verification from the genesis hash then verifies these
+    records again.
 
     Raises:
-        WorkspaceError: the store's UNAVAILABLE.
+        WorkspaceError: UNAVAILABLE if the store does not respond.
     """
-    page = await store.read(asked.chain, asked.first - 2, limit=1, max_bytes=1)
+    page = await store.read(request.chain, request.first - 2, limit=1, max_bytes=1)
     if not page.records:
         return WindowResult()
     before, since = page.records[0].hash, content_time(page.records[0])
     if not is_time(since):
         return WindowResult()
-    walk = ChainVerification(before, asked.leaves, sequence=asked.first - 1, time=since)
-    while walk.sequence < asked.last and walk.fault is None and walk.fork is None:
-        here = walk.sequence
-        await stream_records(store, asked.chain, walk, asked.last)
-        if walk.sequence == here:
+    verification = ChainVerification(before, request.leaves, sequence=request.first - 1, time=since)
+    while verification.sequence < request.last and verification.fault is None and verification.fork is None:
+        before_page = verification.sequence
+        await stream_records(store, request.chain, verification, request.last)
+        if verification.sequence == before_page:
             break
-    if walk.sequence != asked.last or walk.fault or walk.fork:
+    if verification.sequence != request.last or verification.fault or verification.fork:
         return WindowResult()
-    nodes = tuple(node.hex() for node in walk.tree.nodes)
-    ends = (walk.last_hash, walk.claimed, walk.time)
-    return WindowResult(True, asked.last, before, since, *ends, walk.tree.size, nodes)
+    nodes = tuple(node.hex() for node in verification.tree.nodes)
+    ends = (verification.last_hash, verification.claimed, verification.time)
+    return WindowResult(True, request.last, before, since, *ends, verification.tree.size, nodes)
 
 
 PATIENCE_SECONDS: Final = 0.05
-"""About what a window takes: whoever needs longer has no processor, or never answers."""
+"""About the duration of one window. A verifier that takes longer has no free processor or has stopped."""
 
 _LOG = logs.get_logger("provenance")
 
 
 @dataclass(frozen=True, slots=True)
 class ParallelOptions:
-    """When and how windows are walked options.
+    """Options of parallel verification.
 
     Attributes:
-        least: fewest records of such a walk; shorter ones end before anybody is started.
+        least: minimum number of records for parallel verification; shorter chains finish before a process has started.
         window: records of a window, a power of two.
-        ahead: windows that are asked for at once, so that nobody waits for the next question.
-        patience: seconds that a walk waits for a window that it has come to, before it walks over it itself.
+        ahead: number of windows requested at once, so that the verifier never waits for the next request.
+        patience: seconds to wait for the result of a requested window before verifying it in this process.
     """
 
     least: int = 100_000
@@ -193,43 +202,45 @@ DEFAULT_PARALLEL: Final = ParallelOptions()
 
 
 async def verify_up_to(
-    store: ChainStore, chain: ChainKey, walk: ChainVerification, last: int, options: ParallelOptions
+    store: ChainStore, chain: ChainKey, verification: ChainVerification, last: int, options: ParallelOptions
 ) -> None:
-    """Walk a chain from where a walk stands, up to a sequence, a fault, or the end of what is stored.
+    """Continue a verification up to a sequence, a fault, or the last stored record.
 
     Args:
-        store: keeps the chain; one that has it walks windows options.
-        chain: which chain.
-        walk: from the genesis hash on.
-        last: highest sequence to walk over.
-        options: when and how windows are walked options.
+        store: store of the chain; windows are verified in parallel if it can do so.
+        chain: chain to verify.
+        verification: state, from the genesis hash on.
+        last: highest sequence to verify.
+        options: options of parallel verification.
 
     Raises:
-        WorkspaceError: the store's UNAVAILABLE.
+        WorkspaceError: UNAVAILABLE if the store does not respond.
     """
-    far_end = WindowScheduler(chain, last, walk.leaves, options)
-    somebody = store if isinstance(store, ParallelVerifier) and last - walk.sequence >= options.least else None
-    async with nullcontext() if somebody is None else _scheduled(far_end, somebody):
-        while walk.sequence < last and walk.fault is None:
-            if await far_end.try_extend(walk):
+    scheduler = WindowScheduler(chain, last, verification.leaves, options)
+    parallel_store = (
+        store if isinstance(store, ParallelVerifier) and last - verification.sequence >= options.least else None
+    )
+    async with nullcontext() if parallel_store is None else _run_scheduler(scheduler, parallel_store):
+        while verification.sequence < last and verification.fault is None:
+            if await scheduler.try_extend(verification):
                 continue
-            before = walk.sequence
-            await stream_records(store, chain, walk, last, far_end.window_end(before))
-            if walk.sequence == before:
+            before = verification.sequence
+            await stream_records(store, chain, verification, last, scheduler.window_end(before))
+            if verification.sequence == before:
                 return
 
 
 class WindowScheduler:
-    """Windows of a chain, handed out from the last one down to where the walk is.
+    """Assigns windows of a chain to a parallel verifier, from the last one backwards.
 
-    A window's answer counts only when the walk ends with the very hash that the window begins from: then the walk would
-    have come to the same end by itself. All else is walked again, so that faults are found in order and by one rule.
+    A result is used only if the verification ends with the very hash that the window begins with, because it would then
+    have reached the same end by itself. All other windows are verified again, so that faults are found in order.
 
     Args:
-        chain: which chain.
+        chain: chain to verify.
         last: highest sequence.
-        leaves: as of the walk.
-        options: how.
+        leaves: as in the verification.
+        options: options of parallel verification.
     """
 
     def __init__(self, chain: ChainKey, last: int, leaves: int, options: ParallelOptions) -> None:
@@ -237,37 +248,37 @@ class WindowScheduler:
         self._last = last
         self._leaves = leaves
         self._options = options
-        self._front = 0
+        self._reached = 0
         self._next = (last - 1) // options.window
         self._reserved: deque[tuple[int, asyncio.Future[WindowResult]]] = deque()
         self._answers: dict[int, asyncio.Future[WindowResult]] = {}
 
     async def run(self, store: ParallelVerifier) -> None:
-        """Have windows walked until the walk has come to them, or nobody is there to walk them."""
+        """Request windows until the verification reaches them or the verifier becomes unavailable."""
         for _ in range(self._options.ahead):
             self._reserve()
         try:
-            async with store.open_window_verifier() as ask, asyncio.TaskGroup() as group:
+            async with store.open_window_verifier() as verify, asyncio.TaskGroup() as group:
                 for _ in range(self._options.ahead):
-                    group.create_task(self._hand_out(ask))
-        except Exception as error:  # noqa: BLE001  whatever it is, the walk goes on alone
-            _LOG.info("a chain is verified by one process alone", extra=logs.fields(cause=repr(error)))
+                    group.create_task(self._request_windows(verify))
+        except Exception as error:  # noqa: BLE001  any error only ends the parallel part
+            _LOG.info("the chain is verified without the parallel verifier", extra=logs.fields(cause=repr(error)))
             self._next = 0
             for answer in self._answers.values():
                 if not answer.done():
                     answer.set_result(WindowResult())
 
-    async def try_extend(self, walk: ChainVerification) -> bool:
-        """Take the walk over the window that begins where it stands, when that was walked options and fits."""
-        number, within = divmod(walk.sequence, self._options.window)
-        self._front = max(self._front, number)
+    async def try_extend(self, verification: ChainVerification) -> bool:
+        """Advance the verification over the next window if its result is available and fits."""
+        number, within = divmod(verification.sequence, self._options.window)
+        self._reached = max(self._reached, number)
         answer = None if within else self._answers.get(number)
         if answer is None:
             return False
         await asyncio.wait((answer,), timeout=self._options.patience)
-        # From now on nobody asks for it again.
+        # The verification continues behind this window, with or without its result.
         del self._answers[number]
-        return answer.done() and answer.result().extend(walk, self._end(number))
+        return answer.done() and answer.result().extend(verification, self._end(number))
 
     def window_end(self, sequence: int) -> int:
         """Return the last sequence of the window that follows a sequence."""
@@ -277,25 +288,25 @@ class WindowScheduler:
         return min(self._last, (number + 1) * self._options.window)
 
     def _reserve(self) -> None:
-        """Set the next window aside, unless the walk has come to it."""
-        if self._next > self._front:
+        """Reserve the next window unless the verification has reached it."""
+        if self._next > self._reached:
             answer = self._answers[self._next] = asyncio.get_running_loop().create_future()
             self._reserved.append((self._next, answer))
             self._next -= 1
 
-    async def _hand_out(self, ask: VerifyWindow) -> None:
+    async def _request_windows(self, verify: VerifyWindow) -> None:
         while self._reserved:
             number, answer = self._reserved.popleft()
             first = number * self._options.window + 1
-            answer.set_result(await ask(WindowRequest(self._chain, first, self._end(number), self._leaves)))
+            answer.set_result(await verify(WindowRequest(self._chain, first, self._end(number), self._leaves)))
             self._reserve()
 
 
 @asynccontextmanager
-async def _scheduled(far_end: WindowScheduler, store: ParallelVerifier) -> AsyncIterator[None]:
-    """Have windows walked options while the context lasts."""
-    work = asyncio.create_task(far_end.run(store))
-    # The first windows are set aside before the walk begins.
+async def _run_scheduler(scheduler: WindowScheduler, store: ParallelVerifier) -> AsyncIterator[None]:
+    """Request windows from a parallel verifier while the context is open."""
+    work = asyncio.create_task(scheduler.run(store))
+    # Reserve the first windows before the verification begins.
     await asyncio.sleep(0)
     try:
         yield

@@ -1,4 +1,4 @@
-"""What other domains need of the audit log, and what the audit log needs of its stores."""
+"""Ports of the audit log: the interface for other domains, and the interfaces of its stores."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 
 class Target(StrEnum):
-    """The four containers of audit records; the first two are workspace chains, the others have one chain a scope."""
+    """Containers of audit records. The first two hold one chain of the workspace, the others one chain per scope."""
 
     PLATFORM_CONFIG = "PlatformConfig"
     ACCESS_CONTROL = "AccessControl"
@@ -16,35 +16,35 @@ class Target(StrEnum):
 
 
 class AuditLog(Protocol):
-    """Appends audit events to a chain."""
+    """Port through which other domains append audit events."""
 
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
-        """Append one event; when this returns, it is stored durably, once.
+        """Append one event and return after it is stored durably.
 
         Args:
-            target: the container.
-            user_id: the acting principal, becomes ``UserID``.
+            target: container of the chain.
+            user_id: acting principal, stored as ``UserID``.
             event: ActionType, EntityType, EntityID and optionally NodeID, BeforeState, AfterState, Name, Description.
-            append_id: unique per event; the same id again returns the record already stored.
-            scope_key: the scope of a domain chain, empty for a workspace chain.
+            append_id: unique for each event; repeating an id returns the record that is already stored.
+            scope_key: scope of a domain chain, empty for a workspace chain.
 
         Returns:
-            The stored record, RecordID, Timestamp, PreviousHash and Hash included.
+            The stored record, including RecordID, Timestamp, PreviousHash and Hash.
 
         Raises:
-            WorkspaceError: UNAVAILABLE when the store does not answer.
+            WorkspaceError: UNAVAILABLE if the store does not respond.
         """
         ...
 
 
 class ChainKey(NamedTuple):
-    """Names one chain of the workspace; a tuple, since each append looks its chain up.
+    """Identity of one chain of the workspace. It is a tuple because each append looks its chain up.
 
     Attributes:
-        target: the container.
-        scope_key: the scope of a domain chain, any text; empty for a workspace chain.
+        target: container of the chain.
+        scope_key: scope of a domain chain, any text; empty for a workspace chain.
     """
 
     target: Target
@@ -53,13 +53,13 @@ class ChainKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tip:
-    """The end of a chain as its head item says it.
+    """Content of a chain's head item: the position and hash of its last record.
 
     Attributes:
-        sequence: of the last record; 0 when nothing was ever appended.
-        hash: ``Hash`` of the last record; empty when there is none.
-        timestamp: the last record's own time, RFC 3339 in UTC with microseconds; empty when there is none.
-        token: the store's own, opaque to everybody else (for instance segment and ETag); empty when there is no head.
+        sequence: sequence of the last record; 0 if the chain is empty.
+        hash: ``Hash`` of the last record; empty if the chain is empty.
+        timestamp: time of the last record, RFC 3339 in UTC with microseconds; empty if the chain is empty.
+        token: opaque token of the store, for instance segment and ETag; empty if there is no head item.
     """
 
     sequence: int = 0
@@ -69,14 +69,14 @@ class Tip:
 
 
 class ChainRecord(NamedTuple):
-    """A record as a store keeps it; a tuple, since walks make millions of them.
+    """A record as stored. It is a tuple because verification creates millions of them.
 
     Attributes:
-        sequence: its place, from 1; the store's key, whatever ``canonical`` says.
+        sequence: position in the chain, from 1. It is the store's key and does not depend on ``canonical``.
         canonical: RFC 8785 bytes of the record without ``Hash``.
         hash: lowercase hex SHA-256 of these bytes.
-        append_id: unique in its chain; never shown to callers.
-        projection: the fields that filters look at, by the names of :data:`PROJECTED`; absent ones are left out.
+        append_id: unique in its chain; never returned to callers.
+        projection: filter fields by the names of :data:`PROJECTED`, without absent ones.
     """
 
     sequence: int
@@ -96,20 +96,20 @@ PROJECTED = (
     "Status",
     "AmendmentID",
 )
-"""Names of projected fields. ``UserID`` and ``Timestamp`` are the actor and the own time of any kind of record."""
+"""Names of the filter fields. ``UserID`` and ``Timestamp`` hold the actor and the time of every kind of record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which records of a chain to give; all conditions hold together.
+    """Conditions on the records of a chain. A record must meet all of them.
 
     Attributes:
-        equal: projected fields and the value that each must have, compared exactly; ``Timestamp`` is not among them.
-        absent: projected fields that a record must not have.
-        start: earliest ``Timestamp``, inclusive, in the records' own format; empty for none.
-        end: latest ``Timestamp``, inclusive; empty for none. Timestamps never decrease along a chain.
-        from_sequence: lowest sequence, inclusive; None for none.
-        to_sequence: highest sequence, inclusive; None for none.
+        equal: filter fields and their required values, compared exactly; without ``Timestamp``.
+        absent: filter fields that a record must not have.
+        start: earliest ``Timestamp``, inclusive, in the format of records; empty for no limit.
+        end: latest ``Timestamp``, inclusive; empty for no limit. Timestamps never decrease along a chain.
+        from_sequence: lowest sequence, inclusive; None for no limit.
+        to_sequence: highest sequence, inclusive; None for no limit.
     """
 
     equal: Mapping[str, str] = field(default_factory=dict)
@@ -122,12 +122,12 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class RecordPage:
-    """Some records in the order asked for.
+    """One page of records in the requested order.
 
     Attributes:
-        records: those given.
-        more: whether further matches follow them; a page with more to come has one record at least.
-        scanned: records that the store read for it, skipped ones and the one that tells ``more`` included.
+        records: records of the page.
+        more: whether further matches follow; a page with further matches has at least one record.
+        scanned: number of records that the store read, including skipped ones and the one that sets ``more``.
     """
 
     records: Sequence[ChainRecord]
@@ -136,36 +136,36 @@ class RecordPage:
 
 
 class Lookup(StrEnum):
-    """What :meth:`ChainStore.find` finds records by."""
+    """Keys by which :meth:`ChainStore.find` finds records."""
 
     APPEND_ID = "AppendID"
     AMENDMENT_ID = "AmendmentID"
 
 
 class TipMovedError(Exception):
-    """The chain's tip is not the expected one; nothing was written."""
+    """The chain's tip differs from the expected one; nothing was written."""
 
 
 class OutcomeUnknownError(Exception):
-    """Whether the batch was written is not known: re-read the tip and look its append ids up before trying again.
+    """The store cannot say if the batch was written. Read the tip and look up the append ids before a retry.
 
-    Also right when the batch may still be written later: the retry carries the same expected tip, so that one of both
-    is refused.
+    A store also raises it if the batch may still be written later. The retry has the same expected tip, so the store
+    rejects one of both.
     """
 
 
 class ChainStore(Protocol):
-    """Keeps chains: create-only records and one head item a chain, replaced together with the records it counts.
+    """Store of chains: create-only records, and one head item per chain that is replaced together with them.
 
-    Every read sees each append that was answered before the read began, whoever made it (Cosmos: strong or bounded
-    staleness in a single write region). Scope keys are any text: adapters encode them where their ids are limited.
-    A record has up to 1,500,000 canonical bytes; the weight of each such record must fit in a batch.
-    Unless said otherwise methods raise ``WorkspaceError`` UNAVAILABLE with code ``PROVENANCE_UNAVAILABLE`` when the
-    store does not answer; nothing was written then.
+    A read returns every append that was acknowledged before the read began (in Cosmos DB: strong consistency or
+    bounded staleness with a single write region). Scope keys are any text; adapters encode them where ids are limited.
+    A record has up to 1,500,000 canonical bytes, and the weight of each of them must fit in a batch. Unless documented
+    otherwise, methods raise ``WorkspaceError`` UNAVAILABLE with code ``PROVENANCE_UNAVAILABLE`` if the store does not
+    respond; nothing was written then.
 
     Attributes:
-        max_batch_records: most records of one append.
-        max_batch_weight: most :meth:`weight` of one append, in bytes.
+        max_batch_records: maximum number of records in one append.
+        max_batch_weight: maximum sum of :meth:`weight` in one append, in bytes.
     """
 
     @property
@@ -175,48 +175,48 @@ class ChainStore(Protocol):
     def max_batch_weight(self) -> int: ...  # noqa: D102
 
     def weight(self, canonical: bytes) -> int:
-        """Return the bytes that a record takes in a batch, escapes and projected fields included; may be too much."""
+        """Return an upper bound of the bytes that a record takes in a batch, including escapes and filter fields."""
         ...
 
     async def provision(self, chain: ChainKey) -> None:
-        """Make ready what the first append of a chain needs; may take long; changes nothing when it is there.
+        """Prepare the store for the first append of a chain. It may take long, is idempotent, and creates no head item.
 
-        Called while the tip's sequence is 0, before the append. It makes no head.
+        The appender calls it before an append while the tip's sequence is 0.
         """
         ...
 
     async def tip(self, chain: ChainKey) -> Tip:
-        """Return what the head item says, in constant time; ``Tip()`` for a chain never written."""
+        """Return the content of the head item in constant time; ``Tip()`` for an empty chain."""
         ...
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
-        """Write records and the head that names the last of them, all or nothing, durably.
+        """Write records and their new head item durably, all or nothing.
 
         Args:
-            chain: which chain.
-            records: 1 to ``max_batch_records``, sequences from ``expected.sequence + 1`` without gap.
-            expected: a tip got from this store (:meth:`tip`, or an earlier append), still the chain's.
+            chain: chain to append to.
+            records: 1 to ``max_batch_records`` records with sequences from ``expected.sequence + 1`` without gap.
+            expected: tip from :meth:`tip` or an earlier append of this store; must still be the chain's tip.
 
         Returns:
             The new tip.
 
         Raises:
-            TipMovedError: the head is another one by now, or one of the sequences or append ids exists.
-            OutcomeUnknownError: a time-out, a dropped connection and the like after the request was sent.
-            WorkspaceError: UNAVAILABLE; certainly nothing was written, and trying again at once is pointless.
+            TipMovedError: if the head item changed, or one of the sequences or append ids exists.
+            OutcomeUnknownError: if a timeout or dropped connection follows the request.
+            WorkspaceError: UNAVAILABLE if nothing was written and an immediate retry is pointless.
         """
         ...
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
-        """Return records by ascending sequence, exactly as they are stored, for walks; never consults the head.
+        """Return records by ascending sequence, exactly as stored, without reading the head item.
+
+        Records with the same sequence, which only forgery creates, are in the same page.
 
         Args:
-            chain: which chain; one never written gives an empty page.
-            after: the first record given has a higher sequence.
-            limit: most records, at least 1.
-            max_bytes: canonical bytes after which to stop; one record is given however long it is.
-
-        Records of one sequence (only a forger makes two) come in one page.
+            chain: chain to read; an empty page for an unknown one.
+            after: return records with a higher sequence only.
+            limit: maximum number of records, at least 1.
+            max_bytes: stop after this number of canonical bytes; the first record is returned at any length.
         """
         ...
 
@@ -234,53 +234,53 @@ class ChainStore(Protocol):
         limit: int,
         max_bytes: int,
     ) -> RecordPage:
-        """Return the records that match, in order of sequence.
+        """Return matching records in order of sequence.
 
         Args:
-            chain: which chain; one never written gives an empty page.
-            filters: what to match.
-            newest_first: descending order, else ascending.
-            offset: matches to skip first.
-            limit: most records, at least 1.
-            max_bytes: canonical bytes after which to stop; one record is given however long it is. A page may be
-                shorter than ``limit`` for the store's own reasons too: ``more`` alone says whether the end was reached.
-                The next page is asked for with a narrower sequence window.
+            chain: chain to read; an empty page for an unknown one.
+            filters: conditions on the records.
+            newest_first: descending order, otherwise ascending.
+            offset: number of matches to skip.
+            limit: maximum number of records, at least 1.
+            max_bytes: stop after this number of canonical bytes; the first record is returned at any length. The store
+                may also return fewer records than ``limit`` for its own reasons: only ``more`` shows if the end was
+                reached. The caller requests the next page with a narrower range of sequences.
         """
         ...
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
-        """Return the records of the whole chain whose append id, or AmendmentID, is one of at most 100 values."""
+        """Return the records of the whole chain that have one of at most 100 append ids or AmendmentIDs."""
         ...
 
     def tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
-        """Give every chain whose last record's timestamp is ``changed_from`` or later, in any order, streaming."""
+        """Yield each chain whose last record has the timestamp ``changed_from`` or a later one, in any order."""
         ...
 
     async def close(self) -> None:
-        """Finish what runs and let go of connections."""
+        """Finish running operations and close connections."""
         ...
 
 
 type Row = tuple[int, Any, str, bytes]
 """A record without its append id: sequence, canonical, hash, and the values of :data:`PROJECTED` as a JSON array.
 
-The array has no spaces, null for an absent value, and a number where something else than text is stored.
+The array has no spaces, null for an absent value, and a number if the stored value is not text.
 """
 
 
 @runtime_checkable
 class RowStreams(Protocol):
-    """What a chain store may have besides: rows for walks, without a record made of each."""
+    """Optional port of a chain store: streams rows to verification without creating a record for each."""
 
     async def stream(self, chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
-        """Hand the rows of a window to a function, which runs off the event loop and may stop early.
+        """Pass the rows of a window to a function that runs outside the event loop and may stop early.
 
         Args:
-            chain: which chain; one never written gives no rows.
+            chain: chain to read; no rows for an unknown one.
             first: lowest sequence, inclusive.
-            last: highest sequence, inclusive; the window is read as one, in constant memory.
-            work: takes the rows by ascending sequence, exactly as they are stored; called once more, from the first
-                row on, when one turns out to be unreadable as it is.
+            last: highest sequence, inclusive. The window is read consistently and in constant memory.
+            work: receives the rows by ascending sequence, exactly as stored. It is called again from the first row if
+                a row turns out to be unreadable.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.
@@ -290,14 +290,14 @@ class RowStreams(Protocol):
 
 @runtime_checkable
 class DecisionLookup(Protocol):
-    """What a chain store has besides that finds decisions about corrections by what they say."""
+    """Optional port of a chain store: finds decisions about amendments by the content of records."""
 
     async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
-        """Return the records about corrections, by their content or by their filter field, in any order, some twice.
+        """Return the records about amendments, found by content or filter field, in any order and possibly repeated.
 
         Args:
-            chain: a scope's chain of corrections.
-            amendments: at most 100 RecordIDs of corrections.
+            chain: a scope's chain of amendments.
+            amendments: at most 100 RecordIDs of amendments.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.
@@ -307,19 +307,19 @@ class DecisionLookup(Protocol):
 
 @runtime_checkable
 class MisplacedRecords(Protocol):
-    """What a chain store has besides where a forger can put records in no place: at fractions, zero, below, at text.
+    """Optional port of a chain store that can hold forged records at invalid sequences: fractions, zero, text.
 
-    No other method gives them. An append is refused while one stands past the end, or before the first place.
+    No other method returns them. An append is rejected while such a record is past the end or before the first record.
     """
 
     async def find_misplaced(self, chain: ChainKey) -> int | None:
-        """Return the sequence that comes behind the first of them, None without any.
+        """Return the sequence that follows the first misplaced record, or None.
 
         Args:
-            chain: which chain; one never written has none.
+            chain: chain to search; None for an unknown one.
 
         Returns:
-            From 1; beyond the last that there can be for one that stands behind all.
+            A sequence from 1; beyond the highest possible sequence for a record that sorts after all others.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.
@@ -329,16 +329,16 @@ class MisplacedRecords(Protocol):
 
 @runtime_checkable
 class OrphanRecords(Protocol):
-    """What a chain store has besides whose records are found by way of the head item alone."""
+    """Optional port of a chain store whose records can only be found through the head item."""
 
     async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
-        """Return records that may be the earliest of this chain and are not to be reached as such, up to 100.
+        """Return up to 100 records that may be the earliest of this chain but cannot be reached through its head item.
 
-        Those that hold its genesis hash; and for a chain without a head those, too, that belong to no head and are not
-        the first record of any chain: whose they are only their content may tell.
+        These are the records with its genesis hash. For a chain without a head item, records without any head item
+        that are not the first record of a chain are included, since only their content may show their chain.
 
         Args:
-            chain: which chain. When it has a head, only records without any are given, else those of other heads, too.
+            chain: chain to search. If it has a head item, only records without a head item are returned.
             genesis: its genesis hash.
 
         Raises:
@@ -349,12 +349,12 @@ class OrphanRecords(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredCheckpoint:
-    """A checkpoint as its store keeps it.
+    """A stored checkpoint.
 
     Attributes:
         name: blob name, unique in the store.
-        note: the signed note, UTF-8.
-        created_at: when the store took it, RFC 3339 in UTC with microseconds.
+        note: signed note, UTF-8.
+        created_at: time of storing, RFC 3339 in UTC with microseconds.
     """
 
     name: str
@@ -363,38 +363,38 @@ class StoredCheckpoint:
 
 
 class CheckpointStore(Protocol):
-    """Keeps signed notes that cannot be changed, and beside them replaceable working state that can be made reload.
+    """Store of immutable signed notes, and of replaceable working state that can be computed again.
 
     Names consist of ``A-Za-z0-9._-/``, are at most 200 characters long, and sort by size of the checkpoint. Methods
-    raise ``WorkspaceError`` UNAVAILABLE, code ``CHECKPOINTS_UNAVAILABLE``, when the store does not answer.
+    raise ``WorkspaceError`` UNAVAILABLE, code ``CHECKPOINTS_UNAVAILABLE``, if the store does not respond.
     """
 
     async def create(self, name: str, note: bytes) -> bool:
-        """Store a note durably under a new name; False when the name is taken, whatever stands there."""
+        """Store a note durably under a new name; return False if the name exists."""
         ...
 
     async def newest(self, prefix: str) -> StoredCheckpoint | None:
-        """Return the note with the last name that starts with a prefix, None without one."""
+        """Return the note with the last name that starts with a prefix, or None."""
         ...
 
     async def get(self, name: str) -> StoredCheckpoint | None:
-        """Return the note of a name, None without one."""
+        """Return the note with a name, or None."""
         ...
 
     async def save_state(self, name: str, state: bytes) -> None:
-        """Replace the working state of a name; losing it costs time, never truth."""
+        """Replace the working state of a name. Its loss costs time only."""
         ...
 
     async def state(self, name: str) -> bytes | None:
-        """Return the working state of a name, None without one."""
+        """Return the working state of a name, or None."""
         ...
 
 
 class NoteSigner(Protocol):
-    """The ECDSA P-256 key that signs checkpoints, and those that did before it.
+    """Port of the ECDSA P-256 key that signs checkpoints, and of its predecessors.
 
-    Methods raise ``WorkspaceError`` UNAVAILABLE when the key cannot be reached, and CONFLICT ``CHECKPOINT_REFUSED``
-    when it is gone though it signed checkpoints that are kept: nothing is to be signed, or judged, without it.
+    Methods raise ``WorkspaceError`` UNAVAILABLE if the key cannot be reached, and CONFLICT ``CHECKPOINT_REFUSED`` if
+    the key of existing checkpoints is missing: without it nothing can be signed or verified.
     """
 
     async def sign(self, message: bytes) -> bytes:
@@ -406,9 +406,9 @@ class NoteSigner(Protocol):
         ...
 
     async def trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:
-        """Return the public keys whose signatures count, that of the key that signs and of those retired.
+        """Return the public keys of valid signatures: the current key and the retired ones.
 
         Args:
-            reload: do not rely on what was read before.
+            reload: read the keys again instead of using cached ones.
         """
         ...

@@ -1,4 +1,4 @@
-"""Queries and exports of a chain, page by page."""
+"""Queries and exports of events, amendments and decisions of a chain, page by page."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -17,7 +17,7 @@ MAX_LIMIT: Final = 1_000
 DEFAULT_EXPORT_LIMIT: Final = 10_000
 MAX_EXPORT_LIMIT: Final = 100_000
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
-"""Most bytes of one reply; what is cut off shows in ``has_more``."""
+"""Maximum size of one reply in bytes; ``has_more`` shows that records were cut off."""
 
 _PAGE_RECORDS: Final = 1_000
 _PAGE_BYTES: Final = 8_000_000
@@ -26,13 +26,13 @@ _FRAME: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class AuditQueryResult:
-    """What a query or an export gives.
+    """Result of a query or an export.
 
     Attributes:
-        records: in the order asked for.
-        scanned: records read to answer it.
-        has_more: further matches of the same filters and window follow.
-        damaged: RecordIDs of those whose place somebody left no record in; a stand-in is given for each.
+        records: records in the requested order.
+        scanned: number of records that were read.
+        has_more: whether further matches of the same filters follow.
+        damaged: RecordIDs of damaged records, which are replaced by placeholders.
     """
 
     records: Sequence[ChainRecord]
@@ -41,21 +41,21 @@ class AuditQueryResult:
     damaged: Sequence[str] = ()
 
     def json_array(self) -> bytes:
-        """Return the records as a JSON array, each as it was stored, with its Hash."""
+        """Return the records as a JSON array, each as stored, with its Hash."""
         return b"[%b]" % b",".join(to_json(record) for record in self.records)
 
 
 async def query(
     store: ChainStore, chain: ChainKey, filters: Filters, *, limit: int = DEFAULT_LIMIT, offset: int = 0
 ) -> AuditQueryResult:
-    """Return the newest records that match, newest first.
+    """Return the newest matching records, newest first.
 
     Args:
-        store: keeps the chain.
-        chain: which chain; one never written gives nothing.
-        filters: what to match.
-        limit: most records, clamped to :data:`MAX_LIMIT`.
-        offset: matches to skip first.
+        store: store of the chain.
+        chain: chain to query; no records for an unknown one.
+        filters: conditions on the records.
+        limit: maximum number of records, clamped to :data:`MAX_LIMIT`.
+        offset: number of matches to skip.
     """
     return await collect(store, chain, filters, newest_first=True, limit=min(limit, MAX_LIMIT), offset=offset)
 
@@ -68,21 +68,21 @@ async def export(
     limit: int = DEFAULT_EXPORT_LIMIT,
     weigh: Callable[[ChainRecord], int] | None = None,
 ) -> AuditQueryResult:
-    """Return the oldest records that match, oldest first, up to 64 MiB of body.
+    """Return the oldest matching records, oldest first, up to 64 MiB of body.
 
     Args:
-        store: keeps the chain.
-        chain: which chain; one never written gives nothing.
-        filters: what to match.
-        limit: most records, clamped to :data:`MAX_EXPORT_LIMIT`.
-        weigh: gives the bytes that a record takes in the body; left out: as JSON.
+        store: store of the chain.
+        chain: chain to export; no records for an unknown one.
+        filters: conditions on the records.
+        limit: maximum number of records, clamped to :data:`MAX_EXPORT_LIMIT`.
+        weigh: returns the size of a record in the body in bytes; JSON by default.
     """
     most = min(limit, MAX_EXPORT_LIMIT)
     return await collect(store, chain, filters, newest_first=False, limit=most, weigh=weigh or json_weight)
 
 
 def json_weight(record: ChainRecord) -> int:
-    """Return how many bytes a record takes in a JSON array."""
+    """Return the size of a record in a JSON array in bytes."""
     return len(record.canonical) + len(record.hash) + len(',"Hash":"",')
 
 
@@ -96,7 +96,7 @@ async def collect(
     offset: int = 0,
     weigh: Callable[[ChainRecord], int] = json_weight,
 ) -> AuditQueryResult:
-    """Return the first ``limit`` matches after ``offset`` in an order, or fewer when the body is full."""
+    """Return the first ``limit`` matches after ``offset``, or fewer if the body is full."""
     records: list[ChainRecord] = []
     size, scanned, more = _FRAME, 0, False
     async for page, read, following in iterate_pages(
@@ -115,7 +115,7 @@ async def collect(
 
 
 async def build_result(records: Sequence[ChainRecord], scanned: int, *, has_more: bool) -> AuditQueryResult:
-    """Return records as an answer in which a damaged one does not keep the others from being read."""
+    """Return records as a result in which damaged ones are replaced by placeholders."""
 
     def shown() -> AuditQueryResult:
         given = [normalize_record(record) for record in records]
@@ -138,15 +138,15 @@ async def iterate_pages(
     offset: int = 0,
     most: int = _PAGE_RECORDS,
 ) -> AsyncIterator[tuple[Sequence[ChainRecord], int, bool]]:
-    """Give the matches in pages: records, how many the store read for them, and whether more follow.
+    """Yield the matches in pages: records, number of records read, and whether more follow.
 
     Args:
-        store: keeps the chain.
-        chain: which chain.
-        filters: what to match.
-        newest_first: descending order, else ascending.
-        offset: matches to skip first.
-        most: records of one page; as many as are wanted in all, when few are.
+        store: store of the chain.
+        chain: chain to query.
+        filters: conditions on the records.
+        newest_first: descending order, otherwise ascending.
+        offset: number of matches to skip.
+        most: maximum number of records in a page.
     """
     limit = max(1, min(most, _PAGE_RECORDS))
     while True:
@@ -162,20 +162,20 @@ async def iterate_pages(
 
 
 MAX_CHAIN: Final = 1_000
-"""Most entries of an entity's corrections."""
+"""Maximum number of records in an entity's amendments."""
 
 
 @dataclass(frozen=True, slots=True)
 class AmendmentFilters:
-    """Which corrections and decisions to give; empty members do not count.
+    """Conditions on amendments and decisions; empty members are ignored.
 
     Attributes:
-        entity_id: matches decisions too.
-        entity_type: matches decisions too.
-        reason_category: of corrections.
-        amended_by: author of corrections.
-        status: pending: stored as pending, not decided yet; else stored with that Status, decisions included.
-        window: dates (AmendedAt, or a decision's own time) and sequences.
+        entity_id: entity of amendments and decisions.
+        entity_type: type of this entity.
+        reason_category: reason category of amendments.
+        amended_by: author of amendments.
+        status: pending: amendments without a decision; other states: amendments and decisions stored with that Status.
+        window: range of dates (AmendedAt, or the time of a decision) and sequences.
     """
 
     entity_id: str = ""
@@ -186,7 +186,7 @@ class AmendmentFilters:
     window: Filters = field(default_factory=Filters)
 
     def to_filters(self) -> Filters:
-        """Return them as the store understands them; that pending ones are undecided remains to be looked up."""
+        """Return filters for the store, which do not exclude decided amendments."""
         named = {
             "EntityID": self.entity_id,
             "EntityType": self.entity_type,
@@ -205,16 +205,16 @@ class AmendmentFilters:
 async def query_amendments(
     store: ChainStore, chain: ChainKey, wanted: AmendmentFilters, *, limit: int = DEFAULT_LIMIT, offset: int = 0
 ) -> AuditQueryResult:
-    """Return corrections and decisions, newest first; arguments as :func:`shared.provenance.queries.query`."""
+    """Return amendments and decisions, newest first; arguments as of :func:`query`."""
     if wanted.status is not AmendmentState.PENDING:
         return await query(store, chain, wanted.to_filters(), limit=limit, offset=offset)
-    return await _pending(store, chain, wanted.to_filters(), min(limit, MAX_LIMIT), offset)
+    return await _query_pending(store, chain, wanted.to_filters(), min(limit, MAX_LIMIT), offset)
 
 
 async def query_entity_amendments(store: ChainStore, chain: ChainKey, entity_id: str) -> AuditQueryResult:
-    """Return what was corrected about an entity, and decided, in the order of the chain's links; at most 1,000.
+    """Return an entity's amendments and decisions in the order of the chain, at most 1,000.
 
-    Decisions are found by their corrections, too: somebody may have edited the entity in their filter fields.
+    Decisions are also found by their amendments, because their filter fields may have been edited.
     """
     answer = await collect(store, chain, Filters(equal={"EntityID": entity_id}), newest_first=False, limit=MAX_CHAIN)
     last = answer.records[-1].sequence if answer.has_more else LAST_SEQUENCE
@@ -226,10 +226,10 @@ async def query_entity_amendments(store: ChainStore, chain: ChainKey, entity_id:
         for of, one in decisions
         if decided_amendment_id(one) == of and one.sequence not in there and one.sequence < last
     ]
-    return await _joined(answer, missed) if missed else answer
+    return await _merge(answer, missed) if missed else answer
 
 
-async def _joined(answer: AuditQueryResult, missed: Sequence[ChainRecord]) -> AuditQueryResult:
+async def _merge(answer: AuditQueryResult, missed: Sequence[ChainRecord]) -> AuditQueryResult:
     more = await build_result(missed, len(missed), has_more=False)
     records = sorted((*answer.records, *more.records), key=lambda record: record.sequence)
     shown, damaged = records[:MAX_CHAIN], {*answer.damaged, *more.damaged}
@@ -241,7 +241,9 @@ async def _joined(answer: AuditQueryResult, missed: Sequence[ChainRecord]) -> Au
     )
 
 
-async def _pending(store: ChainStore, chain: ChainKey, filters: Filters, limit: int, offset: int) -> AuditQueryResult:
+async def _query_pending(
+    store: ChainStore, chain: ChainKey, filters: Filters, limit: int, offset: int
+) -> AuditQueryResult:
     undecided: list[ChainRecord] = []
     scanned = skipped = size = 0
     async for page, read, _ in iterate_pages(store, chain, filters, newest_first=True, most=max(limit, DEFAULT_LIMIT)):
@@ -255,12 +257,12 @@ async def _pending(store: ChainStore, chain: ChainKey, filters: Filters, limit: 
         size += sum(map(json_weight, still[skip:]))
         if len(undecided) > limit or size > MAX_BODY_BYTES:
             break
-    fitting = _fitting(undecided[:limit])
+    fitting = _select_fitting(undecided[:limit])
     return await build_result(fitting, scanned, has_more=len(undecided) > len(fitting))
 
 
-def _fitting(records: Sequence[ChainRecord]) -> Sequence[ChainRecord]:
-    """Return as many records from the start as one reply holds, one at least."""
+def _select_fitting(records: Sequence[ChainRecord]) -> Sequence[ChainRecord]:
+    """Return the first records that fit in one reply, at least one."""
     size = 0
     for position, record in enumerate(records):
         size += json_weight(record)

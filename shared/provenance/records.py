@@ -1,4 +1,4 @@
-"""Audit records: what they are made of, how they are linked, and how they are read back."""
+"""Audit records: drafts, sealing into a chain, and reading."""
 
 import re
 import uuid
@@ -58,16 +58,16 @@ EVENT_FIELDS: Final = (
     "Name",
     "Description",
 )
-"""What a record takes over from its event; anything else in it is dropped."""
+"""Members of an event that its record contains; all others are dropped."""
 
 MAX_RECORD_BYTES: Final = 1_500_000
-"""Most canonical bytes of one record; base64 of them, too, fits a Cosmos item of 2 MB."""
+"""Maximum number of canonical bytes of one record; even as base64, they fit in a Cosmos item of 2 MB."""
 
-_OF_EVENTS: Final = ("ActionType", "EntityType", "EntityID")
+_REQUIRED_EVENT_FIELDS: Final = ("ActionType", "EntityType", "EntityID")
 _BREAKS_JSON: Final = re.compile(r"[^ !#-\[\]-~]")
 _LINKS: Final = ("PreviousHash", "RecordID")
 _SLOT: Final = uuid.uuid4().hex
-"""Stands in drafts where a link goes; a caller cannot know it."""
+"""Placeholder of links in drafts. It is random, so that no caller's text contains it."""
 _QUOTED_SLOT: Final = orjson.dumps(_SLOT)
 _LINKS_LONGER: Final = 8
 _KNOWN_AUTHORS: Final = 1_000
@@ -75,20 +75,20 @@ _LINK: Final = b',"PreviousHash":'
 _PLACE: Final = b',"RecordID":'
 _TIME: Final = b',"Timestamp":'
 _LINKS_BYTES: Final = len(_PLACE + _TIME) + 66 + 14 + 29
-"""With a quoted hash, RecordID and time."""
+"""Includes a quoted hash, RecordID and time."""
 
 
 class RecordDraft(NamedTuple):
-    """What is to become a record: all but its place, its time and its links.
+    """A record without its position, time and links.
 
     Attributes:
-        before: the record's RFC 8785 bytes before the first value of its time and its two links.
-        between: the bytes between the first value and the second.
-        behind: the bytes between the second value and the third.
-        after: the bytes after the third.
-        time_first: whether the time stands before the links, as AmendedAt and ApprovedAt do; other times stand behind.
-        projection: the fields that filters look at, but for ``Timestamp``.
-        size: how many canonical bytes the record will have at most.
+        before: RFC 8785 bytes before the first of three values: the time and the two links.
+        between: bytes between the first value and the second.
+        behind: bytes between the second value and the third.
+        after: bytes after the third value.
+        time_first: whether the time precedes the links, as AmendedAt and ApprovedAt do.
+        projection: filter fields without ``Timestamp``.
+        size: maximum number of canonical bytes of the record.
     """
 
     before: bytes
@@ -101,11 +101,11 @@ class RecordDraft(NamedTuple):
 
 
 def draft_record(body: Mapping[str, Any], time_field: str = "Timestamp") -> RecordDraft:
-    """Return a draft that is canonical already, so that sealing is joining and cannot fail.
+    """Return a canonical draft, so that sealing only joins bytes and cannot fail.
 
     Args:
-        body: the record without RecordID, its time, PreviousHash and Hash; names are ASCII.
-        time_field: the member that receives the time of the append.
+        body: the record without RecordID, time, PreviousHash and Hash; names are ASCII.
+        time_field: member for the time of the append.
 
     Raises:
         WorkspaceError: INVALID naming the member without canonical form; TOO_LARGE ``RECORD_TOO_LARGE``.
@@ -119,22 +119,22 @@ def draft_record(body: Mapping[str, Any], time_field: str = "Timestamp") -> Reco
 
 
 def draft_event(user_id: str, event: Mapping[str, Any]) -> RecordDraft:
-    """Return an event as a draft; absent and null optional fields are left out.
+    """Return an event as a draft without absent and null optional fields.
 
     Args:
-        user_id: the acting principal.
-        event: what the caller says; only :data:`EVENT_FIELDS` of it are kept.
+        user_id: acting principal.
+        event: members of the event; only :data:`EVENT_FIELDS` are stored.
 
     Raises:
         WorkspaceError: as :func:`draft_record`.
     """
     members = _event_members(event)
     text = canonical_value(members, "")
-    # Every member of an event sorts before the links, these before the time, and UserID is the last of all.
+    # In canonical order, members of an event precede the links, then follow the time and UserID.
     before = text[:-1] + (_LINK if members else _LINK[1:])
     after = _dump_author(user_id)
     projected = {"UserID": user_id}
-    for name in _OF_EVENTS:
+    for name in _REQUIRED_EVENT_FIELDS:
         if name in members:
             projected[name] = members[name]
     size = len(before) + len(after) + _LINKS_BYTES
@@ -144,14 +144,14 @@ def draft_event(user_id: str, event: Mapping[str, Any]) -> RecordDraft:
 
 
 def seal_record(draft: RecordDraft, sequence: int, timestamp: str, previous_hash: str, append_id: str) -> ChainRecord:
-    """Return the record that a draft becomes at a place of a chain.
+    """Return the record of a draft at a position of a chain.
 
     Args:
-        draft: what the record is made of.
-        sequence: its place, from 1.
+        draft: content of the record.
+        sequence: position in the chain, from 1.
         timestamp: RFC 3339 text in UTC with microseconds.
         previous_hash: ``Hash`` of the record before, or the chain's genesis hash.
-        append_id: stays beside the record.
+        append_id: id of the append, stored with the record.
     """
     before, between, behind, after, time_first, projected, _ = draft
     time, link, place = orjson.dumps(timestamp), orjson.dumps(previous_hash), b'"%012d"' % sequence
@@ -162,32 +162,32 @@ def seal_record(draft: RecordDraft, sequence: int, timestamp: str, previous_hash
 
 
 def build_event_record(sequence: int, timestamp: str, user_id: str, event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an event as a record without its links, as :func:`draft_event` takes it over."""
+    """Return an event as a record without its links, with the same members as :func:`draft_event`."""
     return {"RecordID": record_id(sequence), "Timestamp": timestamp, "UserID": user_id, **_event_members(event)}
 
 
 def damaged_record_error(sequence: int) -> WorkspaceError:
-    """Return the error of what needs a record that somebody damaged in the store."""
+    """Return the error of an operation that requires a record which is damaged in the store."""
     detail = f"Record {record_id(sequence)} is damaged in the store; verify the chain."
     return WorkspaceError(Kind.CONFLICT, "RECORD_DAMAGED", detail, recordId=record_id(sequence))
 
 
 def parse_record(canonical: bytes, stored_hash: str) -> dict[str, Any]:
-    """Return a stored record as callers see it."""
+    """Return a stored record in the form of replies."""
     record: dict[str, Any] = parse_canonical(canonical)
     record["Hash"] = stored_hash
     return record
 
 
 def to_json(record: ChainRecord) -> bytes:
-    """Return a stored record as callers see it, as JSON text, without parsing it."""
+    """Return a stored record in the form of replies as JSON text, without parsing it."""
     return b'%b,"Hash":"%b"}' % (record.canonical[:-1], record.hash.encode())
 
 
 def normalize_record(record: ChainRecord) -> ChainRecord | None:
-    """Return a record that every reader sees alike, None when somebody left none in its place.
+    """Return a record that all JSON parsers read alike, or None if the stored text is not a record.
 
-    What is a record in another form than the canonical one, is given in that: it has the same values.
+    A record that is not in canonical form is converted to it; its values are the same.
     """
     if _BREAKS_JSON.search(record.hash):
         return None
@@ -198,9 +198,9 @@ def normalize_record(record: ChainRecord) -> ChainRecord | None:
 
 
 def build_placeholder(record: ChainRecord) -> ChainRecord:
-    """Return what is shown in the place of what is not :func:`normalize_record`.
+    """Return the placeholder of a record that :func:`normalize_record` rejects.
 
-    It has ``Damaged`` true, the place, the stored Hash, and what stands there as text; no digest fits it.
+    It has ``Damaged`` true, the RecordID, the stored Hash, and the stored text. No digest matches it.
     """
     content = record.canonical.decode("utf-8", "replace")
     members = {"Content": content, "Damaged": True, "RecordID": record_id(record.sequence)}
@@ -208,10 +208,10 @@ def build_placeholder(record: ChainRecord) -> ChainRecord:
 
 
 def _is_unambiguous(text: bytes) -> bool:
-    """Tell quickly whether text is a record that every reader sees alike; some that are need a closer look."""
+    """Return whether text is certainly a record that all JSON parsers read alike; False requires a closer check."""
     try:
         value = orjson.loads(text)
-        # What orjson writes has each name once, and no integer that is not safe.
+        # orjson's output has unique names and no integer beyond ±(2^53-1).
         if type(value) is not dict or not value or "Hash" in value or orjson.dumps(value, None, STRICT) != text:
             return False
     except (TypeError, ValueError):
@@ -220,10 +220,10 @@ def _is_unambiguous(text: bytes) -> bool:
 
 
 def find_first_fault(records: Iterable[Mapping[str, Any]], genesis: str) -> str | None:
-    """Walk a chain from its first record and say what is wrong first, None when it is sound.
+    """Verify a chain from its first record and return the first fault, or None.
 
     Args:
-        records: in order, ``Hash`` included.
+        records: records in order, including ``Hash``.
         genesis: from :func:`genesis_hash`.
     """
     previous = genesis
@@ -233,7 +233,7 @@ def find_first_fault(records: Iterable[Mapping[str, Any]], genesis: str) -> str 
         if record["PreviousHash"] != previous:
             return f"{record['RecordID']} does not link to the record before it"
         if digest(canonical_bytes({key: value for key, value in record.items() if key != "Hash"})) != record["Hash"]:
-            return f"{record['RecordID']} does not have the digest of its content"
+            return f"{record['RecordID']} does not match the digest of its content"
         previous = record["Hash"]
     return None
 
@@ -244,10 +244,10 @@ def _event_members(event: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(_KNOWN_AUTHORS)
 def _dump_author(user_id: str) -> bytes:
-    """Return what an event ends with."""
+    """Return the end of an event's canonical text."""
     return b',"UserID":%b}' % canonical_value(user_id, "UserID")
 
 
 def _too_large_error(size: int) -> WorkspaceError:
-    detail = f"The record takes {size} bytes in canonical form; at most {MAX_RECORD_BYTES} are taken."
+    detail = f"The record has {size} bytes in canonical form; the maximum is {MAX_RECORD_BYTES}."
     return WorkspaceError(Kind.TOO_LARGE, "RECORD_TOO_LARGE", detail)

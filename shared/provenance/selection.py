@@ -1,4 +1,4 @@
-"""Which chain a request means."""
+"""Selection of the chain of a request."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,14 +14,15 @@ WORKSPACE_TARGETS: Final = frozenset({Target.PLATFORM_CONFIG, Target.ACCESS_CONT
 
 
 def resolve_chain_to_read(target: str | None, scope_key: str | None) -> ChainKey:
-    """Return the chain that a read means.
+    """Return the chain of a read request.
 
     Args:
-        target: as the request gives it; None when left out: the scope's events, or PlatformConfig without a scope.
-        scope_key: as the request gives it; None when left out.
+        target: target of the request; None selects the scope's events, or PlatformConfig without a scope.
+        scope_key: scope of the request, or None.
 
     Raises:
-        WorkspaceError: INVALID ``TARGET_UNKNOWN``, ``SCOPE_KEY_REQUIRED`` (it is empty) or ``TARGET_SCOPE_MISMATCH``.
+        WorkspaceError: INVALID ``TARGET_UNKNOWN``, ``SCOPE_KEY_REQUIRED`` if the scope is empty, or
+            ``TARGET_SCOPE_MISMATCH``.
     """
     faults = ValidationErrors()
     check_chain(faults, target, scope_key)
@@ -32,22 +33,26 @@ def resolve_chain_to_read(target: str | None, scope_key: str | None) -> ChainKey
 
 
 def resolve_chain_to_write(target: str | None, scope_key: str | None) -> ChainKey:
-    """Return the chain that an event is written to; as :func:`resolve_chain_to_read`.
+    """Return the chain that an event is written to; see :func:`resolve_chain_to_read`.
 
     Raises:
-        WorkspaceError: also INVALID ``TARGET_READ_ONLY``: corrections have routes of their own.
+        WorkspaceError: also INVALID ``TARGET_READ_ONLY`` for amendments, which have their own routes.
     """
     chain = resolve_chain_to_read(target, scope_key)
     if chain.target is Target.DOMAIN_AMENDMENTS:
-        raise invalid("target", "DomainAmendments takes corrections alone", code="TARGET_READ_ONLY")
+        raise invalid(
+            "target",
+            "must not be DomainAmendments; create amendments through their own routes",
+            code="TARGET_READ_ONLY",
+        )
     return chain
 
 
 def resolve_amendments_chain(scope_key: str | None) -> ChainKey:
-    """Return the chain of a scope's corrections.
+    """Return the chain of a scope's amendments.
 
     Raises:
-        WorkspaceError: INVALID ``SCOPE_KEY_REQUIRED``; it is absent or empty.
+        WorkspaceError: INVALID ``SCOPE_KEY_REQUIRED`` if the scope is absent or empty.
     """
     _validate_scope(scope_key or "", QUERY_SCOPE_FIELD)
     return ChainKey(Target.DOMAIN_AMENDMENTS, scope_key or "")
@@ -56,13 +61,13 @@ def resolve_amendments_chain(scope_key: str | None) -> ChainKey:
 def check_chain(
     faults: ValidationErrors, target: str | None, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD
 ) -> None:
-    """Add what keeps :func:`resolve_chain_to_read` from naming a chain.
+    """Add the errors of a request's target and scope.
 
     Args:
-        faults: what is known to be wrong with the request.
-        target: as the request gives it.
-        scope_key: as the request gives it.
-        scope_field: what the request calls the scope.
+        faults: errors of the request.
+        target: target of the request.
+        scope_key: scope of the request.
+        scope_field: name of the scope in the request.
     """
     if scope_key is not None:
         check_scope(faults, scope_key, scope_field)
@@ -73,41 +78,41 @@ def check_chain(
             raise invalid("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN")
         takes_none = Target(target) in WORKSPACE_TARGETS
         if faults.has_valid(scope_field) and takes_none != (scope_key is None):
-            rule = "takes no scope" if takes_none else "needs a scope"
+            rule = "must not have a scope" if takes_none else "requires a scope"
             raise invalid("target", f"{target} {rule}", code="TARGET_SCOPE_MISMATCH")
 
 
 def check_scope(faults: ValidationErrors, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD) -> None:
-    """Add that a scope is missing, empty or too long."""
+    """Add the error of a missing, empty or too long scope."""
     if faults.has_valid(scope_field):
         with faults.collect():
             _validate_scope(scope_key or "", scope_field)
 
 
 def not_provisioned_error() -> WorkspaceError:
-    """Return the error of every provenance route of a workspace without the provenance policy."""
+    """Return the error of all provenance routes in a workspace without the provenance policy."""
     detail = "Provenance is not provisioned for this workspace."
-    # No Retry-After: it does not come by waiting.
+    # No Retry-After, since an operator must provision it.
     return WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_NOT_PROVISIONED", detail, retryAfter=None)
 
 
 def _validate_scope(scope_key: str, field: str) -> None:
     if not scope_key:
-        raise invalid(field, "must be given and not be empty", code="SCOPE_KEY_REQUIRED")
+        raise invalid(field, "is required and must not be empty", code="SCOPE_KEY_REQUIRED")
     if len(scope_key) > MAX_SCOPE_CHARACTERS:
-        # A longer one could be written but fit no query string.
+        # A longer scope could be written but would not fit in a query string.
         raise invalid(field, f"must have at most {MAX_SCOPE_CHARACTERS} characters")
 
 
 def parse_record_id(body: Mapping[str, Any]) -> int | None:
-    """Return the sequence that a verify request's RecordID names, None when the key is absent.
+    """Return the sequence of a verify request's RecordID, or None if the request has none.
 
     Raises:
-        WorkspaceError: INVALID; the key is there with anything but a well-formed RecordID, null included.
+        WorkspaceError: INVALID if the RecordID is malformed or null.
     """
     if "RecordID" not in body:
         return None
     sequence = sequence_of(body["RecordID"])
     if sequence is None:
-        raise invalid("RecordID", "must be a sequence number of 12 digits; leave it out to verify the chain alone")
+        raise invalid("RecordID", "must be a sequence number of 12 digits; omit it to verify the chain only")
     return sequence

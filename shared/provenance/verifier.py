@@ -1,4 +1,4 @@
-"""Verification of a stored chain: every link, the head item, the newest checkpoint."""
+"""Verification of a stored chain: all links, the head item and the newest checkpoint."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -26,22 +26,22 @@ VERIFY_SECONDS: Final = 200.0
 PAGE_RECORDS: Final = 1_000
 PAGE_BYTES: Final = 8_000_000
 MAX_BRANCHES: Final = 10
-"""Records past the head that are looked at for forks, each of which may take a walk of its own."""
+"""Maximum number of records past the head that are checked for forks; each may take a scan of the chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a verification found; see :meth:`to_reply` for the names that callers see.
+    """Result of a verification; :meth:`to_reply` has the names of the interface.
 
     Attributes:
-        chain_valid: the whole chain is sound.
-        empty: there was nothing to check.
-        fork_detected: two records claim the same predecessor.
-        reason: the verdict in words.
-        broken_at: the first bad link: a RecordID, a record's Hash on a fork, or the blob name of a checkpoint.
-        valid: whether the named record has its digest; None when none is named.
+        chain_valid: whether the whole chain is valid.
+        empty: whether the chain has no records.
+        fork_detected: whether two records have the same predecessor.
+        reason: verdict in words.
+        broken_at: first bad link: a RecordID, a record's Hash on a fork, or the blob name of a checkpoint.
+        valid: whether the named record matches its Hash; None without a named record.
         record: the named record.
-        recomputed_hash: digest of its canonical form; None also for what has no such form.
+        recomputed_hash: digest of its canonical form; None if it has no canonical form.
     """
 
     chain_valid: bool
@@ -54,7 +54,7 @@ class Verdict:
     recomputed_hash: str | None = None
 
     def to_reply(self, chain: ChainKey) -> dict[str, Any]:
-        """Return the verdict by the names of the interface."""
+        """Return the verdict with the names of the interface."""
         return {
             "Valid": self.valid,
             "ChainValid": self.chain_valid,
@@ -69,15 +69,15 @@ class Verdict:
 
 
 class ChainVerifier:
-    """Verifies chains.
+    """Verifies stored chains.
 
     Args:
-        store: keeps the chains.
-        workspace: gives the workspace's id.
-        checkpoints: the signed checkpoints; None where there are none.
-        seconds: after which there is no verdict.
-        parallel: how long chains are walked from both ends.
-        clock: gives the current instant.
+        store: store of the chains.
+        workspace: returns the workspace's id.
+        checkpoints: signed checkpoints, or None.
+        seconds: time limit of a verification.
+        parallel: options of parallel verification.
+        clock: returns the current time.
     """
 
     def __init__(
@@ -98,63 +98,62 @@ class ChainVerifier:
         self._clock = clock
 
     async def verify(self, chain: ChainKey, named: int | None = None) -> Verdict:
-        """Walk a chain from genesis to tip.
+        """Verify a chain from its genesis hash to its tip.
 
         Args:
-            chain: which chain; one never written is sound and empty.
-            named: sequence of a record whose digest is recomputed too.
+            chain: chain to verify; an unknown one is valid and empty.
+            named: sequence of a record whose digest is recomputed, too.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``RECORD_NOT_FOUND``; TIMEOUT ``VERIFY_TIMEOUT``; the stores' UNAVAILABLE.
+            WorkspaceError: NOT_FOUND ``RECORD_NOT_FOUND`` if the named record does not exist; TIMEOUT
+                ``VERIFY_TIMEOUT`` if the time limit is exceeded; UNAVAILABLE if a store does not respond.
         """
         try:
             async with asyncio.timeout(self._seconds):
-                record = None if named is None else await self._record(chain, named)
-                return await self._verdict(chain, record)
+                record = None if named is None else await self._read_record(chain, named)
+                return await self._verify(chain, record)
         except TimeoutError:
-            detail = f"The chain could not be verified within {self._seconds:g} s; export and verify it offline."
+            detail = f"The chain could not be verified within {self._seconds:g} s; export it and verify it offline."
             raise WorkspaceError(Kind.TIMEOUT, "VERIFY_TIMEOUT", detail) from None
 
-    async def _record(self, chain: ChainKey, sequence: int) -> ChainRecord:
+    async def _read_record(self, chain: ChainKey, sequence: int) -> ChainRecord:
         page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
         if not page.records or page.records[0].sequence != sequence:
             raise WorkspaceError(Kind.NOT_FOUND, "RECORD_NOT_FOUND", f"The chain has no record {record_id(sequence)}.")
         return page.records[0]
 
-    async def _verdict(self, chain: ChainKey, record: ChainRecord | None) -> Verdict:
-        # In this order the checkpoint can only lag behind the head, and the head behind the records.
+    async def _verify(self, chain: ChainKey, record: ChainRecord | None) -> Verdict:
+        # Read in this order, the checkpoint can only lag behind the head, and the head behind the records.
         newest = await self._checkpoints.find_newest(chain) if self._checkpoints else None
-        signed, distrust = await self._opened(chain, newest)
+        signed, error = await self._open_checkpoint(chain, newest)
         tip = await self._store.tip(chain)
-        walk = ChainVerification(
+        verification = ChainVerification(
             genesis_hash(await self._workspace(), chain.target, chain.scope_key), signed.size if signed else 0
         )
-        # What is appended meanwhile is left out.
-        odd = await self._store.find_misplaced(chain) if isinstance(self._store, MisplacedRecords) else None
-        end = tip.sequence if odd is None else min(tip.sequence, odd - 1)
-        await verify_up_to(self._store, chain, walk, end, self._parallel)
-        fault = await self._as_fork(chain, walk, walk.fault) or await find_future_timestamps(
-            self._store, chain, walk, self._clock()
+        # Records that are appended during the verification are not included.
+        misplaced = await self._store.find_misplaced(chain) if isinstance(self._store, MisplacedRecords) else None
+        end = tip.sequence if misplaced is None else min(tip.sequence, misplaced - 1)
+        await verify_up_to(self._store, chain, verification, end, self._parallel)
+        fault = await self._check_fork(chain, verification, verification.fault) or await find_future_timestamps(
+            self._store, chain, verification, self._clock()
         )
-        fault = fault or await self._end_fault(chain, walk, tip, odd)
-        forked = walk.fork is not None or (fault is not None and fault.reason.startswith("fork"))
-        fault = fault or walk.fork or _checkpoint_fault(walk, newest, signed, distrust)
+        fault = fault or await self._check_end(chain, verification, tip, misplaced)
+        forked = verification.fork is not None or (fault is not None and fault.reason.startswith("fork"))
+        fault = fault or verification.fork or _checkpoint_fault(verification, newest, signed, error)
         fault = fault or await find_head_time_mismatch(self._store, chain, tip)
-        empty = not walk.sequence and fault is None
+        empty = not verification.sequence and fault is None
         if fault is not None:
             count("workspace.chain.broken", target=chain.target.value)
             _LOG.error(
                 "an audit chain is broken",
                 extra=fields(target=chain.target, scopeKey=chain.scope_key, brokenAt=fault.broken_at),
             )
-        verdict = _build_verdict(fault, empty=empty, forked=forked, count=walk.sequence)
-        return (
-            verdict
-            if record is None
-            else await run_in_worker(len(record.canonical), add_record_verdict, verdict, record)
-        )
+        verdict = _build_verdict(fault, empty=empty, forked=forked, count=verification.sequence)
+        if record is None:
+            return verdict
+        return await run_in_worker(len(record.canonical), add_record_verdict, verdict, record)
 
-    async def _opened(
+    async def _open_checkpoint(
         self, chain: ChainKey, newest: StoredCheckpoint | None
     ) -> tuple[Checkpoint | None, NoteError | None]:
         if newest is None or self._checkpoints is None:
@@ -164,78 +163,80 @@ class ChainVerifier:
         except NoteError as error:
             return None, error
 
-    async def _as_fork(self, chain: ChainKey, walk: ChainVerification, fault: ChainFault | None) -> ChainFault | None:
-        """Return what was found; a record that does not link may be the start of another branch."""
+    async def _check_fork(
+        self, chain: ChainKey, verification: ChainVerification, fault: ChainFault | None
+    ) -> ChainFault | None:
+        """Return the fault, or a fork if the record of the fault claims the predecessor of a valid record."""
         if fault is None or not fault.claims:
             return fault
         after = 0
-        while after < walk.sequence:
+        while after < verification.sequence:
             page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
             other = await asyncio.to_thread(find_competing_record, page.records, fault)
-            if not page.records or (other is not None and other <= walk.sequence):
+            if not page.records or (other is not None and other <= verification.sequence):
                 return fork_fault(fault, other) if other is not None else fault
             after = page.records[-1].sequence
         return fault
 
-    async def _end_fault(
-        self, chain: ChainKey, walk: ChainVerification, tip: Tip, odd: int | None
+    async def _check_end(
+        self, chain: ChainKey, verification: ChainVerification, tip: Tip, misplaced: int | None
     ) -> ChainFault | None:
-        """Return how records and head item disagree, or what stands in no place behind the end of the walk."""
-        if odd is not None and walk.sequence + 1 == odd <= tip.sequence:
-            return _misplaced_fault(odd)
-        if walk.sequence < tip.sequence:
-            missing = record_id(walk.sequence + 1)
+        """Return the first fault at the end of the chain: head item, misplaced records, orphans."""
+        if misplaced is not None and verification.sequence + 1 == misplaced <= tip.sequence:
+            return _misplaced_fault(misplaced)
+        if verification.sequence < tip.sequence:
+            missing = record_id(verification.sequence + 1)
             return ChainFault(missing, f"{missing} is missing: the head item counts {tip.sequence} records")
-        if tip.sequence and tip.hash != walk.last_hash:
+        if tip.sequence and tip.hash != verification.last_hash:
             last = record_id(tip.sequence)
-            return ChainFault(last, f"{last} does not have the Hash that the head item names")
-        beyond = await self._beyond(chain, walk)
-        if beyond is None and odd is not None:
+            return ChainFault(last, f"the Hash of {last} differs from the Hash in the head item")
+        beyond = await self._find_uncounted(chain, verification)
+        if beyond is None and misplaced is not None:
             return _misplaced_fault(tip.sequence + 1)
-        return beyond or await find_orphans(self._store, chain, walk.genesis, tip)
+        return beyond or await find_orphans(self._store, chain, verification.genesis, tip)
 
-    async def _beyond(self, chain: ChainKey, walk: ChainVerification) -> ChainFault | None:
-        """Return the fault of a record that no head counts; who appends meanwhile moves the head along."""
+    async def _find_uncounted(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
+        """Return the fault of a record past the head item. A concurrent append moves the head item along."""
         after = (await self._store.tip(chain)).sequence
         page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
         counted = (await self._store.tip(chain)).sequence
         uncounted = [record for record in page.records if record.sequence > counted]
         for record in uncounted[:MAX_BRANCHES]:
-            fault = await self._as_fork(chain, walk, _uncounted_fault(record, walk.last_hash))
+            fault = await self._check_fork(chain, verification, _uncounted_fault(record, verification.last_hash))
             if fault is not None and fault.reason.startswith("fork"):
-                walk.fork = walk.fork or fault
+                verification.fork = verification.fork or fault
                 break
-        if not uncounted or (walk.fork is not None and walk.fork.broken_at == uncounted[0].hash):
-            return walk.fork
-        return _uncounted_fault(uncounted[0], walk.last_hash)
+        if not uncounted or (verification.fork is not None and verification.fork.broken_at == uncounted[0].hash):
+            return verification.fork
+        return _uncounted_fault(uncounted[0], verification.last_hash)
 
 
 def _misplaced_fault(following: int) -> ChainFault:
     here = record_id(following)
-    return ChainFault(here, f"a record that stands in no place of the chain stands before {here}")
+    return ChainFault(here, f"a record with an invalid sequence is stored before {here}")
 
 
 def _uncounted_fault(record: ChainRecord, last_hash: str) -> ChainFault:
-    """Return the fault of a record that no head counts; it may claim another predecessor than the chain's end."""
+    """Return the fault of a record past the head item; its predecessor may be another one than the chain's end."""
     here = record_id(record.sequence)
     value = parse_if_canonical(record.canonical)
     claims = value.get("PreviousHash") if type(value) is dict else None
     branch = claims if isinstance(claims, str) and claims != last_hash else ""
-    return ChainFault(here, f"{here} stands beyond the end that the head item names", branch, record.hash)
+    return ChainFault(here, f"{here} is past the end of the chain according to the head item", branch, record.hash)
 
 
 def _checkpoint_fault(
-    walk: ChainVerification, newest: StoredCheckpoint | None, signed: Checkpoint | None, distrust: NoteError | None
+    verification: ChainVerification, newest: StoredCheckpoint | None, signed: Checkpoint | None, error: NoteError | None
 ) -> ChainFault | None:
     if newest is None:
         return None
     if signed is None:
-        return ChainFault(newest.name, f"the newest checkpoint is not to be trusted: {distrust}")
-    if walk.sequence < signed.size:
-        missing = record_id(walk.sequence + 1)
+        return ChainFault(newest.name, f"the newest checkpoint is not trusted: {error}")
+    if verification.sequence < signed.size:
+        missing = record_id(verification.sequence + 1)
         return ChainFault(missing, f"{missing} is missing: checkpoint {newest.name} counts {signed.size} records")
-    if walk.tree.root() != signed.root:
-        return ChainFault(newest.name, f"the chain is not the one that checkpoint {newest.name} was signed for")
+    if verification.tree.root() != signed.root:
+        return ChainFault(newest.name, f"checkpoint {newest.name} was signed for another chain")
     return None
 
 
@@ -245,16 +246,16 @@ def _build_verdict(fault: ChainFault | None, *, empty: bool, forked: bool, count
 
 
 def add_record_verdict(verdict: Verdict, record: ChainRecord) -> Verdict:
-    """Return the verdict on a chain with that on a named record, whose Hash must be the digest of its canonical form.
+    """Return the verdict with the check of a named record, whose Hash must be the digest of its canonical form.
 
-    The record is given as queries show it: where they show a stand-in, there is no such form.
+    The record is shown as in queries: a record without a canonical form is replaced by a placeholder.
     """
     form = canonicalize_record(record.canonical)
     recomputed = None if form is None else digest(form)
     valid = recomputed == record.hash
     reason = verdict.reason
     if verdict.chain_valid and not valid:
-        reason = f"{record_id(record.sequence)} does not have the digest that is stored as its Hash"
+        reason = f"{record_id(record.sequence)} does not match its stored Hash"
     shown = normalize_record(record) or build_placeholder(record)
     given = parse_record(shown.canonical, shown.hash)
     return replace(verdict, reason=reason, valid=valid, record=given, recomputed_hash=recomputed)

@@ -1,7 +1,7 @@
-"""``python -m shared.provenance.verify``: checks an exported chain without the service.
+"""``python -m shared.provenance.verify``: verify an exported chain without the service.
 
-Needs the standard library, ``cryptography`` and ``rfc8785`` alone. Exits 0 when the chain is sound, 1 when it is broken
-(saying where), 2 when it cannot tell.
+It needs only the standard library, ``cryptography`` and ``rfc8785``. The exit status is 0 if the chain is valid, 1 if
+it is broken (with the position), and 2 if it could not be verified.
 """
 
 import argparse
@@ -22,18 +22,18 @@ TARGETS = ("PlatformConfig", "AccessControl", "DomainEvents", "DomainAmendments"
 
 
 def main(arguments: list[str]) -> int:
-    """Verify an export, or fetch one when the first argument is ``fetch``; return the exit status."""
+    """Verify an export, or download one if the first argument is ``fetch``; return the exit status."""
     try:
         if arguments[:1] == ["fetch"]:
             return _fetch(_fetch_parser().parse_args(arguments[1:]))
         return _verify(_parser().parse_args(arguments))
-    except Exception as error:  # noqa: BLE001  an error that nobody foresaw must not look like a broken chain
+    except Exception as error:  # noqa: BLE001  an unexpected error must not look like a broken chain
         return _report_undecided(f"{type(error).__name__}: {error}")
 
 
 def _verify(options: argparse.Namespace) -> int:
     if options.key is None and options.checkpoint is not None:
-        return _report_undecided("--checkpoint needs --key, the line that its signature is checked with")
+        return _report_undecided("--checkpoint requires --key, the line that verifies its signature")
     try:
         checkpoint = _load_checkpoint(options)
     except NoteError as error:
@@ -48,42 +48,42 @@ def _verify(options: argparse.Namespace) -> int:
     except (OSError, UnicodeDecodeError, UnreadableError) as error:
         return _report_undecided(str(error))
     against = f", checkpoint of {checkpoint.size} agrees" if checkpoint else ", compared with no checkpoint"
-    _print(f"sound: {count} records{against}" if count else f"empty: nothing was checked{against}")
+    _print(f"sound: {count} records{against}" if count else f"empty: no records{against}")
     _warn_future_time(records)
     return SOUND if count else UNDECIDED
 
 
 def _warn_future_time(records: Sequence[Mapping[str, Any]]) -> None:
-    """Say that the last record's time has not come; whose clock is wrong cannot be told here."""
+    """Warn if the time of the last record is in the future, since either clock may be wrong."""
     last = record_time(records[-1]) if records else ""
     if last > datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds"):
-        sys.stderr.write(f"note: the last record's time, {last}, lies ahead of this computer's clock\n")
+        sys.stderr.write(f"note: the last record's time, {last}, is ahead of this computer's clock\n")
 
 
 def _load_checkpoint(options: argparse.Namespace) -> Checkpoint | None:
     """Return the checkpoint to compare with.
 
     Raises:
-        NoteError: it is not signed by the key, or of another chain.
-        ValueError: the key itself cannot be used.
-        OSError: a file cannot be read.
+        NoteError: if the key did not sign it, or it belongs to another chain.
+        ValueError: if the key is invalid.
+        OSError: if a file cannot be read.
     """
     if options.key is None:
         return None
     keys = _parse_keys(Path(options.key).read_text(encoding="utf-8") if Path(options.key).is_file() else options.key)
-    kept = checkpoint_path(Path(options.export))
-    if options.checkpoint is None and not kept.exists():
-        raise ValueError(f"there is no signed checkpoint: fetch keeps one as {kept}, or name one with --checkpoint")
-    note = Path(options.checkpoint or kept).read_bytes()
+    saved = checkpoint_path(Path(options.export))
+    if options.checkpoint is None and not saved.exists():
+        raise ValueError(f"no signed checkpoint: fetch saves one as {saved}; otherwise name one with --checkpoint")
+    note = Path(options.checkpoint or saved).read_bytes()
     origin = origin_of(options.workspace, options.target, options.scope)
     return open_checkpoint(note, find_signer(note, keys) or keys[0], origin)
 
 
 def _parse_keys(text: str) -> list[VerifierKey]:
-    """Return the keys of some lines: that of now, and earlier ones.
+    """Return the keys of some lines: the current one and earlier ones.
 
     Raises:
-        ValueError: one of them cannot be used, or there is none.
+        ValueError: if one of them is invalid, or there is none.
     """
     try:
         return [VerifierKey.parse(line) for line in text.strip().splitlines() or [""]]
@@ -94,7 +94,7 @@ def _parse_keys(text: str) -> list[VerifierKey]:
 def _fetch(options: argparse.Namespace) -> int:
     token = os.environ.get(options.token_variable, "")
     if not token:
-        return _report_undecided(f"the environment variable {options.token_variable} holds no token")
+        return _report_undecided(f"the environment variable {options.token_variable} contains no token")
     try:
         fetched = fetch(options.url, token, options.target, options.scope, Path(options.out))
     except (FetchError, OSError) as error:
@@ -108,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("export", help="JSON export of the whole chain, oldest first")
     parser.add_argument("--workspace", required=True, help="id of the workspace")
     _add_chain(parser)
-    parser.add_argument("--key", help="verifier key as /.well-known/oi-checkpoint-key gives it, or a file with it")
+    parser.add_argument("--key", help="verifier key from /.well-known/oi-checkpoint-key, or a file with it")
     parser.add_argument("--checkpoint", help="file with a signed checkpoint of the chain (EXPORT.checkpoint)")
     return parser
 
@@ -117,7 +117,7 @@ def _fetch_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m shared.provenance.verify fetch")
     parser.add_argument("url", help="address of the service")
     parser.add_argument("--out", required=True, help="file to write")
-    parser.add_argument("--token-variable", default="OI_TOKEN", help="environment variable that holds a bearer token")
+    parser.add_argument("--token-variable", default="OI_TOKEN", help="environment variable with a bearer token")
     _add_chain(parser)
     return parser
 

@@ -120,7 +120,7 @@ async def test_a_time_of_another_form_is_found_and_not_built_on(store: ChainStor
     await forge(store, time)
     verdict = await verify(store)
     assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
-    assert verdict.reason == f"{LAST} does not have a time of the form 2026-01-05T08:00:00.000000Z"
+    assert verdict.reason == f"the time of {LAST} does not have the format 2026-01-05T08:00:00.000000Z"
     with pytest.raises(WorkspaceError) as refusal:
         await checkpoints(store, tmp_path, NOW).create(PLATFORM)
     assert refusal.value.code == "CHECKPOINT_REFUSED"

@@ -193,7 +193,7 @@ async def test_a_time_that_goes_back_behind_a_checkpoint_is_not_signed(plant: Le
         file.execute("UPDATE chains SET (hash, timestamp) = (?, ?) WHERE chain = 1", fields[1:])
 
     plant.tamper(rewritten)
-    with pytest.raises(WorkspaceError, match="as late as") as caught:
+    with pytest.raises(WorkspaceError, match="earlier than the time of") as caught:
         await plant.checkpoints.create(PLATFORM)
     assert caught.value.code == "CHECKPOINT_REFUSED"
     assert (await plant.verify(PLATFORM)).broken_at == record_id(last.sequence)

@@ -215,7 +215,7 @@ async def test_a_record_past_the_head_is_found(plant: Ledger) -> None:
     plant.tamper(beyond(COUNT + 5))
     verdict = await plant.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, False, record_id(COUNT + 1))
-    assert "beyond the end" in verdict.reason
+    assert "past the end" in verdict.reason
 
 
 async def test_a_fork_past_the_head_is_found(plant: Ledger) -> None:

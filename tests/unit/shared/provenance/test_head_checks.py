@@ -46,7 +46,7 @@ async def test_a_forged_time_of_the_head_is_found(plant: Ledger, time: str) -> N
     change(plant, f"UPDATE chains SET timestamp = '{time}'")
     verdict = await plant.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, record_id(COUNT))
-    assert verdict.reason == f"{record_id(COUNT)} does not have the time that the head item names"
+    assert verdict.reason == f"the time of {record_id(COUNT)} differs from the time in the head item"
 
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "soon"])
@@ -108,7 +108,7 @@ async def test_records_without_their_head_are_found(plant: Ledger, tampering: st
     change(plant, tampering)
     verdict = await plant.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, record_id(1))
-    assert verdict.reason == f"{record_id(1)} is there without the head item of this chain"
+    assert verdict.reason == f"{record_id(1)} exists without a head item of this chain"
     assert (await plant.verify(BATCH)).chain_valid
     assert (await plant.verify(OTHER)).empty
 

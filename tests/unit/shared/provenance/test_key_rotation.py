@@ -177,7 +177,7 @@ async def test_a_disabled_version_is_trusted_no_more(plant: Ledger) -> None:
         double.keys.create("notes", START + 9)
         after = signing(plant, VaultNoteSigner(vault, "notes"))
         verdict = await ChainVerifier(plant.store, workspace, after).verify(BATCH)
-        assert (verdict.chain_valid, "not to be trusted" in verdict.reason) == (False, True)
+        assert (verdict.chain_valid, "is not trusted" in verdict.reason) == (False, True)
         # While the vault is away nobody knows whether another key is trusted by now.
         double.down = True
         with pytest.raises(WorkspaceError) as caught:

@@ -174,7 +174,7 @@ def test_a_sound_chain_has_no_fault() -> None:
     ("damage", "told"),
     [
         (lambda records: records.pop(2), "000000000003 is missing"),
-        (lambda records: records[2].update(Name="other"), "000000000003 does not have the digest of its content"),
+        (lambda records: records[2].update(Name="other"), "000000000003 does not match the digest of its content"),
         (lambda records: records[2].update(PreviousHash="0" * 64), "000000000003 does not link"),
         (lambda records: records.insert(3, records[2]), "000000000004 is missing"),
     ],

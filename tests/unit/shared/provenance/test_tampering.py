@@ -129,9 +129,9 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
     "edited field": (
         sql(f"UPDATE records SET canonical = CAST(replace(canonical, 'editor', 'nobody') AS BLOB) {ROW} 4"),
         record_id(4),
-        "content of 000000000004 does not have the digest",
+        "the digest of the content of 000000000004 differs",
     ),
-    "edited hash": (sql(f"UPDATE records SET hash = '{'0' * 64}' {ROW} 4"), record_id(4), "does not have the digest"),
+    "edited hash": (sql(f"UPDATE records SET hash = '{'0' * 64}' {ROW} 4"), record_id(4), "the digest of the content"),
     "edited field and hash": (
         reseal(4, lambda value: value.update(UserID="nobody"), last=4, head=False),
         record_id(5),
@@ -155,22 +155,22 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
         "000000000007 is missing",
     ),
     "all deleted but the head": (sql("DELETE FROM records WHERE chain = @"), record_id(1), "000000000001 is missing"),
-    "swapped": (swap(4, 5), record_id(4), "000000000005 stands where 000000000004 belongs"),
-    "swapped far apart": (swap(5, 8), record_id(5), "000000000008 stands where 000000000005 belongs"),
+    "swapped": (swap(4, 5), record_id(4), "000000000005 is stored in the place of 000000000004"),
+    "swapped far apart": (swap(5, 8), record_id(5), "000000000008 is stored in the place of 000000000005"),
     "another RecordID": (
         reseal(5, lambda value: value.update(RecordID=record_id(6)), last=5, head=False),
         record_id(5),
-        "000000000006 stands where 000000000005 belongs",
+        "000000000006 is stored in the place of 000000000005",
     ),
     "another RecordID, all mended": (
         reseal(5, lambda value: value.update(RecordID=record_id(8))),
         record_id(5),
-        "000000000008 stands where 000000000005 belongs",
+        "000000000008 is stored in the place of 000000000005",
     ),
     "no RecordID": (
         reseal(5, lambda value: value.update(RecordID="five")),
         record_id(5),
-        "five stands where 000000000005 belongs",
+        "five is stored in the place of 000000000005",
     ),
     "an actor that is null": (
         mended(5, "UserID", None),
@@ -185,7 +185,7 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
     "duplicated": (
         copy_over("chain = @ AND sequence = 5", 6),
         record_id(6),
-        "000000000005 stands where 000000000006 belongs",
+        "000000000005 is stored in the place of 000000000006",
     ),
     "truncated head": (
         sql("DELETE FROM records WHERE chain = @ AND sequence < 4"),
@@ -198,7 +198,7 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
     "head names another hash": (
         sql(f"UPDATE chains SET hash = '{'0' * 64}' WHERE chain = @"),
         record_id(9),
-        "head item names",
+        "in the head item",
     ),
     "head counts too few": (
         sql(
@@ -206,23 +206,23 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
             f"UPDATE chains SET hash = (SELECT hash FROM records {ROW} 8) WHERE chain = @",
         ),
         record_id(9),
-        "beyond the end",
+        "past the end",
     ),
     "time set back": (
         reseal(5, lambda value: value.update(Timestamp="2026-01-01T00:00:00.000000Z")),
         record_id(5),
-        "000000000005 does not have a time as late as that of 000000000004",
+        "the time of 000000000005 is earlier than the time of 000000000004",
     ),
     "time set forward": (
         reseal(5, lambda value: value.update(Timestamp="9999-01-01T00:00:00.000000Z")),
         record_id(6),
-        "000000000006 does not have a time as late as that of 000000000005",
+        "the time of 000000000006 is earlier than the time of 000000000005",
     ),
     **{
         f"a time of the form {time!r} at {place}": (
             mended(place, "Timestamp", time),
             record_id(place),
-            f"{record_id(place)} does not have a time of the form 2026-01-05T08:00:00.000000Z",
+            f"the time of {record_id(place)} does not have the format 2026-01-05T08:00:00.000000Z",
         )
         for place, time in (
             (9, "zzzz"),
@@ -246,7 +246,7 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
     "last rewritten": (
         reseal(9, lambda value: value.update(UserID="nobody"), head=False),
         record_id(9),
-        "head item names",
+        "in the head item",
     ),
 }
 
@@ -341,11 +341,11 @@ CONSISTENT: dict[str, tuple[Tampering, str | None, str]] = {
         record_id(1),
         "counts 9 records",
     ),
-    "rewritten whole": (reseal(1, lambda value: value.update(UserID="nobody")), None, "not the one that checkpoint"),
+    "rewritten whole": (reseal(1, lambda value: value.update(UserID="nobody")), None, "was signed for another chain"),
     "rewritten from the middle": (
         reseal(5, lambda value: value.update(UserID="nobody")),
         None,
-        "not the one that checkpoint",
+        "was signed for another chain",
     ),
 }
 
@@ -373,7 +373,7 @@ async def test_a_forged_checkpoint_is_found(plant: Ledger) -> None:
     file.write_bytes(made.note.replace(b"\n9\n", b"\n8\n"))
     verdict = await plant.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, made.name)
-    assert "not to be trusted" in verdict.reason
+    assert "is not trusted" in verdict.reason
 
 
 @pytest.mark.parametrize("name", [name for name in MATRIX if "projection" not in name and "head" not in name.split()])

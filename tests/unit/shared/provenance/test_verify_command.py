@@ -294,7 +294,7 @@ async def test_a_chain_rewritten_after_it_was_signed_is_found(
         (tmp_path / "fetched.json").write_bytes((await export(second.store, PLATFORM, Filters())).json_array())
     assert main(verify[:-2]) == 0
     assert main(verify) == 1
-    assert "not the one that the checkpoint was signed for" in capsys.readouterr().out
+    assert "the checkpoint was signed for another chain" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("plant")
@@ -303,7 +303,7 @@ def test_without_a_checkpoint_a_key_cannot_tell(tmp_path: Path, capsys: pytest.C
     key = (ROOT / "tests" / "vectors" / "proofs.json").read_text()
     assert main([str(tmp_path / "export.json"), *OPTIONS, "--key", json.loads(key)["verifierKey"]]) == 2
     told = capsys.readouterr().err
-    assert f"there is no signed checkpoint: fetch keeps one as {tmp_path}/export.json.checkpoint" in told
+    assert f"no signed checkpoint: fetch saves one as {tmp_path}/export.json.checkpoint" in told
 
 
 @pytest.mark.parametrize("refusal", [404, 409])
@@ -315,7 +315,7 @@ async def test_a_kept_checkpoint_outlives_what_the_service_has(
     newest = str(_Service.note)
     _Service.refusal = refusal
     assert main(fetch) == 0
-    assert "the one from before stays" in capsys.readouterr().out
+    assert "the existing checkpoint in" in capsys.readouterr().out
     assert main(verify) == 0
     _Service.refusal, _Service.note = 0, newest.replace("\n5\n", "\n4\n")
     assert main(fetch) == 0
@@ -339,7 +339,7 @@ def test_what_is_no_checkpoint_is_not_kept(
     fetch, verify = fetched
     _Service.note = note
     assert main(fetch) == 2
-    assert "something else than a checkpoint" in capsys.readouterr().err
+    assert "is not a checkpoint" in capsys.readouterr().err
     assert main(verify) == 0
 
 

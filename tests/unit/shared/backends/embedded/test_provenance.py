@@ -104,7 +104,7 @@ async def test_a_changed_row_is_found_out(log: SqliteAuditLog, tmp_path: Path) -
         )
     file.close()
     fault = find_first_fault(await log.records(PLATFORM), genesis_hash("plant-a", PLATFORM))
-    assert fault == "000000000002 does not have the digest of its content"
+    assert fault == "000000000002 does not match the digest of its content"
 
 
 async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:

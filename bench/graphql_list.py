@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from bench.figures import Figure
-from functions.graphql_transport import build_graphql_reply, read_parameters
+from functions.graphql import build_graphql_reply, read_parameters
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, ConnectionType, Surface, WarmQuery, WorkspaceInfo

@@ -1,29 +1,148 @@
 """GraphQL endpoint: HTTP operations and GraphQL over HTTP (June 2025 working draft)."""
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NotRequired, TypedDict
 
-from functions.graphql_transport import build_graphql_problem, build_graphql_reply, read_parameters
-from functions.replies import graphql as replies
-from shared.errors import Kind, WorkspaceError
-from shared.http.messages import Reply
-from shared.http.operations import Access, Call, Group, RawBody
+from shared.errors import Kind, WorkspaceError, invalid
+from shared.graphql_api.error_codes import to_error_object
+from shared.http.messages import JSON, Reply, Request, json_bytes
+from shared.http.negotiation import preferred
+from shared.http.operation_docs import DocumentedReply, OperationDocs
+from shared.http.operations import Access, Call, Group, OwnBody
+from shared.http.problems import STATUS, headers_of, problem_reply
 from shared.http.unknown_names import UnknownNames
+from shared.text_formats.strict_json import parse_body
 from shared.wiring import services
 from shared.worker_threads import load_modules
 
-GROUP = Group("graphql", build_graphql_problem)
 ROUTE = "v1/{workspaceId}/graphql"
+GRAPHQL_JSON: Final = "application/graphql-response+json"
+_METHODS: Final = frozenset({"GET", "HEAD", "POST"})
+"""Methods of GraphQL over HTTP; errors on other methods are problem documents."""
 
 
-@GROUP.endpoint(
-    "POST", ROUTE, access=Access.KEY_OR_TOKEN, body=RawBody, unknown=UnknownNames.IGNORE, docs=replies.POSTED
+class GraphQLError(TypedDict):
+    """A GraphQL error; `extensions` contains its code."""
+
+    message: str
+    path: list[str | int]
+    locations: NotRequired[list[dict[str, int]]]
+    extensions: dict[str, Any]
+
+
+class GraphQLReply(TypedDict):
+    """A GraphQL response."""
+
+    data: NotRequired[dict[str, Any] | None]
+    errors: NotRequired[list[GraphQLError]]
+
+
+_EXAMPLE: Final = {"query": "{ workspace { id name stats { connectionCount } } }"}
+_BODY_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["query"],
+    "properties": {
+        "query": {"type": "string", "minLength": 1},
+        "variables": {"type": ["object", "null"]},
+        "operationName": {"type": ["string", "null"]},
+        "extensions": {"type": ["object", "null"]},
+    },
+}
+_QUERY_PARAMETERS: Final[tuple[dict[str, Any], ...]] = (
+    {
+        "name": "query",
+        "required": True,
+        "description": "The GraphQL document; mutations require POST.",
+        "schema": {"type": "string", "pattern": r"\S", "maxLength": 65_536},
+        "example": _EXAMPLE["query"],
+    },
+    {
+        "name": "operationName",
+        "required": False,
+        "description": "Name of the operation to execute, if the document contains several.",
+        "schema": {"type": "string", "maxLength": 65_536},
+    },
+    {
+        "name": "variables",
+        "required": False,
+        "description": "Values of the operation's variables, as JSON.",
+        "content": {"application/json": {"schema": {"type": "object"}, "example": {}}},
+    },
 )
-async def graphql(call: Call[Any, RawBody]) -> Reply:
+_DATA = {"data": {"workspace": {"id": "plant-a", "name": "Plant A", "stats": {"connectionCount": 4}}}}
+_ERROR = {"message": "The query cannot be read.", "path": [], "extensions": {"code": "VALIDATION_ERROR"}}
+_ERRORS = (GraphQLReply, {"errors": [_ERROR]})
+_GRAPHQL_MEDIA_TYPE: Final = {"application/graphql-response+json": {"$ref": "#/components/schemas/GraphQLReply"}}
+_RESPONSE = DocumentedReply(200, "Data, errors, or both.", GraphQLReply, _DATA, _GRAPHQL_MEDIA_TYPE)
+
+POST_DOCS = OperationDocs(
+    (_RESPONSE,), refusals=(400, 403, 413), example=_EXAMPLE, body_schema=_BODY_SCHEMA, errors=_ERRORS
+)
+GET_DOCS = OperationDocs((_RESPONSE,), refusals=(400, 403, 405), errors=_ERRORS, query=_QUERY_PARAMETERS)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphQLParameters:
+    """Members of a GraphQL request."""
+
+    query: str
+    variables: Mapping[str, Any]
+    operation_name: str | None
+
+
+async def read_parameters(request: Request) -> GraphQLParameters:
+    """Parse the GraphQL parameters from the body of a POST or from the query string of a GET.
+
+    Raises:
+        WorkspaceError: INVALID with the name of an invalid member, or INVALID ``BODY_NOT_JSON``.
+    """
+    members = await (_parse_query_string(request) if request.method != "POST" else _parse_body(request))
+    query, name = members.get("query"), members.get("operationName")
+    if not isinstance(query, str) or not query.strip():
+        raise invalid("query", "must be a string that contains a GraphQL document")
+    if name is not None and not isinstance(name, str):
+        raise invalid("operationName", "must be a string")
+    _require_object(members, "extensions")
+    return GraphQLParameters(query, _require_object(members, "variables"), name or None)
+
+
+def build_graphql_reply(request: Request, body: Mapping[str, Any], *, executed: bool) -> Reply:
+    """Return a reply in the client's preferred media type.
+
+    Under ``application/json`` the status of an invalid GraphQL request is 200, as the working draft requires.
+    """
+    media_type = _select_media_type(request)
+    status = 400 if media_type == GRAPHQL_JSON and not executed else 200
+    return Reply(status, json_bytes(body), {"Content-Type": f"{media_type}; charset=utf-8"})
+
+
+def build_graphql_problem(error: WorkspaceError, request_id: str, request: Request) -> Reply:
+    """Return the reply to a request that failed before execution: an ``errors`` array with the status of the error."""
+    media_type = _select_media_type(request)
+    if media_type == JSON and request.method not in _METHODS:
+        return problem_reply(error, request_id)
+    # Clients that prefer the GraphQL media type read error bodies in that type only.
+    graphql_error = to_error_object(error)
+    graphql_error["extensions"]["traceId"] = request_id
+    headers = {"Content-Type": f"{media_type}; charset=utf-8", **headers_of(error)}
+    return Reply(int(STATUS[error.kind]), json_bytes({"errors": [graphql_error]}), headers)
+
+
+def _select_media_type(request: Request) -> str:
+    return preferred(request.headers.get("accept", ""), (JSON, GRAPHQL_JSON))
+
+
+GROUP = Group("graphql", build_graphql_problem)
+
+
+@GROUP.endpoint("POST", ROUTE, access=Access.KEY_OR_TOKEN, body=OwnBody, unknown=UnknownNames.IGNORE, docs=POST_DOCS)
+async def graphql(call: Call[Any, OwnBody]) -> Reply:
     """Execute a GraphQL query or mutation."""
     return await _run(call)
 
 
-@GROUP.endpoint("GET", ROUTE, access=Access.KEY_OR_TOKEN, unknown=UnknownNames.IGNORE, docs=replies.ASKED)
+@GROUP.endpoint("GET", ROUTE, access=Access.KEY_OR_TOKEN, unknown=UnknownNames.IGNORE, docs=GET_DOCS)
 async def graphql_query(call: Call) -> Reply:
     """Execute a GraphQL query; mutations require POST."""
     return await _run(call)
@@ -45,3 +164,40 @@ async def _run(call: Call[Any, Any]) -> Reply:
         queries_only=call.request.method != "POST",
     )
     return build_graphql_reply(call.request, outcome.body, executed=outcome.executed)
+
+
+async def _parse_query_string(request: Request) -> dict[str, Any]:
+    try:
+        members: dict[str, Any] = dict(request.query_pairs())
+    except ValueError as error:
+        raise invalid("query", f"the query string is invalid: {error}") from None
+    for name in ("variables", "extensions"):
+        if members.get(name):
+            members[name] = await _parse_json(members[name].encode("utf-8", "surrogatepass"), name)
+        else:
+            members.pop(name, None)
+    return members
+
+
+async def _parse_body(request: Request) -> dict[str, Any]:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != JSON:
+        raise invalid("Content-Type", f"must be {JSON}", code="BODY_NOT_JSON")
+    body = await _parse_json(request.body, "body")
+    if not isinstance(body, dict):
+        raise invalid("body", "must be a JSON object", code="BODY_NOT_JSON")
+    return body
+
+
+async def _parse_json(text: bytes, name: str) -> Any:
+    try:
+        return await parse_body(text)
+    except ValueError as error:
+        raise invalid(name, str(error), code="BODY_NOT_JSON") from None
+
+
+def _require_object(members: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = members.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise invalid(name, "must be an object")
+    return value or {}

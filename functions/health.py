@@ -1,9 +1,11 @@
 """Liveness and readiness probes."""
 
-from functions.replies import health as replies
+from typing import Literal, TypedDict
+
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply, json_reply
+from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group, authorization_header
 from shared.http.unknown_names import UnknownNames
 from shared.wiring import services
@@ -11,13 +13,31 @@ from shared.wiring import services
 GROUP = Group("health")
 
 
-@GROUP.endpoint("GET", "healthz", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.ALIVE)
+class Alive(TypedDict):
+    """Reply of the liveness probe."""
+
+    status: Literal["alive"]
+
+
+class Ready(TypedDict):
+    """Reply of the readiness probe."""
+
+    status: Literal["ready"]
+
+
+ALIVE_DOCS = OperationDocs((DocumentedReply(200, "The process runs.", Alive, {"status": "alive"}),))
+READY_DOCS = OperationDocs(
+    (DocumentedReply(200, "The stores and the query engine respond.", Ready, {"status": "ready"}),), refusals=(503,)
+)
+
+
+@GROUP.endpoint("GET", "healthz", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=ALIVE_DOCS)
 async def alive(_: Call) -> Reply:
     """Return 200 if the process runs."""
     return json_reply({"status": "alive"})
 
 
-@GROUP.endpoint("GET", "readyz", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.READY)
+@GROUP.endpoint("GET", "readyz", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=READY_DOCS)
 async def ready(call: Call) -> Reply:
     """Return 200 if the stores and the query engine respond, else 503.
 

@@ -3,16 +3,16 @@
 import base64
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from functions.replies import live_stream as replies
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply, Request, json_reply
+from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group
 from shared.http.pipeline import RequestPipeline
 from shared.http.unknown_names import UnknownNames
@@ -32,6 +32,37 @@ _CREDENTIALS = frozenset({TOKEN_PARAMETER, "access_token"})
 """Query parameters that contain a credential of this service or of Web PubSub."""
 
 _ADMISSION = Group("live-stream-admission")
+
+
+class LinkToStream(TypedDict):
+    """A WebSocket URL; it opens a stream until `expiresAt`."""
+
+    url: str
+    expiresAt: str
+
+
+_URL = "wss://plant-a.webpubsub.azure.com/client/hubs/live?access_token=eyJhbGciOiJIUzI1NiJ9.e30.c2ln&surface=cooling"
+
+STREAM_DOCS = OperationDocs(
+    (
+        DocumentedReply(101, "The connection is a WebSocket. Each impulse is a text message with one JSON object."),
+        DocumentedReply(
+            307,
+            "This host cannot upgrade the connection. Connect to the WebSocket URL in `Location`.",
+            headers={"Location": "WebSocket URL of the same stream."},
+        ),
+    ),
+    refusals=(404, 426, 503),
+)
+NEGOTIATED_DOCS = OperationDocs(
+    (
+        DocumentedReply(
+            200, "The WebSocket URL.", LinkToStream, {"url": _URL, "expiresAt": "2026-01-05T09:00:00.000000Z"}
+        ),
+    ),
+    refusals=(404, 503),
+)
+EVENTS_DOCS = OperationDocs(listed=False)
 
 
 class ConnectEvent(BaseModel):
@@ -61,7 +92,7 @@ def _read_authorization(request: Request) -> str:
     query=StreamFilters,
     extra_parameters=(TOKEN_PARAMETER,),
     credential=_read_authorization,
-    docs=replies.STREAM,
+    docs=STREAM_DOCS,
 )
 async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
     """Open a WebSocket that receives impulses.
@@ -79,7 +110,7 @@ async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
 
 
 @GROUP.endpoint(
-    "GET", f"{ROUTE}/negotiate", right=AccessRight.LIVE_STREAM_READ, query=StreamFilters, docs=replies.NEGOTIATED
+    "GET", f"{ROUTE}/negotiate", right=AccessRight.LIVE_STREAM_READ, query=StreamFilters, docs=NEGOTIATED_DOCS
 )
 async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
     """Return a WebSocket URL that needs no further credential.
@@ -90,7 +121,7 @@ async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
     return json_reply({"url": link.url, "expiresAt": rfc3339(link.expires_at)})
 
 
-@GROUP.endpoint("OPTIONS", f"{ROUTE}/events", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.EVENTS)
+@GROUP.endpoint("OPTIONS", f"{ROUTE}/events", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=EVENTS_DOCS)
 async def probe_live_stream_events(_: Call) -> Reply:
     """Accept Web PubSub's validation request for this event handler."""
     return Reply(200, b"", {"WebHook-Allowed-Origin": services().live_events.origin()})
@@ -107,7 +138,7 @@ async def _verify_sender(request: Request) -> None:
     check_sender=_verify_sender,
     body=ConnectEvent,
     unknown=UnknownNames.IGNORE,
-    docs=replies.EVENTS,
+    docs=EVENTS_DOCS,
 )
 async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
     """Handle a Web PubSub event: authorize a connecting client, replay past impulses, or release a closed stream.

@@ -1,19 +1,18 @@
 """HTTP operations of the Model Context Protocol (MCP) server."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 
 from functions import GROUPS
 from functions.http_blueprint import get_pipeline
 from functions.lazy_groups import load_operations
-from functions.public_url import public_url
-from functions.replies import mcp as replies
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
-from shared.http.host_names import is_allowed_host, misdirected_reply
+from shared.http.host_names import is_taken, misdirected
 from shared.http.messages import Reply, Request, json_reply
-from shared.http.operations import Access, Call, Group, Operation, RawBody
+from shared.http.operation_docs import DocumentedReply, OperationDocs
+from shared.http.operations import Access, Call, Group, Operation, OwnBody
 from shared.http.problems import problem_reply
 from shared.http.unknown_names import UnknownNames
 from shared.observability.logs import request_id
@@ -34,23 +33,80 @@ _MODULES = (
 )
 
 
+class RpcReply(TypedDict):
+    """A JSON-RPC 2.0 response."""
+
+    jsonrpc: str
+    id: str | int | None
+    result: NotRequired[dict[str, Any]]
+    error: NotRequired[dict[str, Any]]
+
+
+class ResourceMetadata(TypedDict):
+    """OAuth 2.0 protected resource metadata (RFC 9728)."""
+
+    resource: str
+    resource_name: str
+    bearer_methods_supported: list[str]
+    scopes_supported: list[str]
+    resource_documentation: str
+    authorization_servers: NotRequired[list[str]]
+
+
+_PING: Final = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+_PARSE_ERROR: Final = {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}}
+_UNKNOWN_METHOD: Final = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "Method not found"}}
+_METADATA = {
+    "resource": "https://plant-a.example/oi-api/mcp",
+    "resource_name": "Industrial Data Workspace",
+    "bearer_methods_supported": ["header"],
+    "scopes_supported": ["Workspace.Mcp.Use"],
+    "resource_documentation": "https://plant-a.example/oi-api/explorer",
+}
+_BODY_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["jsonrpc", "method"],
+    "properties": {
+        "jsonrpc": {"const": "2.0"},
+        "id": {"oneOf": [{"type": "string"}, {"type": "integer", "format": "int64", "minimum": -(2**53)}]},
+        "method": {"type": "string"},
+        "params": {"type": ["object", "null"]},
+    },
+}
+
+MCP_DOCS = OperationDocs(
+    (
+        DocumentedReply(200, "The JSON-RPC response.", RpcReply, {"jsonrpc": "2.0", "id": 1, "result": {}}),
+        DocumentedReply(202, "The notification is accepted."),
+        DocumentedReply(
+            400, "The request is not valid JSON-RPC or its parameters are invalid.", RpcReply, _PARSE_ERROR
+        ),
+        DocumentedReply(404, "The method is unknown.", RpcReply, _UNKNOWN_METHOD),
+    ),
+    refusals=(400, 403, 406, 413, 415, 421),
+    example=_PING,
+    body_schema=_BODY_SCHEMA,
+)
+METADATA_DOCS = OperationDocs(
+    (DocumentedReply(200, "The protected resource metadata.", ResourceMetadata, _METADATA),), refusals=(421,)
+)
+
+
 def build_mcp_problem(error: WorkspaceError, trace_id: str, request: Request) -> Reply:
     """Return the problem document of an error; a 401 links to the protected resource metadata (RFC 9728)."""
     reply = problem_reply(error, trace_id)
     if error.kind is Kind.UNAUTHENTICATED:
         if not _is_known_host(request):
-            return misdirected_reply(trace_id)
-        reply.headers["WWW-Authenticate"] = f'Bearer resource_metadata="{public_url(request)}/{METADATA}"'
+            return misdirected(trace_id)
+        reply.headers["WWW-Authenticate"] = f'Bearer resource_metadata="{_public_url(request)}/{METADATA}"'
     return reply
 
 
 GROUP = Group("mcp", build_mcp_problem)
 
 
-@GROUP.endpoint(
-    "POST", ROUTE, right=AccessRight.MCP_USE, body=RawBody, unknown=UnknownNames.IGNORE, docs=replies.EXCHANGED
-)
-async def mcp(call: Call[Any, RawBody]) -> Reply:
+@GROUP.endpoint("POST", ROUTE, right=AccessRight.MCP_USE, body=OwnBody, unknown=UnknownNames.IGNORE, docs=MCP_DOCS)
+async def mcp(call: Call[Any, OwnBody]) -> Reply:
     """Process a JSON-RPC request of the Model Context Protocol (MCP)."""
     # Importing the SDK takes half a second, so it is imported in a worker thread at the first request.
     await load_modules("shared.mcp_server.transport", *_MODULES)
@@ -62,12 +118,12 @@ async def mcp(call: Call[Any, RawBody]) -> Reply:
     )
 
 
-@GROUP.endpoint("GET", METADATA, access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.METADATA)
+@GROUP.endpoint("GET", METADATA, access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=METADATA_DOCS)
 async def mcp_metadata(call: Call) -> Reply:
     """Return the OAuth 2.0 protected resource metadata of the MCP server (RFC 9728)."""
     if not _is_known_host(call.request):
-        return misdirected_reply(request_id.get())
-    configured, base = services().settings, public_url(call.request)
+        return misdirected(request_id.get())
+    configured, base = services().settings, _public_url(call.request)
     authority = f"{configured.entra_authority.rstrip('/')}/{configured.entra_tenant_id}/v2.0"
     document: dict[str, Any] = {
         "resource": f"{base}/{ROUTE}",
@@ -115,4 +171,15 @@ async def _permitted_operations(principal: Principal) -> Mapping[str, Operation]
 
 
 def _is_known_host(request: Request) -> bool:
-    return is_allowed_host(request.headers.get("host", ""), services().settings.hosts())
+    return is_taken(request.headers.get("host", ""), services().settings.hosts())
+
+
+def _public_url(request: Request) -> str:
+    """Return scheme and authority of links in replies, without a trailing slash.
+
+    The setting ``PUBLIC_URL`` has priority, because a gateway may replace the Host header of the request.
+    """
+    if services().settings.public_url:
+        return services().settings.public_url
+    scheme = request.headers.get("x-forwarded-proto", "http").partition(",")[0].strip()
+    return f"{scheme if scheme in {'http', 'https'} else 'https'}://{request.headers.get('host', '')}"

@@ -2,11 +2,12 @@
 
 from functools import cache
 from pathlib import Path
+from typing import TypedDict
 from urllib.parse import urlsplit
 
-from functions.replies import pages as replies
 from shared.auth.console_sign_in import build_console_sign_in
 from shared.http.messages import Reply, json_reply
+from shared.http.operation_docs import ETAG, TEXT_FORM, DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group
 from shared.http.static_files import STRICT_POLICY, StaticFiles
 from shared.http.unknown_names import UnknownNames
@@ -18,26 +19,53 @@ _EXPLORER = StaticFiles(_STATIC / "explorer")
 _GRAPHIQL = StaticFiles(_STATIC / "graphiql")
 
 
-@GROUP.endpoint("GET", "", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.MOVED)
+PAGE_DOCS = OperationDocs(
+    (DocumentedReply(200, "The page.", forms={"text/html": TEXT_FORM}, headers=ETAG),), listed=False
+)
+FILE_DOCS = OperationDocs((DocumentedReply(200, "The file.", forms={"*/*": TEXT_FORM}, headers=ETAG),), listed=False)
+MOVED_DOCS = OperationDocs((DocumentedReply(302, "Redirect to the page."),), listed=False)
+
+
+class SignInAddresses(TypedDict):
+    """Entra ID endpoints and client id of the web console's sign-in."""
+
+    authorizeUrl: str
+    tokenUrl: str
+    clientId: str
+    scope: str
+
+
+class ConsoleConfig(TypedDict):
+    """Public settings of the web console."""
+
+    entra: SignInAddresses | None
+
+
+CONSOLE_CONFIG_DOCS = OperationDocs(
+    (DocumentedReply(200, "The public settings.", ConsoleConfig, {"entra": None}),), listed=False
+)
+
+
+@GROUP.endpoint("GET", "", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=MOVED_DOCS)
 async def root(_: Call) -> Reply:
     """Redirect to the web console."""
     return Reply(302, b"", {"Location": "/console/"})
 
 
-@GROUP.endpoint("GET", "console", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.MOVED)
+@GROUP.endpoint("GET", "console", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=MOVED_DOCS)
 async def console_without_slash(_: Call) -> Reply:
     """Redirect to the web console's address with a trailing slash."""
     return Reply(308, b"", {"Location": "/console/"})
 
 
-@GROUP.endpoint("GET", "console/", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.PAGE)
+@GROUP.endpoint("GET", "console/", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=PAGE_DOCS)
 async def console(call: Call) -> Reply:
     """Return the web console, which requests an API key or a token from the user."""
     return await _console().page(call.request)
 
 
 @GROUP.endpoint(
-    "GET", "console/config.json", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.CONSOLE_CONFIG
+    "GET", "console/config.json", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=CONSOLE_CONFIG_DOCS
 )
 async def console_config(_: Call) -> Reply:
     """Return the public sign-in settings of the web console."""
@@ -45,34 +73,32 @@ async def console_config(_: Call) -> Reply:
     return json_reply({"entra": sign_in.to_json() if sign_in else None}, headers={"Cache-Control": "no-cache"})
 
 
-@GROUP.endpoint("GET", "console/{*file}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.FILE)
+@GROUP.endpoint("GET", "console/{*file}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=FILE_DOCS)
 async def console_file(call: Call) -> Reply:
     """Return a file of the web console."""
     return await _console().file(call.request, call.path["file"])
 
 
-@GROUP.endpoint("GET", "oi-api/explorer", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.PAGE)
+@GROUP.endpoint("GET", "oi-api/explorer", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=PAGE_DOCS)
 async def explorer(call: Call) -> Reply:
     """Return the API Explorer, which requests a token from the user."""
     return await _EXPLORER.page(call.request)
 
 
-@GROUP.endpoint("GET", "oi-api/explorer/{*file}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.FILE)
+@GROUP.endpoint("GET", "oi-api/explorer/{*file}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=FILE_DOCS)
 async def explorer_file(call: Call) -> Reply:
     """Return a file of the API Explorer."""
     return await _EXPLORER.file(call.request, call.path["file"])
 
 
-@GROUP.endpoint(
-    "GET", "v1/{workspaceId}/graphiql", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.PAGE
-)
+@GROUP.endpoint("GET", "v1/{workspaceId}/graphiql", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=PAGE_DOCS)
 async def graphiql(call: Call) -> Reply:
     """Return GraphiQL, which requests an API key or a token from the user."""
     return await _GRAPHIQL.page(call.request)
 
 
 @GROUP.endpoint(
-    "GET", "v1/{workspaceId}/graphiql/{*file}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.FILE
+    "GET", "v1/{workspaceId}/graphiql/{*file}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=FILE_DOCS
 )
 async def graphiql_file(call: Call) -> Reply:
     """Return a file of GraphiQL."""

@@ -1,15 +1,62 @@
 """HTTP operation that accepts telemetry."""
 
-from typing import Any
+from typing import Any, Final, TypedDict
 
-from functions.replies import telemetry as replies
+from functions.replies.warm_queries import LOOKUP
 from shared.auth.rights import AccessRight
 from shared.http.messages import Reply, json_reply
+from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.wiring import services
 
 GROUP = Group("telemetry")
+
+
+class Accepted(TypedDict):
+    """Number of messages that were accepted."""
+
+    accepted: int
+
+
+_MESSAGE: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "One message. The members `timestamp`, `messageId` and `deviceId`, or the members that the pointers "
+    "of the connection select instead, are metadata. All other members are the payload.",
+    "properties": {
+        "timestamp": {
+            "description": "Time of the measurement: RFC 3339 text, or a number with the format `epochSeconds` or "
+            "`epochMilliseconds` of the connection. Any value if a pointer of the connection selects another member. "
+            "Default: the time of receipt.",
+        },
+        "messageId": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 256,
+            "description": "Messages with the same id within 24 hours are stored once. Default: a new id.",
+        },
+        "deviceId": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 256,
+            "description": "Default: the lookup of the connection.",
+        },
+    },
+}
+_BODY_SCHEMA: Final[dict[str, Any]] = {
+    "description": "One message or an array of messages. An object whose only member is an array of objects is "
+    "rejected, unless a pointer of the connection selects a value in it.",
+    "oneOf": [_MESSAGE, {"type": "array", "items": _MESSAGE, "minItems": 1, "maxItems": 500}],
+}
+_EXAMPLE = {"timestamp": "2026-01-05T08:00:00Z", "deviceId": "rig-1", "messageId": "m-1", "Pressure": 4.2}
+
+ACCEPTED_DOCS = OperationDocs(
+    (DocumentedReply(202, "The messages are stored durably in the hub.", Accepted, {"accepted": 1}),),
+    refusals=(404, 409),
+    example=_EXAMPLE,
+    body_schema=_BODY_SCHEMA,
+    path={"lookup": LOOKUP},
+)
 
 
 @GROUP.endpoint(
@@ -18,7 +65,7 @@ GROUP = Group("telemetry")
     right=AccessRight.TELEMETRY_WRITE,
     body=Any,
     unknown=UnknownNames.IGNORE,
-    docs=replies.ACCEPTED,
+    docs=ACCEPTED_DOCS,
 )
 async def accept_telemetry(call: Call[Any, Any]) -> Reply:
     """Accept one telemetry message, or an array of up to 500, for a data connection."""

@@ -1,4 +1,4 @@
-"""Replies about corrections."""
+"""Documentation of replies about amendments."""
 
 from datetime import datetime
 from typing import Any, Final, Literal, NotRequired, TypedDict
@@ -8,7 +8,7 @@ from shared.http.operation_docs import TEXT_FORM, DocumentedReply, OperationDocs
 
 
 class Amendment(TypedDict):
-    """A stored correction."""
+    """A stored amendment."""
 
     RecordID: str
     ScopeKey: str
@@ -27,7 +27,7 @@ class Amendment(TypedDict):
 
 
 class Transition(TypedDict):
-    """A stored decision on a correction."""
+    """A stored approval or rejection of an amendment."""
 
     RecordID: str
     ScopeKey: str
@@ -46,7 +46,7 @@ class Transition(TypedDict):
 
 
 class ReasonCategories(TypedDict):
-    """What a correction may name as its reason."""
+    """Reason categories that an amendment may use."""
 
     categories: list[str]
 
@@ -94,14 +94,14 @@ _REJECTED = {
 }
 
 CREATED = OperationDocs(
-    (DocumentedReply(201, "The stored correction.", Amendment, _PENDING, headers=RECEIPT),),
+    (DocumentedReply(201, "The stored amendment.", Amendment, _PENDING, headers=RECEIPT),),
     refusals=(422,),
     example=_WRITTEN,
 )
 QUERIED = OperationDocs(
     (
         DocumentedReply(
-            200, "Corrections and decisions, newest first.", list[Amendment | Transition], [_PENDING], headers=SCANNED
+            200, "Amendments and decisions, newest first.", list[Amendment | Transition], [_PENDING], headers=SCANNED
         ),
     )
 )
@@ -109,7 +109,7 @@ CHAIN = OperationDocs(
     (
         DocumentedReply(
             200,
-            "All that was corrected about the entity, oldest first.",
+            "Amendments and decisions about the entity, oldest first.",
             list[Amendment | Transition],
             [_PENDING, _APPROVED],
             {"text/html": TEXT_FORM},
@@ -118,13 +118,13 @@ CHAIN = OperationDocs(
     )
 )
 CATEGORIES = OperationDocs(
-    (DocumentedReply(200, "The categories.", ReasonCategories, {"categories": ["sensor-drift", "other"]}),)
+    (DocumentedReply(200, "The reason categories.", ReasonCategories, {"categories": ["sensor-drift", "other"]}),)
 )
 APPROVED = OperationDocs(
-    (DocumentedReply(200, "The decision.", Transition, _APPROVED, headers=RECEIPT),), refusals=(409, 422)
+    (DocumentedReply(200, "The stored approval.", Transition, _APPROVED, headers=RECEIPT),), refusals=(409, 422)
 )
 REJECTED = OperationDocs(
-    (DocumentedReply(200, "The decision.", Transition, _REJECTED, headers=RECEIPT),),
+    (DocumentedReply(200, "The stored rejection.", Transition, _REJECTED, headers=RECEIPT),),
     refusals=(409, 422),
     example={"ScopeKey": "line-1", "RejectionReason": "The reading was right."},
 )

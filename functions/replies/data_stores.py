@@ -1,4 +1,4 @@
-"""Replies about data stores: containers and documents."""
+"""Documentation of replies about containers and documents of data stores."""
 
 from typing import Any, Final, TypedDict
 
@@ -8,7 +8,7 @@ from shared.http.operation_docs import NO_CONTENT, NOT_MODIFIED, STATE, Document
 
 
 class ContainerShown(TypedDict):
-    """A container of the account, a record of the workspace, or both."""
+    """A container that exists in the account (`provisioned`), is declared in the workspace (`Declared`), or both."""
 
     name: str
     partitionKeyPath: str
@@ -18,7 +18,7 @@ class ContainerShown(TypedDict):
 
 
 class DocumentList(TypedDict):
-    """A page of documents; the last one has no continuation token."""
+    """A page of documents; `continuationToken` is null on the last page."""
 
     documents: list[dict[str, Any]]
     count: int
@@ -29,10 +29,10 @@ _WRITTEN: Final = {"name": "workorders", "partitionKeyPath": "/line", "dataClass
 _CONTAINER: Final = {**_WRITTEN, "Declared": True, "provisioned": True}
 _BY_OTHERS: Final = {**_CONTAINER, "name": "scratch", "dataClass": None, "Declared": False}
 _DOCUMENT: Final = {"id": "wo-1042", "line": "l1", "state": "open", "quantity": 500}
-_LOCATION: Final = {"Location": "Address of the document, with its partition key."}
+_LOCATION: Final = {"Location": "URL of the document, with its partition key."}
 
 LISTED = OperationDocs(
-    (DocumentedReply(200, "The containers, by name.", list[ContainerShown], [_CONTAINER, _BY_OTHERS]),)
+    (DocumentedReply(200, "The containers, sorted by name.", list[ContainerShown], [_CONTAINER, _BY_OTHERS]),)
 )
 CREATED = OperationDocs(
     (DocumentedReply(201, "The new container.", ContainerShown, _CONTAINER),), refusals=(409,), example=_WRITTEN
@@ -42,7 +42,7 @@ DELETED = OperationDocs((NO_CONTENT,), refusals=(409,))
 _PAGE: Final = {"documents": [_DOCUMENT], "count": 1, "continuationToken": None}
 DOCUMENTS_LISTED = OperationDocs((DocumentedReply(200, "A page of documents.", DocumentList, _PAGE),), listed=False)
 DOCUMENT_CREATED = OperationDocs(
-    (DocumentedReply(201, "The document as stored.", dict[str, Any], _DOCUMENT, headers={**STATE, **_LOCATION}),),
+    (DocumentedReply(201, "The stored document.", dict[str, Any], _DOCUMENT, headers={**STATE, **_LOCATION}),),
     refusals=(409,),
     example=_DOCUMENT,
     listed=False,
@@ -54,7 +54,7 @@ DOCUMENT_READ = OperationDocs(
     listed=False,
 )
 DOCUMENT_REPLACED = OperationDocs(
-    (DocumentedReply(200, "The document as stored.", dict[str, Any], _DOCUMENT, headers=STATE),),
+    (DocumentedReply(200, "The stored document.", dict[str, Any], _DOCUMENT, headers=STATE),),
     refusals=(412,),
     headers=WRITE_CONDITIONS,
     example=_DOCUMENT,

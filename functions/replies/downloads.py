@@ -1,4 +1,4 @@
-"""Replies about cold downloads."""
+"""Documentation of replies about cold downloads."""
 
 from datetime import datetime
 from typing import Any, Final, Literal, TypedDict
@@ -7,14 +7,14 @@ from shared.http.operation_docs import NO_CONTENT, DocumentedReply, OperationDoc
 
 
 class Range(TypedDict):
-    """The range downloaded."""
+    """Time range of a download; `start` is included, `end` is excluded."""
 
     start: datetime
     end: datetime
 
 
 class Progress(TypedDict):
-    """How far a download is."""
+    """Progress of a download."""
 
     connectionsDone: int
     connectionsTotal: int
@@ -22,7 +22,7 @@ class Progress(TypedDict):
 
 
 class DownloadFile(TypedDict):
-    """A file, and a link that gives it to anyone for a while."""
+    """A file and its link; until `urlExpiresAt`, the link needs no credential."""
 
     connection: str
     url: str
@@ -33,9 +33,9 @@ class DownloadFile(TypedDict):
 
 
 class Download(TypedDict):
-    """A download; `files` are there once it is completed, `error` once it has failed.
+    """A download. `files` is empty until the status is `completed`; `error` is null unless the status is `failed`.
 
-    What was accepted before `completeUpTo` is in the files; null as long as, or where, this is not known.
+    The files contain all messages that were accepted before `completeUpTo`; null if this time is not known.
     """
 
     downloadId: str
@@ -52,7 +52,7 @@ class Download(TypedDict):
 
 
 class Downloads(TypedDict):
-    """The caller's downloads."""
+    """List of the caller's downloads."""
 
     downloads: list[Download]
 
@@ -87,17 +87,17 @@ _COMPLETED: Final[dict[str, Any]] = {
         }
     ],
 }
-_LOCATION: Final = {"Location": "Where the download is told of."}
+_LOCATION: Final = {"Location": "URL of the download."}
 
 STARTED = OperationDocs(
     (
         DocumentedReply(202, "The download runs in the background.", Download, _PENDING, headers=_LOCATION),
         DocumentedReply(
             200,
-            "The download has ended within the seconds that `Prefer: wait=` allowed (60 at most).",
+            "The download ended within the seconds of `Prefer: wait=` (at most 60).",
             Download,
             _COMPLETED,
-            headers={**_LOCATION, "Preference-Applied": "The wait that was granted."},
+            headers={**_LOCATION, "Preference-Applied": "The wait that the service applied, in seconds."},
         ),
     ),
     refusals=(404, 429, 503, 507),

@@ -1,4 +1,4 @@
-"""Replies about API keys and tokens."""
+"""Documentation of replies about API keys and tokens."""
 
 from datetime import datetime
 from typing import Any, Literal, TypedDict
@@ -8,7 +8,7 @@ from shared.http.operation_docs import NO_CONTENT, DocumentedReply, OperationDoc
 
 
 class MintedToken(TypedDict):
-    """A token, shown this once."""
+    """A new token; no other reply contains it."""
 
     Token: str
     ExpiresAt: datetime
@@ -16,7 +16,7 @@ class MintedToken(TypedDict):
 
 
 class NewKey(TypedDict):
-    """An API key with its secret, shown this once."""
+    """A new API key; no other reply contains its secret."""
 
     keyId: str
     apiKey: str
@@ -41,13 +41,13 @@ class KnownKey(TypedDict):
 
 
 class KeyList(TypedDict):
-    """API keys."""
+    """List of API keys."""
 
     keys: list[KnownKey]
 
 
 class Identity(TypedDict):
-    """Who the caller is."""
+    """Identity and access rights of the caller."""
 
     principal: str | None
     name: str
@@ -88,16 +88,16 @@ _IDENTITY = {
 _NEW_KEY = {**_KEY, "apiKey": "oik_abcd2345_43-characters-of-base64url"}
 _LISTED = {"keys": [{**_KEY, "lastUsedAt": None, "revokedAt": None}]}
 
-MINTED = OperationDocs((DocumentedReply(200, "The token.", MintedToken, _TOKEN),))
+MINTED = OperationDocs((DocumentedReply(200, "The new token.", MintedToken, _TOKEN),))
 REVOKED_TOKEN = OperationDocs((NO_CONTENT,), refusals=(403,))
 CREATED = OperationDocs(
-    (DocumentedReply(201, "The key with its secret.", NewKey, _NEW_KEY),),
+    (DocumentedReply(201, "The new key with its secret.", NewKey, _NEW_KEY),),
     refusals=(403, 404, 409, 422),
     example={"name": "dashboard", "rights": _RIGHTS, "expiresInDays": 90},
 )
 LISTED = OperationDocs((DocumentedReply(200, "The keys, without secrets.", KeyList, _LISTED),))
 REVOKED_KEY = OperationDocs((NO_CONTENT,), refusals=(403,))
-WHO = OperationDocs((DocumentedReply(200, "The caller.", Identity, _IDENTITY),))
+WHO = OperationDocs((DocumentedReply(200, "The caller's identity and access rights.", Identity, _IDENTITY),))
 KEY_SET = OperationDocs(
     (
         DocumentedReply(

@@ -1,4 +1,4 @@
-"""Replies about audit events and their chains."""
+"""Documentation of replies about audit events, chains, checkpoints and proofs."""
 
 from datetime import datetime
 from typing import Any, Final, NotRequired, TypedDict
@@ -25,7 +25,7 @@ class AuditEvent(TypedDict):
 
 
 class Verdict(TypedDict):
-    """What a verification found."""
+    """Result of a verification."""
 
     Valid: bool | None
     ChainValid: bool
@@ -50,7 +50,7 @@ class Checkpoint(TypedDict):
 
 
 class InclusionProof(TypedDict):
-    """Proves that a record is covered by a checkpoint (RFC 6962)."""
+    """Proof that a checkpoint covers a record (RFC 6962)."""
 
     leafIndex: int
     size: int
@@ -58,7 +58,7 @@ class InclusionProof(TypedDict):
 
 
 ConsistencyProof = TypedDict("ConsistencyProof", {"from": int, "size": int, "hashes": list[str]})
-"""Proves that a checkpoint only grew (RFC 6962)."""
+"""Proof that a checkpoint extends an earlier one (RFC 6962)."""
 
 _AT = "2026-01-05T08:00:00.000000Z"
 _HASH = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -97,24 +97,26 @@ _CHECKPOINT = {
     "signedNote": "oi-provenance/plant-a/PlatformConfig\n42\nn4bQ...\n\n\u2014 oi-provenance/plant-a c2ln...\n",
 }
 SCANNED = {
-    "x-provenance-scanned": "Records read to answer.",
-    "x-provenance-has-more": "`true` when the result is a prefix.",
-    "x-provenance-target": "The container that answered.",
-    "x-provenance-ignored": "Parameters that had no effect: unknown ones, and numbers and dates that do not parse.",
+    "x-provenance-scanned": "Number of records read for this reply.",
+    "x-provenance-has-more": "`true` if more records match than the reply contains.",
+    "x-provenance-target": "Container of the chain.",
+    "x-provenance-ignored": "Names of ignored parameters: unknown ones, and invalid numbers and dates.",
 }
-RECEIPT = {"Link": "Where the checkpoint that will cover the record is found."}
+RECEIPT = {"Link": "URL of the checkpoint that will cover the record."}
 
 WRITTEN = OperationDocs(
     (DocumentedReply(201, "The stored record.", AuditEvent, EVENT_EXAMPLE, headers=RECEIPT),),
     refusals=(422,),
     example={**_WRITTEN, "ScopeKey": "line-1"},
 )
-# Through target=DomainAmendments the same routes give corrections, so a record is not always an event.
+# With target=DomainAmendments, the same routes return amendments, so the type is not only AuditEvent.
 QUERIED = OperationDocs(
     (DocumentedReply(200, "Records, newest first.", list[dict[str, Any]], [EVENT_EXAMPLE], headers=SCANNED),)
 )
 VERIFIED = OperationDocs(
-    (DocumentedReply(200, "The verdict.", Verdict, _VERDICT),), refusals=(404, 409, 504), example={"ScopeKey": "line-1"}
+    (DocumentedReply(200, "The result of the verification.", Verdict, _VERDICT),),
+    refusals=(404, 409, 504),
+    example={"ScopeKey": "line-1"},
 )
 EXPORTED = OperationDocs(
     (
@@ -124,7 +126,7 @@ EXPORTED = OperationDocs(
             list[dict[str, Any]],
             [EVENT_EXAMPLE],
             {"text/csv": TEXT_FORM},
-            {**SCANNED, "Content-Disposition": "The file's name."},
+            {**SCANNED, "Content-Disposition": "Name of the file."},
         ),
     )
 )
@@ -141,5 +143,5 @@ PROOF = OperationDocs(
     refusals=(404,),
 )
 VERIFIER_KEY = OperationDocs(
-    (DocumentedReply(200, "The key, as a line of text.", forms={"text/plain": TEXT_FORM}),), refusals=(409, 503)
+    (DocumentedReply(200, "The public key as a line of text.", forms={"text/plain": TEXT_FORM}),), refusals=(409, 503)
 )

@@ -1,4 +1,4 @@
-"""Replies about warm queries: answers and definitions."""
+"""Documentation of replies about warm queries: results and definitions."""
 
 from datetime import datetime
 from typing import Any, Final, NotRequired, TypedDict
@@ -18,21 +18,21 @@ from shared.http.operation_docs import (
 
 
 class Governance(TypedDict):
-    """Who approved the query and when; null for an ad-hoc query."""
+    """Principal that approved the query, and time of approval; null for an ad-hoc query."""
 
     queryApprovedBy: str | None
     queryApprovedAt: datetime | None
 
 
 class QueryColumn(TypedDict):
-    """A column, with the Kusto name of its type."""
+    """Name and Kusto type of a column."""
 
     name: str
     type: str
 
 
 class QueryAnswer(TypedDict):
-    """The rows of a query."""
+    """Result of a query."""
 
     query: str
     executedAt: datetime
@@ -47,13 +47,13 @@ class QueryAnswer(TypedDict):
 
 
 class QuerySchema(TypedDict):
-    """The columns that a query gives."""
+    """Columns of a query's result."""
 
     columns: list[QueryColumn]
 
 
 class DeclaredParameter(TypedDict):
-    """A parameter; without a default it is required."""
+    """Declared parameter of a query; it is required if it has no default."""
 
     name: str
     type: ParameterType
@@ -61,14 +61,14 @@ class DeclaredParameter(TypedDict):
 
 
 class QueryApproval(TypedDict):
-    """Who released the query, and when."""
+    """Principal that approved the query, and time of approval."""
 
     approvedBy: str
     approvedAt: datetime
 
 
 class QueryDefinition(TypedDict):
-    """A warm query; without approval it is a draft. `etag` is what If-Match takes, with its quotes."""
+    """A warm query; it is a draft if `approval` is null. `etag` is the value for If-Match, including the quotes."""
 
     etag: str
     lookup: str
@@ -87,7 +87,7 @@ class QueryDefinition(TypedDict):
 
 
 class QueryList(TypedDict):
-    """Warm queries."""
+    """List of warm queries."""
 
     warmQueries: list[QueryDefinition]
 
@@ -123,7 +123,9 @@ _DEFINITION = {
 }
 _DRAFT = {**_DEFINITION, "approval": None}
 _FORMS = {"text/csv": TEXT_FORM, "application/vnd.apache.parquet": BYTES_FORM}
-_ROWS = DocumentedReply(200, "The rows, in the form that Accept prefers.", QueryAnswer, ANSWER_EXAMPLE, _FORMS, ETAG)
+_ROWS = DocumentedReply(
+    200, "The rows in the media type that Accept prefers.", QueryAnswer, ANSWER_EXAMPLE, _FORMS, ETAG
+)
 ENGINE_REFUSALS = (503, 504)
 
 EXECUTED = OperationDocs((_ROWS, NOT_MODIFIED), refusals=(400, 403, 404, *ENGINE_REFUSALS))
@@ -131,7 +133,7 @@ AD_HOC = OperationDocs(
     (
         DocumentedReply(
             200,
-            "The rows, in the form that Accept prefers.",
+            "The rows in the media type that Accept prefers.",
             QueryAnswer,
             {**ANSWER_EXAMPLE, "query": "ad-hoc", "governance": {"queryApprovedBy": None, "queryApprovedAt": None}},
             _FORMS,
@@ -141,11 +143,13 @@ AD_HOC = OperationDocs(
     refusals=ENGINE_REFUSALS,
     example={"query": "Telemetry | take 10", "timeRange": "PT1H", "limit": 10},
 )
-LISTED = OperationDocs((DocumentedReply(200, "The queries, drafts too.", QueryList, {"warmQueries": [_DEFINITION]}),))
+LISTED = OperationDocs(
+    (DocumentedReply(200, "The warm queries, including drafts.", QueryList, {"warmQueries": [_DEFINITION]}),)
+)
 PUT = OperationDocs(
     (
-        DocumentedReply(200, "The changed query, a draft again.", QueryDefinition, _DRAFT, headers=STATE),
-        DocumentedReply(201, "The new query, a draft.", QueryDefinition, _DRAFT, headers=STATE),
+        DocumentedReply(200, "The changed query, which is a draft again.", QueryDefinition, _DRAFT, headers=STATE),
+        DocumentedReply(201, "The new query, which is a draft.", QueryDefinition, _DRAFT, headers=STATE),
     ),
     refusals=(409, 412, *ENGINE_REFUSALS),
     example={**_WRITTEN, "name": "Pressure per hour", "kql": _KQL.replace("5m", "1h")},
@@ -154,7 +158,7 @@ PUT = OperationDocs(
 )
 DELETED = OperationDocs((NO_CONTENT,), refusals=(409, 412), headers=WRITE_CONDITIONS)
 APPROVED = OperationDocs(
-    (DocumentedReply(200, "The query, approved.", QueryDefinition, _DEFINITION, headers=STATE),),
+    (DocumentedReply(200, "The approved query.", QueryDefinition, _DEFINITION, headers=STATE),),
     refusals=(409, 412, *ENGINE_REFUSALS),
     headers=WRITE_CONDITIONS,
 )

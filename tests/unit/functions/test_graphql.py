@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from functions.graphql_transport import GRAPHQL_JSON, build_graphql_problem
+from functions.graphql import GRAPHQL_JSON, build_graphql_problem
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Request
 

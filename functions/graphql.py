@@ -7,10 +7,10 @@ from typing import Any, Final, NotRequired, TypedDict
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.graphql_api.error_codes import to_error_object
 from shared.http.messages import JSON, Reply, Request, json_bytes
-from shared.http.negotiation import preferred
+from shared.http.negotiation import choose_media_type
 from shared.http.operation_docs import DocumentedReply, OperationDocs
-from shared.http.operations import Access, Call, Group, OwnBody
-from shared.http.problems import STATUS, headers_of, problem_reply
+from shared.http.operations import Access, Call, Group, RawBody
+from shared.http.problems import STATUS, error_headers, problem_reply
 from shared.http.unknown_names import UnknownNames
 from shared.text_formats.strict_json import parse_body
 from shared.wiring import services
@@ -125,19 +125,19 @@ def build_graphql_problem(error: WorkspaceError, request_id: str, request: Reque
     # Clients that prefer the GraphQL media type read error bodies in that type only.
     graphql_error = to_error_object(error)
     graphql_error["extensions"]["traceId"] = request_id
-    headers = {"Content-Type": f"{media_type}; charset=utf-8", **headers_of(error)}
+    headers = {"Content-Type": f"{media_type}; charset=utf-8", **error_headers(error)}
     return Reply(int(STATUS[error.kind]), json_bytes({"errors": [graphql_error]}), headers)
 
 
 def _select_media_type(request: Request) -> str:
-    return preferred(request.headers.get("accept", ""), (JSON, GRAPHQL_JSON))
+    return choose_media_type(request.headers.get("accept", ""), (JSON, GRAPHQL_JSON))
 
 
 GROUP = Group("graphql", build_graphql_problem)
 
 
-@GROUP.endpoint("POST", ROUTE, access=Access.KEY_OR_TOKEN, body=OwnBody, unknown=UnknownNames.IGNORE, docs=POST_DOCS)
-async def graphql(call: Call[Any, OwnBody]) -> Reply:
+@GROUP.endpoint("POST", ROUTE, access=Access.KEY_OR_TOKEN, body=RawBody, unknown=UnknownNames.IGNORE, docs=POST_DOCS)
+async def graphql(call: Call[Any, RawBody]) -> Reply:
     """Execute a GraphQL query or mutation."""
     return await _run(call)
 

@@ -9,10 +9,10 @@ from functions.lazy_groups import load_operations
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
-from shared.http.host_names import is_taken, misdirected
+from shared.http.host_names import is_allowed_host, misdirected_reply
 from shared.http.messages import Reply, Request, json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
-from shared.http.operations import Access, Call, Group, Operation, OwnBody
+from shared.http.operations import Access, Call, Group, Operation, RawBody
 from shared.http.problems import problem_reply
 from shared.http.unknown_names import UnknownNames
 from shared.observability.logs import request_id
@@ -97,7 +97,7 @@ def build_mcp_problem(error: WorkspaceError, trace_id: str, request: Request) ->
     reply = problem_reply(error, trace_id)
     if error.kind is Kind.UNAUTHENTICATED:
         if not _is_known_host(request):
-            return misdirected(trace_id)
+            return misdirected_reply(trace_id)
         reply.headers["WWW-Authenticate"] = f'Bearer resource_metadata="{_public_url(request)}/{METADATA}"'
     return reply
 
@@ -105,8 +105,8 @@ def build_mcp_problem(error: WorkspaceError, trace_id: str, request: Request) ->
 GROUP = Group("mcp", build_mcp_problem)
 
 
-@GROUP.endpoint("POST", ROUTE, right=AccessRight.MCP_USE, body=OwnBody, unknown=UnknownNames.IGNORE, docs=MCP_DOCS)
-async def mcp(call: Call[Any, OwnBody]) -> Reply:
+@GROUP.endpoint("POST", ROUTE, right=AccessRight.MCP_USE, body=RawBody, unknown=UnknownNames.IGNORE, docs=MCP_DOCS)
+async def mcp(call: Call[Any, RawBody]) -> Reply:
     """Process a JSON-RPC request of the Model Context Protocol (MCP)."""
     # Importing the SDK takes half a second, so it is imported in a worker thread at the first request.
     await load_modules("shared.mcp_server.transport", *_MODULES)
@@ -122,7 +122,7 @@ async def mcp(call: Call[Any, OwnBody]) -> Reply:
 async def mcp_metadata(call: Call) -> Reply:
     """Return the OAuth 2.0 protected resource metadata of the MCP server (RFC 9728)."""
     if not _is_known_host(call.request):
-        return misdirected(request_id.get())
+        return misdirected_reply(request_id.get())
     configured, base = services().settings, _public_url(call.request)
     authority = f"{configured.entra_authority.rstrip('/')}/{configured.entra_tenant_id}/v2.0"
     document: dict[str, Any] = {
@@ -171,7 +171,7 @@ async def _permitted_operations(principal: Principal) -> Mapping[str, Operation]
 
 
 def _is_known_host(request: Request) -> bool:
-    return is_taken(request.headers.get("host", ""), services().settings.hosts())
+    return is_allowed_host(request.headers.get("host", ""), services().settings.hosts())
 
 
 def _public_url(request: Request) -> str:

@@ -101,9 +101,9 @@ async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
     """
     live = services().live_stream
     if _is_upgrade(call.request):
-        link = await live.link(call.principal, call.query, _stream_parameters(call.request))
+        link = await live.create_link(call.principal, call.query, _stream_parameters(call.request))
         return Reply(307, b"", {"Location": link.url})
-    await live.connections(call.query)
+    await live.select_connections(call.query)
     raise WorkspaceError(
         Kind.UPGRADE_REQUIRED, "UPGRADE_REQUIRED", "This route requires a WebSocket; send `Upgrade: websocket`."
     )
@@ -117,7 +117,7 @@ async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
 
     For browsers, and for hosts that cannot upgrade a request to a WebSocket.
     """
-    link = await services().live_stream.link(call.principal, call.query, _stream_parameters(call.request))
+    link = await services().live_stream.create_link(call.principal, call.query, _stream_parameters(call.request))
     return json_reply({"url": link.url, "expiresAt": rfc3339(link.expires_at)})
 
 

@@ -47,7 +47,7 @@ class ReplayPrelude:
         from shared.wiring import services  # noqa: PLC0415  the settings that it reads are complete only now
 
         wired = services()
-        connections = filters.connections(await wired.catalog.current())
+        connections = filters.select_connections(await wired.catalog.current())
         await Replay(History(wired.engine), self._progress).run(_ClientStream(connection), connections, since)
 
 

@@ -71,7 +71,7 @@ class DownloadWork:
         """Return the numbers of parts to convert now; empty if the job has ended.
 
         Returns:
-            None when another job of local_file principal is being planned; ask again later.
+            None if another job of the principal is being planned; retry later.
         """
         job = await self._jobs.get(job_id)
         if job is not None and job.unfinished and job.parts is None:

@@ -1,1 +1,1 @@
-"""The live stream: who may listen to what, how impulses are handed on, and what is replayed before them."""
+"""Live stream: admission of listeners, publishing of impulses, and replay of earlier impulses."""

@@ -1,4 +1,4 @@
-"""Replays to a stream that is live already: where live messages cannot be held back, the same ID marks a repeat."""
+"""Replay to a stream that is already live; a repeated impulse has the same id."""
 
 import asyncio
 import random
@@ -16,39 +16,39 @@ from shared.telemetry.ports import CurrentCatalog
 from shared.timestamps import now
 
 LAG_SECONDS = 15.0
-"""How long the table takes at most, as a rule, to hold what the live stream handed out already."""
+"""Usual maximum delay between the live stream and the query table."""
 
-TAIL = timedelta(minutes=10)
-"""What was measured so long before the stream opened is looked for once more when that time is over."""
+REREAD_TIME = timedelta(minutes=10)
+"""Impulses measured this long before the stream opened are read a second time after the lag."""
 
 SKEW = timedelta(seconds=5)
-"""Clocks of devices may be ahead of ours by this without a gap."""
+"""Tolerated clock difference of devices."""
 
-MOST_SECONDS = 200.0
-MOST_IMPULSES = 50_000
-AT_ONCE = 8
-"""Replays of one instance at a time; each sends one message after the other, at the pace of the service's answers."""
+MAX_SECONDS = 200.0
+MAX_IMPULSES = 50_000
+CONCURRENT_REPLAYS = 8
+"""Concurrent replays of one instance; each sends its messages one after another."""
 
-MOST_WAITING = 32
-LOOKED_FOR_EVERY = 500
-"""After so many messages it is asked whether the stream is still there."""
+MAX_WAITING = 32
+MESSAGES_PER_CHECK = 500
+"""Number of messages between two checks that the stream is still open."""
 
 _LOGGER = get_logger("live")
 
 
 class CatchUp:
-    """Replays the telemetry table to streams.
+    """Replays impulses from the query table to streams.
 
-    The stream joined its groups before. Whatever reached the table until then is replayed at once; what was handed out
-    live just before, and reaches the table only now, is replayed when the table had time to take it in.
+    The stream has already joined its groups. Impulses in the table are replayed immediately. Impulses that were
+    published shortly before the stream opened may reach the table later; they are replayed after the lag of the table.
 
     Args:
-        catalog: the workspace.
-        history: reads the table.
-        service: sends to one stream.
-        sleep: waits so many seconds.
-        seconds: after which a replay is given up.
-        most: impulses that a replay sends.
+        catalog: returns the current catalog.
+        history: reads the query table.
+        service: sends messages to one stream.
+        sleep: waits for a number of seconds.
+        seconds: maximum duration of a replay.
+        most: maximum number of impulses of a replay.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class CatchUp:
         service: StreamSender,
         *,
         sleep: Sleep = asyncio.sleep,
-        seconds: float = MOST_SECONDS,
-        most: int = MOST_IMPULSES,
+        seconds: float = MAX_SECONDS,
+        most: int = MAX_IMPULSES,
     ) -> None:
         self._catalog = catalog
         self._history = history
@@ -68,84 +68,84 @@ class CatchUp:
         self._seconds = seconds
         self._most = most
         self._waiting = 0
-        self._turn = asyncio.Semaphore(AT_ONCE)
+        self._turn = asyncio.Semaphore(CONCURRENT_REPLAYS)
 
     async def run(self, connection_id: str, filters: StreamFilters) -> None:
-        """Replay what a stream asked for when it opened; one whose replay fails is closed, and says why.
+        """Replay the impulses that a stream requested; close the stream with a reason if the replay fails.
 
         Args:
-            connection_id: the message service's own.
-            filters: as they were given, ``since`` an instant.
+            connection_id: id of the stream at the message service.
+            filters: filters of the stream; ``since`` is an instant.
 
         Raises:
-            WorkspaceError: UNAVAILABLE: the message service does not even close the stream.
+            WorkspaceError: UNAVAILABLE if the message service cannot close the stream.
         """
         if filters.since is None or not connection_id:
             return
-        failure = await self._failure(connection_id, filters, filters.since)
+        failure = await self._replay_or_explain(connection_id, filters, filters.since)
         if failure:
-            _LOGGER.warning("a replay is given up", extra=fields(reason=failure))
+            _LOGGER.warning("replay failed; the stream is closed", extra=fields(reason=failure))
             await self._service.disconnect(connection_id, failure)
 
-    async def _failure(self, connection_id: str, filters: StreamFilters, since: datetime) -> str:
-        if self._waiting >= MOST_WAITING:
-            return "Too many replays at once; try again."
+    async def _replay_or_explain(self, connection_id: str, filters: StreamFilters, since: datetime) -> str:
+        if self._waiting >= MAX_WAITING:
+            return "Too many concurrent replays; try again."
         self._waiting += 1
         try:
             async with asyncio.timeout(self._seconds), self._turn:
                 await self._replay(connection_id, filters, since)
         except TimeoutError:
-            return "The replay takes too long; ask for a shorter one."
+            return "The replay takes too long; request a shorter time range."
         except OverflowError:
-            return f"The replay is longer than {self._most} impulses; ask for a shorter one."
+            return f"The replay exceeds {self._most} impulses; request a shorter time range."
         except WorkspaceError as error:
             return f"The replay failed: {error.code}."
         except Exception:
-            # Whoever waits for a replay that has ended would wait for good.
-            _LOGGER.exception("a replay failed")
+            # Catch every error: otherwise the client waits for a replay that never continues.
+            _LOGGER.exception("unexpected error in a replay")
             return "The replay failed."
         finally:
             self._waiting -= 1
         return ""
 
     async def _replay(self, connection_id: str, filters: StreamFilters, since: datetime) -> None:
-        opened = now()
-        connections = filters.connections(await self._catalog())
+        opened_at = now()
+        connections = filters.select_connections(await self._catalog())
         seen = SentImpulses(REMEMBERED)
-        fresh = self._fresh(connections, since, opened, seen)
-        if await self._sent_all(connection_id, fresh):
+        new_impulses = self._read_new(connections, since, opened_at, seen)
+        if await self._send_all(connection_id, new_impulses):
             await self._sleep(LAG_SECONDS)
-            fresh = self._fresh(connections, max(since, opened - TAIL), opened + SKEW, seen)
-            await self._sent_all(connection_id, fresh)
+            new_impulses = self._read_new(connections, max(since, opened_at - REREAD_TIME), opened_at + SKEW, seen)
+            await self._send_all(connection_id, new_impulses)
 
-    async def _fresh(
+    async def _read_new(
         self, connections: Sequence[str], since: datetime, until: datetime, seen: SentImpulses
     ) -> AsyncIterator[bytes]:
         async for page in self._history.read_pages(connections, since, until):
-            for past in page:
-                if seen.is_new(past.key, past.timestamp):
+            for impulse in page:
+                if seen.is_new(impulse.key, impulse.timestamp):
                     if seen.count > self._most:
                         raise OverflowError
-                    yield past.text
+                    yield impulse.text
 
-    async def _sent_all(self, connection_id: str, texts: AsyncIterator[bytes]) -> bool:
-        """Send messages one after the other; return whether the stream was still there when it was last looked for."""
+    async def _send_all(self, connection_id: str, texts: AsyncIterator[bytes]) -> bool:
+        """Send messages one after another; return False if the stream closed."""
         count = 0
         async for text in texts:
-            if count % LOOKED_FOR_EVERY == 0 and not await self._service.is_open(connection_id):
+            if count % MESSAGES_PER_CHECK == 0 and not await self._service.is_open(connection_id):
                 return False
             await self._send(connection_id, text)
             count += 1
         return True
 
     async def _send(self, connection_id: str, text: bytes) -> None:
-        """Send one message; what the service will never take is left out, what it cannot take now is tried again."""
+        """Send one message; retry if the service is unavailable, skip the message if it is rejected."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 await self._service.send(connection_id, text)
             except WorkspaceError as error:
                 if error.kind is not Kind.UNAVAILABLE:
-                    _LOGGER.warning("the service refuses a message", extra=fields(code=error.code))
+                    _LOGGER.warning("the message service rejected a message", extra=fields(code=error.code))
                     return
                 if attempt == ATTEMPTS:
                     raise

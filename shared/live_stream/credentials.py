@@ -1,4 +1,4 @@
-"""Where a listener's token stands, and the name under which its stream is known to the message service."""
+"""Credentials of listeners, and the user id of a stream at the message service."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,22 +8,22 @@ from datetime import UTC, datetime, timedelta
 from shared.auth.principals import Principal, unauthenticated
 
 MOVED_HEADER = "x-workspace-authorization"
-"""The gateway moves Authorization here: the message service would take that header for a token of its own."""
+"""The gateway moves Authorization to this header, because the message service would interpret Authorization itself."""
 
-TOKEN_PARAMETER = "token"  # noqa: S105  the parameter's name
+TOKEN_PARAMETER = "token"  # noqa: S105  name of a parameter
 SUBPROTOCOL_PREFIX = "bearer."
 _FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NAME = re.compile(r"(?P<second>\d{1,12})\.(?P<token>[A-Za-z0-9_-]*)\.(?P<member>.+)", re.DOTALL | re.ASCII)
+_USER_ID = re.compile(r"(?P<second>\d{1,12})\.(?P<token>[A-Za-z0-9_-]*)\.(?P<member>.+)", re.DOTALL | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamCredential:
-    """A credential as a listener offers it.
+    """The credential in a listener's handshake.
 
     Attributes:
-        authorization: as in an Authorization header, empty where there is none.
-        subprotocol: the offered subprotocol that carries it, to be echoed; empty where it stands elsewhere.
+        authorization: value of an Authorization header; empty without a credential.
+        subprotocol: offered subprotocol with the credential, which the server must echo; else empty.
     """
 
     authorization: str
@@ -31,31 +31,33 @@ class StreamCredential:
 
 
 def find_credential(authorization: str, tokens: Sequence[str], subprotocols: Sequence[str]) -> StreamCredential:
-    """Return a listener's credential: the header goes before the query parameter, that before the subprotocol.
+    """Return a listener's credential from the header, else the query parameter, else the subprotocol.
 
     Args:
-        authorization: value of the header, empty where there is none.
+        authorization: value of the header; empty if missing.
         tokens: values of the query parameter ``token``.
-        subprotocols: what the listener offers; browsers, which can set no header, put ``bearer.<token>`` there.
+        subprotocols: offered subprotocols; browsers cannot set headers and offer ``bearer.<token>``.
     """
-    carrying = next((each for each in subprotocols if each.startswith(SUBPROTOCOL_PREFIX)), "")
+    subprotocol = next((each for each in subprotocols if each.startswith(SUBPROTOCOL_PREFIX)), "")
     if authorization:
-        return StreamCredential(authorization, carrying)
+        return StreamCredential(authorization, subprotocol)
     if tokens:
-        return StreamCredential(f"Bearer {tokens[0]}", carrying)
-    return StreamCredential(f"Bearer {carrying.removeprefix(SUBPROTOCOL_PREFIX)}" if carrying else "", carrying)
+        return StreamCredential(f"Bearer {tokens[0]}", subprotocol)
+    return StreamCredential(
+        f"Bearer {subprotocol.removeprefix(SUBPROTOCOL_PREFIX)}" if subprotocol else "", subprotocol
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Who holds a stream open, as its name at the message service says it.
+    """Member and token of an open stream, encoded in its user id at the message service.
 
-    The name is all that is kept of a stream, so that any instance can judge whether it may go on.
+    Nothing else is stored about a stream, so every instance can check whether it is still authorised.
 
     Attributes:
-        member_id: the team member.
-        token_id: of the token that opened the stream.
-        expires_at: when that token ends.
+        member_id: id of the team member.
+        token_id: id of the token that opened the stream.
+        expires_at: expiry of that token.
     """
 
     member_id: str
@@ -64,27 +66,27 @@ class Listener:
 
     @classmethod
     def from_principal(cls, principal: Principal) -> "Listener":
-        """Return the listener that a caller becomes."""
+        """Return the listener for a principal."""
         return cls(principal.member_id, principal.credential_id, principal.expires_at or _FOREVER)
 
     @classmethod
     def from_user(cls, name: str) -> "Listener":
-        """Return the listener of a name.
+        """Parse a user id.
 
         Raises:
-            WorkspaceError: UNAUTHENTICATED: the name is not one of ours.
+            WorkspaceError: UNAUTHENTICATED if the user id was not issued by this service.
         """
-        found = _NAME.fullmatch(name)
+        found = _USER_ID.fullmatch(name)
         if found is None:
-            raise unauthenticated("The link is not one that this service made.")
+            raise unauthenticated("The stream link was not issued by this service; request a new link.")
         return cls(found["member"], found["token"], _EPOCH + timedelta(seconds=int(found["second"])))
 
     @property
     def name(self) -> str:
-        """The user id at the message service."""
+        """User id at the message service."""
         return f"{int(self.expires_at.timestamp())}.{self.token_id}.{self.member_id}"
 
 
 def read_moved_authorization(headers: Mapping[str, str]) -> str:
-    """Return the Authorization header that the gateway read_moved_authorization, from headers by lower-case name."""
+    """Return the Authorization header that the gateway moved; header names are lower-case."""
     return headers.get(MOVED_HEADER, "")

@@ -1,4 +1,4 @@
-"""What a listener asks for."""
+"""Query parameters of a stream."""
 
 import re
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from shared.timestamps import parse_rfc3339, rfc3339
 MAX_WINDOW_SECONDS = 3600
 _WINDOW = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_WINDOW_SECONDS}
 MEMBER = "member"
-"""Member of the state that the message service stores with a stream: whose stream it is."""
+"""Member of the stream's state at the message service; contains the id of the stream's owner."""
 
 _DIGITS = re.compile(r"\d{1,4}", re.ASCII)
 
@@ -25,54 +25,56 @@ def _instant(text: object) -> datetime:
 
 def _seconds(text: object) -> int:
     if not _DIGITS.fullmatch(str(text)):
-        raise ValueError(f"a whole number from 1 to {MAX_WINDOW_SECONDS} is expected")
+        raise ValueError(f"must be an integer between 1 and {MAX_WINDOW_SECONDS}")
     return int(str(text))
 
 
 def _window(seconds: int) -> int:
     if not 1 <= seconds <= MAX_WINDOW_SECONDS:
-        raise ValueError(f"a whole number from 1 to {MAX_WINDOW_SECONDS} is expected")
+        raise ValueError(f"must be an integer between 1 and {MAX_WINDOW_SECONDS}")
     return seconds
 
 
-def _given(text: object) -> object:
-    """Return what was given; nothing was, where a form left a field empty."""
+def _none_if_empty(text: object) -> object:
+    """Return the value, or None for the empty text of an unfilled form field."""
     return None if text == "" else text
 
 
-Filter = Annotated[str | None, BeforeValidator(_given)]
+OptionalText = Annotated[str | None, BeforeValidator(_none_if_empty)]
 
 
 class StreamFilters(BaseModel):
-    """The query parameters of a stream; both lookups given, both must hold."""
+    """Query parameters of a stream; if both lookups are given, both apply."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    connection: Filter = Field(None, description="Lookup of the one connection to listen to.")
-    surface: Filter = Field(None, description="Lookup of the surface whose connections to listen to.")
+    connection: OptionalText = Field(None, description="Lookup of the only connection in the stream.")
+    surface: OptionalText = Field(None, description="Lookup of the surface whose connections are in the stream.")
     since: Annotated[datetime, BeforeValidator(_instant)] | None = Field(
-        None, description="RFC 3339; what was measured since then comes first."
+        None, description="RFC 3339; impulses measured since then are replayed first."
     )
     window_seconds: (
         Annotated[int, BeforeValidator(_seconds), AfterValidator(_window), WithJsonSchema(_WINDOW)] | None
     ) = Field(
-        None, alias="windowSec", description="1 to 3600; what was measured in the last so many seconds comes first."
+        None,
+        alias="windowSec",
+        description="1 to 3600; impulses measured in this number of seconds before now are replayed first.",
     )
 
     def replay_start(self, now: datetime) -> datetime | None:
-        """Return the instant from which impulses are replayed, None for no replay.
+        """Return the instant at which the replay starts; None without a replay.
 
         Raises:
-            WorkspaceError: INVALID naming ``since`` and ``windowSec``, where both are given.
+            WorkspaceError: INVALID if both ``since`` and ``windowSec`` are given.
         """
         if self.window_seconds is None:
             return self.since
         if self.since is not None:
-            raise invalid("since", "cannot be given together with windowSec")
+            raise invalid("since", "must not be combined with windowSec")
         return now - timedelta(seconds=self.window_seconds)
 
     def to_state(self, now: datetime) -> dict[str, str]:
-        """Return what the message service is to keep, so that the replay can be made once the stream is open.
+        """Return the state that the message service stores until the stream is open; empty without a replay.
 
         Raises:
             WorkspaceError: as ``begins_at``.
@@ -80,19 +82,19 @@ class StreamFilters(BaseModel):
         since = self.replay_start(now)
         if since is None:
             return {}
-        kept = {"connection": self.connection, "surface": self.surface, "since": rfc3339(since)}
-        return {name: value for name, value in kept.items() if value is not None}
+        state = {"connection": self.connection, "surface": self.surface, "since": rfc3339(since)}
+        return {name: value for name, value in state.items() if value is not None}
 
     @classmethod
     def from_state(cls, state: bytes) -> "StreamFilters":
-        """Return the filters out of what the message service kept; none where it kept nothing of ours."""
+        """Return the filters from the message service's state; empty filters if it contains none."""
         try:
             return cls.model_validate(parse_json(state))
         except ValueError:
             return cls.model_validate({})
 
-    def connections(self, catalog: Catalog) -> tuple[str, ...]:
-        """Return the lookups of the connections that the filters select, sorted; none where they exclude each other.
+    def select_connections(self, catalog: Catalog) -> tuple[str, ...]:
+        """Return the sorted lookups of the selected connections; empty if the filters exclude each other.
 
         Raises:
             WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND`` or ``SURFACE_NOT_FOUND``.
@@ -111,7 +113,7 @@ class StreamFilters(BaseModel):
 
 
 def read_member_id(state: bytes) -> str:
-    """Return the member id in the state that the message service stores with a stream; empty when there is none."""
+    """Return the member id in a stream's state at the message service; empty if it is missing."""
     try:
         document = parse_json(state)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Impulses out of the telemetry table, oldest first, page by page."""
+"""History: impulses from the query table, oldest first, in pages."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from shared.warm_queries.ports import EngineQuery, QueryEngine
 from shared.warm_queries.results import row_objects
 
 PAGE_ROWS = 5_000
-MOST_PAGE_ROWS = 400_000
+MAX_PAGE_ROWS = 400_000
 TIMEOUT_SECONDS = 60
 _FROM, _TO = "_oi_from", "_oi_to"
 _END_OF_TIME = datetime(9999, 12, 31, tzinfo=UTC)
@@ -26,17 +26,17 @@ Telemetry
 | take {{rows}}"""
 
 type Key = tuple[str, str]
-"""What tells an impulse from every other: its connection and its ID."""
+"""Connection and id, which identify an impulse."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredImpulse:
-    """An impulse out of the table.
+    """An impulse from the query table.
 
     Attributes:
         key: connection and ID.
-        timestamp: when it was measured.
-        text: the impulse as JSON text; the table keeps no headers.
+        timestamp: time of the measurement.
+        text: the impulse as JSON text; the table stores no headers.
     """
 
     key: Key
@@ -54,18 +54,18 @@ class History:
     async def read_pages(
         self, connections: Sequence[str], since: datetime, until: datetime = _END_OF_TIME
     ) -> AsyncIterator[list[StoredImpulse]]:
-        """Give the impulses of connections from an instant on; those at a page's end may come again.
+        """Yield the impulses of connections from an instant; impulses at the end of a page may be repeated.
 
-        A page begins at the instant at which the one before ended: more impulses may share it than a page holds, and
-        then the page grows.
+        A page starts at the last instant of the previous page. If more impulses than a page share an instant, the page
+        size grows.
 
         Args:
-            connections: lookups out of the catalog.
-            since: of the impulses' own timestamps.
-            until: of the same; those measured then or later are left out.
+            connections: lookups from the catalog.
+            since: inclusive start of the impulses' timestamps.
+            until: exclusive end of the impulses' timestamps.
 
         Raises:
-            WorkspaceError: what the engine raises; INVALID ``QUERY_TOO_LARGE`` when one instant fills any page.
+            WorkspaceError: any error of the engine; INVALID ``QUERY_TOO_LARGE`` if too many impulses share an instant.
         """
         rows = self._page_rows
         while connections:
@@ -76,10 +76,12 @@ class History:
                 return
             if page[-1].timestamp > since:
                 since, rows = page[-1].timestamp, self._page_rows
-            elif rows < MOST_PAGE_ROWS:
+            elif rows < MAX_PAGE_ROWS:
                 rows *= 4
             else:
-                raise invalid("since", "too many impulses share one instant to be replayed", code="QUERY_TOO_LARGE")
+                raise invalid(
+                    "since", "too many impulses have the same timestamp; choose a later start", code="QUERY_TOO_LARGE"
+                )
 
     async def _page(
         self, connections: Sequence[str], since: datetime, until: datetime, rows: int
@@ -89,10 +91,10 @@ class History:
         bounds = {name: f"datetime({rfc3339(instant)})" for name, instant in ((_FROM, since), (_TO, until))}
         query = EngineQuery(text, bounds, rows, TIMEOUT_SECONDS)
         result = await self._engine.execute(query)
-        return [_past(row) for row in row_objects(result.columns, result.rows)]
+        return [_to_stored_impulse(row) for row in row_objects(result.columns, result.rows)]
 
 
-def _past(row: dict[str, Any]) -> StoredImpulse:
+def _to_stored_impulse(row: dict[str, Any]) -> StoredImpulse:
     timestamp = parse_rfc3339(row["Timestamp"])
     impulse = Impulse(
         message_id=row["MessageId"],

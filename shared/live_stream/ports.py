@@ -1,4 +1,4 @@
-"""What the live stream needs from the outside."""
+"""Ports of the live stream."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from typing import Protocol
 from shared.auth.principals import Principal
 
 ALL_STREAMS = "_streams"
-"""The group that every stream is in; begins with an underscore, as no connection's lookup does."""
+"""The group of all streams; the underscore cannot start a connection's lookup."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenStream:
-    """A stream that is open.
+    """An open stream.
 
     Attributes:
-        connection_id: the message service's own.
-        user: the listener's name.
+        connection_id: id of the stream at the message service.
+        user: user id of the listener.
     """
 
     connection_id: str
@@ -25,14 +25,14 @@ class OpenStream:
 
 
 class MessageService(Protocol):
-    """Hands messages to those who listen."""
+    """Service that delivers messages to groups of streams."""
 
     async def publish(self, group: str, text: bytes) -> None:
         """Send one text message to every stream in a group.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``: worth another try; INVALID
-                ``LIVE_MESSAGE_REFUSED``: the service will never take this one.
+            WorkspaceError: UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE`` for failures that can be retried; INVALID
+                ``LIVE_MESSAGE_REFUSED`` if the service will always reject this message.
         """
         ...
 
@@ -45,7 +45,7 @@ class MessageService(Protocol):
         ...
 
     def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
-        """Give the streams in a group.
+        """Yield the streams in a group.
 
         Raises:
             WorkspaceError: as ``publish``.
@@ -53,7 +53,7 @@ class MessageService(Protocol):
         ...
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
-        """Close a stream; one that is gone already is fine.
+        """Close a stream; a closed stream is ignored.
 
         Raises:
             WorkspaceError: as ``publish``.
@@ -61,7 +61,7 @@ class MessageService(Protocol):
         ...
 
     async def link(self, user: str, expires_at: datetime) -> str:
-        """Return a WebSocket URL that opens a stream as a user, until an instant.
+        """Return a WebSocket URL that opens a stream as a user, valid until an instant.
 
         Raises:
             WorkspaceError: as ``publish``.
@@ -74,10 +74,10 @@ class MessageService(Protocol):
 
 
 class StreamSender(Protocol):
-    """Handles streams one by one, by the connection ids of the message service."""
+    """Operations on one stream, identified by its connection id at the message service."""
 
     async def send(self, connection_id: str, text: bytes) -> None:
-        """Send one text message to one stream; one that is gone already is fine.
+        """Send one text message to a stream; a closed stream is ignored.
 
         Raises:
             WorkspaceError: as ``MessageService.publish``.
@@ -85,7 +85,7 @@ class StreamSender(Protocol):
         ...
 
     async def is_open(self, connection_id: str) -> bool:
-        """Return whether a stream is there.
+        """Return whether a stream is open.
 
         Raises:
             WorkspaceError: as ``MessageService.publish``.
@@ -98,10 +98,10 @@ class StreamSender(Protocol):
 
 
 class EventSource(Protocol):
-    """Tells the message service's own calls from anybody else's."""
+    """Distinguishes calls of the message service from other calls."""
 
     async def verify(self, headers: Mapping[str, str]) -> None:
-        """Return when the headers, by lower-case name, are those of a call of the message service.
+        """Verify by its headers (lower-case names) that the message service sent a call.
 
         Raises:
             WorkspaceError: UNAUTHENTICATED.
@@ -109,12 +109,12 @@ class EventSource(Protocol):
         ...
 
     def origin(self) -> str:
-        """Return the host name that the service announces itself with, or an asterisk for any."""
+        """Return the host name that the service announces, or an asterisk for any."""
         ...
 
 
 class ResumePrincipal(Protocol):
-    """Judges whether somebody who proved who they are before still may."""
+    """Checks whether a previously authenticated member still has access."""
 
     async def __call__(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:
         """Return the principal with all rights of the member; raise WorkspaceError UNAUTHENTICATED otherwise."""

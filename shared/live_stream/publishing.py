@@ -1,4 +1,4 @@
-"""Which impulses were handed on a short while ago, so that a message that is sent again is not heard again."""
+"""Publishing of impulses to listeners: each once, in order per connection, and only while fresh."""
 
 import asyncio
 import random
@@ -16,36 +16,36 @@ from shared.observability.logs import fields, get_logger
 from shared.telemetry.models import UNROUTED, HubEvent
 from shared.timestamps import now
 
-REMEMBERED: Final = 50_000
-"""Impulses of all connections together; about ten megabytes."""
+MAX_REMEMBERED: Final = 50_000
+"""Impulses of all connections; about ten megabytes."""
 
-KNOWN_SECONDS: Final = 600.0
-"""Whoever sends again after a time-out does so sooner; far below the day after which the table takes an ID anew."""
+REMEMBERED_SECONDS: Final = 600.0
+"""Retries after a timeout arrive sooner; the table accepts an id again only after a day."""
 
 _AFTER_ID: Final = b'","Timestamp":"'
 
 
 class RecentImpulses:
-    """Remembers connection and ID of the impulses that this process handed on last.
+    """Remembers connection and id of the impulses that this process published recently.
 
     Args:
-        most: how many.
+        limit: maximum number of impulses.
         clock: monotonic seconds.
     """
 
-    def __init__(self, most: int = REMEMBERED, clock: Clock = time.monotonic) -> None:
-        self._most = most
+    def __init__(self, limit: int = MAX_REMEMBERED, clock: Clock = time.monotonic) -> None:
+        self._limit = limit
         self._clock = clock
         self._until: OrderedDict[tuple[str, bytes], float] = OrderedDict()
 
     def has(self, group: str, text: bytes) -> bool:
-        """Return whether an impulse with the ID of this one was noted a short while ago.
+        """Return whether an impulse with the same id was published recently.
 
         Args:
-            group: its connection.
+            group: connection of the impulse.
             text: the impulse as JSON text.
         """
-        key = (group, _named(text))
+        key = (group, _id_prefix(text))
         until = self._until.get(key)
         if until is None or self._clock() < until:
             return until is not None
@@ -53,39 +53,40 @@ class RecentImpulses:
         return False
 
     def note(self, group: str, text: bytes) -> None:
-        """Remember an impulse; one whose ID is not found is not remembered."""
-        named = _named(text)
-        if not named:
+        """Remember an impulse; an impulse without an id is ignored."""
+        prefix = _id_prefix(text)
+        if not prefix:
             return
-        key = (group, named)
-        self._until[key] = self._clock() + KNOWN_SECONDS
-        if len(self._until) > self._most:
+        key = (group, prefix)
+        self._until[key] = self._clock() + REMEMBERED_SECONDS
+        if len(self._until) > self._limit:
             self._until.popitem(last=False)
 
 
-def _named(text: bytes) -> bytes:
-    """Return the impulse's begin, which is its ID; within the ID every quotation mark is escaped.
+def _id_prefix(text: bytes) -> bytes:
+    """Return the start of an impulse up to its id; quotation marks in the id are escaped.
 
-    Reading the whole text as JSON would cost as much as handing it on.
+    Parsing the whole text as JSON would cost as much as publishing it.
     """
     return text[: max(0, text.find(_AFTER_ID))]
 
 
 FRESH_FOR = timedelta(minutes=1)
-"""What waited longer, because this host was down or the service was, is no live data any more."""
+"""Older impulses, delayed by an outage of the host or the service, are no longer live data."""
 
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.1
-AT_ONCE = 16
-"""Connections that are served at a time; the messages of one go one after the other."""
+CONCURRENT_CONNECTIONS = 16
+"""Connections that are served concurrently; messages of one connection are sent one after another."""
 
-HEAVY = 2_000
-"""Impulses a second of one partition from which on ingestion is busy enough to need the processor for itself."""
+HEAVY_LOAD_PER_SECOND = 2_000
+"""Impulses per second of one partition above which ingestion needs the whole processor."""
 
-RESTS_FROM, RESTS_UNTIL = timedelta(seconds=1), timedelta(seconds=20)
-REST_AFTER, REST_TIMES = 10, 4
-"""Where ingestion shares the processor and is busy it goes first: who is so far behind rests so many times as long
-as it works, every so many messages; further behind no more, or impulses would be lost for being stale."""
+PAUSE_FROM, PAUSE_UNTIL = timedelta(seconds=1), timedelta(seconds=20)
+PAUSE_AFTER_MESSAGES, PAUSE_FACTOR = 10, 4
+"""Busy ingestion on the same processor has priority. If publishing is behind by a time in this range, it pauses after
+every ``PAUSE_AFTER_MESSAGES`` messages for ``PAUSE_FACTOR`` times their duration. Beyond the range impulses would
+become stale."""
 
 _INSTANT_SECONDS = 0.02
 _LOGGER = get_logger("live")
@@ -93,15 +94,15 @@ _LOGGER = get_logger("live")
 
 @dataclass(slots=True)
 class Counters:
-    """What became of impulses since the process began.
+    """Numbers of impulses by outcome since the process started.
 
     Attributes:
-        published: handed to the service.
-        unheard: not sent, since nobody listens.
-        stale: not sent, since they are older than a minute.
-        refused: the service will never take them.
-        repeated: not sent, since their ID was sent a short while ago.
-        failures: batches that could not be handed on whole.
+        published: sent to the message service.
+        unheard: not sent, because the group has no listeners.
+        stale: not sent, because they are older than a minute.
+        refused: rejected by the message service.
+        repeated: not sent, because their id was sent recently.
+        failures: batches that could not be sent completely.
     """
 
     published: int = 0
@@ -113,13 +114,13 @@ class Counters:
 
 
 class LivePublisher:
-    """Publishes batches of the hub of impulses.
+    """Publishes batches of the impulses hub.
 
     Args:
-        service: hands messages on.
-        audience: knows where nobody listens; None where that cannot be known.
-        beside_ingestion: whether ingestion runs on the same processor.
-        sleep: waits so many seconds.
+        service: message service.
+        audience: knows groups without listeners; None if that is unknown.
+        shares_processor: whether ingestion runs on the same processor.
+        sleep: waits for a number of seconds.
     """
 
     def __init__(
@@ -127,27 +128,27 @@ class LivePublisher:
         service: MessageService,
         audience: Audience | None,
         *,
-        beside_ingestion: bool = False,
+        shares_processor: bool = False,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._service = service
         self._audience = audience
-        self._beside_ingestion = beside_ingestion
+        self._shares_processor = shares_processor
         self._sleep = sleep
-        self._limit = asyncio.Semaphore(AT_ONCE)
+        self._limit = asyncio.Semaphore(CONCURRENT_CONNECTIONS)
         self._done: dict[str, set[int]] = {}
         self._repeats = RecentImpulses()
         self.counters = Counters()
 
     async def run(self, events: Sequence[HubEvent], at: datetime | None = None) -> None:
-        """Publish a batch; given again after a failure, what was published before is left out.
+        """Publish a batch; a retry after a failure skips the impulses that were already published.
 
         Args:
-            events: of one partition, ascending; each an impulse as JSON text, its partition key the connection.
-            at: now.
+            events: events of one partition in ascending order; body: impulse as JSON text, partition key: connection.
+            at: current instant.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``: part of the batch is not published.
+            WorkspaceError: UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE`` if part of the batch was not published.
         """
         if not events:
             return
@@ -155,33 +156,33 @@ class LivePublisher:
         done = self._done.setdefault(partition, set())
         done &= {event.sequence_number for event in events}
         at = at or now()
-        waiting = self._waiting(events, done, at)
+        unpublished = self._group_unpublished(events, done, at)
         behind = at - events[0].enqueued_at
-        rests = self._beside_ingestion and RESTS_FROM < behind < RESTS_UNTIL and _came_fast(events)
-        tasks = [self._publish_all(group, batch, done, rests=rests) for group, batch in waiting.items()]
+        pauses = self._shares_processor and PAUSE_FROM < behind < PAUSE_UNTIL and _is_heavy_load(events)
+        tasks = [self._publish_all(group, batch, done, pauses=pauses) for group, batch in unpublished.items()]
         failed = [error for error in await asyncio.gather(*tasks, return_exceptions=True) if error is not None]
         if failed:
             self._report(partition, len(events), failed[0])
             raise failed[0]
         done.clear()
 
-    def _waiting(self, events: Sequence[HubEvent], done: set[int], at: datetime) -> dict[str, list[HubEvent]]:
+    def _group_unpublished(self, events: Sequence[HubEvent], done: set[int], at: datetime) -> dict[str, list[HubEvent]]:
         oldest = at - FRESH_FOR
-        waiting: dict[str, list[HubEvent]] = {}
+        unpublished: dict[str, list[HubEvent]] = {}
         stale = 0
         for event in events:
             if event.enqueued_at < oldest:
                 stale += 1
             elif event.partition_key not in ("", UNROUTED) and event.sequence_number not in done:
-                waiting.setdefault(event.partition_key, []).append(event)
+                unpublished.setdefault(event.partition_key, []).append(event)
         if stale:
             self.counters.stale += stale
-            _LOGGER.info("impulses too old for the live stream are left out", extra=fields(count=stale))
-        return waiting
+            _LOGGER.info("stale impulses are not published", extra=fields(count=stale))
+        return unpublished
 
-    async def _publish_all(self, group: str, events: list[HubEvent], done: set[int], *, rests: bool) -> None:
+    async def _publish_all(self, group: str, events: list[HubEvent], done: set[int], *, pauses: bool) -> None:
         async with self._limit:
-            if not await self._heard(group):
+            if not await self._can_have_listeners(group):
                 self.counters.unheard += len(events)
                 done.update(event.sequence_number for event in events)
                 return
@@ -189,19 +190,19 @@ class LivePublisher:
             for count, event in enumerate(events, 1):
                 await self._publish_once(group, event)
                 done.add(event.sequence_number)
-                if rests and count % REST_AFTER == 0:
-                    await self._sleep(REST_TIMES * (time.monotonic() - began))
+                if pauses and count % PAUSE_AFTER_MESSAGES == 0:
+                    await self._sleep(PAUSE_FACTOR * (time.monotonic() - began))
                     began = time.monotonic()
 
-    async def _heard(self, group: str) -> bool:
-        """Return whether somebody may listen; in doubt yes, since sending says for itself when the service is down."""
+    async def _can_have_listeners(self, group: str) -> bool:
+        """Return whether a group may have listeners; True in doubt."""
         try:
             return self._audience is None or await self._audience.can_have_listeners(group)
         except WorkspaceError:
             return True
 
     async def _publish_once(self, group: str, event: HubEvent) -> None:
-        """Publish an impulse, unless its ID was heard a short while ago; what could not be published is not noted."""
+        """Publish an impulse unless its id was published recently; failed impulses are not remembered."""
         if self._repeats.has(group, event.body):
             self.counters.repeated += 1
             return
@@ -215,7 +216,9 @@ class LivePublisher:
             except WorkspaceError as error:
                 if error.kind is not Kind.UNAVAILABLE:
                     self.counters.refused += 1
-                    _LOGGER.warning("the service refuses a message", extra=fields(group=group, code=error.code))
+                    _LOGGER.warning(
+                        "the message service rejected a message", extra=fields(group=group, code=error.code)
+                    )
                     return
                 if attempt == ATTEMPTS:
                     raise
@@ -227,13 +230,13 @@ class LivePublisher:
     def _report(self, partition: str, events: int, error: BaseException) -> None:
         self.counters.failures += 1
         _LOGGER.warning(
-            "impulses could not be handed to the live stream",
+            "cannot publish impulses to the live stream",
             extra=fields(
                 partition=partition, events=events, failures=self.counters.failures, reason=type(error).__name__
             ),
         )
 
 
-def _came_fast(events: Sequence[HubEvent]) -> bool:
+def _is_heavy_load(events: Sequence[HubEvent]) -> bool:
     took = max((events[-1].enqueued_at - events[0].enqueued_at).total_seconds(), _INSTANT_SECONDS)
-    return len(events) > HEAVY * took
+    return len(events) > HEAVY_LOAD_PER_SECOND * took

@@ -1,4 +1,4 @@
-"""What was, then what is: a replay joined to a running stream without a gap and without a repeat."""
+"""Replay before a live stream, joined without gaps or repeats."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -9,53 +9,53 @@ from shared.live_stream.history import History, Key
 from shared.telemetry.json_text import parse
 
 REMEMBERED = 200_000
-"""Impulses last replayed whose repeats are known: far more than come in while live data are still fresh."""
+"""Number of replayed impulses whose repeats are recognised; far more than arrive while live data are fresh."""
 
 
 class IngestionProgress(Protocol):
-    """How far the readers of the hub of impulses are."""
+    """Progress of the consumers of the impulses hub."""
 
     async def wait_for_table(self) -> None:
-        """Return once the table holds everything that reached the hub before the call."""
+        """Return when the table contains everything that reached the hub before the call."""
         ...
 
     async def wait_for_live(self) -> None:
-        """Return once everything that reached the hub before the call was handed to the streams."""
+        """Return when everything that reached the hub before the call was sent to the streams."""
         ...
 
 
 class Stream(Protocol):
-    """A listener's stream, which is in its groups already."""
+    """A listener's stream that has already joined its groups."""
 
     def hold(self) -> None:
-        """Keep live messages back from now on, and forget those kept back so far."""
+        """Start to buffer live messages; discard the current buffer."""
         ...
 
     def has_overflowed(self) -> bool:
-        """Return whether more came since ``hold`` than is kept back; some are lost then."""
+        """Return whether the buffer overflowed since ``hold`` and messages were lost."""
         ...
 
     async def send(self, texts: Sequence[bytes]) -> bool:
-        """Send messages at the listener's own pace; return whether it is still there."""
+        """Send messages at the listener's pace; return whether the stream is still open."""
         ...
 
     async def release(self, repeated: Callable[[bytes], bool]) -> None:
-        """Send what was kept back, except what is repeated, and hold nothing back any more."""
+        """Send the buffered messages except repeats, and stop buffering."""
         ...
 
 
 class Replay:
-    """Replays impulses before a stream goes on live.
+    """Replays impulses before a stream goes live.
 
-    Live messages are held back, then the table is read once it holds all that came before: what it misses is among
-    those held back, and what both have is told by connection and ID. What the table had first is waited for, so that
-    it does not come once more when nothing is held back any longer. Where more is held back than there is room for,
-    it is dropped, and the table read again from the oldest impulse that is remembered, a shorter way each time.
+    Live messages are buffered. The table is read when it contains everything that came before. Impulses missing in the
+    table are in the buffer; impulses in both are recognised by connection and id. The replay waits until the live
+    stream has sent the impulses of the table, so that they are not sent again after the buffer is released. If the
+    buffer overflows, it is discarded and the table is read again from the oldest_remembered remembered impulse.
 
     Args:
         history: reads the table.
-        progress: of table and live stream.
-        remembered: how many impulses are known again.
+        progress: progress of table and live stream.
+        remembered: number of impulses that are remembered.
     """
 
     def __init__(self, history: History, progress: IngestionProgress, remembered: int = REMEMBERED) -> None:
@@ -64,64 +64,64 @@ class Replay:
         self._remembered = remembered
 
     async def run(self, stream: Stream, connections: Sequence[str], since: datetime) -> None:
-        """Replay and release a stream whose messages are held back.
+        """Replay impulses to a buffering stream and release it.
 
         Args:
-            stream: to send to.
-            connections: that it listens to.
-            since: where the replay begins.
+            stream: target of the replay.
+            connections: connections of the stream.
+            since: start of the replay.
 
         Raises:
-            WorkspaceError: what the query engine raises; the stream is not released then.
+            WorkspaceError: any error of the query engine; the stream is not released.
         """
         seen = SentImpulses(self._remembered)
-        begins_at = since
+        replay_from = since
         while True:
             stream.hold()
             await self._progress.wait_for_table()
-            async for page in self._history.read_pages(connections, begins_at):
-                fresh = [past.text for past in page if seen.is_new(past.key, past.timestamp)]
-                if fresh and not await stream.send(fresh):
+            async for page in self._history.read_pages(connections, replay_from):
+                new_impulses = [impulse.text for impulse in page if seen.is_new(impulse.key, impulse.timestamp)]
+                if new_impulses and not await stream.send(new_impulses):
                     return
             await self._progress.wait_for_live()
             if not stream.has_overflowed():
                 break
-            begins_at = max(since, seen.oldest(since))
+            replay_from = max(since, seen.oldest_remembered(since))
         await stream.release(seen.contains)
 
 
 class SentImpulses:
-    """The impulses sent last.
+    """The limit recently sent impulses.
 
     Args:
-        most: how many are remembered.
+        limit: maximum number of remembered impulses.
 
     Attributes:
-        count: of all that were new.
+        count: number of all new impulses.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._forgot = False
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._has_evicted = False
         self.count = 0
         self._sent: OrderedDict[Key, datetime] = OrderedDict()
 
     def is_new(self, key: Key, timestamp: datetime) -> bool:
-        """Return whether an impulse was not sent yet, and remember it."""
+        """Remember an impulse; return whether it is new."""
         if key in self._sent:
             return False
         self._sent[key] = timestamp
         self.count += 1
-        if len(self._sent) > self._most:
+        if len(self._sent) > self._limit:
             self._sent.popitem(last=False)
-            self._forgot = True
+            self._has_evicted = True
         return True
 
     def contains(self, text: bytes) -> bool:
-        """Return whether an impulse as JSON text was sent."""
+        """Return whether an impulse, given as JSON text, was sent."""
         impulse = parse(text)
         return (impulse["Metadata"]["ConnectionLookup"], impulse["ID"]) in self._sent
 
-    def oldest(self, since: datetime) -> datetime:
-        """Return from where on every impulse sent is still remembered."""
-        return next(iter(self._sent.values())) if self._forgot else since
+    def oldest_remembered(self, since: datetime) -> datetime:
+        """Return the instant from which all sent impulses are remembered."""
+        return next(iter(self._sent.values())) if self._has_evicted else since

@@ -1,4 +1,4 @@
-"""Lets listeners in, hands out links, and ends streams whose token does not hold any more."""
+"""Admission of listeners, stream links, and closing of unauthorised streams."""
 
 import math
 from collections.abc import Mapping
@@ -18,17 +18,17 @@ from shared.observability.logs import fields, get_logger
 from shared.telemetry.ports import CurrentCatalog
 from shared.timestamps import now
 
-LINK_LIVES = timedelta(hours=1)
+LINK_LIFETIME = timedelta(hours=1)
 _LOGGER = get_logger("live")
 
 
 @dataclass(frozen=True, slots=True)
 class StreamAdmission:
-    """What the message service is told of a listener that may come in.
+    """Data for the message service about an admitted listener.
 
     Attributes:
-        user: the listener's name.
-        groups: the groups that the stream joins.
+        user: user id of the listener.
+        groups: groups that the stream joins.
     """
 
     user: str
@@ -37,14 +37,14 @@ class StreamAdmission:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A WebSocket URL that opens a stream without a further credential, until it expires."""
+    """A WebSocket URL that opens a stream without another credential until it expires."""
 
     url: str
     expires_at: datetime
 
 
 class LiveStream:
-    """Decides who listens to what."""
+    """Controls access to live streams."""
 
     def __init__(
         self,
@@ -60,27 +60,27 @@ class LiveStream:
         self._resume = resume
         self._quota = quota
 
-    async def connections(self, filters: StreamFilters) -> tuple[str, ...]:
-        """Return the connections that filters select, after checking all that they say.
+    async def select_connections(self, filters: StreamFilters) -> tuple[str, ...]:
+        """Return the connections that filters select, after validating the filters.
 
         Raises:
-            WorkspaceError: INVALID for ``since`` beside ``windowSec``; NOT_FOUND for a lookup.
+            WorkspaceError: INVALID for ``since`` combined with ``windowSec``; NOT_FOUND for an unknown lookup.
         """
         filters.replay_start(now())
-        return filters.connections(await self._catalog())
+        return filters.select_connections(await self._catalog())
 
     async def admit(self, principal: Principal, filters: StreamFilters, stream_id: str) -> StreamAdmission:
-        """Let a listener in, and count its stream.
+        """Admit a listener and count its stream.
 
         Args:
             principal: the caller.
-            filters: of the stream.
-            stream_id: the connection id at the message service.
+            filters: filters of the stream.
+            stream_id: connection id at the message service.
 
         Raises:
             WorkspaceError: as ``connections``; THROTTLED ``TOO_MANY_STREAMS``.
         """
-        groups = await self.connections(filters)
+        groups = await self.select_connections(filters)
         await self._quota.take(principal.member_id, stream_id)
         self._audience.expect(groups)
         return StreamAdmission(
@@ -96,7 +96,7 @@ class LiveStream:
         await self._quota.free(member_id, stream_id)
 
     async def resume(self, user: str) -> Principal:
-        """Return the caller that a link was made for, with the right to listen alone, if its member still has it.
+        """Return the principal that a link was created for, restricted to the right to listen.
 
         Raises:
             WorkspaceError: UNAUTHENTICATED; FORBIDDEN.
@@ -106,57 +106,59 @@ class LiveStream:
         principal.require_right(AccessRight.LIVE_STREAM_READ)
         return replace(principal, rights=frozenset({AccessRight.LIVE_STREAM_READ}))
 
-    async def link(self, principal: Principal, filters: StreamFilters, parameters: Mapping[str, str]) -> Link:
-        """Return a link that opens the caller's stream; it ends with the caller's token, at the latest in an hour.
+    async def create_link(self, principal: Principal, filters: StreamFilters, parameters: Mapping[str, str]) -> Link:
+        """Return a link that opens the caller's stream; it expires with the token, after an hour at the latest.
 
         Args:
             principal: the caller.
-            filters: what the link is for.
-            parameters: the same as query parameters.
+            filters: filters of the stream.
+            parameters: the filters as query parameters.
 
         Raises:
             WorkspaceError: as ``connections``; UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``.
         """
-        await self.connections(filters)
+        await self.select_connections(filters)
         listener = Listener.from_principal(principal)
-        moment = now()
-        minutes = max(1, math.floor((min(listener.expires_at, moment + LINK_LIVES) - moment) / timedelta(minutes=1)))
-        expires_at = min(moment + timedelta(minutes=minutes), listener.expires_at)
-        url = await self._service.link(listener.name, moment + timedelta(minutes=minutes))
+        current = now()
+        minutes = max(
+            1, math.floor((min(listener.expires_at, current + LINK_LIFETIME) - current) / timedelta(minutes=1))
+        )
+        expires_at = min(current + timedelta(minutes=minutes), listener.expires_at)
+        url = await self._service.link(listener.name, current + timedelta(minutes=minutes))
         return Link(f"{url}&{urlencode(parameters)}" if parameters else url, expires_at)
 
     async def close_expired(self) -> int:
-        """Close the streams whose token has expired or was revoked, or whose member may not listen any more.
+        """Close streams whose token expired or was revoked, or whose member lost the right to listen.
 
         Returns:
-            How many were closed.
+            Number of closed streams.
 
         Raises:
-            WorkspaceError: what kept a stream from being judged or closed, after all others were; UNAVAILABLE: the
-                service does not say which streams there are.
+            WorkspaceError: the first error of a stream, after all streams were processed; UNAVAILABLE if the service
+                cannot list the streams.
         """
-        ended, failures = 0, list[WorkspaceError]()
-        async for reader in self._service.list_streams(ALL_STREAMS):
+        closed, failures = 0, list[WorkspaceError]()
+        async for stream in self._service.list_streams(ALL_STREAMS):
             try:
-                ended += await self._end_if_lapsed(reader)
+                closed += await self._close_if_expired(stream)
             except WorkspaceError as error:
                 failures.append(error)
-        if ended:
-            _LOGGER.info("streams whose token does not hold any more are closed", extra=fields(count=ended))
+        if closed:
+            _LOGGER.info("closed streams without a valid token", extra=fields(count=closed))
         if failures:
-            _LOGGER.warning("streams could not be judged or closed", extra=fields(count=len(failures)))
+            _LOGGER.warning("cannot check or close some streams", extra=fields(count=len(failures)))
             raise failures[0]
-        return ended
+        return closed
 
-    async def _end_if_lapsed(self, reader: OpenStream) -> bool:
-        reason = await self._lapsed(reader)
+    async def _close_if_expired(self, stream: OpenStream) -> bool:
+        reason = await self._find_reason_to_close(stream)
         if reason:
-            await self._service.disconnect(reader.connection_id, reason)
+            await self._service.disconnect(stream.connection_id, reason)
         return bool(reason)
 
-    async def _lapsed(self, reader: OpenStream) -> str:
+    async def _find_reason_to_close(self, stream: OpenStream) -> str:
         try:
-            await self.resume(reader.user)
+            await self.resume(stream.user)
         except WorkspaceError as error:
             if error.kind in (Kind.UNAUTHENTICATED, Kind.FORBIDDEN):
                 return error.detail

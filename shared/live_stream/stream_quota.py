@@ -16,9 +16,9 @@ from shared.telemetry.ports import CurrentCatalog
 HANDSHAKE_SECONDS: Final = 10.0
 """Longest time between the admission of a stream and its appearance at the message service."""
 COMPARE_SECONDS: Final = 1.0
-"""The places of a principal are compared with its open streams at most this often."""
+"""Minimum time between comparisons of a principal's places with its open streams."""
 FULL_SECONDS: Final = 0.25
-"""After a refusal, this process refuses the principal for so long without the store, unless one of its streams ends."""
+"""Time after a rejection during which the principal is rejected without calling the store."""
 RETRY_AFTER_SECONDS: Final = 10
 _REMEMBERED: Final = 10_000
 _LOGGER = get_logger("live")
@@ -30,16 +30,16 @@ def group_of(member_id: str) -> str:
 
 
 class StreamQuota:
-    """Keeps each principal within its number of open streams.
+    """Enforces the limit of open streams per principal.
 
-    A place is taken before a stream opens and freed when it ends. Places whose end was never reported (a process or a
-    client died) are found by comparing them with the open streams once the quota is reached.
+    A place is reserved before a stream opens and freed when it ends. When the quota is reached, places are compared
+    with the open streams. This frees places of streams whose end was not reported because a process or client crashed.
 
     Args:
-        places: counts over all instances.
+        places: counter shared by all instances.
         catalog: returns the current catalog.
-        service: knows the open streams.
-        clock: seconds since the epoch.
+        service: lists the open streams.
+        clock: returns seconds since the epoch.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class StreamQuota:
         self._full_until: dict[str, float] = {}
 
     async def take(self, member_id: str, stream_id: str) -> None:
-        """Count a stream that is about to open.
+        """Reserve a place for a stream that is about to open.
 
-        While the store does not answer, streams are admitted uncounted and the log says so.
+        If the store does not answer, streams are admitted without counting and a warning is logged.
 
         Raises:
             WorkspaceError: THROTTLED ``TOO_MANY_STREAMS``.
@@ -67,26 +67,26 @@ class StreamQuota:
         catalog = await self._catalog()
         limit = resolve_quotas(catalog.tier, catalog.policies.quotas).streams
         if self._clock() < self._full_until.get(member_id, 0.0):
-            raise _refusal(limit)
+            raise _count_rejection(limit)
         try:
-            taken = await self._take(member_id, stream_id, limit)
-            if not taken and await self._free_ended(member_id):
-                taken = await self._take(member_id, stream_id, limit)
+            is_taken = await self._take(member_id, stream_id, limit)
+            if not is_taken and await self._free_ended(member_id):
+                is_taken = await self._take(member_id, stream_id, limit)
         except WorkspaceError as error:
-            # A quota protects the service from its callers; its own failure must not refuse them.
-            _LOGGER.warning("live streams are not counted at the moment: %s", error.detail)
+            # A failing quota store must not reject callers.
+            _LOGGER.warning("live streams are not counted: %s", error.detail)
             return
-        if not taken:
+        if not is_taken:
             if len(self._full_until) >= _REMEMBERED:
                 self._full_until.clear()
             self._full_until[member_id] = self._clock() + FULL_SECONDS
-            raise _refusal(limit)
+            raise _count_rejection(limit)
 
     async def free(self, member_id: str, stream_id: str) -> None:
         """Free the place of a stream that has ended.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``QUOTAS_UNAVAILABLE``; the place is then found by a later comparison.
+            WorkspaceError: UNAVAILABLE ``QUOTAS_UNAVAILABLE``; a later comparison frees the place.
         """
         await self._places.free(member_id, Purpose.STREAMS, [stream_id])
         self._full_until.pop(member_id, None)
@@ -95,7 +95,7 @@ class StreamQuota:
         return await self._places.take(member_id, Purpose.STREAMS, stream_id, at=self._clock(), limit=limit)
 
     async def _free_ended(self, member_id: str) -> bool:
-        """Free the places without an open stream; return whether there were any."""
+        """Free places without an open stream; return whether there were any."""
         at = self._clock()
         if at - self._compared_at.get(member_id, 0.0) < COMPARE_SECONDS:
             return False
@@ -108,11 +108,11 @@ class StreamQuota:
         ended = [place.id for place in held if place.id not in open_ids and place.taken_at < settled]
         if ended:
             await self._places.free(member_id, Purpose.STREAMS, ended)
-            _LOGGER.info("places of ended streams are free again", extra=fields(count=len(ended)))
+            _LOGGER.info("freed places of ended streams", extra=fields(count=len(ended)))
         return bool(ended)
 
 
-def _refusal(limit: int) -> WorkspaceError:
+def _count_rejection(limit: int) -> WorkspaceError:
     count("workspace.live.quota_refusals")
     detail = (
         f"You have {limit} open live streams, the most allowed (policies.quotas.streamsPerPrincipal); "

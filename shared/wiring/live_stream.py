@@ -98,7 +98,7 @@ class LiveStreamServices(AccessServices, QueryServices, LimitServices):
 
         if self.on_azure:
             return LivePublisher(self.message_service, None)
-        return LivePublisher(self.message_service, self.live_audience, beside_ingestion=True)
+        return LivePublisher(self.message_service, self.live_audience, shares_processor=True)
 
     @cached_property
     def live_events(self) -> "EventSource":

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream import catch_up
-from shared.live_stream.catch_up import AT_ONCE, LOOKED_FOR_EVERY, MOST_WAITING, CatchUp
+from shared.live_stream.catch_up import CONCURRENT_REPLAYS, MAX_WAITING, MESSAGES_PER_CHECK, CatchUp
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History, StoredImpulse
 from shared.timestamps import now
@@ -98,7 +98,7 @@ async def test_what_reaches_the_table_late_is_replayed_once() -> None:
     (first, opened), (again, until) = table.asked
     assert (first, service.closed) == (SINCE, [])
     assert before <= opened <= now()
-    assert (again, until) == (opened - catch_up.TAIL, opened + catch_up.SKEW)
+    assert (again, until) == (opened - catch_up.REREAD_TIME, opened + catch_up.SKEW)
 
 
 async def test_a_short_window_is_never_made_longer() -> None:
@@ -119,10 +119,10 @@ async def test_nothing_asked_for() -> None:
 
 async def test_a_listener_that_left_ends_its_replay() -> None:
     """Whoever has gone is not sent to for long, and the table not asked again."""
-    service, table = Service(), Table([str(number) for number in range(3 * LOOKED_FOR_EVERY)], ["late"])
+    service, table = Service(), Table([str(number) for number in range(3 * MESSAGES_PER_CHECK)], ["late"])
     service.open_for = 1
     await replays(table, service).run("c", ASKED)
-    assert len(service.sent) == LOOKED_FOR_EVERY
+    assert len(service.sent) == MESSAGES_PER_CHECK
     assert (len(table.asked), service.closed) == (1, [])
 
 
@@ -173,20 +173,20 @@ async def test_messages_that_the_service_does_not_take() -> None:
 async def test_few_at_once_and_the_rest_in_line() -> None:
     """So many replays run at a time, so many wait, and one beyond is told to try again."""
     service = Service()
-    table = Table(*[["1"]] * 2 * (MOST_WAITING + 1))
+    table = Table(*[["1"]] * 2 * (MAX_WAITING + 1))
     service.gate.clear()
     replaying = replays(table, service)
-    tasks = [asyncio.create_task(replaying.run(f"c{number}", ASKED)) for number in range(MOST_WAITING)]
+    tasks = [asyncio.create_task(replaying.run(f"c{number}", ASKED)) for number in range(MAX_WAITING)]
     async with asyncio.timeout(20):
-        while service.at_once < AT_ONCE:  # noqa: ASYNC110  the tasks have no event to wait for
+        while service.at_once < CONCURRENT_REPLAYS:  # noqa: ASYNC110  the tasks have no event to wait for
             await asyncio.sleep(0)
     await replaying.run("late", ASKED)
     assert service.closed == [("late", "Too many replays at once; try again.")]
     service.gate.set()
     await asyncio.gather(*tasks)
-    assert (len(service.sent), service.most_at_once) == (MOST_WAITING, AT_ONCE)
+    assert (len(service.sent), service.most_at_once) == (MAX_WAITING, CONCURRENT_REPLAYS)
     await replaying.run("after", ASKED)
-    assert (len(service.sent), len(service.closed)) == (MOST_WAITING + 1, 1)
+    assert (len(service.sent), len(service.closed)) == (MAX_WAITING + 1, 1)
 
 
 @pytest.mark.parametrize("state", [b"", b"{", b"[]", b'{"since": "yesterday"}', b'{"since": 1}', b"\xff"])

@@ -73,7 +73,7 @@ def test_a_window_beside_an_instant() -> None:
 
 def test_no_connections_no_selection() -> None:
     """An empty workspace has nothing to listen to, and that is no mistake."""
-    assert StreamFilters().connections(Catalog()) == ()
+    assert StreamFilters().select_connections(Catalog()) == ()
 
 
 def _signed(connection: str, key: str = KEY) -> str:

@@ -206,7 +206,7 @@ async def test_only_busy_ingestion_goes_first(apart_ms: float, rests: bool) -> N
 
     service = Service()
     events = [event(number, age=timedelta(seconds=5, milliseconds=-apart_ms * number)) for number in range(100)]
-    publisher = LivePublisher(service, Audience(service), beside_ingestion=True, sleep=sleep)
+    publisher = LivePublisher(service, Audience(service), shares_processor=True, sleep=sleep)
     await publisher.run(events, AT)
     assert len(service.sent) == 100
     assert bool(slept) is rests

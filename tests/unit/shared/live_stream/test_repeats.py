@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.live_stream.publishing import KNOWN_SECONDS, RecentImpulses
+from shared.live_stream.publishing import REMEMBERED_SECONDS, RecentImpulses
 from shared.telemetry.impulses import encode
 from shared.telemetry.models import Impulse
 
@@ -42,7 +42,7 @@ def test_memory_is_bounded_in_time_and_number() -> None:
     now = [0.0]
     repeats = RecentImpulses(2, lambda: now[0])
     repeats.note("a", impulse("old"))
-    now[0] = KNOWN_SECONDS
+    now[0] = REMEMBERED_SECONDS
     assert not repeats.has("a", impulse("old"))
     for number in range(3):
         repeats.note("a", impulse(str(number)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tests.service.running import Service, eventually
+from tests.service.local_service import Service, wait_until
 
 EVENTS = "/oi-api/provenance/events"
 
@@ -38,7 +38,7 @@ def signed(client: httpx.Client, scope: str, size: int) -> None:
         reply = client.get("/oi-api/provenance/checkpoint", params={"target": "DomainEvents", "scopeKey": scope})
         return int(reply.json()["size"]) if reply.status_code == 200 else 0
 
-    eventually(newest, lambda covered: covered >= size, seconds=60)
+    wait_until(newest, lambda covered: covered >= size, seconds=60)
 
 
 def edited(service: Service, scope: str, sequence: int, old: str, new: str, *, mend: bool = False) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.console.visits import AXE, Console, visiting
 from tests.pages.browser import CHROMIUM, NO_CHROMIUM
-from tests.service.running import ROOT, Service
+from tests.service.local_service import ROOT, Service
 
 WORKSPACE = ROOT / "samples" / "workspace.yaml"
 HERE = Path(__file__).parent

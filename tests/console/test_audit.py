@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.console.chains import destroyed, edited, signed, written
 from tests.console.visits import Console, visiting
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 EDITOR = "editor@plant-a.example"
 

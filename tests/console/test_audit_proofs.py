@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.console.chains import edited, signed, written
 from tests.console.visits import Console
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests.node import node
-from tests.service.running import ROOT
+from tests.service.local_service import ROOT
 
 CONSOLE = ROOT / "console"
 BUILT = ROOT / "static" / "console"

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.console.chains import written
 from tests.console.visits import Console, visiting
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 EDITOR, ADMIN = "editor@plant-a.example", "admin@plant-a.example"
 AMENDMENTS = "/oi-api/provenance/amendments"

@@ -5,7 +5,7 @@ import uuid
 from playwright.sync_api import expect
 
 from tests.console.visits import Console, visiting
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 TABLE = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.console.visits import Console
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 
 def test_first_calls_run_as_they_are_shown(console: Console, service: Service) -> None:

@@ -6,7 +6,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.console.visits import Console, visiting
-from tests.service.running import Service, eventually
+from tests.service.local_service import Service, wait_until
 
 CONNECTION = "line-gateway"
 ROWS = 40
@@ -25,7 +25,7 @@ def _archived(service: Service) -> None:
         )
         return int(reply.json()["progress"]["rows"])
 
-    eventually(rows, lambda found: found >= ROWS, 90)
+    wait_until(rows, lambda found: found >= ROWS, 90)
 
 
 def test_download_is_started_and_saved(console: Console) -> None:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.console.visits import Console, visiting
-from tests.service.running import Service, eventually
+from tests.service.local_service import Service, wait_until
 
 ADMIN, EDITOR, VIEWER = "admin@plant-a.example", "editor@plant-a.example", "viewer@plant-a.example"
 EVERYTHING = (
@@ -126,7 +126,7 @@ def test_token_is_revoked(console: Console) -> None:
     console.looks_right("keys-revoke")
     page.get_by_role("button", name="Revoke it for good").click()
     expect(page.get_by_text("The token is revoked")).to_be_visible()
-    eventually(lambda: whoami(console.service, token).status_code, lambda status: status == 401)
+    wait_until(lambda: whoami(console.service, token).status_code, lambda status: status == 401)
 
 
 @pytest.mark.parametrize(("member", "owner"), [(VIEWER, ""), (ADMIN, EDITOR)])
@@ -156,7 +156,7 @@ def test_key_is_made_listed_and_revoked(console: Console, member: str, owner: st
     console.looks_right(f"keys-key-{member}")
     page.get_by_role("button", name="Revoke it for good").click()
     expect(row).to_contain_text("revoked")
-    eventually(lambda: whoami(console.service, key).status_code, lambda status: status == 401)
+    wait_until(lambda: whoami(console.service, key).status_code, lambda status: status == 401)
 
 
 def test_key_for_nobody_is_told_at_its_field(console: Console) -> None:

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from pyarrow import parquet
 
 from tests.console.visits import Console, visiting
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 WAVES = """range i from 0 to 719 step 1
 | extend Timestamp = datetime(2026-01-05) + i * 1m, line = strcat("line ", tostring(i % 8))

@@ -6,7 +6,7 @@ from playwright.sync_api import Dialog, expect
 
 from tests.console.test_queries_drafts import KQL, written
 from tests.console.visits import Console
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 
 def test_what_nobody_sees_is_shown_before_an_approval(console: Console) -> None:

@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.console.visits import Console
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 KQL = "Telemetry\n| summarize readings = count() by ConnectionLookup"
 

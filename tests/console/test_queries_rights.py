@@ -3,7 +3,7 @@
 from playwright.sync_api import Page, expect
 
 from tests.console.visits import Console
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 
 def signed_in(console: Console, service: Service, *scopes: str) -> Page:

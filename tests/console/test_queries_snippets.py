@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 
 from tests.console.visits import Console
 from tests.node import node
-from tests.service.running import ROOT, Service
+from tests.service.local_service import ROOT, Service
 
 HOSTILE = 'it\'s "$HOME" `id` $(id) ${x} \\ \\n #(lf) ## @f %41 a=b&c;d + ü ☃ 😀\ttab\nline'
 BODY = {

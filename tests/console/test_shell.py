@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.console.visits import Console, visiting
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 TITLES = ["Overview", "Queries", "Downloads", "Data", "Audit log", "Corrections", "Keys and tokens", "Developers"]
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from playwright.sync_api import Page, expect
 
 from tests.console.visits import Console, visiting
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 TENANT = "11111111-2222-3333-4444-555555555555"
 AUDIENCE = "99999999-8888-7777-6666-555555555555"

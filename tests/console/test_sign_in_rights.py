@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from shared.auth.rights import AccessRight
 from tests.console.visits import Console, visiting
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 ADMIN = "admin@plant-a.example"
 OPEN_TO_ALL = ["Keys and tokens", "Developers"]

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, ConsoleMessage, Page, Response, sync_playwright
 
 from tests.pages.browser import CHROMIUM
-from tests.service.running import ROOT, Service
+from tests.service.local_service import ROOT, Service
 
 AXE = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
 ARTEFACTS = Path(os.environ.get("ARTEFACTS") or ROOT / ".artefacts")

@@ -8,7 +8,7 @@ import pytest
 
 from scripts.kql_reference import TARGET, families, updated
 from tests.service.conftest import WORKSPACE
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 BLOCK = re.compile(r"^```(kql(?:-refused)?)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 REFUSALS = {"QUERY_INVALID", "QUERY_NOT_READ_ONLY"}

@@ -12,7 +12,7 @@ import pytest
 
 from shared.auth.rights import ROLE_RIGHTS, Role
 from shared.catalog.document import load_document
-from tests.service.running import ROOT, Service, eventually
+from tests.service.local_service import ROOT, Service, wait_until
 
 README = ROOT / "README.md"
 STARTS = ("make run", "make test")
@@ -26,7 +26,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     running = Service(tmp_path_factory.mktemp("readme") / "a plant", ROOT / "samples" / "workspace.yaml").start()
     viewer = running.caller("viewer@plant-a.example")
     address = "/oi-api/warm-queries/latest-readings?p.connection=chiller-sim&limit=2"
-    eventually(lambda: viewer.get(address).json()["rowCount"], lambda rows: rows == 2)
+    wait_until(lambda: viewer.get(address).json()["rowCount"], lambda rows: rows == 2)
     yield running
     running.stop()
 

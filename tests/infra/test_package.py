@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts import package, package_size
-from tests.service.running import ROOT
+from tests.service.local_service import ROOT
 
 SECRETS = (
     *(".env", "prod.env", "admin.key", "keys.json", "checkpoint-key.pem", "local.settings.json", "outputs.json"),

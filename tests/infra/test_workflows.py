@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.service.running import ROOT
+from tests.service.local_service import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 DEPLOY: dict[Any, Any] = yaml.safe_load((ROOT / ".github/workflows/deploy.yml").read_text(encoding="utf-8"))

@@ -20,7 +20,7 @@ from tests.azurite.running import missing
 from tests.emulators.kusto.endpoints import end
 from tests.emulators.web_pubsub.serving import KEY
 from tests.key_vault.server import TOKEN
-from tests.service.running import ROOT
+from tests.service.local_service import ROOT
 from tests.unit.functions.azure_plant import ADMIN, EDITOR, QUALITY, SAMPLE, Plant
 from tests.unit.shared.wiring.azure import DATABASE, deployment
 

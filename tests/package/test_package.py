@@ -16,7 +16,7 @@ from functions import BLUEPRINTS
 from scripts.package import FILES, FOLDERS, SITE_PACKAGES
 from scripts.smoke.checks import CHECKS
 from tests.package.conftest import PACKAGE, Cloud
-from tests.service.running import ROOT
+from tests.service.local_service import ROOT
 
 pytestmark = pytest.mark.package
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.pages.browser import CHROMIUM, NO_CHROMIUM, visit
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 BUILT = (Path(__file__).parents[2] / "static" / "graphiql" / "index.html").is_file()
 

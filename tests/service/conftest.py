@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 WORKSPACE = Path(__file__).with_name("workspace.yaml")
 

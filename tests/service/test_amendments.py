@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.running import Service, failing_fields, problem
+from tests.service.local_service import Service, check_failing_fields, check_problem
 from tests.service.test_provenance import assert_linked
 
 AMENDMENTS = "/oi-api/provenance/amendments"
@@ -98,7 +98,7 @@ def test_queries_know_status_and_transitions(service: Service) -> None:
     assert listed(admin, scopeKey="status", amendedBy="editor@t") == [4, 3, 2, 1]
     assert listed(admin, scopeKey="status", reasonCategory="delayed-entry") == [1]
     assert listed(admin, scopeKey="status", fromSequence=2, toSequence=5, limit=2, offset=1) == [4, 3]
-    problem(admin.get(AMENDMENTS, params={"scopeKey": "status", "status": "maybe"}), 400, "INVALID_REQUEST")
+    check_problem(admin.get(AMENDMENTS, params={"scopeKey": "status", "status": "maybe"}), 400, "INVALID_REQUEST")
 
 
 @pytest.mark.parametrize(
@@ -117,13 +117,13 @@ def test_queries_know_status_and_transitions(service: Service) -> None:
 def test_bad_corrections_name_their_fields(service: Service, members: dict[str, Any], fields: list[str]) -> None:
     """Every required member is required, and typed."""
     reply = create(service.caller("editor@t"), "bad", **members)
-    assert [field.partition("[")[0] for field in failing_fields(reply)] == fields
+    assert [field.partition("[")[0] for field in check_failing_fields(reply)] == fields
 
 
 @pytest.mark.parametrize("sent", ["typo", "Other", "", 5, {"a": 1}, ["other"]])
 def test_an_off_list_reason_tells_what_was_sent_and_what_is_allowed(service: Service, sent: Any) -> None:
     """The reply names both, whatever was sent."""
-    told = problem(create(service.caller("editor@t"), "bad", ReasonCategory=sent), 400, "REASON_CATEGORY_UNKNOWN")
+    told = check_problem(create(service.caller("editor@t"), "bad", ReasonCategory=sent), 400, "REASON_CATEGORY_UNKNOWN")
     assert told["sent"] == sent
     categories = service.caller("viewer@t").get("/oi-api/provenance/reason-categories").json()["categories"]
     assert told["allowed"] == categories
@@ -141,18 +141,18 @@ def test_a_scope_is_required_everywhere(service: Service) -> None:
         admin.post(f"{AMENDMENTS}/000000000001/approve", json={"ScopeKey": "s"}),
         admin.post(f"{AMENDMENTS}/000000000001/reject", json={}),
     ):
-        problem(reply, 400, "SCOPE_KEY_REQUIRED")
-    assert failing_fields(admin.get(f"{AMENDMENTS}/chain", params={"scopeKey": "s"})) == ["entityId"]
+        check_problem(reply, 400, "SCOPE_KEY_REQUIRED")
+    assert check_failing_fields(admin.get(f"{AMENDMENTS}/chain", params={"scopeKey": "s"})) == ["entityId"]
 
 
 def test_maker_and_checker_are_two(service: Service) -> None:
     """The author neither approves nor rejects, and nothing changes."""
     admin = service.caller("admin@t")
     made = create(admin, "own").json()["RecordID"]
-    problem(approve(admin, "own", made), 403, "MAKER_CHECKER_VIOLATION")
-    problem(reject(admin, "own", made), 403, "MAKER_CHECKER_VIOLATION")
+    check_problem(approve(admin, "own", made), 403, "MAKER_CHECKER_VIOLATION")
+    check_problem(reject(admin, "own", made), 403, "MAKER_CHECKER_VIOLATION")
     assert listed(admin, scopeKey="own", status="pending") == [1]
-    problem(approve(service.caller("editor@t"), "own", made), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(approve(service.caller("editor@t"), "own", made), 403, "ACCESS_RIGHT_MISSING")
 
 
 def test_a_decided_correction_stays_decided(service: Service) -> None:
@@ -163,10 +163,10 @@ def test_a_decided_correction_stays_decided(service: Service) -> None:
     assert "RejectionReason" not in rejected
     assert (rejected["RejectedBy"], rejected["Meaning"]) == ("admin@t", "rejection")
     for reply in (approve(admin, "decided", made), reject(admin, "decided", made)):
-        assert problem(reply, 409, "AMENDMENT_NOT_PENDING")["currentStatus"] == "rejected"
+        assert check_problem(reply, 409, "AMENDMENT_NOT_PENDING")["currentStatus"] == "rejected"
     for unknown in (rejected["RecordID"], "000000000099", "1", "x", "0000000000001"):
-        problem(approve(admin, "decided", unknown), 404, "AMENDMENT_NOT_FOUND")
-    problem(approve(admin, "elsewhere", made), 404, "AMENDMENT_NOT_FOUND")
+        check_problem(approve(admin, "decided", unknown), 404, "AMENDMENT_NOT_FOUND")
+    check_problem(approve(admin, "elsewhere", made), 404, "AMENDMENT_NOT_FOUND")
 
 
 def test_of_many_decisions_at_once_one_wins(service: Service) -> None:
@@ -187,7 +187,7 @@ def test_a_service_has_no_say(service: Service) -> None:
     """Without an identity create, approve and reject are 401 before anything is judged."""
     historian = service.caller("historian")
     for path in (AMENDMENTS, f"{AMENDMENTS}/x/approve", f"{AMENDMENTS}/x/reject"):
-        problem(historian.post(path, content=b"{"), 401, "UNAUTHENTICATED")
+        check_problem(historian.post(path, content=b"{"), 401, "UNAUTHENTICATED")
     assert historian.get(AMENDMENTS, params={"scopeKey": "life"}).status_code == 200
 
 

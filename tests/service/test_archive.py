@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shared.backends.embedded.hub import HubReader
-from tests.service.running import Service, eventually
+from tests.service.local_service import Service, wait_until
 from tests.unit.shared.cold_data.archived import folder_store, ids
 
 
@@ -29,7 +29,7 @@ def test_what_is_sent_is_archived_and_outlives_the_service(own_service: Service)
     own_service.start()
     send(own_service, names[:20])
     send(own_service, ["last"])
-    found = eventually(lambda: archived(own_service.data_dir, "pump-rig"), lambda found: "last" in found)
+    found = wait_until(lambda: archived(own_service.data_dir, "pump-rig"), lambda found: "last" in found)
     assert sorted(found) == sorted([*names, "last"])
     assert own_service.stop() == 0
     assert archived(own_service.data_dir, "pump-rig") == found
@@ -41,9 +41,9 @@ def test_what_no_connection_claims_is_archived(own_service: Service) -> None:
 
     own_service.start()
     send_raw(own_service.data_dir, [b"not json"], "telemetry")
-    eventually(lambda: archived(own_service.data_dir, "_unrouted"), lambda found: len(found) == 1)
+    wait_until(lambda: archived(own_service.data_dir, "_unrouted"), lambda found: len(found) == 1)
     reader = HubReader(own_service.data_dir / "hub.sqlite")
     try:
-        eventually(lambda: sum(reader.committed("impulses", "archive", each) for each in "01"), lambda count: count > 0)
+        wait_until(lambda: sum(reader.committed("impulses", "archive", each) for each in "01"), lambda count: count > 0)
     finally:
         reader.close()

@@ -24,7 +24,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
 from tests.docs.test_readme import test_the_tour_is_true as run_tour
-from tests.service.running import ROOT, Service, eventually
+from tests.service.local_service import ROOT, Service, wait_until
 
 SECONDS = float(os.environ.get("ATTACK_SECONDS", "60"))
 HEALTH_SECONDS = 0.25
@@ -59,7 +59,7 @@ def attacked(tmp_path: Path) -> Iterator[Service]:
     amend_often(running)
     viewer = running.caller("viewer@plant-a.example")
     address = "/oi-api/warm-queries/latest-readings?p.connection=chiller-sim&limit=2"
-    eventually(lambda: viewer.get(address).json()["rowCount"], lambda rows: rows == 2)
+    wait_until(lambda: viewer.get(address).json()["rowCount"], lambda rows: rows == 2)
     yield running
     running.stop()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.running import Service, problem
+from tests.service.local_service import Service, check_problem
 
 ORIGIN = "https://dash.example"
 WORKSPACE = Path(__file__).with_name("workspace.yaml")
@@ -71,8 +71,10 @@ def test_named_origin_may_use_the_protocol_of_assistants(opened: Service) -> Non
         assert (reply.status_code, reply.json()["result"]) == (200, {})
         assert reply.headers["access-control-allow-origin"] == origin
     for origin in ("https://evil.example", "null", f"{ORIGIN}.evil.example", f"{ORIGIN}:444", "http://dash.example"):
-        problem(caller.post(MCP, json=PING, headers={"Origin": origin}), 403, "PROTOCOL_REFUSED")
-    problem(caller.post(MCP, json=PING, headers={"Origin": ORIGIN, "Host": "evil.example"}), 421, "PROTOCOL_REFUSED")
+        check_problem(caller.post(MCP, json=PING, headers={"Origin": origin}), 403, "PROTOCOL_REFUSED")
+    check_problem(
+        caller.post(MCP, json=PING, headers={"Origin": ORIGIN, "Host": "evil.example"}), 421, "PROTOCOL_REFUSED"
+    )
 
 
 def test_scripts_may_read_what_replies_tell(opened: Service) -> None:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.service.running import ROOT, Service, problem
+from tests.service.local_service import ROOT, Service, check_problem
 
 BUILT = (ROOT / "static" / "console" / "index.html").is_file()
 needs_build = pytest.mark.skipif(not BUILT, reason="the console is not built: make assets needs npm")
@@ -22,7 +22,7 @@ def test_root_leads_to_the_console(service: Service) -> None:
     for path, status in (("/", 302), ("/console", 308)):
         reply = caller.get(path)
         assert (reply.status_code, reply.headers["location"]) == (status, "/console/")
-    assert problem(caller.post("/"), 405, "METHOD_NOT_ALLOWED")["allow"] == ["GET", "HEAD"]
+    assert check_problem(caller.post("/"), 405, "METHOD_NOT_ALLOWED")["allow"] == ["GET", "HEAD"]
 
 
 def test_console_may_run_nothing_but_its_files(service: Service) -> None:
@@ -49,7 +49,7 @@ def test_hashed_files_are_kept_for_good(service: Service) -> None:
     assert script.startswith("/console/assets/")
     assert caller.get(script).headers["cache-control"] == "public, max-age=31536000, immutable"
     for name in ("assets/none.js", "assets/..%2F..%2Fexplorer%2Findex.html", "..%2Fexplorer%2Findex.html"):
-        problem(caller.get(f"/console/{name}"), 404, "FILE_NOT_FOUND")
+        check_problem(caller.get(f"/console/{name}"), 404, "FILE_NOT_FOUND")
 
 
 def test_link_signs_an_administrator_in_once(own_module_service: Service) -> None:
@@ -64,7 +64,7 @@ def test_link_signs_an_administrator_in_once(own_module_service: Service) -> Non
     known = service.anonymous(bearer=given.json()["token"])
     who = known.get("/workspace/api/keys/whoami").json()
     assert (who["principal"], who["via"], who["expiresAt"]) == ("admin@t", "jwt", given.json()["expiresAt"])
-    problem(caller.post("/local/sign-in", json=body), 401, "SIGN_IN_CODE_INVALID")
+    check_problem(caller.post("/local/sign-in", json=body), 401, "SIGN_IN_CODE_INVALID")
     [event] = known.get(
         "/oi-api/provenance/events/query", params={"target": "AccessControl", "actionType": "Token.Issued", "limit": 1}
     ).json()
@@ -91,8 +91,8 @@ def test_link_for_a_member(service: Service) -> None:
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"code": 1}', b"{}"])
 def test_exchange_wants_a_code(service: Service, body: bytes) -> None:
     """A body without a code is a 400, another method a 405."""
-    problem(service.anonymous().post("/local/sign-in", content=body), 400, "INVALID_REQUEST")
-    problem(service.anonymous().get("/local/sign-in"), 405, "METHOD_NOT_ALLOWED")
+    check_problem(service.anonymous().post("/local/sign-in", content=body), 400, "INVALID_REQUEST")
+    check_problem(service.anonymous().get("/local/sign-in"), 405, "METHOD_NOT_ALLOWED")
 
 
 def test_configuration_says_nothing_where_nothing_is_configured(service: Service) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.running import Service, failing_fields, problem
+from tests.service.local_service import Service, check_failing_fields, check_problem
 
 ORDERS = "/oi-api/data-stores/orders/containers"
 NEW = {"name": "made", "partitionKeyPath": "/line", "dataClass": "operational"}
@@ -63,19 +63,21 @@ def test_the_list_merges_account_and_records(plant: Service, admin: httpx.Client
     assert (found["planned"]["Declared"], found["planned"]["provisioned"]) == (True, False)
     assert set(listed(admin, "/oi-api/data-stores/samples/containers")) == {"results"}
     for lookup in ("mes", "Orders", "nowhere"):
-        problem(admin.get(f"/oi-api/data-stores/{lookup}/containers"), 404, "DATABASE_NOT_FOUND")
+        check_problem(admin.get(f"/oi-api/data-stores/{lookup}/containers"), 404, "DATABASE_NOT_FOUND")
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_store_is_not_a_database(admin: httpx.Client, method: str) -> None:
     """The lookup of a data store where a database belongs is refused with the databases of that store."""
     reply = admin.request(method, "/oi-api/data-stores/mes/containers", json=NEW if method == "POST" else None)
-    told = problem(reply, 404, "DATABASE_NOT_FOUND")
+    told = check_problem(reply, 404, "DATABASE_NOT_FOUND")
     assert told["databases"] == ["locked", "orders"]
     assert told["detail"] == (
         "`mes` is a data store, and this route takes the lookup of a database. Its databases: locked, orders."
     )
-    assert "databases" not in problem(admin.get("/oi-api/data-stores/nowhere/containers"), 404, "DATABASE_NOT_FOUND")
+    assert "databases" not in check_problem(
+        admin.get("/oi-api/data-stores/nowhere/containers"), 404, "DATABASE_NOT_FOUND"
+    )
 
 
 def test_a_container_is_made_once_and_audited(admin: httpx.Client) -> None:
@@ -88,30 +90,30 @@ def test_a_container_is_made_once_and_audited(admin: httpx.Client) -> None:
     assert action == "Catalog.Container.Created"
     assert after is not None
     assert (after["partitionKeyPath"], after["expose"]) == ("/line", [])
-    problem(admin.post(ORDERS, json=NEW), 409, "CONTAINER_EXISTS")
-    problem(admin.post(ORDERS, json=NEW | {"name": "planned"}), 409, "CONTAINER_EXISTS")
+    check_problem(admin.post(ORDERS, json=NEW), 409, "CONTAINER_EXISTS")
+    check_problem(admin.post(ORDERS, json=NEW | {"name": "planned"}), 409, "CONTAINER_EXISTS")
     assert admin.post(ORDERS, json=NEW | {"name": "Made"}).status_code == 201
-    problem(admin.get("/oi-api/data-stores/mes/databases/orders/tables/made"), 404, "TABLE_NOT_EXPOSED")
+    check_problem(admin.get("/oi-api/data-stores/mes/databases/orders/tables/made"), 404, "TABLE_NOT_EXPOSED")
 
 
 def test_what_others_made_is_taken_and_stays(plant: Service, admin: httpx.Client) -> None:
     """A container without a record keeps its name, publishes nothing and is not deleted here."""
     listed(admin)
     by_others(plant, "foreign")
-    problem(admin.post(ORDERS, json=NEW | {"name": "foreign"}), 409, "CONTAINER_EXISTS")
-    problem(admin.get("/oi-api/data-stores/mes/databases/orders/tables/foreign"), 404, "TABLE_NOT_EXPOSED")
-    assert "portal" in problem(admin.delete(f"{ORDERS}/foreign"), 409, "CONTAINER_NOT_DECLARED")["detail"]
+    check_problem(admin.post(ORDERS, json=NEW | {"name": "foreign"}), 409, "CONTAINER_EXISTS")
+    check_problem(admin.get("/oi-api/data-stores/mes/databases/orders/tables/foreign"), 404, "TABLE_NOT_EXPOSED")
+    assert "portal" in check_problem(admin.delete(f"{ORDERS}/foreign"), 409, "CONTAINER_NOT_DECLARED")["detail"]
     assert events(admin, "foreign") == []
 
 
 def test_records_go_only_without_their_container(plant: Service, admin: httpx.Client) -> None:
     """A record without a container is removed, audited; one with a container says where to delete that."""
-    assert "portal" in problem(admin.delete(f"{ORDERS}/workorders"), 409, "CONTAINER_PROVISIONED")["detail"]
-    problem(admin.delete(f"{ORDERS}/nothing"), 404, "CONTAINER_NOT_FOUND")
-    problem(admin.delete("/oi-api/data-stores/nowhere/containers/planned"), 404, "DATABASE_NOT_FOUND")
-    problem(plant.caller("editor@t").delete(f"{ORDERS}/planned"), 403, "ACCESS_RIGHT_MISSING")
+    assert "portal" in check_problem(admin.delete(f"{ORDERS}/workorders"), 409, "CONTAINER_PROVISIONED")["detail"]
+    check_problem(admin.delete(f"{ORDERS}/nothing"), 404, "CONTAINER_NOT_FOUND")
+    check_problem(admin.delete("/oi-api/data-stores/nowhere/containers/planned"), 404, "DATABASE_NOT_FOUND")
+    check_problem(plant.caller("editor@t").delete(f"{ORDERS}/planned"), 403, "ACCESS_RIGHT_MISSING")
     assert admin.delete(f"{ORDERS}/planned").status_code == 204
-    problem(admin.delete(f"{ORDERS}/planned"), 404, "CONTAINER_NOT_FOUND")
+    check_problem(admin.delete(f"{ORDERS}/planned"), 404, "CONTAINER_NOT_FOUND")
     assert "planned" not in listed(admin)
     assert [action for action, _ in events(admin, "planned")][-1] == "Catalog.Container.Removed"
 
@@ -133,13 +135,13 @@ def test_records_go_only_without_their_container(plant: Service, admin: httpx.Cl
 def test_bad_containers_name_every_field(admin: httpx.Client, changes: dict[str, Any], fields: list[str]) -> None:
     """Each broken rule names its field, and nothing is made."""
     body = {name: value for name, value in {**NEW, "name": "bad", **changes}.items() if value is not None}
-    assert sorted(failing_fields(admin.post(ORDERS, json=body))) == sorted(fields)
+    assert sorted(check_failing_fields(admin.post(ORDERS, json=body))) == sorted(fields)
     assert "bad" not in listed(admin)
 
 
 def test_evidence_is_refused_with_the_reason(admin: httpx.Client) -> None:
     """Evidence belongs in the audit chains, and the refusal says so."""
-    refused = problem(
+    refused = check_problem(
         admin.post(ORDERS, json=NEW | {"name": "proof", "dataClass": "evidence"}), 400, "DATA_CLASS_REFUSED"
     )
     assert "audit chains" in refused["reason"]
@@ -148,10 +150,10 @@ def test_evidence_is_refused_with_the_reason(admin: httpx.Client) -> None:
 
 def test_managing_needs_its_rights(plant: Service) -> None:
     """Listing and managing are two rights, and validation comes after them."""
-    problem(plant.caller("editor@t").post(ORDERS, json={}), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(plant.caller("editor@t").post(ORDERS, json={}), 403, "ACCESS_RIGHT_MISSING")
     narrow = plant.caller("admin@t", scopes="Workspace.DataStore.Manage")
-    problem(narrow.get(ORDERS), 403, "ACCESS_RIGHT_MISSING")
-    problem(narrow.post("/oi-api/data-stores/nowhere/containers", json=NEW), 404, "DATABASE_NOT_FOUND")
+    check_problem(narrow.get(ORDERS), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(narrow.post("/oi-api/data-stores/nowhere/containers", json=NEW), 404, "DATABASE_NOT_FOUND")
 
 
 def test_a_repeat_under_its_key_is_answered_again(admin: httpx.Client) -> None:
@@ -160,5 +162,5 @@ def test_a_repeat_under_its_key_is_answered_again(admin: httpx.Client) -> None:
     first = admin.post(ORDERS, json=NEW | {"name": "once"}, headers=headers)
     again = admin.post(ORDERS, json=NEW | {"name": "once"}, headers=headers)
     assert (first.status_code, again.status_code, again.json()) == (201, 201, first.json())
-    problem(admin.post(ORDERS, json=NEW | {"name": "twice"}, headers=headers), 422, "IDEMPOTENCY_KEY_REUSED")
+    check_problem(admin.post(ORDERS, json=NEW | {"name": "twice"}, headers=headers), 422, "IDEMPOTENCY_KEY_REUSED")
     assert len(events(admin, "once")) == 1

@@ -9,7 +9,7 @@ from contextlib import closing
 import httpx
 import pytest
 
-from tests.service.running import Service, problem
+from tests.service.local_service import Service, check_problem
 from tests.service.test_amendments import AMENDMENTS, approve, create, reject
 from tests.service.test_provenance import EVENTS, write
 
@@ -73,7 +73,7 @@ def test_a_damaged_correction_is_shown_as_such_and_not_decided(
     for _ in range(2):
         create(editor, "damaged")
     damage(own_module_service, "DomainAmendments", "damaged", 1, b'{"RecordID":"000000000001","x":"<script>"}')
-    told = problem(approve(admin, "damaged", "000000000001"), 409, "RECORD_DAMAGED")
+    told = check_problem(approve(admin, "damaged", "000000000001"), 409, "RECORD_DAMAGED")
     assert told["recordId"] == "000000000001"
     parameters = {"scopeKey": "damaged", "entityId": "B-1"}
     for address in (AMENDMENTS, f"{AMENDMENTS}/chain"):
@@ -84,7 +84,7 @@ def test_a_damaged_correction_is_shown_as_such_and_not_decided(
     page = admin.get(f"{AMENDMENTS}/chain", params=parameters, headers={"Accept": "text/html"})
     assert (page.status_code, page.headers["x-provenance-damaged"]) == (200, "000000000001")
     assert admin.get(AMENDMENTS, params={"scopeKey": "damaged", "status": "pending"}).status_code == 200
-    problem(approve(admin, "damaged", "000000000001"), 409, "RECORD_DAMAGED")
+    check_problem(approve(admin, "damaged", "000000000001"), 409, "RECORD_DAMAGED")
     assert approve(admin, "damaged", "000000000002").status_code == 200
 
 
@@ -114,7 +114,7 @@ def test_a_decision_without_its_filter_fields_decides(
     forget(own_module_service, scope, 2, f"{column} = NULL")
     reply = admin.get(AMENDMENTS, params={"scopeKey": scope})
     assert [record["RecordID"] for record in reply.json()] == ["000000000002", "000000000001"]
-    told = problem(reject(admin, scope, made), 409, "AMENDMENT_NOT_PENDING")
+    told = check_problem(reject(admin, scope, made), 409, "AMENDMENT_NOT_PENDING")
     assert told["currentStatus"] == "approved"
     page = page_of(admin, scope)
     assert '<span class="status">approved</span>' in page

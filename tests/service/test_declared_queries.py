@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.service.conftest import WORKSPACE
-from tests.service.running import ROOT, Service
+from tests.service.local_service import ROOT, Service
 
 DRAFT = 'kql: "Telemetry | count"'
 

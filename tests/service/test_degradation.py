@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.service.conftest import WORKSPACE
-from tests.service.running import Service, count, eventually, problem
+from tests.service.local_service import Service, check_problem, count_rows, wait_until
 
 SLOWEST_SECONDS = 60.0
 """Longest time of any answer while something is away."""
@@ -84,23 +84,23 @@ class Plant:
     def unavailable(self, name: str, code: str) -> None:
         """Fail unless this is refused as unavailable, with a time to come again."""
         reply = self.ask(name)
-        problem(reply, 503, code)
+        check_problem(reply, 503, code)
         assert int(reply.headers["retry-after"]) >= 1
 
     def recovers(self, *names: str) -> None:
         """Wait until all of these are done again."""
         for name in names:
-            eventually(lambda name=name: self.ask(name), lambda reply: reply.is_success, 60)  # type: ignore[misc]
+            wait_until(lambda name=name: self.ask(name), lambda reply: reply.is_success, 60)  # type: ignore[misc]
 
     def ready(self, *failing: str) -> None:
         """Wait until the service is ready, or says that these are failing: to an authorised caller alone."""
         if not failing:
-            eventually(lambda: self._caller.get("/readyz"), lambda reply: reply.status_code == 200, 60)
+            wait_until(lambda: self._caller.get("/readyz"), lambda reply: reply.status_code == 200, 60)
             return
-        told = eventually(lambda: self._caller.get("/readyz"), lambda reply: reply.status_code == 503)
-        assert problem(told, 503, "NOT_READY")["failing"] == list(failing)
+        told = wait_until(lambda: self._caller.get("/readyz"), lambda reply: reply.status_code == 503)
+        assert check_problem(told, 503, "NOT_READY")["failing"] == list(failing)
         for stranger in (self._service.anonymous(), self._service.anonymous("x")):
-            assert "failing" not in problem(stranger.get("/readyz"), 503, "NOT_READY")
+            assert "failing" not in check_problem(stranger.get("/readyz"), 503, "NOT_READY")
 
 
 def others(*names: str) -> tuple[str, ...]:
@@ -127,14 +127,14 @@ def test_everything_works(plant: Service) -> None:
 def test_a_killed_engine_is_missed_by_queries_alone(plant: Service) -> None:
     """Queries are unavailable until the engine is back, which needs no restart; telemetry sent meanwhile arrives."""
     asked = Plant(plant)
-    before = count(plant.caller("editor@t"), "press")
+    before = count_rows(plant.caller("editor@t"), "press")
     os.kill(engine_of(plant), signal.SIGKILL)
-    eventually(lambda: asked.ask("query"), lambda reply: reply.status_code == 503)
+    wait_until(lambda: asked.ask("query"), lambda reply: reply.status_code == 503)
     asked.works("telemetry")
     asked.recovers("query")
     asked.works(*EVERYTHING)
     asked.ready()
-    eventually(lambda: count(plant.caller("editor@t"), "press"), lambda now: now >= before + 2, 60)
+    wait_until(lambda: count_rows(plant.caller("editor@t"), "press"), lambda now: now >= before + 2, 60)
 
 
 def test_an_engine_that_hangs_holds_up_queries_alone(plant: Service) -> None:
@@ -201,7 +201,7 @@ def test_a_missing_blob_store_is_missed_by_downloads_alone(plant: Service) -> No
     asked, blobs = Plant(plant), plant.data_dir / "blobs"
     away = blobs.with_name("away")
     asked.works("telemetry")
-    eventually(lambda: list(blobs.rglob("*.parquet")), bool, 60)
+    wait_until(lambda: list(blobs.rglob("*.parquet")), bool, 60)
     mark = f"m-{time.monotonic()}"
     blobs.rename(away)
     blobs.write_text("no folder")
@@ -214,7 +214,7 @@ def test_a_missing_blob_store_is_missed_by_downloads_alone(plant: Service) -> No
         blobs.unlink()
         away.rename(blobs)
     asked.ready()
-    eventually(lambda: _downloaded(plant), lambda text: mark in text, 90)
+    wait_until(lambda: _downloaded(plant), lambda text: mark in text, 90)
     asked.works(*EVERYTHING)
 
 
@@ -233,6 +233,6 @@ def test_without_a_message_service_only_listeners_wait(tmp_path: Path) -> None:
         asked = Plant(service)
         asked.works(*EVERYTHING)
         asked.ready()
-        eventually(lambda: count(service.caller("editor@t"), "press"), lambda stored: stored == 1, 60)
+        wait_until(lambda: count_rows(service.caller("editor@t"), "press"), lambda stored: stored == 1, 60)
     finally:
         assert service.stop() == 0

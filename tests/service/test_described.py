@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 

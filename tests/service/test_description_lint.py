@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.node_suites import running
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 pytestmark = pytest.mark.skipif(bool(running.missing()), reason=running.missing())
 

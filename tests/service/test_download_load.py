@@ -16,7 +16,7 @@ from bench import downloads
 from bench.memory import resident_mb
 from shared.cold_data.names import SequenceRange, batch_name, hour_folder
 from tests.service.conftest import WORKSPACE
-from tests.service.running import Service, eventually, problem
+from tests.service.local_service import Service, check_problem, wait_until
 
 ROWS = 10_000_000
 UNFINISHED = ("pending", "running")
@@ -63,7 +63,7 @@ def test_ten_million_rows_survive_a_kill_in_bounded_memory(archived: Service, fo
     editor = archived.start().caller("editor@t")
     job = editor.post("/oi-api/downloads/data-connections/lathe", json=body).json()
     scratch = archived.data_dir / "scratch"
-    eventually(lambda: sum(path.stat().st_size for path in scratch.rglob("0*")), lambda written: written > 1_000_000)
+    wait_until(lambda: sum(path.stat().st_size for path in scratch.rglob("0*")), lambda written: written > 1_000_000)
     archived.kill()
     editor = archived.start().caller("editor@t")
     assert archived._process is not None
@@ -75,7 +75,7 @@ def test_ten_million_rows_survive_a_kill_in_bounded_memory(archived: Service, fo
         shown: dict[str, object] = editor.get(job["statusUrl"]).json()
         return shown
 
-    done = eventually(look, lambda shown: shown["status"] not in ("pending", "running"), 300)
+    done = wait_until(look, lambda shown: shown["status"] not in ("pending", "running"), 300)
     total = ROWS // downloads.HOURS * downloads.HOURS
     assert (done["status"], done["progress"]) == (
         "completed",
@@ -104,10 +104,10 @@ def test_a_small_download_does_not_wait_for_ten_large_ones(
     whole = {"dateRange": {"start": start.isoformat(), "end": (start + downloads.HOURS * hour).isoformat()}}
     for _ in range(10):
         assert editor.post(address, json=whole).status_code == 202
-    problem(editor.post(address, json=whole), 429, "TOO_MANY_JOBS")
+    check_problem(editor.post(address, json=whole), 429, "TOO_MANY_JOBS")
     small = {"dateRange": {"start": start.isoformat(), "end": (start + hour / 60).isoformat()}}
     status_url = admin.post(address, json=small).json()["statusUrl"]
-    job = eventually(lambda: admin.get(status_url).json(), lambda shown: shown["status"] not in UNFINISHED, 300)
+    job = wait_until(lambda: admin.get(status_url).json(), lambda shown: shown["status"] not in UNFINISHED, 300)
     assert job["status"] == "completed"
     others = editor.get("/oi-api/downloads").json()["downloads"]
     assert sum(each["status"] in UNFINISHED for each in others) >= 8
@@ -131,10 +131,10 @@ def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make
         assert editor.post("/oi-api/telemetry/lathe", json=messages).status_code == 202
     blobs = service.data_dir / "blobs" / "cold" / hour_folder("lathe", downloads.START)
     archived = f"SELECT count(DISTINCT message_id) FROM read_parquet('{blobs}/*.parquet')"
-    eventually(lambda: duckdb.connect().execute(archived).fetchall(), lambda found: found == [(LONG_ROWS,)], 120)
+    wait_until(lambda: duckdb.connect().execute(archived).fetchall(), lambda found: found == [(LONG_ROWS,)], 120)
     if merged:
-        eventually(lambda: len(list(blobs.iterdir())), lambda count: count == 1, 120)
-    eventually(lambda: resident_mb(service.pid), lambda held: held < idle + 250, 120)
+        wait_until(lambda: len(list(blobs.iterdir())), lambda count: count == 1, 120)
+    wait_until(lambda: resident_mb(service.pid), lambda held: held < idle + 250, 120)
     body = {"dateRange": {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}}
     peaks = []
     for form in ("csv", "jsonl", "parquet"):
@@ -145,7 +145,7 @@ def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make
             shown: dict[str, object] = editor.get(address).json()
             return shown
 
-        done = eventually(look, lambda shown: shown["status"] not in ("pending", "running"), 300)
+        done = wait_until(look, lambda shown: shown["status"] not in ("pending", "running"), 300)
         assert (done["status"], done["error"]) == ("completed", None)
         assert all(file["bytes"] <= 256_000_000 for file in editor.get(job["statusUrl"]).json()["files"])
         files = sorted((service.data_dir / "blobs" / "downloads" / job["downloadId"] / "lathe").iterdir())
@@ -183,7 +183,7 @@ def test_a_broken_archive_fails_the_download_after_some_attempts(own_service: Se
     body = {"dateRange": {"start": downloads.START.isoformat(), "end": end.isoformat()}}
     editor = service.caller("editor@t")
     address = editor.post("/oi-api/downloads/data-connections/lathe", json=body).json()["statusUrl"]
-    done = eventually(lambda: editor.get(address).json(), lambda shown: shown["status"] == "failed", 120)
+    done = wait_until(lambda: editor.get(address).json(), lambda shown: shown["status"] == "failed", 120)
     assert "log has the reason" in done["error"]
     assert done["files"] == []
-    problem(editor.delete(address), 409, "DOWNLOAD_ENDED")
+    check_problem(editor.delete(address), 409, "DOWNLOAD_ENDED")

@@ -15,7 +15,7 @@ import pytest
 
 from bench import downloads as made_up
 from tests.service.conftest import WORKSPACE
-from tests.service.running import Service, eventually, failing_fields, problem
+from tests.service.local_service import Service, check_failing_fields, check_problem, wait_until
 
 DAY = {"start": "2026-03-01T00:00:00Z", "end": "2026-03-02T00:00:00Z"}
 EMPTY = {"start": "2025-01-01T00:00:00Z", "end": "2025-12-31T00:00:00Z"}
@@ -55,7 +55,7 @@ def fill(service: Service, connection: str, timestamp: str, rows: int = ROWS) ->
     for first in range(0, rows, 500):
         reply = editor.post(f"/oi-api/telemetry/{connection}", json=messages[first : first + 500])
         assert reply.status_code == 202, reply.text
-    eventually(lambda: finished(editor, connection)["progress"]["rows"], lambda found: found == rows)
+    wait_until(lambda: finished(editor, connection)["progress"]["rows"], lambda found: found == rows)
 
 
 def start(client: httpx.Client, connection: str, prefer: str = "", **body: Any) -> httpx.Response:
@@ -99,7 +99,7 @@ def test_a_download_is_started_watched_and_listed(plant: Service) -> None:
     assert reply.headers["location"] == job["statusUrl"] == f"/oi-api/downloads/{job['downloadId']}"
     assert (job["format"], job["error"]) == ("csv", None)
     assert job["dateRange"] == {"start": "2026-03-01T00:00:00.000000Z", "end": "2026-03-02T00:00:00.000000Z"}
-    done = eventually(lambda: editor.get(job["statusUrl"]).json(), lambda shown: shown["status"] in ENDED)
+    done = wait_until(lambda: editor.get(job["statusUrl"]).json(), lambda shown: shown["status"] in ENDED)
     assert set(done) == {*job}
     assert (done["status"], done["createdAt"], done["expiresAt"]) == ("completed", job["createdAt"], job["expiresAt"])
     assert done["progress"] == {"connectionsDone": 1, "connectionsTotal": 1, "rows": ROWS}
@@ -199,7 +199,7 @@ def test_surfaces_download_their_connections(plant: Service) -> None:
         ("surfaces/hall/connection/nowhere", "CONNECTION_NOT_FOUND"),
         ("data-connections/nowhere", "CONNECTION_NOT_FOUND"),
     ):
-        problem(editor.post(f"/oi-api/downloads/{address}", json={"dateRange": DAY}), 404, code)
+        check_problem(editor.post(f"/oi-api/downloads/{address}", json={"dateRange": DAY}), 404, code)
 
 
 def test_a_disabled_connection_has_its_data(plant: Service) -> None:
@@ -227,12 +227,12 @@ def test_a_disabled_connection_has_its_data(plant: Service) -> None:
 def test_bad_requests_name_every_field(plant: Service, body: dict[str, Any], fields: list[str]) -> None:
     """Each broken rule names its field, before it is looked whether the connection exists."""
     reply = plant.caller("editor@t").post("/oi-api/downloads/data-connections/nowhere", json=body)
-    assert failing_fields(reply) == fields
+    assert check_failing_fields(reply) == fields
 
 
 def test_the_refusal_of_a_format_names_those_there_are(plant: Service) -> None:
     """Whoever asks for another format is told which ones there are."""
-    [error] = problem(start(plant.caller("editor@t"), "press", format="xml"), 400, "INVALID_REQUEST")["errors"]
+    [error] = check_problem(start(plant.caller("editor@t"), "press", format="xml"), 400, "INVALID_REQUEST")["errors"]
     assert all(form in error["message"] for form in ("csv", "jsonl", "parquet"))
 
 
@@ -261,9 +261,9 @@ def test_only_owner_and_administrator_reach_a_job(plant: Service) -> None:
     assert admin.get(address).json()["status"] == "completed"
     assert job["downloadId"] not in [each["downloadId"] for each in admin.get("/oi-api/downloads").json()["downloads"]]
     own = finished(admin, "press")
-    problem(editor.get(own["statusUrl"]), 404, "DOWNLOAD_NOT_FOUND")
-    problem(editor.delete(own["statusUrl"]), 404, "DOWNLOAD_NOT_FOUND")
-    problem(editor.get(f"/oi-api/downloads/{uuid.uuid4().hex}"), 404, "DOWNLOAD_NOT_FOUND")
+    check_problem(editor.get(own["statusUrl"]), 404, "DOWNLOAD_NOT_FOUND")
+    check_problem(editor.delete(own["statusUrl"]), 404, "DOWNLOAD_NOT_FOUND")
+    check_problem(editor.get(f"/oi-api/downloads/{uuid.uuid4().hex}"), 404, "DOWNLOAD_NOT_FOUND")
     viewer = plant.caller("viewer@t")
     for refused in (
         viewer.get(address),
@@ -271,7 +271,7 @@ def test_only_owner_and_administrator_reach_a_job(plant: Service) -> None:
         viewer.delete(address),
         start(viewer, "press"),
     ):
-        problem(refused, 403, "ACCESS_RIGHT_MISSING")
+        check_problem(refused, 403, "ACCESS_RIGHT_MISSING")
     assert plant.anonymous().get(address).status_code == 401
 
 
@@ -301,13 +301,13 @@ def test_a_download_is_cancelled_once(tmp_path: Path, monkeypatch: pytest.Monkey
         editor = service.caller("editor@t")
         wanted = {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}
         address = start(editor, "lathe", dateRange=wanted).json()["statusUrl"]
-        eventually(lambda: editor.get(address).json()["status"], lambda status: status == "running")
+        wait_until(lambda: editor.get(address).json()["status"], lambda status: status == "running")
         assert editor.delete(address).status_code == 204
         shown = editor.get(address).json()
         assert (shown["status"], shown["files"], shown["error"]) == ("cancelled", [], None)
-        problem(editor.delete(address), 409, "DOWNLOAD_ENDED")
+        check_problem(editor.delete(address), 409, "DOWNLOAD_ENDED")
         scratch = service.data_dir / "scratch"
-        eventually(lambda: [*scratch.glob("*")], lambda left: not left)
+        wait_until(lambda: [*scratch.glob("*")], lambda left: not left)
         assert not [*service.data_dir.glob("blobs/downloads/**/*.csv")]
     finally:
         service.stop()
@@ -320,10 +320,10 @@ def test_expired_downloads_go_with_their_files(own_service: Service) -> None:
     service = own_service.start()
     editor = service.caller("editor@t")
     job = finished(editor, "pump-rig")
-    eventually(lambda: editor.get(job["statusUrl"]).status_code, lambda status: status == 404)
+    wait_until(lambda: editor.get(job["statusUrl"]).status_code, lambda status: status == 404)
     assert editor.get("/oi-api/downloads").json() == {"downloads": []}
     folder = service.data_dir / "blobs" / "downloads" / job["downloadId"]
-    eventually(lambda: [*folder.rglob("*.csv")], lambda left: not left)
+    wait_until(lambda: [*folder.rglob("*.csv")], lambda left: not left)
     assert httpx.get(job["files"][0]["url"], trust_env=False).status_code in {403, 404, 410}
 
 
@@ -339,7 +339,7 @@ def test_a_download_outlives_the_service(own_service: Service, end: str) -> None
     editor = service.start().caller("editor@t")
     for job in jobs:
         address = job["statusUrl"]
-        done = eventually(lambda: editor.get(address).json(), lambda shown: shown["status"] in ENDED, 60)  # noqa: B023
+        done = wait_until(lambda: editor.get(address).json(), lambda shown: shown["status"] in ENDED, 60)  # noqa: B023
         assert (done["status"], done["progress"]["rows"]) == ("completed", rows), service.log()[-3000:]
         [content] = fetched(done)
         if job["format"] == "jsonl":

@@ -17,7 +17,7 @@ import httpx
 import pandas as pd
 import pytest
 
-from tests.service.running import ROOT, Service, count, eventually, rows
+from tests.service.local_service import ROOT, Service, count_rows, query_rows, wait_until
 
 COLUMNS = ["Accelerometer1RMS", "Current", "Pressure", "Temperature", "Volume Flow RateRMS"]
 ROWS = 9_405
@@ -74,7 +74,7 @@ def test_a_replayed_recording_averages_as_pandas_says(own_service: Service, rig_
     """Every row counts once: after a replay, after a restart, and after every row was sent a second time."""
     service = own_service.start()
     replay(service, rig_file)
-    eventually(lambda: count(service.caller("editor@t"), "pump-rig"), lambda stored: stored >= ROWS, 60)
+    wait_until(lambda: count_rows(service.caller("editor@t"), "pump-rig"), lambda stored: stored >= ROWS, 60)
     assert_equal_to_pandas(service, rig_file)
     assert service.stop() == 0
     service.start()
@@ -82,8 +82,8 @@ def test_a_replayed_recording_averages_as_pandas_says(own_service: Service, rig_
     replay(service, rig_file)
     editor = service.caller("editor@t")
     assert editor.post("/oi-api/telemetry/press", json=[{"messageId": "after"}] * 2).status_code == 202
-    eventually(lambda: count(editor, "press"), lambda stored: stored == 1, 60)
-    eventually(lambda: service.log().count('"oi-api/telemetry/{lookup}"'), lambda posts: posts > 0)
+    wait_until(lambda: count_rows(editor, "press"), lambda stored: stored == 1, 60)
+    wait_until(lambda: service.log().count('"oi-api/telemetry/{lookup}"'), lambda posts: posts > 0)
     assert_equal_to_pandas(service, rig_file)
 
 
@@ -98,7 +98,7 @@ def test_what_was_acknowledged_survives_kills(own_service: Service) -> None:
         with ThreadPoolExecutor(4) as pool:
             posting = [pool.submit(_post_until, stop, service.url, token, numbers, acknowledged) for _ in range(4)]
             before = len(acknowledged)
-            eventually(lambda: len(acknowledged), lambda now, before=before: now > before + 3000)  # type: ignore[misc]
+            wait_until(lambda: len(acknowledged), lambda now, before=before: now > before + 3000)  # type: ignore[misc]
             service.kill()
             stop.set()
             for future in posting:
@@ -106,17 +106,19 @@ def test_what_was_acknowledged_survives_kills(own_service: Service) -> None:
     service = own_service.start()
     editor = service.caller("editor@t")
     assert editor.post("/oi-api/telemetry/press", json={"messageId": "last"}).status_code == 202
-    eventually(lambda: count(editor, "press"), lambda stored: stored == 1, 60)
-    kql = "Telemetry | where ConnectionLookup == 'pump-rig' | summarize n = count() by Mark = tostring(Payload.mark)"
+    wait_until(lambda: count_rows(editor, "press"), lambda stored: stored == 1, 60)
+    kql = (
+        "Telemetry | where ConnectionLookup == 'pump-rig' | summarize n = count() by Mark = tostring(Payload.mark)"
+    )
 
     def stored() -> dict[str, int]:
         found = {}
         for decile in range(10):
             part = f"{kql} | where Mark endswith '{decile}'"
-            found.update({row["Mark"]: row["n"] for row in rows(editor, part)})
+            found.update({row["Mark"]: row["n"] for row in query_rows(editor, part)})
         return found
 
-    found = eventually(stored, lambda marks: acknowledged <= set(marks), 60)
+    found = wait_until(stored, lambda marks: acknowledged <= set(marks), 60)
     assert set(found.values()) == {1}
 
 
@@ -165,4 +167,4 @@ def test_many_readers_while_telemetry_pours_in(own_service: Service) -> None:
     assert all(answers)
     editor = service.caller("editor@t")
     total = next(sent) - 1
-    eventually(lambda: count(editor, "lathe"), lambda stored: stored == total, 60)
+    wait_until(lambda: count_rows(editor, "lathe"), lambda stored: stored == total, 60)

@@ -11,7 +11,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.service.running import Service, problem
+from tests.service.local_service import Service, check_problem
 from tests.unit.shared.auth.targets import part, pkcs1
 
 TENANT = "11111111-2222-3333-4444-555555555555"
@@ -153,7 +153,7 @@ def test_unverified_and_unknown_accounts_are_refused(
     entra_service: Service, provider: Provider, claims: dict[str, Any]
 ) -> None:
     """An address that anybody could have typed is nobody's, and a member with an object id is found by that alone."""
-    problem(whoami(entra_service, provider.token(**claims)), 401, "UNAUTHENTICATED")
+    check_problem(whoami(entra_service, provider.token(**claims)), 401, "UNAUTHENTICATED")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_tokens_for_somebody_else_are_refused(
 ) -> None:
     """Tenant, audience, issuer and time are pinned."""
     token = provider.token(**{"oid": "aaaaaaaa-0000-0000-0000-000000000001", **claims})
-    problem(whoami(entra_service, token), 401, "UNAUTHENTICATED")
+    check_problem(whoami(entra_service, token), 401, "UNAUTHENTICATED")
 
 
 @pytest.mark.parametrize(
@@ -204,13 +204,15 @@ def test_attacks_on_its_tokens_are_refused(
     assert whoami(entra_service, good).status_code == 200
     payload = jwt.decode(good, options={"verify_signature": False}) | claims
     message = f"{part({'alg': 'RS256', 'kid': provider.kid, 'typ': 'JWT'} | header)}.{part(payload)}"
-    problem(whoami(entra_service, f"{message}.{part(pkcs1(message.encode(), provider.key))}"), 401, "UNAUTHENTICATED")
+    check_problem(
+        whoami(entra_service, f"{message}.{part(pkcs1(message.encode(), provider.key))}"), 401, "UNAUTHENTICATED"
+    )
 
 
 def test_entra_tokens_open_no_data_route(entra_service: Service, provider: Provider) -> None:
     """They are for getting a token of the service, as API keys are."""
     token = provider.token(oid="aaaaaaaa-0000-0000-0000-000000000001")
-    problem(entra_service.anonymous(token).get("/oi-api/warm-queries/x"), 401, "UNAUTHENTICATED")
+    check_problem(entra_service.anonymous(token).get("/oi-api/warm-queries/x"), 401, "UNAUTHENTICATED")
 
 
 def test_a_token_of_another_signer_is_refused_and_keys_are_not_fetched_each_time(
@@ -224,5 +226,5 @@ def test_a_token_of_another_signer_is_refused_and_keys_are_not_fetched_each_time
     before = len(provider.requests)
     for kid in (provider.kid, *(f"unknown-{number}" for number in range(20))):
         token = jwt.encode(payload, other, "RS256", headers={"kid": kid})
-        problem(whoami(entra_service, token), 401, "UNAUTHENTICATED")
+        check_problem(whoami(entra_service, token), 401, "UNAUTHENTICATED")
     assert len(provider.requests) <= before + 2

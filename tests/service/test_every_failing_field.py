@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.running import Service, failing_fields
+from tests.service.local_service import Service, check_failing_fields
 from tests.service.test_amendments import AMENDMENTS, BODY
 from tests.service.test_provenance import EVENTS
 
@@ -87,7 +87,7 @@ CONTAINERS = "/oi-api/data-stores/orders/containers"
 )
 def test_bodies_are_judged_whole(service: Service, path: str, body: object, fields: list[str], code: str) -> None:
     """Members that a model refuses stand beside those that a rule refuses; a missing scope leads, else the first."""
-    assert failing_fields(service.caller("admin@t").post(path, json=body), code=code) == fields
+    assert check_failing_fields(service.caller("admin@t").post(path, json=body), code=code) == fields
 
 
 @pytest.mark.parametrize(
@@ -115,13 +115,13 @@ def test_bodies_are_judged_whole(service: Service, path: str, body: object, fiel
 )
 def test_query_strings_are_judged_whole(service: Service, path: str, fields: list[str], code: str) -> None:
     """So do parameters; a code of its own stays where its fault is the first."""
-    assert failing_fields(service.caller("admin@t").get(path), code=code) == fields
+    assert check_failing_fields(service.caller("admin@t").get(path), code=code) == fields
 
 
 def test_a_body_that_is_no_json_hides_no_parameter(service: Service) -> None:
     """The query string is judged all the same."""
     reply = service.caller("admin@t").post(f"{EVENTS}/verify?target=zz", content=b"{")
-    assert failing_fields(reply, code="BODY_NOT_JSON") == ["body", "target"]
+    assert check_failing_fields(reply, code="BODY_NOT_JSON") == ["body", "target"]
 
 
 def test_members_of_every_fault_are_told(service: Service) -> None:
@@ -161,4 +161,4 @@ def test_definitions_are_judged_whole(
     """The engine's word on the text, under its own name, stands beside what the workspace says of the rest."""
     body = {"name": "Several", "surface": "hall", "kql": "Telemetry | count", **changes}
     reply = service.caller("editor@t").put(f"/oi-api/warm-queries/{lookup}", json=body)
-    assert failing_fields(reply, code=code) == fields
+    assert check_failing_fields(reply, code=code) == fields

@@ -12,8 +12,8 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import InvalidStatus
 
 from tests.service.conftest import WORKSPACE
-from tests.service.listening import listening, refusal, stream_url, token
-from tests.service.running import Service, eventually, problem
+from tests.service.stream_client import build_stream_url, connect_stream, read_rejection, request_token
+from tests.service.local_service import Service, check_problem, wait_until
 
 STREAMS = 3
 BODY = {"format": "jsonl", "dateRange": {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}}
@@ -43,7 +43,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 async def opened(stack: AsyncExitStack, url: str, bearer: str | None = None) -> ClientConnection | int:
     """Open a stream until the stack closes; return it, or the status of its refusal."""
     try:
-        return await stack.enter_async_context(listening(url, bearer))
+        return await stack.enter_async_context(connect_stream(url, bearer))
     except InvalidStatus as refused:
         return refused.response.status_code
 
@@ -58,38 +58,38 @@ async def negotiated(service: Service, bearer: str) -> str:
 @pytest.mark.parametrize("member", ["viewer@t", "historian"])
 async def test_streams_of_a_principal_are_bounded(small: Service, member: str) -> None:
     """Streams count over all tokens and links, also of services; another principal and requests are not affected."""
-    url = stream_url(small)
+    url = build_stream_url(small)
     async with AsyncExitStack() as stack:
         for number in range(STREAMS):
-            bearer = token(small, member)
+            bearer = request_token(small, member)
             address, credential = (url, bearer) if number else (await negotiated(small, bearer), None)
             assert isinstance(await opened(stack, address, credential), ClientConnection)
-        document = problem(await refusal(url, token(small, member)), 429, "TOO_MANY_STREAMS")
+        document = check_problem(await read_rejection(url, request_token(small, member)), 429, "TOO_MANY_STREAMS")
         assert (document["limit"], str(STREAMS) in document["detail"]) == (STREAMS, True)
-        refused = await refusal(await negotiated(small, token(small, member)))
+        refused = await read_rejection(await negotiated(small, request_token(small, member)))
         assert int(refused.headers["retry-after"]) > 0
-        problem(refused, 429, "TOO_MANY_STREAMS")
-        assert isinstance(await opened(stack, url, token(small, "admin@t")), ClientConnection)
+        check_problem(refused, 429, "TOO_MANY_STREAMS")
+        assert isinstance(await opened(stack, url, request_token(small, "admin@t")), ClientConnection)
         assert small.caller(member).get("/workspace/api/keys/whoami").status_code == 200
     await all_are_free(small, member)
 
 
 async def all_are_free(service: Service, member: str) -> None:
     """Wait until a principal can open all its streams, and close them."""
-    bearer = token(service, member)
+    bearer = request_token(service, member)
     async with asyncio.timeout(30):
         while True:
             async with AsyncExitStack() as stack:
-                streams = [await opened(stack, stream_url(service), bearer) for _ in range(STREAMS)]
+                streams = [await opened(stack, build_stream_url(service), bearer) for _ in range(STREAMS)]
                 if all(isinstance(each, ClientConnection) for each in streams):
                     return
 
 
 async def test_upgrades_at_once_do_not_exceed_the_quota(small: Service) -> None:
     """Of streams opened at the same moment exactly as many open as allowed, and their ends make room again."""
-    bearer = token(small, "editor@t")
+    bearer = request_token(small, "editor@t")
     async with AsyncExitStack() as stack:
-        found = await asyncio.gather(*(opened(stack, stream_url(small), bearer) for _ in range(4 * STREAMS)))
+        found = await asyncio.gather(*(opened(stack, build_stream_url(small), bearer) for _ in range(4 * STREAMS)))
         assert sum(isinstance(each, ClientConnection) for each in found) == STREAMS
         assert {each for each in found if isinstance(each, int)} == {429}
     await all_are_free(small, "editor@t")
@@ -99,29 +99,29 @@ async def test_a_killed_host_leaves_no_places_behind(tmp_path: Path) -> None:
     """After a power cut the new host counts no streams of the old one."""
     own = Service(tmp_path / "data", workspace(tmp_path, f"{{streamsPerPrincipal: {STREAMS}}}")).start()
     async with AsyncExitStack() as stack:
-        bearer = token(own, "viewer@t")
+        bearer = request_token(own, "viewer@t")
         for _ in range(STREAMS):
-            assert isinstance(await opened(stack, stream_url(own), bearer), ClientConnection)
+            assert isinstance(await opened(stack, build_stream_url(own), bearer), ClientConnection)
         own.kill()
     own.start()
     async with AsyncExitStack() as stack:
         for _ in range(STREAMS):
-            assert isinstance(await opened(stack, stream_url(own), bearer), ClientConnection)
+            assert isinstance(await opened(stack, build_stream_url(own), bearer), ClientConnection)
     own.stop()
 
 
 async def test_unfinished_downloads_are_bounded(small: Service) -> None:
     """Of downloads started at once only as many run as allowed; when they have ended there is room again."""
-    headers = {"Authorization": f"Bearer {token(small, 'editor@t')}"}
+    headers = {"Authorization": f"Bearer {request_token(small, 'editor@t')}"}
     async with httpx.AsyncClient(base_url=small.url, headers=headers, trust_env=False, timeout=60) as http:
         replies = await asyncio.gather(*(http.post(LATHE, json=BODY) for _ in range(8)))
     refused = [reply for reply in replies if reply.status_code != 202]
     assert refused
     for reply in refused:
-        document = problem(reply, 429, "TOO_MANY_JOBS")
+        document = check_problem(reply, 429, "TOO_MANY_JOBS")
         assert (document["limit"], reply.headers["retry-after"]) == (1, "30")
     editor = small.caller("editor@t")
-    eventually(lambda: editor.post(LATHE, json=BODY).status_code, lambda status: status == 202)
+    wait_until(lambda: editor.post(LATHE, json=BODY).status_code, lambda status: status == 202)
     wait_for_the_end(editor)
 
 
@@ -132,7 +132,7 @@ def wait_for_the_end(client: httpx.Client) -> list[dict[str, Any]]:
         downloads: list[dict[str, Any]] = client.get("/oi-api/downloads").json()["downloads"]
         return downloads
 
-    return eventually(listed, lambda all_: not any(each["status"] in ("pending", "running") for each in all_), 60)
+    return wait_until(listed, lambda all_: not any(each["status"] in ("pending", "running") for each in all_), 60)
 
 
 def test_stored_bytes_are_bounded(small: Service) -> None:
@@ -156,6 +156,6 @@ def test_downloads_belong_to_their_principal(service: Service) -> None:
     job = service.caller("editor@t").post(LATHE, json=BODY, headers={"Prefer": "wait=60"}).json()
     narrow = service.caller("admin@t", "Workspace.ColdData.Export")
     for reply in (narrow.get(job["statusUrl"]), narrow.delete(job["statusUrl"])):
-        problem(reply, 404, "DOWNLOAD_NOT_FOUND")
+        check_problem(reply, 404, "DOWNLOAD_NOT_FOUND")
     manager = service.caller("admin@t", "Workspace.ColdData.Export,Workspace.Keys.Manage")
     assert manager.get(job["statusUrl"]).json()["files"] != []

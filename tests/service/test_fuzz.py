@@ -16,7 +16,7 @@ import pytest
 
 from functions import GROUPS
 from shared.http.operations import Access, NoQuery, Operation
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 SUITE_SECONDS, FEWEST = 10.0, 100
 SOAK_SECONDS = float(os.environ.get("FUZZ_SECONDS", "600"))

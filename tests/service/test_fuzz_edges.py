@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from tests.service.running import Service
+from tests.service.local_service import Service
 from tests.service.test_fuzz import FEWEST, MAX_GROWTH_BYTES, SLOWEST_SECONDS, SUITE_SECONDS, TEXTS, anything
 
 SOAK_SECONDS = float(os.environ.get("FUZZ_SECONDS", "600"))

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.running import Service, problem
+from tests.service.local_service import Service, check_problem
 
 ADDRESS = "/v1/plant-t/graphql"
 
@@ -293,7 +293,7 @@ def test_refusals_come_in_the_media_type_that_is_asked_for(service: Service) -> 
     assert refusals[1][1].headers["www-authenticate"] == "Bearer"
     assert refusals[4][1].headers["allow"] == "GET, HEAD, POST"
     assert nobody.post(ADDRESS, json=query).headers["content-type"].startswith("application/json")
-    problem(known.delete(ADDRESS), 405, "METHOD_NOT_ALLOWED")
+    check_problem(known.delete(ADDRESS), 405, "METHOD_NOT_ALLOWED")
 
 
 def test_introspection_shows_the_schema(reader: httpx.Client) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.service.conftest import WORKSPACE
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 ADDRESS = "/v1/plant-t/graphql"
 RUN = 'mutation { executeQuery(name: "per-minute") { rows } }'

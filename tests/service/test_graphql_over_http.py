@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.node_suites import running
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 AUDITS = 61
 

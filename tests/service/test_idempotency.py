@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.running import Service, eventually, failing_fields, problem
+from tests.service.local_service import Service, check_failing_fields, check_problem, wait_until
 from tests.service.test_amendments import AMENDMENTS, BODY, approve, create
 
 KEYS = "/workspace/api/keys"
@@ -35,12 +35,12 @@ def test_a_new_api_key_is_shown_again_to_who_repeats(service: Service) -> None:
     assert (again.status_code, again.json()) == (201, first.json())
     assert service.anonymous(first.json()["apiKey"]).get(f"{KEYS}/whoami").status_code == 200
     other = editor.post(KEYS, json={"name": "another"}, headers=once("new-key-1"))
-    problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
+    check_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
     mine = admin.post(KEYS, json={"name": "repeated"}, headers=once("new-key-1")).json()
     assert mine["keyId"] != first.json()["keyId"]
     assert len(created_events(admin, "repeated")) == 2
     assert len(created_events(admin, "another")) == 0
-    assert failing_fields(editor.post(KEYS, json={"name": "x"}, headers=once(""))) == ["Idempotency-Key"]
+    assert check_failing_fields(editor.post(KEYS, json={"name": "x"}, headers=once(""))) == ["Idempotency-Key"]
 
 
 def test_a_narrower_token_gets_no_wider_answer(service: Service) -> None:
@@ -48,7 +48,7 @@ def test_a_narrower_token_gets_no_wider_answer(service: Service) -> None:
     wide, narrow = service.caller("editor@t"), service.caller("editor@t", "Workspace.Catalog.Read")
     first = wide.post(KEYS, json={"name": "wide"}, headers=once("new-key-wide"))
     assert first.status_code == 201
-    problem(narrow.post(KEYS, json={"name": "wide"}, headers=once("new-key-wide")), 422, "IDEMPOTENCY_KEY_REUSED")
+    check_problem(narrow.post(KEYS, json={"name": "wide"}, headers=once("new-key-wide")), 422, "IDEMPOTENCY_KEY_REUSED")
     again = service.caller("editor@t").post(KEYS, json={"name": "wide"}, headers=once("new-key-wide"))
     assert again.json() == first.json()
 
@@ -69,7 +69,7 @@ def test_repeats_at_once_make_one_api_key(service: Service) -> None:
 def test_a_refused_request_leaves_its_key_free(service: Service) -> None:
     """After a 400 or 403 the corrected request goes through under the same key."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
-    problem(
+    check_problem(
         editor.post(KEYS, json={"name": "free", "principal": "admin@t"}, headers=once("free")),
         403,
         "ACCESS_RIGHT_MISSING",
@@ -77,7 +77,7 @@ def test_a_refused_request_leaves_its_key_free(service: Service) -> None:
     assert editor.post(KEYS, json={"name": "free"}, headers=once("free")).status_code == 201
     body = {**BODY, "ScopeKey": "free"}
     refused = admin.post(AMENDMENTS, json={**body, "ReasonCategory": "typo"}, headers=once("free"))
-    problem(refused, 400, "REASON_CATEGORY_UNKNOWN")
+    check_problem(refused, 400, "REASON_CATEGORY_UNKNOWN")
     assert admin.post(AMENDMENTS, json=body, headers=once("free")).status_code == 201
 
 
@@ -102,7 +102,7 @@ def test_a_repeated_approval_releases_no_later_text(own_module_service: Service)
     assert editor.put(f"{QUERIES}/repeated", json={**DEFINITION, "kql": "Telemetry | take 1"}).status_code == 200
     again = admin.post(f"{QUERIES}/repeated/approve", headers=once("approve"))
     assert (again.status_code, again.json()) == (200, first.json())
-    problem(admin.get(f"{QUERIES}/repeated"), 403, "QUERY_NOT_APPROVED")
+    check_problem(admin.get(f"{QUERIES}/repeated"), 403, "QUERY_NOT_APPROVED")
     assert admin.post(f"{QUERIES}/repeated/approve", headers=once("approve anew")).json()["kql"] == "Telemetry | take 1"
 
 
@@ -117,11 +117,11 @@ def test_a_repeated_decision_is_the_first_one(service: Service, verb: str) -> No
         replies = list(pool.map(lambda _: admin.post(address, params=where, headers=once(verb)), range(6)))
     assert {reply.status_code for reply in replies} == {200}
     assert {reply.json()["RecordID"] for reply in replies} == {"000000000002"}
-    problem(admin.post(address, params=where, headers=once("other")), 409, "AMENDMENT_NOT_PENDING")
+    check_problem(admin.post(address, params=where, headers=once("other")), 409, "AMENDMENT_NOT_PENDING")
     if verb == "reject":
         changed = admin.post(address, params=where, json={"RejectionReason": "no"}, headers=once(verb))
-        problem(changed, 422, "IDEMPOTENCY_KEY_REUSED")
-    problem(approve(admin, scope, made), 409, "AMENDMENT_NOT_PENDING")
+        check_problem(changed, 422, "IDEMPOTENCY_KEY_REUSED")
+    check_problem(approve(admin, scope, made), 409, "AMENDMENT_NOT_PENDING")
 
 
 def test_a_repeated_correction_is_one(service: Service) -> None:
@@ -131,7 +131,7 @@ def test_a_repeated_correction_is_one(service: Service) -> None:
     first = editor.post(AMENDMENTS, json=body, headers=once("correction"))
     assert editor.post(AMENDMENTS, json=body, headers=once("correction")).json() == first.json()
     changed = editor.post(AMENDMENTS, json={**body, "ReasonText": "else"}, headers=once("correction"))
-    problem(changed, 422, "IDEMPOTENCY_KEY_REUSED")
+    check_problem(changed, 422, "IDEMPOTENCY_KEY_REUSED")
 
 
 def test_kills_in_the_middle_leave_one_key_and_one_event_each(own_service: Service) -> None:
@@ -143,7 +143,7 @@ def test_kills_in_the_middle_leave_one_key_and_one_event_each(own_service: Servi
         with ThreadPoolExecutor(8) as pool:
             running = [pool.submit(_ask, editor, number, answers) for number in range(40)]
             before = len(answers)
-            eventually(lambda: len(answers), lambda now, before=before: now > before)  # type: ignore[misc]
+            wait_until(lambda: len(answers), lambda now, before=before: now > before)  # type: ignore[misc]
             service.kill()
             [future.result() for future in running]
     editor, admin = own_service.start().caller("editor@t"), own_service.caller("admin@t")

@@ -5,7 +5,7 @@ import os
 import jwt
 import pytest
 
-from tests.service.running import Service, eventually, failing_fields, problem
+from tests.service.local_service import Service, check_failing_fields, check_problem, wait_until
 
 EDITOR_RIGHTS = 17
 
@@ -52,27 +52,27 @@ def test_whoami_says_who_and_how(service: Service) -> None:
 def test_no_token_or_garbage_is_401(service: Service, path: str, header: str | None) -> None:
     """Every protected route refuses what is no credential, and says which scheme it wants."""
     reply = service.anonymous().get(path, headers={} if header is None else {"Authorization": header})
-    problem(reply, 401, "UNAUTHENTICATED")
+    check_problem(reply, 401, "UNAUTHENTICATED")
     assert reply.headers["www-authenticate"] == "Bearer"
 
 
 def test_an_api_key_opens_no_data_route(service: Service) -> None:
     """API keys are for tokens and GraphQL."""
     client = service.anonymous(service.key("admin@t"))
-    problem(client.get("/oi-api/warm-queries/per-minute"), 401, "UNAUTHENTICATED")
-    problem(client.post("/oi-api/telemetry/press", json={}), 401, "UNAUTHENTICATED")
+    check_problem(client.get("/oi-api/warm-queries/per-minute"), 401, "UNAUTHENTICATED")
+    check_problem(client.post("/oi-api/telemetry/press", json={}), 401, "UNAUTHENTICATED")
 
 
 def test_a_disabled_member_has_a_key_that_is_refused(service: Service) -> None:
     """keys.json names every member, also one that is disabled."""
-    problem(service.anonymous(service.key("gone@t")).get("/workspace/api/keys/jwt"), 401, "UNAUTHENTICATED")
+    check_problem(service.anonymous(service.key("gone@t")).get("/workspace/api/keys/jwt"), 401, "UNAUTHENTICATED")
 
 
 @pytest.mark.parametrize("minutes", ["0", "abc", "99999", "-1", "43201", "", "NaN", "1e3", "60 ", "0.5"])
 def test_bad_minutes_are_named(service: Service, minutes: str) -> None:
     """Lifetime is 1 to 43200 minutes."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"minutes": minutes})
-    assert problem(reply, 400, "INVALID_REQUEST")["errors"] == [
+    assert check_problem(reply, 400, "INVALID_REQUEST")["errors"] == [
         {"field": "minutes", "message": "a number from 1 to 43200 is expected"}
     ]
 
@@ -81,13 +81,13 @@ def test_bad_minutes_are_named(service: Service, minutes: str) -> None:
 def test_bad_scopes_are_named(service: Service, scopes: str) -> None:
     """An empty list, an unknown right and one that the caller lacks are each an error."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"scopes": scopes})
-    assert failing_fields(reply) == ["scopes"]
+    assert check_failing_fields(reply) == ["scopes"]
 
 
 def test_a_least_privilege_token_is_held_to_its_scopes(service: Service) -> None:
     """What a token does not carry is 403, naming the right."""
     client = service.caller("editor@t", scopes="Workspace.Catalog.Read")
-    missing = problem(client.get("/oi-api/warm-queries/per-minute"), 403, "ACCESS_RIGHT_MISSING")
+    missing = check_problem(client.get("/oi-api/warm-queries/per-minute"), 403, "ACCESS_RIGHT_MISSING")
     assert missing["accessRight"] == "Workspace.WarmQuery.Execute"
 
 
@@ -100,13 +100,13 @@ def test_a_key_lives_and_dies(service: Service) -> None:
     assert set(made) == {"keyId", "apiKey", "name", "principal", "accessRights", "createdAt", "expiresAt"}
     mine = service.anonymous(made["apiKey"])
     assert mine.get("/workspace/api/keys/whoami").json()["principal"] == "editor@t"
-    listed = eventually(  # its use is noted beside the request
+    listed = wait_until(  # its use is noted beside the request
         lambda: next(key for key in owner.get("/workspace/api/keys").json()["keys"] if key["keyId"] == made["keyId"]),
         lambda key: key["lastUsedAt"] is not None,
     )
     assert "apiKey" not in listed
     assert owner.delete(f"/workspace/api/keys/{made['keyId']}").status_code == 204
-    problem(mine.get("/workspace/api/keys/whoami"), 401, "UNAUTHENTICATED")
+    check_problem(mine.get("/workspace/api/keys/whoami"), 401, "UNAUTHENTICATED")
     assert made["apiKey"].rsplit("_", 1)[1] not in service.log()
 
 
@@ -117,8 +117,8 @@ def test_a_revoked_token_is_refused_at_once_here(service: Service) -> None:
     assert client.get("/oi-api/warm-queries/per-minute").status_code == 200
     jti = jwt.decode(token, options={"verify_signature": False})["jti"]
     assert client.delete(f"/workspace/api/keys/jwt/{jti}").status_code == 204
-    problem(client.get("/oi-api/warm-queries/per-minute"), 401, "UNAUTHENTICATED")
-    problem(service.caller("viewer@t").delete("/workspace/api/keys/jwt/nothing"), 404, "TOKEN_NOT_FOUND")
+    check_problem(client.get("/oi-api/warm-queries/per-minute"), 401, "UNAUTHENTICATED")
+    check_problem(service.caller("viewer@t").delete("/workspace/api/keys/jwt/nothing"), 404, "TOKEN_NOT_FOUND")
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,14 @@ def test_a_revoked_token_is_refused_at_once_here(service: Service) -> None:
 def test_bad_key_requests_name_every_field(service: Service, body: dict[str, object], fields: list[str]) -> None:
     """Each failing member is listed."""
     reply = service.anonymous(service.key("editor@t")).post("/workspace/api/keys", json=body)
-    assert failing_fields(reply) == fields
+    assert check_failing_fields(reply) == fields
 
 
 def test_another_members_key_needs_the_right(service: Service) -> None:
     """Keys for others are for who may manage keys."""
     body = {"name": "x", "principal": "viewer@t"}
     reply = service.anonymous(service.key("editor@t")).post("/workspace/api/keys", json=body)
-    problem(reply, 403, "ACCESS_RIGHT_MISSING")
+    check_problem(reply, 403, "ACCESS_RIGHT_MISSING")
     assert service.anonymous(service.key("admin@t")).post("/workspace/api/keys", json=body).status_code == 201
 
 
@@ -161,7 +161,7 @@ def test_another_members_key_needs_the_right(service: Service) -> None:
 def test_unknown_addresses_and_methods(service: Service, method: str, path: str, status: int, code: str) -> None:
     """404 and 405 come before authentication, as problem documents."""
     reply = service.anonymous().request(method, path)
-    problem(reply, status, code)
+    check_problem(reply, status, code)
     assert (status == 405) == ("allow" in reply.headers)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from functions import GROUPS
 from shared.http.operations import MIB, Access, Operation, RawBody
-from tests.service.running import Service, failing_fields
+from tests.service.local_service import Service, check_failing_fields
 
 EVENT = b'{"ActionType":"a","EntityType":"b","EntityID":"c","AfterState":{"v":%b}}'
 ALLOWED = {
@@ -151,7 +151,7 @@ def test_no_route_breaks_on_a_body_that_is_no_json(admin: httpx.Client, operatio
 def test_a_body_without_use_is_an_object_or_nothing(admin: httpx.Client, address: str) -> None:
     """Where a POST needs no body, one that is there is an object; its members are unknown names."""
     for text in (b"[]", b"null", b"1", b'"{}"'):
-        assert failing_fields(admin.post(f"/oi-api/{address}", content=text)) == ["body"]
+        assert check_failing_fields(admin.post(f"/oi-api/{address}", content=text)) == ["body"]
     for text in (b"", b"{}"):
         assert admin.post(f"/oi-api/{address}", content=text).status_code == 404
     refused = address.startswith("warm-queries")

@@ -13,8 +13,16 @@ import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from tests.service.listening import impulses, listening, refusal, short_token, stream_url, token, token_id
-from tests.service.running import Service, eventually, failing_fields, problem, rows
+from tests.service.stream_client import (
+    build_stream_url,
+    connect_stream,
+    decode_token_id,
+    read_rejection,
+    receive_impulses,
+    request_token,
+    sign_short_token,
+)
+from tests.service.local_service import Service, check_failing_fields, check_problem, query_rows, wait_until
 
 _NUMBERS = count()
 
@@ -34,10 +42,10 @@ async def test_an_impulse_is_one_json_message(service: Service) -> None:
     """What a connection sends comes as an impulse, member for member."""
     identifier = fresh()
     payload = {"Pressure": 4.25, "big": 9007199254740993, "nested": {"a": [1, None, "ü"]}}
-    async with listening(stream_url(service), token(service, "viewer@t")) as client:
+    async with connect_stream(build_stream_url(service), request_token(service, "viewer@t")) as client:
         told = {"messageId": identifier, "ts": "2026-02-01T01:00:00+01:00", "deviceId": "rig-1"}
         post(service, "pump-rig", {**told, **payload})
-        [impulse] = await impulses(client, 1)
+        [impulse] = await receive_impulses(client, 1)
     headers = impulse.pop("Headers")
     assert isinstance(headers, dict)
     assert impulse == {
@@ -62,18 +70,18 @@ async def test_an_impulse_is_one_json_message(service: Service) -> None:
 )
 async def test_both_filters_must_hold(service: Service, query: dict[str, str], heard: list[str]) -> None:
     """A listener hears the connections that every given filter selects, and no other."""
-    bearer = token(service, "viewer@t")
+    bearer = request_token(service, "viewer@t")
     async with (
-        listening(stream_url(service, **query), bearer) as client,
-        listening(stream_url(service), bearer) as all_,
+        connect_stream(build_stream_url(service, **query), bearer) as client,
+        connect_stream(build_stream_url(service), bearer) as all_,
     ):
         sent = []
         for connection in ("lathe", "press", "pump-rig", "press", "lathe", "pump-rig"):
             sent.append((connection, fresh()))
             post(service, connection, {"messageId": sent[-1][1]})
-        await impulses(all_, len(sent))
+        await receive_impulses(all_, len(sent))
         expected = {identifier for connection, identifier in sent if connection in heard}
-        got = await impulses(client, len(expected))
+        got = await receive_impulses(client, len(expected))
         assert {impulse["ID"] for impulse in got} == expected
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(client.recv(), 0.3)
@@ -82,12 +90,12 @@ async def test_both_filters_must_hold(service: Service, query: dict[str, str], h
 @pytest.mark.parametrize("way", ["header", "query", "subprotocol", "link"])
 async def test_each_way_of_giving_the_token(service: Service, way: str) -> None:
     """Header, query parameter, subprotocol (echoed) and a negotiated link all open the stream."""
-    bearer = token(service, "viewer@t", minutes="5")
-    url, given, subprotocols = stream_url(service, connection="press"), None, []
+    bearer = request_token(service, "viewer@t", minutes="5")
+    url, given, subprotocols = build_stream_url(service, connection="press"), None, []
     if way == "header":
         given = bearer
     elif way == "query":
-        url = stream_url(service, connection="press", token=bearer)
+        url = build_stream_url(service, connection="press", token=bearer)
     elif way == "subprotocol":
         subprotocols = [f"bearer.{bearer}"]
     else:
@@ -95,12 +103,12 @@ async def test_each_way_of_giving_the_token(service: Service, way: str) -> None:
         assert reply.status_code == 200, reply.text
         assert set(reply.json()) == {"url", "expiresAt"}
         url = reply.json()["url"]
-    async with listening(url, given, subprotocols) as client:
+    async with connect_stream(url, given, subprotocols) as client:
         assert client.subprotocol == (subprotocols[0] if subprotocols else None)
         identifier = fresh()
         post(service, "lathe", {"messageId": fresh()})
         post(service, "press", {"messageId": identifier})
-        assert [impulse["ID"] for impulse in await impulses(client, 1)] == [identifier]
+        assert [impulse["ID"] for impulse in await receive_impulses(client, 1)] == [identifier]
 
 
 @pytest.mark.parametrize(
@@ -124,78 +132,78 @@ async def test_what_is_wrong_is_refused_before_the_upgrade(
     service: Service, query: dict[str, str], status: int, code: str
 ) -> None:
     """With an upgrade, without one and for a link, the same mistake has the same status, code and fields."""
-    bearer = token(service, "viewer@t")
+    bearer = request_token(service, "viewer@t")
     replies = [
-        await refusal(stream_url(service, **query), bearer),
+        await read_rejection(build_stream_url(service, **query), bearer),
         service.anonymous(bearer=bearer).get("/oi-api/live-stream", params=query),
         service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate", params=query),
     ]
     for reply in replies:
-        problem(reply, status, code)
+        check_problem(reply, status, code)
         assert reply.headers["x-request-id"]
         if status == 400:
-            assert set(failing_fields(reply)) <= {"since", "windowSec"}
+            assert set(check_failing_fields(reply)) <= {"since", "windowSec"}
 
 
 async def test_who_may_not_listen(service: Service) -> None:
     """No token, a bad one, an expired one and an API key are 401, a token without the right 403; lookups come after."""
-    url = stream_url(service, connection="nothing", windowSec="x")
-    for bearer in (None, "nonsense", service.key("viewer@t"), token(service, "viewer@t") + "x"):
-        reply = await refusal(url, bearer)
-        problem(reply, 401, "UNAUTHENTICATED")
+    url = build_stream_url(service, connection="nothing", windowSec="x")
+    for bearer in (None, "nonsense", service.key("viewer@t"), request_token(service, "viewer@t") + "x"):
+        reply = await read_rejection(url, bearer)
+        check_problem(reply, 401, "UNAUTHENTICATED")
         assert reply.headers["www-authenticate"] == "Bearer"
-    problem(await refusal(stream_url(service, token="nonsense")), 401, "UNAUTHENTICATED")
-    problem(await refusal(url, subprotocols=["bearer.nonsense"]), 401, "UNAUTHENTICATED")
-    problem(await refusal(url, subprotocols=["chat"]), 401, "UNAUTHENTICATED")
-    unprivileged = token(service, "viewer@t", scopes="Workspace.Catalog.Read")
-    problem(await refusal(url, unprivileged), 403, "ACCESS_RIGHT_MISSING")
-    problem(await refusal(url, short_token(service, "viewer@t", -1)), 401, "UNAUTHENTICATED")
+    check_problem(await read_rejection(build_stream_url(service, token="nonsense")), 401, "UNAUTHENTICATED")
+    check_problem(await read_rejection(url, subprotocols=["bearer.nonsense"]), 401, "UNAUTHENTICATED")
+    check_problem(await read_rejection(url, subprotocols=["chat"]), 401, "UNAUTHENTICATED")
+    unprivileged = request_token(service, "viewer@t", scopes="Workspace.Catalog.Read")
+    check_problem(await read_rejection(url, unprivileged), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(await read_rejection(url, sign_short_token(service, "viewer@t", -1)), 401, "UNAUTHENTICATED")
 
 
 async def test_a_service_listens_too(service: Service) -> None:
     """Listening needs no identity; the token of a service will do, also for a link."""
-    bearer = token(service, "historian")
+    bearer = request_token(service, "historian")
     link = service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate").json()["url"]
-    async with listening(stream_url(service), bearer) as one, listening(link) as other:
+    async with connect_stream(build_stream_url(service), bearer) as one, connect_stream(link) as other:
         post(service, "press", {"messageId": fresh()})
-        assert await impulses(one, 1) == await impulses(other, 1)
+        assert await receive_impulses(one, 1) == await receive_impulses(other, 1)
 
 
 def test_without_an_upgrade(service: Service) -> None:
     """A plain GET is told to upgrade, after who asks and for what is checked; so is one with the token in the query."""
     caller = service.caller("viewer@t")
     reply = caller.get("/oi-api/live-stream")
-    problem(reply, 426, "UPGRADE_REQUIRED")
+    check_problem(reply, 426, "UPGRADE_REQUIRED")
     assert reply.headers["upgrade"] == "websocket"
-    bearer = token(service, "viewer@t")
+    bearer = request_token(service, "viewer@t")
     assert service.anonymous().get("/oi-api/live-stream", params={"token": bearer}).status_code == 426
-    problem(service.anonymous().get("/oi-api/live-stream"), 401, "UNAUTHENTICATED")
-    problem(caller.post("/oi-api/live-stream"), 405, "METHOD_NOT_ALLOWED")
+    check_problem(service.anonymous().get("/oi-api/live-stream"), 401, "UNAUTHENTICATED")
+    check_problem(caller.post("/oi-api/live-stream"), 405, "METHOD_NOT_ALLOWED")
 
 
 def test_a_query_of_too_many_parameters(service: Service) -> None:
     """A query that cannot be read holds no token, and is refused to those who have one."""
     path = f"/oi-api/live-stream?{'&'.join('a=1' for _ in range(300))}"
-    problem(service.anonymous().get(path), 401, "UNAUTHENTICATED")
-    problem(service.caller("viewer@t").get(path), 400, "INVALID_REQUEST")
+    check_problem(service.anonymous().get(path), 401, "UNAUTHENTICATED")
+    check_problem(service.caller("viewer@t").get(path), 400, "INVALID_REQUEST")
 
 
 async def test_other_addresses_do_not_upgrade(service: Service) -> None:
     """A handshake anywhere else is answered as the plain request that it also is."""
     base = service.url.replace("http", "ws", 1)
-    assert (await refusal(f"{base}/healthz")).status_code == 200
-    problem(await refusal(f"{base}/nowhere"), 404, "ROUTE_NOT_FOUND")
-    problem(await refusal(f"{base}/oi-api/warm-queries"), 401, "UNAUTHENTICATED")
+    assert (await read_rejection(f"{base}/healthz")).status_code == 200
+    check_problem(await read_rejection(f"{base}/nowhere"), 404, "ROUTE_NOT_FOUND")
+    check_problem(await read_rejection(f"{base}/oi-api/warm-queries"), 401, "UNAUTHENTICATED")
 
 
 async def test_a_link_serves_its_listener_alone(service: Service) -> None:
     """A link without its signature opens nothing, and one whose token was revoked opens nothing any more."""
     caller = service.caller("viewer@t")
     link = caller.get("/oi-api/live-stream/negotiate").json()["url"]
-    assert (await refusal(link[:-3])).status_code == 401
+    assert (await read_rejection(link[:-3])).status_code == 401
     who = caller.get("/workspace/api/keys/whoami").json()
     assert who["via"] == "jwt"
-    async with listening(link):
+    async with connect_stream(link):
         pass
 
 
@@ -204,34 +212,34 @@ def test_events_of_others_are_refused(service: Service) -> None:
     event = {"ce-type": "azure.webpubsub.sys.connect", "ce-connectionId": "c", "ce-signature": "sha256=00"}
     for headers in ({}, event, event | {"ce-signature": ""}, {**event, "ce-connectionId": ""}):
         reply = service.anonymous().post("/oi-api/live-stream/events", json={}, headers=headers)
-        problem(reply, 401, "UNAUTHENTICATED")
+        check_problem(reply, 401, "UNAUTHENTICATED")
         for content in (b"{", b" ", b"[]", b"x" * 2_000_000):
             reply = service.anonymous().post("/oi-api/live-stream/events", content=content, headers=headers)
-            problem(reply, 401, "UNAUTHENTICATED")
+            check_problem(reply, 401, "UNAUTHENTICATED")
 
 
 async def test_limits_are_told_with_the_upgrade(service: Service) -> None:
     """Who is let in is told of its limits, as by every reply; one of another address is told by its refusal."""
-    bearer = token(service, "viewer@t")
-    async with listening(stream_url(service), bearer) as listener:
+    bearer = request_token(service, "viewer@t")
+    async with connect_stream(build_stream_url(service), bearer) as listener:
         assert listener.response is not None
         told = listener.response.headers
         assert told["RateLimit-Policy"].endswith(";w=60")
         assert told["RateLimit"].startswith('"default";r=')
         assert not [name for name in told if name.lower().startswith("ce-")]
-    refused = await refusal(stream_url(service, connection="nothing"), bearer)
+    refused = await read_rejection(build_stream_url(service, connection="nothing"), bearer)
     assert refused.headers["ratelimit"].startswith('"default";r=')
 
 
 async def test_a_refused_handshake_is_an_ordinary_request(own_service: Service) -> None:
     """It has one line in the log, under the id that its reply has, and none that something went wrong."""
     service = own_service.start()
-    bearer = token(service, "viewer@t")
+    bearer = request_token(service, "viewer@t")
     replies = [
-        (await refusal(stream_url(service)), 401),
-        (await refusal(stream_url(service, connection="nothing"), bearer), 404),
-        (await refusal(stream_url(service, since="x"), bearer), 400),
-        (await refusal(f"{service.url.replace('http', 'ws', 1)}/nothing"), 404),
+        (await read_rejection(build_stream_url(service)), 401),
+        (await read_rejection(build_stream_url(service, connection="nothing"), bearer), 404),
+        (await read_rejection(build_stream_url(service, since="x"), bearer), 400),
+        (await read_rejection(f"{service.url.replace('http', 'ws', 1)}/nothing"), 404),
     ]
     service.stop()
     lines = [json.loads(line) for line in service.log().splitlines() if line.startswith("{")]
@@ -245,55 +253,65 @@ async def test_a_refused_handshake_is_an_ordinary_request(own_service: Service) 
 
 async def test_order_per_connection(service: Service) -> None:
     """Impulses of one connection come in the order in which they were sent, however many there are."""
-    async with listening(stream_url(service, connection="lathe"), token(service, "viewer@t")) as client:
+    async with connect_stream(
+        build_stream_url(service, connection="lathe"), request_token(service, "viewer@t")
+    ) as client:
         sent = [fresh("order") for _ in range(1500)]
         for first in range(0, len(sent), 500):
             post(service, "lathe", *({"messageId": identifier} for identifier in sent[first : first + 500]))
-        assert [impulse["ID"] for impulse in await impulses(client, len(sent))] == sent
+        assert [impulse["ID"] for impulse in await receive_impulses(client, len(sent))] == sent
 
 
 async def test_a_stream_ends_with_its_token(service: Service) -> None:
     """When the token that opened it expires, a stream is closed with 4401; streams of other tokens go on."""
-    async with listening(stream_url(service), token(service, "viewer@t")) as other:
-        async with listening(stream_url(service), short_token(service, "viewer@t", 3)) as client:
+    async with connect_stream(build_stream_url(service), request_token(service, "viewer@t")) as other:
+        async with connect_stream(build_stream_url(service), sign_short_token(service, "viewer@t", 3)) as client:
             with pytest.raises(ConnectionClosed) as closed:
                 await asyncio.wait_for(client.recv(), 20)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 4401
         post(service, "press", {"messageId": fresh()})
-        assert len(await impulses(other, 1)) == 1
+        assert len(await receive_impulses(other, 1)) == 1
 
 
 async def test_a_revoked_token_ends_its_streams(service: Service) -> None:
     """A stream does not outlive the revocation of its token by more than fifteen seconds, a link's neither."""
-    bearer = token(service, "viewer@t")
+    bearer = request_token(service, "viewer@t")
     caller = service.anonymous(bearer=bearer)
     link = caller.get("/oi-api/live-stream/negotiate").json()["url"]
     async with (
-        listening(stream_url(service, surface="hall", connection="lathe"), bearer) as one,
-        listening(link) as two,
+        connect_stream(build_stream_url(service, surface="hall", connection="lathe"), bearer) as one,
+        connect_stream(link) as two,
     ):
-        assert service.caller("viewer@t").delete(f"/workspace/api/keys/jwt/{token_id(bearer)}").status_code == 204
+        assert (
+            service.caller("viewer@t").delete(f"/workspace/api/keys/jwt/{decode_token_id(bearer)}").status_code == 204
+        )
         for client in (one, two):
             with pytest.raises(ConnectionClosed):
                 await asyncio.wait_for(client.recv(), 15)
-    assert (await refusal(link)).status_code == 401
+    assert (await read_rejection(link)).status_code == 401
 
 
 async def test_a_disabled_member_ends_no_later_than_others(own_service: Service, tmp_path: Path) -> None:
     """Streams of a disabled member and of a revoked token end side by side, and each is told why."""
     service = own_service.start()
-    bearer = token(service, "viewer@t")
+    bearer = request_token(service, "viewer@t")
     link = service.caller("editor@t").get("/oi-api/live-stream/negotiate").json()["url"]
     document = tmp_path / "disabled.yaml"
     text = (Path(__file__).parent / "workspace.yaml").read_text(encoding="utf-8")
     document.write_text(text.replace("role: Editor}", "role: Editor, enabled: false}"), encoding="utf-8")
-    async with listening(link) as one, listening(link) as two, listening(stream_url(service), bearer) as three:
+    async with (
+        connect_stream(link) as one,
+        connect_stream(link) as two,
+        connect_stream(build_stream_url(service), bearer) as three,
+    ):
         command = ["-m", "shared.commands.workspace", "apply", str(document), "--as", "admin@t"]
         environment = os.environ | {"DATA_DIR": str(service.data_dir)}
         applied = await asyncio.create_subprocess_exec(sys.executable, *command, env=environment)
         assert await applied.wait() == 0
-        assert service.caller("viewer@t").delete(f"/workspace/api/keys/jwt/{token_id(bearer)}").status_code == 204
+        assert (
+            service.caller("viewer@t").delete(f"/workspace/api/keys/jwt/{decode_token_id(bearer)}").status_code == 204
+        )
         for client in (one, two, three):
             with pytest.raises(ConnectionClosed) as closed:
                 await asyncio.wait_for(client.recv(), 20)
@@ -303,25 +321,25 @@ async def test_a_disabled_member_ends_no_later_than_others(own_service: Service,
 
 async def test_a_listener_that_does_not_read_is_given_up(service: Service) -> None:
     """It is closed once it is too far behind (1013), and nobody else waits for it."""
-    bearer = token(service, "viewer@t")
+    bearer = request_token(service, "viewer@t")
     filler = "x" * 30_000
-    url = stream_url(service, connection="press")
-    async with listening(url, bearer) as reading, listening(url, bearer) as idle:
+    url = build_stream_url(service, connection="press")
+    async with connect_stream(url, bearer) as reading, connect_stream(url, bearer) as idle:
         idle.transport.pause_reading()
         for _ in range(8):
             messages = [{"messageId": fresh("big"), "filler": filler} for _ in range(30)]
             await asyncio.to_thread(post, service, "press", *messages)
-        assert len(await impulses(reading, 240)) == 240
+        assert len(await receive_impulses(reading, 240)) == 240
         idle.transport.resume_reading()
         with pytest.raises(ConnectionClosed) as closed:
-            await impulses(idle, 240)
+            await receive_impulses(idle, 240)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1013
 
 
 async def test_what_was_comes_first(service: Service) -> None:
     """A replay gives the same impulses as the live stream did, without headers, in the order of their time."""
-    bearer = token(service, "viewer@t")
+    bearer = request_token(service, "viewer@t")
     mark = fresh("replay")
     sent = [
         {
@@ -332,14 +350,16 @@ async def test_what_was_comes_first(service: Service) -> None:
         }
         for number in range(20)
     ]
-    url = stream_url(service, connection="lathe")
-    async with listening(url, bearer) as client:
+    url = build_stream_url(service, connection="lathe")
+    async with connect_stream(url, bearer) as client:
         post(service, "lathe", *sent)
-        live = await impulses(client, len(sent))
-    async with listening(stream_url(service, connection="lathe", since="2031-05-01T00:00:45Z"), bearer) as client:
-        replayed = await impulses(client, 15)
+        live = await receive_impulses(client, len(sent))
+    async with connect_stream(
+        build_stream_url(service, connection="lathe", since="2031-05-01T00:00:45Z"), bearer
+    ) as client:
+        replayed = await receive_impulses(client, 15)
         post(service, "lathe", {"messageId": f"{mark}-last", "timestamp": "2026-05-01T00:00:00Z"})
-        [last] = await impulses(client, 1)
+        [last] = await receive_impulses(client, 1)
     assert replayed == [{**impulse, "Headers": {}} for impulse in reversed(live[:15])]
     assert last["ID"] == f"{mark}-last"
 
@@ -349,25 +369,25 @@ async def test_ids_that_count_up_come_in_their_order(service: Service) -> None:
     mark = fresh("instant")
     sent = [{"messageId": f"{mark}-{number}", "timestamp": "2034-05-01T00:00:00Z"} for number in range(12)]
     post(service, "lathe", *sent)
-    url = stream_url(service, connection="lathe", since="2034-05-01T00:00:00Z")
-    async with listening(url, token(service, "viewer@t")) as client:
-        assert [impulse["ID"] for impulse in await impulses(client, 12)] == [each["messageId"] for each in sent]
+    url = build_stream_url(service, connection="lathe", since="2034-05-01T00:00:00Z")
+    async with connect_stream(url, request_token(service, "viewer@t")) as client:
+        assert [impulse["ID"] for impulse in await receive_impulses(client, 12)] == [each["messageId"] for each in sent]
 
 
 async def test_what_is_sent_again_is_heard_once(service: Service) -> None:
     """A message that is sent three times is heard once, and not again after a replay that gave it."""
-    bearer, again, last = token(service, "viewer@t"), fresh("again"), fresh("last")
+    bearer, again, last = request_token(service, "viewer@t"), fresh("again"), fresh("last")
     at = "2035-05-01T00:00:00Z"
-    async with listening(stream_url(service, connection="lathe"), bearer) as client:
+    async with connect_stream(build_stream_url(service, connection="lathe"), bearer) as client:
         for _ in range(3):
             post(service, "lathe", {"messageId": again, "timestamp": at})
         post(service, "lathe", {"messageId": last, "timestamp": at})
-        assert [impulse["ID"] for impulse in await impulses(client, 2)] == [again, last]
-    async with listening(stream_url(service, connection="lathe", since=at), bearer) as client:
-        assert {impulse["ID"] for impulse in await impulses(client, 2)} == {again, last}
+        assert [impulse["ID"] for impulse in await receive_impulses(client, 2)] == [again, last]
+    async with connect_stream(build_stream_url(service, connection="lathe", since=at), bearer) as client:
+        assert {impulse["ID"] for impulse in await receive_impulses(client, 2)} == {again, last}
         end = fresh("end")
         post(service, "lathe", {"messageId": again, "timestamp": at}, {"messageId": end, "timestamp": at})
-        assert [impulse["ID"] for impulse in await impulses(client, 1)] == [end]
+        assert [impulse["ID"] for impulse in await receive_impulses(client, 1)] == [end]
 
 
 async def test_the_last_seconds_come_first(service: Service) -> None:
@@ -375,21 +395,21 @@ async def test_the_last_seconds_come_first(service: Service) -> None:
     now_, old = fresh("now"), fresh("old")
     viewer = service.caller("viewer@t")
     post(service, "lathe", {"messageId": now_}, {"messageId": old, "timestamp": "2026-03-01T00:00:00Z"})
-    eventually(lambda: rows(service.caller("editor@t"), f"Telemetry | where MessageId == '{old}'"), bool)
+    wait_until(lambda: query_rows(service.caller("editor@t"), f"Telemetry | where MessageId == '{old}'"), bool)
     link = viewer.get("/oi-api/live-stream/negotiate", params={"windowSec": "60", "connection": "lathe"}).json()["url"]
-    async with listening(link) as client:
+    async with connect_stream(link) as client:
         heard: set[str] = set()
         while now_ not in heard:
-            heard |= {impulse["ID"] for impulse in await impulses(client, 1)}
+            heard |= {impulse["ID"] for impulse in await receive_impulses(client, 1)}
     assert old not in heard
 
 
 async def test_no_gap_and_no_repeat_at_the_seam(service: Service) -> None:
     """While telemetry pours in, every listener that asks for a replay gets each impulse once, whenever it comes."""
-    bearer = token(service, "viewer@t")
-    editor = {"Authorization": f"Bearer {token(service, 'editor@t')}"}
+    bearer = request_token(service, "viewer@t")
+    editor = {"Authorization": f"Bearer {request_token(service, 'editor@t')}"}
     mark, total, batch = fresh("seam"), 6_000, 40
-    url = stream_url(service, connection="pump-rig", since="2033-01-01T00:00:00Z")
+    url = build_stream_url(service, connection="pump-rig", since="2033-01-01T00:00:00Z")
 
     async def pour() -> None:
         async with httpx.AsyncClient(base_url=service.url, headers=editor, trust_env=False, timeout=60) as http:
@@ -404,8 +424,8 @@ async def test_no_gap_and_no_repeat_at_the_seam(service: Service) -> None:
 
     async def hear(delay: float) -> list[str]:
         await asyncio.sleep(delay)
-        async with listening(url, bearer) as client:
-            heard = [impulse["ID"] for impulse in await impulses(client, total)]
+        async with connect_stream(url, bearer) as client:
+            heard = [impulse["ID"] for impulse in await receive_impulses(client, total)]
             assert len(set(heard)) == total, [each for each in set(heard) if heard.count(each) > 1][:5]
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(client.recv(), 0.5)
@@ -430,9 +450,11 @@ def test_a_host_that_cannot_upgrade(tmp_path: Path) -> None:
         location = urlsplit(reply.headers["location"])
         assert (location.scheme, location.netloc, location.path) == ("ws", "127.0.0.1:9", "/client/hubs/live")
         assert set(parse_qs(location.query)) == {"access_token", "surface", "windowSec"}
-        problem(own.caller("viewer@t").get("/oi-api/live-stream?surface=no", headers=headers), 404, "SURFACE_NOT_FOUND")
+        check_problem(
+            own.caller("viewer@t").get("/oi-api/live-stream?surface=no", headers=headers), 404, "SURFACE_NOT_FOUND"
+        )
         post(own, "press", {"messageId": "kept"})
-        assert eventually(lambda: rows(own.caller("editor@t"), "Telemetry | where MessageId == 'kept'"), bool)
+        assert wait_until(lambda: query_rows(own.caller("editor@t"), "Telemetry | where MessageId == 'kept'"), bool)
     finally:
         assert own.stop() == 0
 
@@ -440,16 +462,16 @@ def test_a_host_that_cannot_upgrade(tmp_path: Path) -> None:
 async def test_streams_end_with_the_host(own_service: Service) -> None:
     """A stop closes streams with 1001 and in time; after a restart nothing old is told."""
     own_service.start()
-    bearer = token(own_service, "viewer@t")
-    async with listening(stream_url(own_service), bearer) as client:
+    bearer = request_token(own_service, "viewer@t")
+    async with connect_stream(build_stream_url(own_service), bearer) as client:
         post(own_service, "press", {"messageId": "before"})
-        assert [impulse["ID"] for impulse in await impulses(client, 1)] == ["before"]
+        assert [impulse["ID"] for impulse in await receive_impulses(client, 1)] == ["before"]
         assert await asyncio.to_thread(own_service.stop) == 0
         with pytest.raises(ConnectionClosed) as closed:
             await client.recv()
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1001
     own_service.start()
-    async with listening(stream_url(own_service), bearer) as client:
+    async with connect_stream(build_stream_url(own_service), bearer) as client:
         post(own_service, "press", {"messageId": "after"})
-        assert [impulse["ID"] for impulse in await impulses(client, 1)] == ["after"]
+        assert [impulse["ID"] for impulse in await receive_impulses(client, 1)] == ["after"]

@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 
 from tests.pages.browser import CHROMIUM, NO_CHROMIUM
-from tests.service.listening import stream_url, token
-from tests.service.running import Service
+from tests.service.local_service import Service
+from tests.service.stream_client import build_stream_url, request_token
 
 PAGE = """<!doctype html><title>live</title><script>
 const ways = WAYS, heard = {};
@@ -58,11 +58,11 @@ async def _page(ways: dict[str, list[object]], heard: asyncio.Future[dict[str, A
 @pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
 async def test_a_browser_listens(service: Service, tmp_path: Path) -> None:
     """A page of another origin listens with the token as subprotocol, as query parameter, and with a link."""
-    bearer = token(service, "viewer@t")
+    bearer = request_token(service, "viewer@t")
     link = service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate?connection=lathe").json()["url"]
     ways: dict[str, list[object]] = {
-        "subprotocol": [stream_url(service, connection="lathe"), [f"bearer.{bearer}"]],
-        "parameter": [stream_url(service, connection="lathe", token=bearer), []],
+        "subprotocol": [build_stream_url(service, connection="lathe"), [f"bearer.{bearer}"]],
+        "parameter": [build_stream_url(service, connection="lathe", token=bearer), []],
         "link": [link, []],
     }
     told: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()

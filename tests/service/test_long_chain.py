@@ -14,7 +14,7 @@ from shared.backends.embedded.provenance import SqliteChainStore
 from shared.provenance.hash_rule import genesis_hash, record_id
 from shared.provenance.ports import ChainKey, Target, Tip
 from shared.provenance.records import draft_event, seal_record
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 LENGTH = 1_000_000
 BATCH = 5_000

@@ -22,7 +22,7 @@ import httpx
 import pytest
 
 from tests.service.conftest import WORKSPACE
-from tests.service.running import ROOT, Service, eventually
+from tests.service.local_service import ROOT, Service, wait_until
 from tests.service.test_degradation import engine_of, locked
 
 SUITE_SECONDS = 8.0
@@ -75,7 +75,7 @@ class Crowd:
 
 def killed_engine(service: Service, _: random.Random) -> None:
     """Kill the query engine, once it runs."""
-    os.kill(eventually(lambda: _engine(service), bool, 60), signal.SIGKILL)
+    os.kill(wait_until(lambda: _engine(service), bool, 60), signal.SIGKILL)
 
 
 def _engine(service: Service) -> int:
@@ -87,7 +87,7 @@ def _engine(service: Service) -> int:
 
 def hung_engine(service: Service, chance: random.Random) -> None:
     """Stop the query engine for a while."""
-    engine = eventually(lambda: _engine(service), bool, 60)
+    engine = wait_until(lambda: _engine(service), bool, 60)
     os.kill(engine, signal.SIGSTOP)
     time.sleep(chance.uniform(0.1, 1.0))
     os.kill(engine, signal.SIGCONT)
@@ -142,7 +142,7 @@ def lose(service: Service, seconds: float, tmp_path: Path) -> None:
             time.sleep(chance.uniform(0.0, 0.5))
     assert crowd.statuses[201] == len(crowd.stored) > WRITERS
     editor = service.caller("editor@t")
-    eventually(lambda: editor.get("/readyz"), lambda reply: reply.status_code == httpx.codes.OK, 60)
+    wait_until(lambda: editor.get("/readyz"), lambda reply: reply.status_code == httpx.codes.OK, 60)
     verdict = editor.post("/oi-api/provenance/events/verify", json={"ScopeKey": SCOPE}).json()
     assert verdict["ChainValid"] is True, verdict
     records = _exported(service, tmp_path)

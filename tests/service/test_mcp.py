@@ -14,7 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from tests.service.running import Service, count, eventually, problem
+from tests.service.local_service import Service, check_problem, count_rows, wait_until
 
 ADDRESS = "/oi-api/mcp"
 METADATA = "/.well-known/oauth-protected-resource/oi-api/mcp"
@@ -233,7 +233,7 @@ async def test_a_message_from_the_future_is_no_newest_one(plant: Service) -> Non
     editor = plant.caller("editor@t")
     messages = [{"messageId": "far", "timestamp": "2999-01-01T00:00:00Z"}, {"messageId": "near"}]
     assert editor.post("/oi-api/telemetry/lathe", json=messages).status_code == 202
-    eventually(lambda: count(editor, "lathe"), lambda now: now == 2)
+    wait_until(lambda: count_rows(editor, "lathe"), lambda now: now == 2)
     async with session(plant) as client:
         content = structured(await client.call_tool("tail_telemetry", {"connection": "lathe"}))
         assert [one["MessageId"] for one in content["messages"]] == ["near"]
@@ -286,11 +286,11 @@ def test_credentials_and_methods(service: Service) -> None:
     """Without a token 401 points at the metadata, without the right 403, by GET 405; an API key is no token."""
     anonymous = service.anonymous()
     refused = anonymous.post(ADDRESS, json={})
-    problem(refused, 401, "UNAUTHENTICATED")
+    check_problem(refused, 401, "UNAUTHENTICATED")
     address = refused.headers["www-authenticate"].partition('resource_metadata="')[2].rstrip('"')
     assert httpx.get(address, trust_env=False).json()["resource"] == f"{service.url}{ADDRESS}"
-    problem(service.anonymous(bearer=service.key("viewer@t")).post(ADDRESS, json={}), 401, "UNAUTHENTICATED")
-    problem(
+    check_problem(service.anonymous(bearer=service.key("viewer@t")).post(ADDRESS, json={}), 401, "UNAUTHENTICATED")
+    check_problem(
         service.caller("viewer@t", scopes="Workspace.Catalog.Read").post(ADDRESS, json={}), 403, "ACCESS_RIGHT_MISSING"
     )
     by_get = service.caller("viewer@t").get(ADDRESS)
@@ -302,13 +302,15 @@ def test_rebound_names_are_refused(service: Service) -> None:
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     caller = service.caller("viewer@t")
     assert caller.post(ADDRESS, json=ping).json()["result"] == {}
-    problem(caller.post(ADDRESS, json=ping, headers={"Host": "evil.example"}), 421, "PROTOCOL_REFUSED")
-    problem(caller.post(ADDRESS, json=ping, headers={"Origin": "https://evil.example"}), 403, "PROTOCOL_REFUSED")
-    problem(caller.post(ADDRESS, content=b"ping", headers={"Content-Type": "text/plain"}), 400, "PROTOCOL_REFUSED")
+    check_problem(caller.post(ADDRESS, json=ping, headers={"Host": "evil.example"}), 421, "PROTOCOL_REFUSED")
+    check_problem(caller.post(ADDRESS, json=ping, headers={"Origin": "https://evil.example"}), 403, "PROTOCOL_REFUSED")
+    check_problem(
+        caller.post(ADDRESS, content=b"ping", headers={"Content-Type": "text/plain"}), 400, "PROTOCOL_REFUSED"
+    )
     anonymous = service.anonymous()
     for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "xlocalhost:1"):
         for reply in (anonymous.post(ADDRESS, headers={"Host": host}), anonymous.get(METADATA, headers={"Host": host})):
-            problem(reply, 421, "PROTOCOL_REFUSED")
+            check_problem(reply, 421, "PROTOCOL_REFUSED")
             assert "evil" not in f"{reply.headers}{reply.text}"
 
 
@@ -345,7 +347,7 @@ def test_json_is_read_as_strictly_as_anywhere(service: Service, body: bytes, rev
 
 def test_a_body_has_a_largest_size(service: Service) -> None:
     """The limit is that of other routes, and the refusal theirs."""
-    problem(service.caller("viewer@t").post(ADDRESS, content=b" " * (1024 * 1024 + 1)), 413, "BODY_TOO_LARGE")
+    check_problem(service.caller("viewer@t").post(ADDRESS, content=b" " * (1024 * 1024 + 1)), 413, "BODY_TOO_LARGE")
 
 
 def test_a_client_that_takes_no_json_is_told_in_json(service: Service) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from tests.node_suites import running
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 pytestmark = pytest.mark.skipif(bool(running.missing()), reason=running.missing())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.service.running import Service, eventually
+from tests.service.local_service import Service, wait_until
 
 ADDRESS = "/oi-api/mcp"
 LONGEST_SECONDS = 90
@@ -56,13 +56,13 @@ def test_a_caller_who_goes_away_takes_no_place(plant: Service, cancels: bool) ->
     def ping() -> int:
         return caller.post(ADDRESS, json=PING).status_code
 
-    assert eventually(ping, lambda status: status == 200) == 200
+    assert wait_until(ping, lambda status: status == 200) == 200
     for _ in range(2):
         leaving = httpx.Client(base_url=plant.url, headers=caller.headers, trust_env=False)
         with leaving, pytest.raises(httpx.ReadTimeout):
             leaving.post(ADDRESS, json=CALL, timeout=httpx.Timeout(30, read=0.5))
-        assert eventually(ping, lambda status: status == 429) == 429
+        assert wait_until(ping, lambda status: status == 429) == 429
         if cancels:
             cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
             assert caller.post(ADDRESS, json=cancelled).status_code in {202, 429}
-        assert eventually(ping, lambda status: status == 200, LONGEST_SECONDS) == 200
+        assert wait_until(ping, lambda status: status == 200, LONGEST_SECONDS) == 200

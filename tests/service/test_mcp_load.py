@@ -9,7 +9,7 @@ import httpx
 import pytest
 import yaml
 
-from tests.service.running import Service, rows
+from tests.service.local_service import Service, query_rows
 
 ADDRESS = "/oi-api/mcp"
 QUERIES = 250
@@ -92,7 +92,7 @@ async def test_many_calls_at_once_are_each_answered(large: Service) -> None:
 def test_answer_too_large_for_an_assistant_is_refused(large: Service) -> None:
     """A tool's answer over 4 MiB is an error that says what to do, though the route gives it whole."""
     caller = large.caller("admin@t")
-    assert len(rows(caller, LARGE)) == 9000
+    assert len(query_rows(caller, LARGE)) == 9000
     result = answered(caller, "tools/call", name="run_adhoc_query", arguments={"query": LARGE, "limit": 10000})[
         "result"
     ]

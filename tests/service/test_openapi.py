@@ -15,7 +15,7 @@ from functions import GROUPS
 from shared.auth.rights import AccessRight
 from shared.http.operations import Access, Operation
 from shared.openapi.paths import path_template
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 GUARDED = [one for group in GROUPS for one in group.operations if one.access is Access.TOKEN]
 

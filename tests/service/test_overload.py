@@ -16,7 +16,7 @@ import pytest
 from bench.offered_load import Outcome, offer, raw_request, saturate
 from bench.overload import dishonest, mixed
 from bench.running import Running, call, service
-from tests.service.running import ROOT, Service, eventually
+from tests.service.local_service import ROOT, Service, wait_until
 
 SUITE_SECONDS = 5.0
 SOAK_SECONDS = float(os.environ.get("OVERLOAD_SECONDS", "300"))
@@ -64,7 +64,7 @@ def test_a_crowd_gets_honest_answers_and_leaves_no_pile(small: Running) -> None:
     statuses = Counter(outcome.status for outcome in outcomes)
     assert dishonest(outcomes) == 0, statuses
     assert statuses[503], statuses
-    eventually(lambda: calm(small), bool, RECOVERY_SECONDS)
+    wait_until(lambda: calm(small), bool, RECOVERY_SECONDS)
     verdict = call(small, "/oi-api/provenance/events/verify", {"ScopeKey": "line"})
     assert verdict["ChainValid"] is True
 
@@ -109,4 +109,4 @@ def test_five_minutes_at_twice_the_capacity() -> None:
     with service() as running:
         outcomes = overloaded(running, SOAK_SECONDS, 2)
         assert dishonest(outcomes) == 0, Counter(outcome.status for outcome in outcomes)
-        eventually(lambda: calm(running), bool, RECOVERY_SECONDS)
+        wait_until(lambda: calm(running), bool, RECOVERY_SECONDS)

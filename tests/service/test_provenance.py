@@ -13,7 +13,7 @@ import httpx
 import pytest
 import rfc8785
 
-from tests.service.running import Service, eventually, failing_fields, problem
+from tests.service.local_service import Service, check_failing_fields, check_problem, wait_until
 
 EVENTS = "/oi-api/provenance/events"
 EVENT: dict[str, Any] = {"ActionType": "Batch.Released", "EntityType": "Batch", "EntityID": "B-1"}
@@ -75,7 +75,7 @@ def test_a_required_member_is_named(service: Service, missing: str, value: objec
     """Absent, empty and ill-typed required members are each a 400, and nothing is stored."""
     editor = service.caller("editor@t")
     changed: dict[str, Any] = {missing: value}
-    assert failing_fields(write(editor, "required", **changed)) == [missing]
+    assert check_failing_fields(write(editor, "required", **changed)) == [missing]
     assert query(editor, scopeKey="required") == []
 
 
@@ -101,15 +101,15 @@ def test_a_body_over_a_mebibyte_is_413(service: Service) -> None:
     """Just under a mebibyte is stored, over it is refused."""
     editor = service.caller("editor@t")
     assert write(editor, "large", AfterState={"x": "y" * 1_040_000}).status_code == 201
-    problem(write(editor, "large", AfterState={"x": "y" * 1_048_576}), 413, "BODY_TOO_LARGE")
+    check_problem(write(editor, "large", AfterState={"x": "y" * 1_048_576}), 413, "BODY_TOO_LARGE")
 
 
 def test_who_has_no_identity_cannot_write(service: Service) -> None:
     """A service's token reads, and is 401 on write, before anything else is judged."""
     historian = service.caller("historian")
-    problem(historian.post(EVENTS, json={}), 401, "UNAUTHENTICATED")
+    check_problem(historian.post(EVENTS, json={}), 401, "UNAUTHENTICATED")
     assert historian.get(f"{EVENTS}/query").status_code == 200
-    problem(write(service.caller("viewer@t")), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(write(service.caller("viewer@t")), 403, "ACCESS_RIGHT_MISSING")
 
 
 @pytest.mark.parametrize(
@@ -136,12 +136,12 @@ def test_targets_and_scopes_must_fit(service: Service, target: str | None, scope
         editor.get(f"{EVENTS}/export", params=named),
         editor.post(f"{EVENTS}/verify", json=in_body, params=in_query),
     ):
-        problem(reply, 400, code)
+        check_problem(reply, 400, code)
 
 
 def test_events_are_not_written_among_corrections(service: Service) -> None:
     """DomainAmendments takes corrections alone."""
-    problem(write(service.caller("editor@t"), "s", "DomainAmendments"), 400, "TARGET_READ_ONLY")
+    check_problem(write(service.caller("editor@t"), "s", "DomainAmendments"), 400, "TARGET_READ_ONLY")
 
 
 def test_without_scope_the_workspaces_own_chain_is_meant(service: Service) -> None:
@@ -252,7 +252,7 @@ def test_what_does_not_parse_is_named_not_refused(
 def test_a_sequence_that_is_no_integer_is_400(service: Service, name: str, value: str) -> None:
     """Only sequences are validated."""
     reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", name: value})
-    assert failing_fields(reply) == [name]
+    assert check_failing_fields(reply) == [name]
 
 
 def test_an_unwritten_scope_is_empty(service: Service) -> None:
@@ -279,14 +279,14 @@ def test_verify_names_and_recomputes_a_record(service: Service, ten: list[dict[s
     assert (verdict["Valid"], verdict["ChainValid"], verdict["Record"]) == (True, True, ten[3])
     assert verdict["RecomputedHash"] == ten[3]["Hash"]
     reply = viewer.post(f"{EVENTS}/verify", json={"ScopeKey": "ten", "RecordID": "000000000011"})
-    problem(reply, 404, "RECORD_NOT_FOUND")
+    check_problem(reply, 404, "RECORD_NOT_FOUND")
 
 
 @pytest.mark.parametrize("record_id", ["", None, 0, "4", "00000000004", "0000000000004", "00000000000x", {}, []])
 def test_a_malformed_record_id_is_400(service: Service, record_id: object) -> None:
     """The presence of the key decides, not its truth."""
     reply = service.caller("viewer@t").post(f"{EVENTS}/verify", json={"ScopeKey": "ten", "RecordID": record_id})
-    assert failing_fields(reply) == ["RecordID"]
+    assert check_failing_fields(reply) == ["RecordID"]
 
 
 def test_export_is_oldest_first_and_whole(service: Service, ten: list[dict[str, Any]]) -> None:
@@ -304,7 +304,7 @@ def test_export_is_oldest_first_and_whole(service: Service, ten: list[dict[str, 
     assert header == columns
     assert lines[0] == [ten[0][name] if name != "EntityID" else "'=E0" for name in columns]
     assert len(lines) == 2
-    problem(editor.get(f"{EVENTS}/export", params={"format": "xml"}), 400, "INVALID_REQUEST")
+    check_problem(editor.get(f"{EVENTS}/export", params={"format": "xml"}), 400, "INVALID_REQUEST")
     name = editor.get(f"{EVENTS}/export", params={"scopeKey": "a/b ü"}).headers["content-disposition"]
     assert name == 'attachment; filename="provenance-a_b__.csv"'
     workspace = editor.get(f"{EVENTS}/export", params={"format": "csv"}).headers["content-disposition"]
@@ -321,7 +321,7 @@ def test_an_idempotency_key_appends_once(service: Service) -> None:
     assert (first.status_code, again.status_code) == (201, 201)
     assert again.json() == first.json()
     other = editor.post(EVENTS, json={**body, "EntityID": "B-2"}, headers=headers)
-    problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
+    check_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
     assert admin.post(EVENTS, json=body, headers=headers).json()["RecordID"] == "000000000002"
     with ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(lambda _: editor.post(EVENTS, json=body, headers={"Idempotency-Key": "k-2"}), range(8)))
@@ -360,8 +360,8 @@ def test_checkpoints_cover_the_chain_and_prove_it(own_service: Service) -> None:
     editor = service.caller("editor@t")
     records = [write(editor, "signed", EntityID=str(number)).json() for number in range(5)]
     address = "/oi-api/provenance/checkpoint?scopeKey=signed"
-    problem(editor.get("/oi-api/provenance/checkpoint?scopeKey=never"), 404, "CHECKPOINT_NOT_FOUND")
-    checkpoint = eventually(lambda: editor.get(address).json(), lambda value: value.get("size") == 5)
+    check_problem(editor.get("/oi-api/provenance/checkpoint?scopeKey=never"), 404, "CHECKPOINT_NOT_FOUND")
+    checkpoint = wait_until(lambda: editor.get(address).json(), lambda value: value.get("size") == 5)
     assert set(checkpoint) == {"origin", "size", "rootHash", "lastHash", "timestamp", "signedNote"}
     assert checkpoint["lastHash"] == records[-1]["Hash"]
     assert checkpoint["signedNote"].startswith(f"{checkpoint['origin']}\n5\n{checkpoint['rootHash']}\n")
@@ -370,7 +370,9 @@ def test_checkpoints_cover_the_chain_and_prove_it(own_service: Service) -> None:
     assert base64.b64encode(root).decode() == checkpoint["rootHash"]
     growth = editor.get("/oi-api/provenance/proof?scopeKey=signed&from=3&size=5").json()
     assert (growth["from"], growth["size"]) == (3, 5)
-    assert failing_fields(editor.get("/oi-api/provenance/proof?scopeKey=signed&sequence=6&size=5")) == ["sequence"]
+    assert check_failing_fields(editor.get("/oi-api/provenance/proof?scopeKey=signed&sequence=6&size=5")) == [
+        "sequence"
+    ]
     key = service.anonymous().get("/.well-known/oi-checkpoint-key")
     assert key.status_code == 200
     assert key.text.count("+") >= 2
@@ -412,7 +414,7 @@ def test_without_the_policy_every_route_is_503(own_service: Service, tmp_path: A
         ("POST", "/oi-api/provenance/amendments/000000000001/reject"),
     ):
         reply = admin.request(method, path, content=b"not json")
-        problem(reply, 503, "PROVENANCE_NOT_PROVISIONED")
+        check_problem(reply, 503, "PROVENANCE_NOT_PROVISIONED")
 
 
 def test_the_receipt_leads_to_the_checkpoint(service: Service) -> None:
@@ -426,7 +428,7 @@ def test_a_blank_idempotency_key_is_refused(service: Service) -> None:
     """An unset variable in a caller's script must not make different events one."""
     editor = service.caller("editor@t")
     reply = editor.post(EVENTS, json={**EVENT, "ScopeKey": "blank"}, headers={"Idempotency-Key": ""})
-    assert failing_fields(reply) == ["Idempotency-Key"]
+    assert check_failing_fields(reply) == ["Idempotency-Key"]
     assert query(editor, scopeKey="blank") == []
 
 
@@ -440,7 +442,7 @@ def test_a_refused_request_does_not_use_its_key_up(service: Service) -> None:
 
 def test_a_scope_too_long_to_be_asked_for_is_refused(service: Service) -> None:
     """What could be written but never queried is a 400."""
-    assert failing_fields(write(service.caller("editor@t"), "x" * 1025)) == ["ScopeKey"]
+    assert check_failing_fields(write(service.caller("editor@t"), "x" * 1025)) == ["ScopeKey"]
     reply = write(service.caller("editor@t"), "\u20ac" * 1000)
     assert reply.status_code == 201
     assert "link" not in reply.headers
@@ -461,10 +463,10 @@ def test_a_checkpoint_under_another_name_is_found_out(own_service: Service) -> N
     editor = service.caller("editor@t")
     write(editor, "copied")
     address = "/oi-api/provenance/checkpoint?scopeKey=copied"
-    eventually(lambda: editor.get(address).status_code, lambda status: status == 200)
+    wait_until(lambda: editor.get(address).status_code, lambda status: status == 200)
     [note] = (service.data_dir / "checkpoints" / "DomainEvents").rglob("*000000000001")
     (note.parent / "000000000099").write_bytes(note.read_bytes())
     verdict = editor.post(f"{EVENTS}/verify", json={"ScopeKey": "copied"}).json()
     assert verdict["ChainValid"] is False
     assert verdict["BrokenAt"].endswith("000000000099")
-    problem(editor.get(address), 409, "CHECKPOINT_REFUSED")
+    check_problem(editor.get(address), 409, "CHECKPOINT_REFUSED")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.running import Service, failing_fields, problem
+from tests.service.local_service import Service, check_failing_fields, check_problem
 from tests.service.test_amendments import AMENDMENTS, BODY, approve, create, reject
 from tests.service.test_provenance import EVENT, EVENTS, query, write
 
@@ -24,7 +24,7 @@ def test_a_scope_that_is_no_text_is_named(service: Service, scope: object) -> No
         editor.post(AMENDMENTS, json={**BODY, "ScopeKey": scope}),
         admin.post(f"{AMENDMENTS}/000000000001/reject?scopeKey=s", json={"ScopeKey": scope}),
     ):
-        assert failing_fields(reply) == ["ScopeKey"]
+        assert check_failing_fields(reply) == ["ScopeKey"]
 
 
 def test_a_null_scope_counts_as_left_out(service: Service) -> None:
@@ -98,7 +98,7 @@ def test_numbers_beyond_are_named(service: Service, text: str) -> None:
                 dropped = json.dumps({**body, "ScopeKey": "beyond", member: value}).replace('"@"', text)
                 reply = editor.post(path, content=dropped)
                 assert (reply.status_code, path) == (400, path)
-                assert "1e400" in text or failing_fields(reply)[0].startswith(member)
+                assert "1e400" in text or check_failing_fields(reply)[0].startswith(member)
     assert query(editor, scopeKey="beyond") == []
 
 
@@ -114,7 +114,7 @@ def test_a_body_that_is_no_json_is_400(service: Service, content: bytes) -> None
         (editor, AMENDMENTS),
         (admin, f"{AMENDMENTS}/000000000001/reject?scopeKey=s"),
     ):
-        problem(client.post(path, content=content), 400, "BODY_NOT_JSON")
+        check_problem(client.post(path, content=content), 400, "BODY_NOT_JSON")
 
 
 def test_export_ignores_what_it_does_not_have(service: Service) -> None:
@@ -129,7 +129,7 @@ def test_export_ignores_what_it_does_not_have(service: Service) -> None:
     reply = editor.get(f"{EVENTS}/export", params=bad)
     assert (len(reply.json()), reply.headers["x-provenance-ignored"]) == (3, "startDate, endDate, limit")
     for wrong in ("CSV", "", "xml"):
-        assert failing_fields(editor.get(f"{EVENTS}/export", params={"format": wrong})) == ["format"]
+        assert check_failing_fields(editor.get(f"{EVENTS}/export", params={"format": wrong})) == ["format"]
 
 
 def test_cells_that_spreadsheets_would_run_are_quoted(service: Service) -> None:
@@ -194,4 +194,4 @@ def test_an_id_that_is_none_is_not_found(service: Service) -> None:
         "-00000000001",
         "000000000000",
     ):
-        problem(approve(admin, "s", amendment), 404, "AMENDMENT_NOT_FOUND")
+        check_problem(approve(admin, "s", amendment), 404, "AMENDMENT_NOT_FOUND")

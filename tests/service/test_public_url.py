@@ -1,6 +1,6 @@
 """The address behind a gateway: links in replies begin with PUBLIC_URL."""
 
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 PUBLIC = "https://plant.example"
 

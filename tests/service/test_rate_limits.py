@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.service.running import Service, problem
+from tests.service.local_service import Service, check_problem
 
 FREE = (
     "workspace: {id: plant-f, name: Small plant}\nteam:\n"
@@ -35,7 +35,7 @@ def test_budget_is_told_and_kept(small: Service) -> None:
         assert reply.headers["ratelimit-policy"] == '"default";q=60;w=60'
         assert reply.headers["ratelimit"].startswith(f'"default";r={remaining};t=')
     refused = caller.get("/oi-api/warm-queries")
-    problem(refused, 429, "RATE_LIMITED")
+    check_problem(refused, 429, "RATE_LIMITED")
     assert 1 <= int(refused.headers["retry-after"]) <= 60
     assert refused.headers["ratelimit"].startswith('"default";r=0;t=')
     assert small.caller("two@f").get("/oi-api/warm-queries").status_code == 200
@@ -46,7 +46,7 @@ def test_limit_comes_after_the_credential_and_before_the_right(small: Service) -
     """A used-up budget answers 429 where the right is missing too; without a credential it is 401 without limits."""
     caller = small.caller("three@f")
     forbidden = caller.delete("/oi-api/warm-queries/none")
-    problem(forbidden, 403, "ACCESS_RIGHT_MISSING")
+    check_problem(forbidden, 403, "ACCESS_RIGHT_MISSING")
     assert "ratelimit" in forbidden.headers
     replies = [caller.delete("/oi-api/warm-queries/none") for _ in range(60)]
     assert {reply.status_code for reply in replies} == {403, 429}
@@ -68,11 +68,11 @@ def test_who_names_nobody_is_counted(small: Service) -> None:
     ]
     for remaining in range(58, -1, -1):
         reply = caller.post(routes[remaining % len(routes)], json={})
-        problem(reply, 401, "UNAUTHENTICATED")
+        check_problem(reply, 401, "UNAUTHENTICATED")
         assert reply.headers["ratelimit-policy"] == '"default";q=60;w=60'
         assert reply.headers["ratelimit"].startswith(f'"default";r={remaining};t=')
     for route in routes:
-        problem(caller.post(route, json={}), 429, "RATE_LIMITED")
+        check_problem(caller.post(route, json={}), 429, "RATE_LIMITED")
 
 
 def _codes(reply: httpx.Response) -> tuple[int, list[str]]:

@@ -11,7 +11,7 @@ import jwt
 import pytest
 
 from tests.service.conftest import WORKSPACE
-from tests.service.running import ROOT, Service, eventually, problem
+from tests.service.local_service import ROOT, Service, check_problem, wait_until
 
 PROMISED_SECONDS = 15.0
 REVOKE = """
@@ -105,10 +105,10 @@ def test_what_another_process_revokes_is_refused_here(plant: Service, kind: str)
     command = [sys.executable, "-c", REVOKE, str(plant.data_dir / "workspace.sqlite"), kind, name]
     subprocess.run(command, cwd=ROOT, check=True, timeout=60)
     revoked_at = time.monotonic()
-    eventually(lambda: _whoami(by_token), lambda status: status == 401, PROMISED_SECONDS)
+    wait_until(lambda: _whoami(by_token), lambda status: status == 401, PROMISED_SECONDS)
     if kind == "key":
         left = PROMISED_SECONDS - (time.monotonic() - revoked_at)
-        eventually(lambda: _whoami(by_key), lambda status: status == 401, left)
+        wait_until(lambda: _whoami(by_key), lambda status: status == 401, left)
     else:
         assert _whoami(by_key) == 200
 
@@ -120,8 +120,8 @@ def test_what_is_revoked_here_is_refused_by_another_process(plant: Service, othe
     assert other.says(token) == "LET_IN"
     jti = jwt.decode(token, options={"verify_signature": False})["jti"]
     assert client.delete(f"/workspace/api/keys/jwt/{jti}").status_code == 204
-    problem(client.get("/workspace/api/keys/whoami"), 401, "UNAUTHENTICATED")
-    eventually(lambda: other.says(token), lambda word: word == "UNAUTHENTICATED", PROMISED_SECONDS)
+    check_problem(client.get("/workspace/api/keys/whoami"), 401, "UNAUTHENTICATED")
+    wait_until(lambda: other.says(token), lambda word: word == "UNAUTHENTICATED", PROMISED_SECONDS)
 
 
 def test_a_key_goes_with_its_tokens_everywhere(plant: Service, other: Instance) -> None:
@@ -129,11 +129,11 @@ def test_a_key_goes_with_its_tokens_everywhere(plant: Service, other: Instance) 
     owner = plant.anonymous(plant.key("editor@t"))
     made = owner.post("/workspace/api/keys", json={"name": "gone"}).json()
     token = plant.anonymous(made["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"]
-    eventually(lambda: other.says(made["apiKey"]), lambda word: word == "LET_IN", PROMISED_SECONDS)
+    wait_until(lambda: other.says(made["apiKey"]), lambda word: word == "LET_IN", PROMISED_SECONDS)
     assert other.says(token) == "LET_IN"
     assert owner.delete(f"/workspace/api/keys/{made['keyId']}").status_code == 204
     for credential in (token, made["apiKey"]):
-        eventually(
+        wait_until(
             lambda credential=credential: other.says(credential),  # type: ignore[misc]  # bound now
             lambda word: word == "UNAUTHENTICATED",
             PROMISED_SECONDS,
@@ -158,7 +158,7 @@ def test_nobody_learns_who_exists(plant: Service) -> None:
     answers = set()
     for key in bad:
         reply = plant.anonymous(key).get("/workspace/api/keys/whoami")
-        told = problem(reply, 401, "UNAUTHENTICATED")
+        told = check_problem(reply, 401, "UNAUTHENTICATED")
         told.pop("traceId")
         answers.add((repr(sorted(told.items())), tuple(sorted(set(reply.headers) - {"date", "x-request-id"}))))
     assert len(answers) == 1, answers

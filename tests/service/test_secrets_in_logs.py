@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from tests.service.conftest import WORKSPACE
-from tests.service.listening import token_id
-from tests.service.running import Service, eventually
+from tests.service.local_service import Service, wait_until
+from tests.service.stream_client import decode_token_id
 
 ACCESS_KEY = "aVerySecretAccessKeyOfTheMessageService0123456789"
 CONTINUATION = "aVerySecretSecretOfContinuationTokens0123456789"
@@ -77,7 +77,7 @@ def test_no_failure_puts_a_secret_into_the_log(plant: Service) -> None:
     for query, headers in ({"token": token}, {}), ({}, {"Sec-WebSocket-Protocol": f"bearer.{token}"}):
         reply = plant.anonymous().get("/oi-api/live-stream", params=query, headers=upgrade | headers)
         secrets.append(reply.headers["Location"].rpartition("access_token=")[2])
-    log = eventually(plant.log, lambda text: "/readyz" in text or '"route": "readyz"' in text)
+    log = wait_until(plant.log, lambda text: "/readyz" in text or '"route": "readyz"' in text)
     assert log.count("\n") > 50
     assert '"status": 401' in log
     assert '"status": 503' in log
@@ -111,6 +111,6 @@ def test_ids_of_credentials_may_be_told(plant: Service) -> None:
     bearer = caller.headers["Authorization"].removeprefix("Bearer ")
     records = caller.get("/oi-api/provenance/events/query", params={"target": "AccessControl", "limit": "1000"}).json()
     chain = json.dumps(records)
-    assert token_id(bearer) in chain
+    assert decode_token_id(bearer) in chain
     for secret in (bearer, bearer[-43:], plant.key("admin@t"), plant.key("admin@t")[-43:]):
         assert secret not in chain

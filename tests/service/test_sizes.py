@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET
-from tests.service.running import Service, failing_fields, problem
+from tests.service.local_service import Service, check_failing_fields, check_problem
 
 MIB = 1024 * 1024
 EVENT = b'{"ActionType":"a","EntityType":"b","EntityID":"c","AfterState":{"v":%b}}'
@@ -58,7 +58,7 @@ def test_parameters_are_counted_everywhere(admin: httpx.Client, method: str, pat
 def test_bodies_are_not_encoded(admin: httpx.Client, encoding: str) -> None:
     """An encoded body is refused as such, and the caller is told what is taken."""
     reply = admin.post(EVENTS, content=gzip.compress(EVENT % b"1"), headers={"Content-Encoding": encoding})
-    problem(reply, 415, "CONTENT_ENCODING_UNSUPPORTED")
+    check_problem(reply, 415, "CONTENT_ENCODING_UNSUPPORTED")
     assert reply.headers["accept-encoding"] == "identity"
     for plain in ("identity", ""):
         reply = admin.post(EVENTS, content=EVENT % b"1", headers={"Content-Encoding": plain})
@@ -69,9 +69,9 @@ def test_a_target_has_a_longest_length(service: Service) -> None:
     """Path and query of 32,768 bytes pass, one byte more is 414, whichever of the two is long."""
     client = service.anonymous()
     assert client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?"))).status_code == 200
-    problem(client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?") + 1)), 414, "URI_TOO_LONG")
-    problem(client.get("/oi-api/warm-queries/" + "a" * MAX_TARGET), 414, "URI_TOO_LONG")
-    problem(client.get("/healthz?" + "a" * 60_000), 414, "URI_TOO_LONG")
+    check_problem(client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?") + 1)), 414, "URI_TOO_LONG")
+    check_problem(client.get("/oi-api/warm-queries/" + "a" * MAX_TARGET), 414, "URI_TOO_LONG")
+    check_problem(client.get("/healthz?" + "a" * 60_000), 414, "URI_TOO_LONG")
 
 
 def test_headers_have_a_highest_number(service: Service) -> None:
@@ -80,8 +80,8 @@ def test_headers_have_a_highest_number(service: Service) -> None:
     own = len(client.build_request("GET", "/healthz").headers.raw)
     fitting = [(f"x-{number}", "1") for number in range(MAX_HEADERS - own)]
     assert client.get("/healthz", headers=fitting).status_code == 200
-    problem(client.get("/healthz", headers=[*fitting, ("x-more", "1")]), 431, "HEADERS_TOO_LARGE")
-    problem(client.get("/healthz", headers=[("x-same", "1")] * (MAX_HEADERS + 1)), 431, "HEADERS_TOO_LARGE")
+    check_problem(client.get("/healthz", headers=[*fitting, ("x-more", "1")]), 431, "HEADERS_TOO_LARGE")
+    check_problem(client.get("/healthz", headers=[("x-same", "1")] * (MAX_HEADERS + 1)), 431, "HEADERS_TOO_LARGE")
 
 
 @pytest.mark.parametrize("size", [MAX_HEADER_BYTES, 300_000, 3_000_000])
@@ -89,7 +89,7 @@ def test_headers_have_a_largest_size(service: Service, size: int) -> None:
     """A large header passes below 128 KiB; above it is 431, and said before all of it has come."""
     client = service.anonymous()
     assert client.get("/healthz", headers={"x-large": "a" * (MAX_HEADER_BYTES - 1024)}).status_code == 200
-    problem(client.get("/healthz", headers={"x-large": "a" * size}), 431, "HEADERS_TOO_LARGE")
+    check_problem(client.get("/healthz", headers={"x-large": "a" * size}), 431, "HEADERS_TOO_LARGE")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_head_without_end_is_not_kept(service: Service, begin: bytes, status: 
         connection.sendall(begin + b"a" * (MAX_HEADER_BYTES * 9))
         reply = answered(connection)
     assert reply.status_code == status
-    problem(reply, status, "URI_TOO_LONG" if status == 414 else "HEADERS_TOO_LARGE")
+    check_problem(reply, status, "URI_TOO_LONG" if status == 414 else "HEADERS_TOO_LARGE")
 
 
 def test_trailers_and_chunk_extensions_count(service: Service) -> None:
@@ -131,7 +131,7 @@ def test_trailers_and_chunk_extensions_count(service: Service) -> None:
         with raw(service) as connection:
             for part in (begin, flood[:1], flood[1:]):
                 connection.sendall(part)
-            problem(answered(connection), 431, "HEADERS_TOO_LARGE")
+            check_problem(answered(connection), 431, "HEADERS_TOO_LARGE")
 
 
 def test_no_trailer_becomes_a_header(service: Service, admin: httpx.Client) -> None:
@@ -163,7 +163,7 @@ def test_what_is_not_spoken_is_told_by_name(service: Service, head: str, status:
     """Another coding, version, port or scheme than HTTP/1.1 here has is refused as what it is."""
     with raw(service) as connection:
         connection.sendall(f"{head}\r\n\r\n".encode())
-        problem(answered(connection), status, code)
+        check_problem(answered(connection), status, code)
 
 
 def test_other_callers_are_served_during_a_flood(service: Service) -> None:
@@ -178,7 +178,7 @@ def test_a_query_has_a_highest_number_of_parameters(admin: httpx.Client) -> None
     address = "/oi-api/openapi"
     assert admin.get(f"{address}?" + "&".join(f"a{number}=1" for number in range(200))).status_code == 200
     reply = admin.get(f"{address}?" + "&".join(f"a{number}=1" for number in range(201)))
-    assert failing_fields(reply) == ["query"]
+    assert check_failing_fields(reply) == ["query"]
     assert "more than 200 parameters" in reply.json()["detail"]
 
 
@@ -186,9 +186,9 @@ def test_a_body_has_a_largest_size(admin: httpx.Client) -> None:
     """1 MiB of JSON, 2 MiB for documents; beyond it 413, whether its length is told or not."""
     padding = b" " * (MIB - len(EVENT % b"1"))
     assert admin.post(EVENTS, content=EVENT % b"1" + padding).status_code == 201
-    problem(admin.post(EVENTS, content=EVENT % b"1" + padding + b" "), 413, "BODY_TOO_LARGE")
-    problem(admin.post(EVENTS, content=iter([EVENT % b"1", padding, b" "])), 413, "BODY_TOO_LARGE")
-    problem(admin.post(TABLE, content=b'{"id":"x"}' + b" " * 2 * MIB), 413, "BODY_TOO_LARGE")
+    check_problem(admin.post(EVENTS, content=EVENT % b"1" + padding + b" "), 413, "BODY_TOO_LARGE")
+    check_problem(admin.post(EVENTS, content=iter([EVENT % b"1", padding, b" "])), 413, "BODY_TOO_LARGE")
+    check_problem(admin.post(TABLE, content=b'{"id":"x"}' + b" " * 2 * MIB), 413, "BODY_TOO_LARGE")
 
 
 def test_a_body_beyond_the_hosts_own_limit_is_refused_unread(admin: httpx.Client, service: Service) -> None:
@@ -214,7 +214,7 @@ def test_a_body_beyond_the_hosts_own_limit_is_refused_unread(admin: httpx.Client
 def test_json_that_breaks_a_rule_is_told_which(admin: httpx.Client, value: bytes, rule: str) -> None:
     """Depth, digits, range, keys and characters each have a rule, and the 400 names it."""
     reply = admin.post(EVENTS, content=EVENT % value)
-    assert failing_fields(reply, 400, "BODY_NOT_JSON") == ["body"]
+    assert check_failing_fields(reply, 400, "BODY_NOT_JSON") == ["body"]
     assert rule in reply.json()["detail"]
 
 
@@ -238,14 +238,14 @@ def test_names_and_texts_have_a_longest_length(
 ) -> None:
     """A string that is too long for what it names is a 400 naming the field."""
     event = {"ActionType": "a", "EntityType": "b", "EntityID": "c"} if address == EVENTS else {}
-    assert failing_fields(admin.request(method, address, json={**event, **body})) == [field]
+    assert check_failing_fields(admin.request(method, address, json={**event, **body})) == [field]
 
 
 def test_a_document_needs_an_object(admin: httpx.Client) -> None:
     """An empty body, or JSON that is no object, is 400 and says what is wrong."""
     for content, rule in ((b"", "not JSON"), (b"  ", "not JSON"), (b"[]", "dictionary"), (b"null", "dictionary")):
         reply = admin.post(TABLE, content=content)
-        assert failing_fields(reply, 400, reply.json()["code"]) == ["body"]
+        assert check_failing_fields(reply, 400, reply.json()["code"]) == ["body"]
         assert rule in reply.json()["detail"], reply.text
 
 
@@ -266,5 +266,5 @@ def test_answers_without_content_have_no_type(admin: httpx.Client) -> None:
 def test_an_upgrade_that_the_connection_does_not_name_is_none(admin: httpx.Client, headers: dict[str, str]) -> None:
     """Upgrade counts only where Connection names it; without it the stream says what it speaks."""
     reply = admin.get("/oi-api/live-stream", headers=headers)
-    problem(reply, 426, "UPGRADE_REQUIRED")
+    check_problem(reply, 426, "UPGRADE_REQUIRED")
     assert reply.headers["upgrade"] == "websocket"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.running import ROOT, Service
+from tests.service.local_service import ROOT, Service
 
 CHECKS = 15
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.running import Service, failing_fields, problem
+from tests.service.local_service import Service, check_failing_fields, check_problem
 
 BASE = "/oi-api/data-stores/mes/databases/orders/tables"
 OWN = {"_rid", "_self", "_etag", "_attachments", "_ts"}
@@ -35,7 +35,7 @@ def test_a_document_lives(editor: httpx.Client) -> None:
     assert (read.status_code, read.json(), read.headers["etag"]) == (200, made.json(), etag)
     known = editor.get(made.headers["location"], headers={"If-None-Match": f'"x", W/{etag}'})
     assert (known.status_code, known.content, known.headers["etag"]) == (304, b"", etag)
-    problem(make(editor, id="life", line="l1"), 409, "DOCUMENT_EXISTS")
+    check_problem(make(editor, id="life", line="l1"), 409, "DOCUMENT_EXISTS")
     assert make(editor, id="life", line="l2").status_code == 201
     put = editor.put(f"{BASE}/workorders/life", json={"line": "l1", "n": 2})
     assert (put.status_code, put.json()) == (200, {"id": "life", "line": "l1", "n": 2})
@@ -44,8 +44,8 @@ def test_a_document_lives(editor: httpx.Client) -> None:
     gone = editor.delete(made.headers["location"])
     assert (gone.status_code, gone.content) == (204, b"")
     for call in (editor.get, editor.delete):
-        problem(call(made.headers["location"]), 404, "DOCUMENT_NOT_FOUND")
-    problem(editor.put(f"{BASE}/workorders/life", json={"line": "l1"}), 404, "DOCUMENT_NOT_FOUND")
+        check_problem(call(made.headers["location"]), 404, "DOCUMENT_NOT_FOUND")
+    check_problem(editor.put(f"{BASE}/workorders/life", json={"line": "l1"}), 404, "DOCUMENT_NOT_FOUND")
     assert editor.get(f"{BASE}/workorders/life", params={"partitionKey": "l2"}).status_code == 200
 
 
@@ -56,7 +56,7 @@ def test_an_id_is_made_where_there_is_none(editor: httpx.Client) -> None:
     document_id = made.json()["id"]
     assert made.headers["location"] == f"{BASE}/notes/{document_id}"
     assert editor.get(made.headers["location"]).json() == {"id": document_id, "text": "x"}
-    problem(editor.get(made.headers["location"], params={"partitionKey": "other"}), 404, "DOCUMENT_NOT_FOUND")
+    check_problem(editor.get(made.headers["location"], params={"partitionKey": "other"}), 404, "DOCUMENT_NOT_FOUND")
 
 
 def test_members_of_the_account_are_neither_taken_nor_shown(editor: httpx.Client) -> None:
@@ -122,11 +122,11 @@ def test_ids_are_any_text_that_the_account_takes(editor: httpx.Client, document_
 )
 def test_ids_that_the_account_would_not_take_are_refused(editor: httpx.Client, document_id: Any) -> None:
     """A bad id is a 400 that names it, in the body as in the address."""
-    assert failing_fields(make(editor, "notes", id=document_id)) == ["id"]
+    assert check_failing_fields(make(editor, "notes", id=document_id)) == ["id"]
     if isinstance(document_id, str) and document_id.strip(".") and len(document_id) < 2000:
         path = httpx.URL(f"{BASE}/notes/").raw_path.decode() + "".join(f"%{byte:02X}" for byte in document_id.encode())
         for method in ("GET", "DELETE", "PUT"):
-            assert failing_fields(editor.request(method, path, json={})) == ["documentId"]
+            assert check_failing_fields(editor.request(method, path, json={})) == ["documentId"]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_bodies_that_disagree_are_refused(
 ) -> None:
     """Id and partition key of a body are those of the address, and of the types that accounts take."""
     make(editor, id="put", line="l1")
-    assert failing_fields(editor.put(f"{BASE}/workorders/put{query}", json=body)) == fields
+    assert check_failing_fields(editor.put(f"{BASE}/workorders/put{query}", json=body)) == fields
 
 
 @pytest.mark.parametrize("text", ["[1]", "{}", "x", "", "NaN", "1e999", '"a', "9" * 400, "9" * 5000])
@@ -159,20 +159,20 @@ def test_a_typed_partition_key_is_a_json_scalar(editor: httpx.Client, text: str)
     """With partitionKeyType=json anything but a scalar is a 400."""
     params = {"partitionKey": text, "partitionKeyType": "json"}
     for path in ("workorders", "workorders/x"):
-        assert failing_fields(editor.get(f"{BASE}/{path}", params=params)) == ["partitionKey"]
+        assert check_failing_fields(editor.get(f"{BASE}/{path}", params=params)) == ["partitionKey"]
 
 
 @pytest.mark.parametrize("content", [b"[]", b"[{}]", b"5", b"null", b'"x"'])
 def test_a_document_is_an_object(editor: httpx.Client, content: bytes) -> None:
     """Other JSON values are refused."""
-    assert failing_fields(editor.post(f"{BASE}/notes", content=content)) == ["body"]
-    assert failing_fields(editor.put(f"{BASE}/notes/x", content=content)) == ["body"]
+    assert check_failing_fields(editor.post(f"{BASE}/notes", content=content)) == ["body"]
+    assert check_failing_fields(editor.put(f"{BASE}/notes/x", content=content)) == ["body"]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"a":1,"a":2}', b"\xff"])
 def test_a_body_is_strict_json(editor: httpx.Client, content: bytes) -> None:
     """What is no strict JSON is refused."""
-    problem(editor.post(f"{BASE}/notes", content=content), 400, "BODY_NOT_JSON")
+    check_problem(editor.post(f"{BASE}/notes", content=content), 400, "BODY_NOT_JSON")
 
 
 def test_sizes_end_at_two_megabytes(editor: httpx.Client) -> None:
@@ -181,23 +181,25 @@ def test_sizes_end_at_two_megabytes(editor: httpx.Client) -> None:
     fits = {"id": "big", "line": "l", "pad": "x" * (2_000_000 - frame)}
     assert make(editor, **fits).status_code == 201
     assert editor.get(f"{BASE}/workorders/big", params={"partitionKey": "l"}).json() == fits
-    problem(make(editor, **fits | {"pad": fits["pad"] + "x"}), 413, "DOCUMENT_TOO_LARGE")
-    problem(editor.put(f"{BASE}/workorders/big", json=fits | {"pad": fits["pad"] + "x"}), 413, "DOCUMENT_TOO_LARGE")
-    problem(make(editor, pad="x" * 2 * 1024 * 1024), 413, "BODY_TOO_LARGE")
+    check_problem(make(editor, **fits | {"pad": fits["pad"] + "x"}), 413, "DOCUMENT_TOO_LARGE")
+    check_problem(
+        editor.put(f"{BASE}/workorders/big", json=fits | {"pad": fits["pad"] + "x"}), 413, "DOCUMENT_TOO_LARGE"
+    )
+    check_problem(make(editor, pad="x" * 2 * 1024 * 1024), 413, "BODY_TOO_LARGE")
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
 def test_single_documents_need_their_partition_key(editor: httpx.Client, method: str) -> None:
     """Without it a call is refused, unless the table is partitioned on the id or a PUT's body names it."""
     reply = editor.request(method, f"{BASE}/workorders/x", json={"n": 1})
-    assert failing_fields(reply, 400, "PARTITION_KEY_REQUIRED") == ["partitionKey"]
-    problem(editor.request(method, f"{BASE}/notes/nothing", json={}), 404, "DOCUMENT_NOT_FOUND")
+    assert check_failing_fields(reply, 400, "PARTITION_KEY_REQUIRED") == ["partitionKey"]
+    check_problem(editor.request(method, f"{BASE}/notes/nothing", json={}), 404, "DOCUMENT_NOT_FOUND")
 
 
 def test_a_new_document_has_its_partition_key(editor: httpx.Client) -> None:
     """A document without one could not be addressed afterwards."""
-    problem(make(editor, id="keyless"), 400, "PARTITION_KEY_REQUIRED")
-    problem(make(editor, "nested", id="keyless", site="l1"), 400, "PARTITION_KEY_REQUIRED")
+    check_problem(make(editor, id="keyless"), 400, "PARTITION_KEY_REQUIRED")
+    check_problem(make(editor, "nested", id="keyless", site="l1"), 400, "PARTITION_KEY_REQUIRED")
 
 
 def test_writes_hold_to_their_conditions(editor: httpx.Client) -> None:
@@ -208,20 +210,20 @@ def test_writes_hold_to_their_conditions(editor: httpx.Client) -> None:
     for refused in (stale, f"W/{etag}", f"{stale}, {stale}", '""'):
         for method in ("PUT", "DELETE", "GET"):
             reply = editor.request(method, path, json={"n": 9}, headers={"If-Match": refused})
-            problem(reply, 412, "PRECONDITION_FAILED")
+            check_problem(reply, 412, "PRECONDITION_FAILED")
     for malformed in ("x", '"a', etag[1:-1], f"{etag} {etag}", "", '"a" "b"', f"{etag},x", 'w/"a"'):
         for method in ("PUT", "DELETE", "GET"):
             reply = editor.request(method, path, json={"n": 9}, headers={"If-Match": malformed})
-            assert failing_fields(reply) == ["If-Match"], malformed
-    problem(editor.put(path, json={"n": 9}, headers={"If-None-Match": "*"}), 412, "PRECONDITION_FAILED")
-    problem(editor.delete(path, headers={"If-None-Match": etag}), 412, "PRECONDITION_FAILED")
+            assert check_failing_fields(reply) == ["If-Match"], malformed
+    check_problem(editor.put(path, json={"n": 9}, headers={"If-None-Match": "*"}), 412, "PRECONDITION_FAILED")
+    check_problem(editor.delete(path, headers={"If-None-Match": etag}), 412, "PRECONDITION_FAILED")
     assert editor.get(path).json()["n"] == 1
     etag = editor.put(path, json={"n": 2}, headers={"If-Match": f'"x", {etag}'}).headers["etag"]
     assert editor.put(path, json={"n": 3}, headers={"If-Match": "*"}).status_code == 200
-    problem(editor.delete(path, headers={"If-Match": etag}), 412, "PRECONDITION_FAILED")
+    check_problem(editor.delete(path, headers={"If-Match": etag}), 412, "PRECONDITION_FAILED")
     etag = editor.get(path).headers["etag"]
     assert editor.delete(path, headers={"If-Match": etag}).status_code == 204
-    problem(editor.delete(path, headers={"If-Match": etag}), 404, "DOCUMENT_NOT_FOUND")
+    check_problem(editor.delete(path, headers={"If-Match": etag}), 404, "DOCUMENT_NOT_FOUND")
 
 
 def test_no_update_is_lost(service: Service, editor: httpx.Client) -> None:
@@ -278,17 +280,17 @@ def test_tokens_are_of_one_list_only(editor: httpx.Client) -> None:
     ]
     for path, params in foreign:
         reply = editor.get(path, params={**params, "continuationToken": token})
-        assert failing_fields(reply) == ["continuationToken"]
+        assert check_failing_fields(reply) == ["continuationToken"]
     other = "A" if token[30] != "A" else "B"
     for bad in ("", "x", token[:-1], token + "A", f"{token}=", token[:30] + other + token[31:], "ü", "A" * 20_000):
         reply = editor.get(f"{BASE}/workorders", params={**listed, "continuationToken": bad})
-        assert failing_fields(reply) == ["continuationToken"], bad
+        assert check_failing_fields(reply) == ["continuationToken"], bad
 
 
 @pytest.mark.parametrize("limit", ["0", "1001", "-1", "x", "1.0", "1_0", " 1", "", "٣"])
 def test_limits_are_from_one_to_a_thousand(editor: httpx.Client, limit: str) -> None:
     """Everything else is refused by name."""
-    assert failing_fields(editor.get(f"{BASE}/notes", params={"limit": limit})) == ["limit"]
+    assert check_failing_fields(editor.get(f"{BASE}/notes", params={"limit": limit})) == ["limit"]
 
 
 @pytest.mark.parametrize(
@@ -314,7 +316,7 @@ def test_limits_are_from_one_to_a_thousand(editor: httpx.Client, limit: str) -> 
 )
 def test_refusals_come_in_their_order(editor: httpx.Client, method: str, path: str, status: int, code: str) -> None:
     """Database, store, table, exposure, verb, partition key, access: the first that holds is the answer."""
-    problem(editor.request(method, f"/oi-api/data-stores/{path}", json={}), status, code)
+    check_problem(editor.request(method, f"/oi-api/data-stores/{path}", json={}), status, code)
 
 
 def test_reading_and_writing_are_two_rights(service: Service) -> None:
@@ -326,9 +328,9 @@ def test_reading_and_writing_are_two_rights(service: Service) -> None:
     for method, path in (("GET", "notes"), ("GET", "notes/x"), ("POST", "notes"), ("PUT", "x/x"), ("DELETE", "x/x")):
         right = "GET" if method == "GET" else "WRITE"
         other = "WRITE" if method == "GET" else "GET"
-        problem(caller[other].request(method, f"{BASE}/{path}", json={}), 403, "ACCESS_RIGHT_MISSING")
+        check_problem(caller[other].request(method, f"{BASE}/{path}", json={}), 403, "ACCESS_RIGHT_MISSING")
         assert caller[right].request(method, f"{BASE}/{path}", json={}).status_code != 403
-    problem(service.anonymous().get(f"{BASE}/notes"), 401, "UNAUTHENTICATED")
+    check_problem(service.anonymous().get(f"{BASE}/notes"), 401, "UNAUTHENTICATED")
     assert service.caller("admin@t").patch(f"{BASE}/notes/x").headers["allow"] == "DELETE, GET, HEAD, PUT"
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.service.running import Service, count, eventually, failing_fields, problem, rows
+from tests.service.local_service import Service, check_failing_fields, check_problem, count_rows, query_rows, wait_until
 
 
 def test_a_message_arrives_unchanged(service: Service) -> None:
@@ -15,7 +15,7 @@ def test_a_message_arrives_unchanged(service: Service) -> None:
     reply = editor.post("/oi-api/telemetry/pump-rig", json=message)
     assert (reply.status_code, reply.json()) == (202, {"accepted": 1})
     kql = "Telemetry | where MessageId == 'whole'"
-    [row] = eventually(lambda: rows(editor, kql), bool)
+    [row] = wait_until(lambda: query_rows(editor, kql), bool)
     assert row == {
         "Timestamp": "2026-02-01T00:00:00.000000Z",
         "ConnectionLookup": "pump-rig",
@@ -31,11 +31,11 @@ def test_a_member_that_no_pointer_names_is_payload(service: Service) -> None:
     editor = service.caller("editor@t")
     message = {"ts": "2026-02-02T00:00:00Z", "timestamp": "yesterday", "messageId": "pointers"}
     assert editor.post("/oi-api/telemetry/pump-rig", json=message).status_code == 202
-    [row] = eventually(lambda: rows(editor, "Telemetry | where MessageId == 'pointers'"), bool)
+    [row] = wait_until(lambda: query_rows(editor, "Telemetry | where MessageId == 'pointers'"), bool)
     assert row["Timestamp"] == "2026-02-02T00:00:00.000000Z"
     assert row["Payload"] == {"timestamp": "yesterday"}
     reply = editor.post("/oi-api/telemetry/pump-rig", json=[{}, {"ts": 5}])
-    assert failing_fields(reply, 400, "INVALID_REQUEST") == ["[1].ts"]
+    assert check_failing_fields(reply, 400, "INVALID_REQUEST") == ["[1].ts"]
     assert "/ts" in reply.json()["detail"]
 
 
@@ -43,7 +43,7 @@ def test_what_is_left_out_is_filled_in(service: Service) -> None:
     """Without them: now, a new id, the connection's lookup."""
     editor = service.caller("editor@t")
     assert editor.post("/oi-api/telemetry/press", json={"mark": "bare"}).status_code == 202
-    [row] = eventually(lambda: rows(editor, "Telemetry | where Payload.mark == 'bare'"), bool)
+    [row] = wait_until(lambda: query_rows(editor, "Telemetry | where Payload.mark == 'bare'"), bool)
     assert (row["DeviceId"], row["Payload"]) == ("press", {"mark": "bare"})
     assert row["MessageId"]
     assert row["Timestamp"] > "2026-06-01"
@@ -56,8 +56,8 @@ def test_the_same_message_twice_is_one_row(service: Service) -> None:
     for _ in range(3):
         assert editor.post("/oi-api/telemetry/press", json=batch).status_code == 202
     assert editor.post("/oi-api/telemetry/press", json={"messageId": "last", "mark": "last"}).status_code == 202
-    eventually(lambda: rows(editor, "Telemetry | where Payload.mark == 'last'"), bool)
-    assert len(rows(editor, "Telemetry | where Payload.mark == 'dup'")) == 20
+    wait_until(lambda: query_rows(editor, "Telemetry | where Payload.mark == 'last'"), bool)
+    assert len(query_rows(editor, "Telemetry | where Payload.mark == 'dup'")) == 20
 
 
 @pytest.mark.parametrize(
@@ -85,28 +85,28 @@ def test_bad_telemetry_is_refused_whole(
     """Every rule has its status, its code and its fields, and nothing of a refused body is kept."""
     editor = service.caller("editor@t")
     reply = editor.post("/oi-api/telemetry/press", content=body)
-    problem(reply, status, code)
+    check_problem(reply, status, code)
     if fields is not None:
-        assert sorted(failing_fields(reply, status, code)) == sorted(fields)
+        assert sorted(check_failing_fields(reply, status, code)) == sorted(fields)
 
 
 def test_unknown_and_disabled_connections(service: Service) -> None:
     """Unknown is 404, disabled 409."""
     editor = service.caller("editor@t")
-    problem(editor.post("/oi-api/telemetry/nothing", json={}), 404, "CONNECTION_NOT_FOUND")
-    problem(editor.post("/oi-api/telemetry/PRESS", json={}), 404, "CONNECTION_NOT_FOUND")
-    problem(editor.post("/oi-api/telemetry/stopped", json={}), 409, "CONNECTION_DISABLED")
+    check_problem(editor.post("/oi-api/telemetry/nothing", json={}), 404, "CONNECTION_NOT_FOUND")
+    check_problem(editor.post("/oi-api/telemetry/PRESS", json={}), 404, "CONNECTION_NOT_FOUND")
+    check_problem(editor.post("/oi-api/telemetry/stopped", json={}), 409, "CONNECTION_DISABLED")
 
 
 def test_sending_telemetry_needs_its_right(service: Service) -> None:
     """A viewer only reads."""
-    problem(service.caller("viewer@t").post("/oi-api/telemetry/press", json={}), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(service.caller("viewer@t").post("/oi-api/telemetry/press", json={}), 403, "ACCESS_RIGHT_MISSING")
 
 
 def test_five_hundred_messages_at_once_are_fine(service: Service) -> None:
     """The largest array allowed is taken whole."""
     editor = service.caller("editor@t")
-    before = count(editor, "pump-rig")
+    before = count_rows(editor, "pump-rig")
     batch = [{"messageId": f"many-{number}"} for number in range(500)]
     assert editor.post("/oi-api/telemetry/pump-rig", json=batch).json() == {"accepted": 500}
-    eventually(lambda: count(editor, "pump-rig"), lambda now: now == before + 500)
+    wait_until(lambda: count_rows(editor, "pump-rig"), lambda now: now == before + 500)

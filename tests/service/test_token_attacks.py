@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from shared.auth import jose
-from tests.service.listening import refusal, stream_url
-from tests.service.running import Service, problem
+from tests.service.local_service import Service, check_problem
+from tests.service.stream_client import build_stream_url, read_rejection
 from tests.unit.shared.auth.targets import ORDER, part, pkcs1
 
 ROUTES = [
@@ -141,11 +141,11 @@ async def test_no_attack_gets_through_the_door(service: Service, forger: Forger,
     client = service.anonymous(token)
     for method, path in ROUTES:
         reply = client.request(method, path, content=b"{}" if method == "POST" else b"")
-        told = problem(reply, 401, "UNAUTHENTICATED")
+        told = check_problem(reply, 401, "UNAUTHENTICATED")
         assert told["detail"] in {"The token is not valid.", "The token has expired."}
     assert client.post("/v1/plant-t/graphql", json={"query": "{__typename}"}).status_code == 401
     if len(token) < 8_000:
-        assert (await refusal(stream_url(service, token=token))).status_code == 401
+        assert (await read_rejection(build_stream_url(service, token=token))).status_code == 401
     assert token not in service.log()
 
 
@@ -155,10 +155,10 @@ async def test_what_python_takes_for_white_space_is_part_of_a_token(
 ) -> None:
     """Only space and tab stand around a token; with anything else it is another one, and no good."""
     for token in (forger.good + space, space + forger.good):
-        assert (await refusal(stream_url(service, token=token))).status_code == 401
+        assert (await read_rejection(build_stream_url(service, token=token))).status_code == 401
         for method, path in ROUTES if ord(space) < 256 else []:
             header = f"Bearer {token}".encode("latin-1")
-            problem(
+            check_problem(
                 service.anonymous().request(method, path, headers={b"Authorization": header}), 401, "UNAUTHENTICATED"
             )
     spaced = {"Authorization": f"Bearer  \t {forger.good}"}

@@ -17,7 +17,7 @@ from shared.provenance.ports import Target
 from shared.timestamps import now, rfc3339
 from tests.collector import Collector, attributes_of, collecting
 from tests.service.conftest import WORKSPACE
-from tests.service.running import Service, eventually, problem
+from tests.service.local_service import Service, check_problem, wait_until
 
 EVENT = {"ActionType": "Update", "EntityType": "Pump", "EntityID": "hunter2", "ScopeKey": "line-1"}
 ORDERS = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
@@ -56,16 +56,16 @@ class Traces:
 
     def request(self, request_id: str) -> Span:
         """Wait for the span of a request."""
-        found = eventually(lambda: self._requests(request_id), bool)
+        found = wait_until(lambda: self._requests(request_id), bool)
         return found[0]
 
     def below(self, span: Span, name: str) -> Span:
         """Wait for a span of a name below another one, at whatever depth."""
-        return eventually(lambda: [one for one in self._descendants(span) if one.name == name], bool)[0]
+        return wait_until(lambda: [one for one in self._descendants(span) if one.name == name], bool)[0]
 
     def linked_to(self, span: Span) -> list[Span]:
         """Wait for the spans that link to one."""
-        return eventually(
+        return wait_until(
             lambda: [one for one in self._collector.spans() if span.span_id in [link.span_id for link in one.links]],
             bool,
         )
@@ -123,7 +123,7 @@ def test_telemetry_has_its_publishing_below_it(traced: Service, traces: Traces) 
 def test_a_batch_of_events_is_told(traced: Service, traces: Traces, collector: Collector) -> None:
     """What a trigger does with a batch is a span, with the sending of impulses below it."""
     assert traced.caller("admin@t").post("/oi-api/telemetry/press", json={"value": 1}).status_code == 202
-    batch = eventually(lambda: [one for one in collector.spans() if one.name == "process telemetry"], bool)[0]
+    batch = wait_until(lambda: [one for one in collector.spans() if one.name == "process telemetry"], bool)[0]
     assert (batch.kind, batch.parent_span_id) == (Span.SPAN_KIND_CONSUMER, b"")
     assert attributes_of(traces.below(batch, "send impulses"))["messaging.destination.name"] == "impulses"
 
@@ -136,7 +136,7 @@ def test_refused_requests_are_told(traced: Service, traces: Traces) -> None:
         ("DELETE", "/healthz", 405, "METHOD_NOT_ALLOWED"),
     ):
         reply = traced.anonymous().request(method, path)
-        problem(reply, status, code)
+        check_problem(reply, status, code)
         told = traces.request(reply.headers["x-request-id"])
         found = attributes_of(told)
         assert (found["http.response.status_code"], found["workspace.error_code"]) == (status, code)
@@ -179,20 +179,20 @@ def test_every_metric_arrives(traced: Service, collector: Collector, traces: Tra
     ) as listener:
         assert caller.post("/oi-api/telemetry/press", json={"value": 3}).status_code == 202
         assert listener.recv(30)
-        eventually(lambda: _clients(collector), lambda clients: clients == 1)
-    eventually(lambda: list((traced.data_dir / "blobs").rglob("*.parquet")), bool, 60)
+        wait_until(lambda: _clients(collector), lambda clients: clients == 1)
+    wait_until(lambda: list((traced.data_dir / "blobs").rglob("*.parquet")), bool, 60)
     around = {"start": rfc3339(now() - timedelta(days=1)), "end": rfc3339(now() + timedelta(days=1))}
     ranged = {"format": "csv", "dateRange": around}
     made = caller.post("/oi-api/downloads/data-connections/press", json=ranged, headers={"Prefer": "wait=30"})
     assert made.is_success, made.text
     reader = traced.caller("viewer@t")
-    refused = eventually(lambda: reader.get("/oi-api/warm-queries"), lambda reply: reply.status_code == 429, 60)
+    refused = wait_until(lambda: reader.get("/oi-api/warm-queries"), lambda reply: reply.status_code == 429, 60)
     assert attributes_of(traces.request(refused.headers["x-request-id"]))["workspace.error_code"] == "RATE_LIMITED"
     faults = {"workspace.overload.refusals", "workspace.chain.broken", "workspace.checkpoint.failures"}
     faults |= {"workspace.background.failures", "workspace.live.quota_refusals", "workspace.downloads.quota_refusals"}
     wanted = set(INSTRUMENTS) - faults
-    eventually(lambda: wanted - set(collector.metrics()), lambda missing: not missing, 60)
-    eventually(lambda: _clients(collector), lambda clients: clients == 0)
+    wait_until(lambda: wanted - set(collector.metrics()), lambda missing: not missing, 60)
+    wait_until(lambda: _clients(collector), lambda clients: clients == 0)
 
 
 def test_nothing_of_a_request_is_told(traced: Service, collector: Collector) -> None:

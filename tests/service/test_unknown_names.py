@@ -8,8 +8,8 @@ import pytest
 from functions import GROUPS
 from shared.http.operations import Operation
 from shared.http.unknown_names import UnknownNames
-from tests.service.listening import refusal, stream_url, token
-from tests.service.running import Service, failing_fields, problem
+from tests.service.local_service import Service, check_failing_fields, check_problem
+from tests.service.stream_client import build_stream_url, read_rejection, request_token
 
 OPERATIONS = [one for group in GROUPS for one in group.operations]
 REFUSING = [one for one in OPERATIONS if one.unknown is UnknownNames.REJECT]
@@ -20,7 +20,7 @@ DAY = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"}
 
 def messages(reply: Any) -> dict[str, str]:
     """Return the message for each failing field of a refused request."""
-    return {error["field"]: error["message"] for error in problem(reply, 400, "INVALID_REQUEST")["errors"]}
+    return {error["field"]: error["message"] for error in check_problem(reply, 400, "INVALID_REQUEST")["errors"]}
 
 
 @pytest.mark.parametrize("operation", REFUSING, ids=[f"{one.method} /{one.route}" for one in REFUSING])
@@ -55,7 +55,7 @@ def test_warm_query_keeps_its_rule_for_declared_parameters(service: Service, pat
     """Parameters that begin with p. are the query's own; all others must be known."""
     viewer = service.caller("viewer@t")
     assert viewer.get(path, params={"p.connection": "press", "limit": 1}).status_code == 200
-    assert failing_fields(viewer.get(path, params={"p.conection": "press"})) == ["p.conection", "p.connection"]
+    assert check_failing_fields(viewer.get(path, params={"p.conection": "press"})) == ["p.conection", "p.connection"]
     reply = viewer.get(path, params={"p.connection": "press", "timerange": "PT1H", "connection": "press"})
     assert set(messages(reply)) == {"timerange", "connection"}
 
@@ -97,18 +97,18 @@ def test_rejection_takes_its_scope_in_the_query_under_both_names(service: Servic
     """The scope of a rejection may be in the query string, spelt as there or as in the body."""
     path = "/oi-api/provenance/amendments/000000000001/reject"
     reply = service.caller("admin@t").post(path, params={name: "no-such-scope"}, json={"RejectedBy": "x"})
-    problem(reply, 404, "AMENDMENT_NOT_FOUND")
+    check_problem(reply, 404, "AMENDMENT_NOT_FOUND")
 
 
 async def test_live_stream_knows_its_token_and_refuses_the_rest(service: Service) -> None:
     """A misspelt filter is refused before the upgrade; it would have let everything through."""
-    bearer = token(service, "viewer@t")
-    reply = await refusal(stream_url(service, conection="press"), bearer)
+    bearer = request_token(service, "viewer@t")
+    reply = await read_rejection(build_stream_url(service, conection="press"), bearer)
     assert messages(reply) == {"conection": "Unknown parameter `conection`; did you mean `connection`?"}
     viewer = service.caller("viewer@t")
-    assert failing_fields(viewer.get("/oi-api/live-stream/negotiate?surfaces=hall")) == ["surfaces"]
+    assert check_failing_fields(viewer.get("/oi-api/live-stream/negotiate?surfaces=hall")) == ["surfaces"]
     assert service.anonymous().get("/oi-api/live-stream", params={"token": bearer}).status_code == 426
-    assert failing_fields(viewer.get("/oi-api/live-stream?token=a&token=b")) == ["token"]
+    assert check_failing_fields(viewer.get("/oi-api/live-stream?token=a&token=b")) == ["token"]
 
 
 def test_audit_lists_report_what_they_ignored(service: Service) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.running import Service, count, eventually, failing_fields, problem
+from tests.service.local_service import Service, check_failing_fields, check_problem, count_rows, wait_until
 
 BASE = "2026-03-01T00:00:"
 
@@ -19,7 +19,7 @@ def filled(service: Service) -> Service:
     ]
     editor = service.caller("editor@t")
     assert editor.post("/oi-api/telemetry/lathe", json=readings).status_code == 202
-    eventually(lambda: count(editor, "lathe"), lambda rows: rows >= 10)
+    wait_until(lambda: count_rows(editor, "lathe"), lambda rows: rows >= 10)
     return service
 
 
@@ -93,7 +93,7 @@ def test_a_time_range_keeps_the_newest_rows_before_aggregation(filled: Service) 
     """Old rows are outside the last hour, today's row is inside, and counts count only what is inside."""
     editor = filled.caller("editor@t")
     assert editor.post("/oi-api/telemetry/lathe", json={"messageId": "now", "value": 1000}).status_code == 202
-    eventually(lambda: run(filled, connection="lathe", above="999").json()["rowCount"], lambda rows: rows == 1)
+    wait_until(lambda: run(filled, connection="lathe", above="999").json()["rowCount"], lambda rows: rows == 1)
     inside = run(filled, connection="lathe", timeRange="PT1H").json()["results"]
     assert [row["MessageId"] for row in inside] == ["now"]
     # Other tests send messages of their own to the shared service; those have no value.
@@ -109,32 +109,32 @@ def test_bad_time_ranges_are_named(service: Service, time_range: str) -> None:
     by_query = client.get("/oi-api/warm-queries/unknown", params={"timeRange": time_range})
     by_body = client.post("/oi-api/warm-queries", json={"query": "print 1", "timeRange": time_range})
     for reply in (by_query, by_body):
-        assert failing_fields(reply) == ["timeRange"]
+        assert check_failing_fields(reply) == ["timeRange"]
 
 
 @pytest.mark.parametrize("limit", ["0", "10001", "x", "-1", "", "1.5", "1e3"])
 def test_bad_limits_are_named(service: Service, limit: str) -> None:
     """The limit is judged before the lookup."""
     reply = service.caller("viewer@t").get("/oi-api/warm-queries/unknown", params={"limit": limit})
-    assert failing_fields(reply) == ["limit"]
+    assert check_failing_fields(reply) == ["limit"]
 
 
 @pytest.mark.parametrize("limit", [0, 10_001, "x", "5", True, None, 1.5])
 def test_bad_limits_in_a_body_are_named(service: Service, limit: object) -> None:
     """In a body the limit is a whole number, no text."""
     reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"query": "print 1", "limit": limit})
-    problem(reply, 400, "INVALID_REQUEST")
+    check_problem(reply, 400, "INVALID_REQUEST")
 
 
 def test_unknown_and_draft_queries(service: Service) -> None:
     """An unknown lookup is 404, a draft 403, each before parameters are judged."""
-    problem(run(service, "unknown", nothing="1"), 404, "WARM_QUERY_NOT_FOUND")
-    problem(run(service, "draft", nothing="1"), 403, "QUERY_NOT_APPROVED")
+    check_problem(run(service, "unknown", nothing="1"), 404, "WARM_QUERY_NOT_FOUND")
+    check_problem(run(service, "draft", nothing="1"), 403, "QUERY_NOT_APPROVED")
 
 
 def test_bad_parameters_are_named(service: Service) -> None:
     """Unknown, missing and ill-typed parameters are listed together."""
-    assert sorted(failing_fields(run(service, above="much", other="1"))) == ["p.above", "p.connection", "p.other"]
+    assert sorted(check_failing_fields(run(service, above="much", other="1"))) == ["p.above", "p.connection", "p.other"]
 
 
 @pytest.mark.parametrize(
@@ -156,14 +156,14 @@ def test_bad_parameters_are_named(service: Service) -> None:
 def test_bad_kql_is_refused_with_its_code(service: Service, kql: str, code: str) -> None:
     """Commands, unknown names, files and monsters are a 400 with the engine's reason."""
     reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"query": kql})
-    problem(reply, 400, code)
+    check_problem(reply, 400, code)
     assert "root:" not in reply.text
 
 
 def test_a_syntax_error_has_its_position(service: Service) -> None:
     """The position is that of the caller's own text, also when a timeRange put a line before it."""
     for body in ({"query": "Telemetry\n| wherex 1"}, {"query": "Telemetry\n| wherex 1", "timeRange": "PT1H"}):
-        told = problem(service.caller("editor@t").post("/oi-api/warm-queries", json=body), 400, "QUERY_INVALID")
+        told = check_problem(service.caller("editor@t").post("/oi-api/warm-queries", json=body), 400, "QUERY_INVALID")
         assert told["line"] == 2
 
 
@@ -185,7 +185,7 @@ def test_the_older_spelling_of_the_body_field_is_taken(service: Service) -> None
 
 def test_ad_hoc_queries_need_their_right(service: Service) -> None:
     """A viewer runs approved queries only."""
-    problem(service.caller("viewer@t").post("/oi-api/warm-queries", json={}), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(service.caller("viewer@t").post("/oi-api/warm-queries", json={}), 403, "ACCESS_RIGHT_MISSING")
 
 
 def test_a_query_that_runs_too_long_is_given_up(own_service: Service) -> None:
@@ -195,7 +195,7 @@ def test_a_query_that_runs_too_long_is_given_up(own_service: Service) -> None:
     endless = "range a from 1 to 1000000 step 1 | extend k = 1 | join kind=inner (range b from 1 to 1000000 step 1 "
     endless += "| extend k = 1) on k | summarize sum(a * b)"
     started = time.monotonic()
-    problem(client.post("/oi-api/warm-queries", json={"query": endless}), 504, "QUERY_TIMEOUT")
+    check_problem(client.post("/oi-api/warm-queries", json={"query": endless}), 504, "QUERY_TIMEOUT")
     assert time.monotonic() - started < 30
     assert client.post("/oi-api/warm-queries", json={"query": "print x = 1"}).status_code == 200
 

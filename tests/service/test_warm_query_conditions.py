@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.running import Service, failing_fields, problem
+from tests.service.local_service import Service, check_failing_fields, check_problem
 from tests.service.test_warm_query_definitions import BODY, put
 
 
@@ -64,7 +64,7 @@ def test_nobody_overwrites_removes_or_approves_what_they_have_not_seen(plant: Se
     """With If-Match of an older state nothing is changed and nothing recorded; with that of the newest it is."""
     made = conditional(plant, "PUT", "seen", "editor@t", If_None_Match="*")
     assert made.status_code == 201
-    problem(conditional(plant, "PUT", "seen", "editor@t", If_None_Match="*"), 412, "PRECONDITION_FAILED")
+    check_problem(conditional(plant, "PUT", "seen", "editor@t", If_None_Match="*"), 412, "PRECONDITION_FAILED")
     edited = conditional(plant, "PUT", "seen", "editor@t", If_Match=made.headers["etag"])
     assert edited.status_code == 200
     for stale in (made.headers["etag"], f"W/{edited.headers['etag']}", '"x", "y"'):
@@ -73,13 +73,13 @@ def test_nobody_overwrites_removes_or_approves_what_they_have_not_seen(plant: Se
             ("POST", "seen/approve", "admin@t"),
             ("DELETE", "seen", "editor@t"),
         ):
-            problem(conditional(plant, method, path, who, If_Match=stale), 412, "PRECONDITION_FAILED")
+            check_problem(conditional(plant, method, path, who, If_Match=stale), 412, "PRECONDITION_FAILED")
     assert listed(plant, "seen")["etag"] == edited.headers["etag"]
     assert verbs(plant, "seen") == ["Created", "Updated"]
     newest = f'"x", {edited.headers["etag"]}'
     approved = conditional(plant, "POST", "seen/approve", "admin@t", If_Match=newest)
     assert (approved.status_code, approved.json()["etag"]) == (200, approved.headers["etag"])
-    problem(conditional(plant, "DELETE", "seen", "editor@t", If_Match=newest), 412, "PRECONDITION_FAILED")
+    check_problem(conditional(plant, "DELETE", "seen", "editor@t", If_Match=newest), 412, "PRECONDITION_FAILED")
     assert conditional(plant, "DELETE", "seen", "editor@t", If_Match=approved.headers["etag"]).status_code == 204
     assert verbs(plant, "seen") == ["Created", "Updated", "Approved", "Removed"]
 
@@ -99,17 +99,17 @@ def test_conditions_come_after_what_is_malformed_missing_or_forbidden(plant: Ser
         ("absent/approve", "POST", "admin@t"),
         ("absent", "PUT", "editor@t"),
     ):
-        assert failing_fields(conditional(plant, method, path, who, If_Match="1a")) == ["If-Match"]
-        assert failing_fields(conditional(plant, method, path, who, If_None_Match='"a')) == ["If-None-Match"]
+        assert check_failing_fields(conditional(plant, method, path, who, If_Match="1a")) == ["If-Match"]
+        assert check_failing_fields(conditional(plant, method, path, who, If_None_Match='"a')) == ["If-None-Match"]
     headers = {"If-Match": "unquoted"}
     bad = plant.caller("editor@t").put("/oi-api/warm-queries/bad", json={**BODY, "surface": "nowhere"}, headers=headers)
-    assert sorted(failing_fields(bad)) == ["If-Match", "surface"]
-    problem(conditional(plant, "DELETE", "absent", "editor@t", If_Match="*"), 404, "WARM_QUERY_NOT_FOUND")
-    problem(conditional(plant, "POST", "absent/approve", "admin@t", If_Match='"x"'), 404, "WARM_QUERY_NOT_FOUND")
-    problem(conditional(plant, "PUT", "absent", "editor@t", If_Match="*"), 412, "PRECONDITION_FAILED")
+    assert sorted(check_failing_fields(bad)) == ["If-Match", "surface"]
+    check_problem(conditional(plant, "DELETE", "absent", "editor@t", If_Match="*"), 404, "WARM_QUERY_NOT_FOUND")
+    check_problem(conditional(plant, "POST", "absent/approve", "admin@t", If_Match='"x"'), 404, "WARM_QUERY_NOT_FOUND")
+    check_problem(conditional(plant, "PUT", "absent", "editor@t", If_Match="*"), 412, "PRECONDITION_FAILED")
     assert conditional(plant, "PUT", "kept", "admin@t").status_code == 201
     refused = conditional(plant, "POST", "kept/approve", "admin@t", If_Match='"x"')
-    problem(refused, 403, "MAKER_CHECKER_VIOLATION")
+    check_problem(refused, 403, "MAKER_CHECKER_VIOLATION")
     assert conditional(plant, "PUT", "kept", "editor@t", If_Match="*").status_code == 200
 
 
@@ -127,7 +127,7 @@ def test_of_simultaneous_edits_one_is_stored(plant: Service) -> None:
     [winner] = [reply for reply in replies if reply.status_code == 200]
     for reply in replies:
         if reply is not winner:
-            problem(reply, 412, "PRECONDITION_FAILED")
+            check_problem(reply, 412, "PRECONDITION_FAILED")
     assert listed(plant, "crowd")["etag"] == winner.headers["etag"]
     assert listed(plant, "crowd")["description"] == winner.json()["description"]
 
@@ -142,9 +142,9 @@ def test_a_repeated_approval_gets_the_first_answer_though_the_tag_moved_on(plant
     assert (again.status_code, again.json(), again.headers["etag"]) == (200, first.json(), first.headers["etag"])
     edited = put(plant, "repeated", name="Repeated")
     other = {**named, "If_Match": edited.headers["etag"]}
-    problem(conditional(plant, "POST", "repeated/approve", "admin@t", **other), 422, "IDEMPOTENCY_KEY_REUSED")
+    check_problem(conditional(plant, "POST", "repeated/approve", "admin@t", **other), 422, "IDEMPOTENCY_KEY_REUSED")
     assert listed(plant, "repeated")["approval"] is None
     fresh = {**named, "Idempotency_Key": "approve-anew"}
-    problem(conditional(plant, "POST", "repeated/approve", "admin@t", **fresh), 412, "PRECONDITION_FAILED")
+    check_problem(conditional(plant, "POST", "repeated/approve", "admin@t", **fresh), 412, "PRECONDITION_FAILED")
     fresh["If_Match"] = edited.headers["etag"]
     assert conditional(plant, "POST", "repeated/approve", "admin@t", **fresh).status_code == 200

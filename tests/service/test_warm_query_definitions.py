@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.running import Service, failing_fields, problem
+from tests.service.local_service import Service, check_failing_fields, check_problem
 
 KQL = "Telemetry\n| where DeviceId == device\n| summarize n = count(), newest = max(Timestamp) by ConnectionLookup"
 BODY: dict[str, Any] = {
@@ -42,8 +42,8 @@ def test_a_query_is_born_a_draft_and_released_by_another(plant: Service) -> None
             {"name": "newest", "type": "datetime"},
         ]
     }
-    problem(viewer.get("/oi-api/warm-queries/life"), 403, "QUERY_NOT_APPROVED")
-    problem(editor.post("/oi-api/warm-queries/life/approve"), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(viewer.get("/oi-api/warm-queries/life"), 403, "QUERY_NOT_APPROVED")
+    check_problem(editor.post("/oi-api/warm-queries/life/approve"), 403, "ACCESS_RIGHT_MISSING")
     approved = admin.post("/oi-api/warm-queries/life/approve")
     assert approved.status_code == 200
     assert approved.json()["approval"]["approvedBy"] == "admin@t"
@@ -54,17 +54,17 @@ def test_a_query_is_born_a_draft_and_released_by_another(plant: Service) -> None
     edited = put(plant, "life", name="Life", description="changed")
     assert (edited.status_code, edited.json()["approval"]) == (200, None)
     assert edited.json()["createdAt"] == definition["createdAt"]
-    problem(viewer.get("/oi-api/warm-queries/life"), 403, "QUERY_NOT_APPROVED")
+    check_problem(viewer.get("/oi-api/warm-queries/life"), 403, "QUERY_NOT_APPROVED")
     assert editor.delete("/oi-api/warm-queries/life").status_code == 204
-    problem(editor.delete("/oi-api/warm-queries/life"), 404, "WARM_QUERY_NOT_FOUND")
-    problem(viewer.get("/oi-api/warm-queries/life"), 404, "WARM_QUERY_NOT_FOUND")
-    problem(admin.post("/oi-api/warm-queries/life/approve"), 404, "WARM_QUERY_NOT_FOUND")
+    check_problem(editor.delete("/oi-api/warm-queries/life"), 404, "WARM_QUERY_NOT_FOUND")
+    check_problem(viewer.get("/oi-api/warm-queries/life"), 404, "WARM_QUERY_NOT_FOUND")
+    check_problem(admin.post("/oi-api/warm-queries/life/approve"), 404, "WARM_QUERY_NOT_FOUND")
 
 
 def test_the_last_editor_does_not_approve(plant: Service) -> None:
     """Maker and checker are two people, also when the maker is an administrator."""
     assert put(plant, "own", "admin@t", name="Own").status_code == 201
-    problem(plant.caller("admin@t").post("/oi-api/warm-queries/own/approve"), 403, "MAKER_CHECKER_VIOLATION")
+    check_problem(plant.caller("admin@t").post("/oi-api/warm-queries/own/approve"), 403, "MAKER_CHECKER_VIOLATION")
 
 
 def test_the_list_shows_drafts_and_what_they_give(plant: Service) -> None:
@@ -104,20 +104,20 @@ def test_the_list_shows_drafts_and_what_they_give(plant: Service) -> None:
 )
 def test_bad_definitions_name_every_field(plant: Service, changes: dict[str, Any], fields: list[str]) -> None:
     """Each broken rule names its field, and nothing is stored."""
-    assert failing_fields(put(plant, "bad", **changes)) == fields
-    problem(plant.caller("editor@t").delete("/oi-api/warm-queries/bad"), 404, "WARM_QUERY_NOT_FOUND")
+    assert check_failing_fields(put(plant, "bad", **changes)) == fields
+    check_problem(plant.caller("editor@t").delete("/oi-api/warm-queries/bad"), 404, "WARM_QUERY_NOT_FOUND")
 
 
 @pytest.mark.parametrize("name", ["Newest ", "Ne\u200bwest", "\u202etsewen", "Ku\u0308hlung"])
 def test_a_look_alike_name_is_named(plant: Service, name: str) -> None:
     """A name has no outer spaces and no hidden characters, and is in its NFC form."""
-    assert failing_fields(put(plant, "bad", name=name)) == ["name"]
+    assert check_failing_fields(put(plant, "bad", name=name)) == ["name"]
 
 
 @pytest.mark.parametrize("lookup", ["-x", "a%20b", "x" * 65, "%C3%BC"])
 def test_a_bad_lookup_is_named(plant: Service, lookup: str) -> None:
     """A lookup has its form."""
-    assert failing_fields(put(plant, lookup)) == ["lookup"]
+    assert check_failing_fields(put(plant, lookup)) == ["lookup"]
 
 
 @pytest.mark.parametrize(
@@ -132,14 +132,14 @@ def test_a_bad_lookup_is_named(plant: Service, lookup: str) -> None:
 )
 def test_a_query_that_does_not_bind_is_not_stored(plant: Service, kql: str, code: str) -> None:
     """The engine judges the KQL before it is kept."""
-    problem(put(plant, "bad", kql=kql), 400, code)
+    check_problem(put(plant, "bad", kql=kql), 400, code)
 
 
 def test_names_and_paths_are_unique(plant: Service) -> None:
     """Two queries share neither a name nor an address."""
-    problem(put(plant, "other", name="Newest readings"), 409, "WARM_QUERY_NAME_TAKEN")
-    problem(put(plant, "other", name="Other", apiPath="hall/pump-rig/minutes"), 409, "WARM_QUERY_PATH_TAKEN")
-    problem(put(plant, "other", name="Other", apiPath="newest"), 409, "WARM_QUERY_PATH_TAKEN")
+    check_problem(put(plant, "other", name="Newest readings"), 409, "WARM_QUERY_NAME_TAKEN")
+    check_problem(put(plant, "other", name="Other", apiPath="hall/pump-rig/minutes"), 409, "WARM_QUERY_PATH_TAKEN")
+    check_problem(put(plant, "other", name="Other", apiPath="newest"), 409, "WARM_QUERY_PATH_TAKEN")
 
 
 @pytest.mark.parametrize(
@@ -154,12 +154,12 @@ def test_names_and_paths_are_unique(plant: Service) -> None:
 def test_a_name_leads_to_no_other_query(plant: Service, lookup: str, fields: dict[str, str]) -> None:
     """A name that is another query's lookup or API path is refused, and the reverse."""
     assert put(plant, "twin-name", name="Twin").status_code in (200, 201)
-    problem(put(plant, lookup, **fields), 409, "WARM_QUERY_NAME_TAKEN")
+    check_problem(put(plant, lookup, **fields), 409, "WARM_QUERY_NAME_TAKEN")
 
 
 def test_managing_needs_its_rights(plant: Service) -> None:
     """Reading the list, writing and approving are three rights."""
-    problem(put(plant, "x", "viewer@t"), 403, "ACCESS_RIGHT_MISSING")
-    problem(plant.caller("viewer@t").delete("/oi-api/warm-queries/newest"), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(put(plant, "x", "viewer@t"), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(plant.caller("viewer@t").delete("/oi-api/warm-queries/newest"), 403, "ACCESS_RIGHT_MISSING")
     narrow = plant.caller("editor@t", scopes="Workspace.WarmQuery.Execute")
-    problem(narrow.get("/oi-api/warm-queries"), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(narrow.get("/oi-api/warm-queries"), 403, "ACCESS_RIGHT_MISSING")

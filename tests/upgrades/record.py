@@ -44,7 +44,7 @@ RANGE = {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00:00Z"}
 
 def record_embedded(target: Path) -> None:
     """Use a local host as callers do, stop it, and pack its data directory."""
-    from tests.service.running import Service, eventually  # noqa: PLC0415  of the checkout in the working directory
+    from tests.service.local_service import Service, wait_until  # noqa: PLC0415  of the checkout in the working directory
 
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
@@ -63,16 +63,16 @@ def record_embedded(target: Path) -> None:
         for message in MESSAGES:
             assert editor.post("/oi-api/telemetry/press", json=message).status_code == 202
         rows = {"query": 'Telemetry | where ConnectionLookup == "press" | count'}
-        eventually(
+        wait_until(
             lambda: editor.post("/oi-api/warm-queries", json=rows).json()["results"],
             lambda results: results == [{"Count": len(MESSAGES)}],
         )
         checkpoint = {"target": "DomainAmendments", "scopeKey": SCOPE}
-        eventually(
+        wait_until(
             lambda: editor.get("/oi-api/provenance/checkpoint", params=checkpoint).json().get("size"),
             lambda size: size == 3,
         )
-        eventually(lambda: [*(data / "blobs").rglob("*.parquet")], bool, 60)
+        wait_until(lambda: [*(data / "blobs").rglob("*.parquet")], bool, 60)
         service.stop()
         with tarfile.open(target, "w:gz") as archive:
             archive.add(data, "data", filter=_is_state)

@@ -22,7 +22,7 @@ from shared import wiring
 from tests.azurite.running import missing
 from tests.emulators.kusto.endpoints import end
 from tests.key_vault.keys import Version
-from tests.service.running import Service, eventually
+from tests.service.local_service import Service, wait_until
 from tests.unit.functions.azure_plant import ADMIN, EDITOR, QUALITY, Instance, Plant
 from tests.unit.shared.wiring.azure import DATABASE, deployment
 from tests.upgrades.record import AMENDMENTS, EVENT, EVENTS, MESSAGES, RANGE, SCOPE, TABLE
@@ -115,7 +115,7 @@ def test_earlier_telemetry_is_queried_and_downloaded(upgraded: Service) -> None:
     assert editor.post("/oi-api/warm-queries", json=rows).json()["results"] == [{"n": len(MESSAGES)}]
     sent = editor.post("/oi-api/telemetry/press", json={"messageId": "m-new", "Pressure": 9})
     assert sent.status_code == 202
-    eventually(
+    wait_until(
         lambda: editor.post("/oi-api/warm-queries", json=rows).json()["results"],
         lambda results: results == [{"n": len(MESSAGES) + 1}],
     )

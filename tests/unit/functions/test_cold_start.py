@@ -6,7 +6,7 @@ import sys
 from typing import Final
 
 from functions import GROUPS
-from tests.service.running import ROOT
+from tests.service.local_service import ROOT
 
 HEAVY: Final = {
     "ariadne",

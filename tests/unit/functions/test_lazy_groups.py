@@ -18,7 +18,7 @@ from shared.auth.principals import CredentialKind, Principal
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Group
 from shared.http.pipeline import RequestPipeline
-from tests.service.running import ROOT
+from tests.service.local_service import ROOT
 
 MODULE = "group_of_a_test"
 

@@ -14,17 +14,17 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
-from tests.service.running import Service
+from tests.service.local_service import Service
 
 WAIT_SECONDS = 30.0
 
 
-def stream_url(service: Service, **query: str) -> str:
+def build_stream_url(service: Service, **query: str) -> str:
     """Return the address of the stream."""
     return f"{service.url.replace('http', 'ws', 1)}/oi-api/live-stream?{urlencode(query)}"
 
 
-def token(service: Service, member: str, **query: str) -> str:
+def request_token(service: Service, member: str, **query: str) -> str:
     """Return a token of a member."""
     client = service.anonymous(bearer=service.key(member))
     reply = client.get("/workspace/api/keys/jwt", params=query)
@@ -32,9 +32,9 @@ def token(service: Service, member: str, **query: str) -> str:
     return str(reply.json()["Token"])
 
 
-def short_token(service: Service, member: str, seconds: float) -> str:
+def sign_short_token(service: Service, member: str, seconds: float) -> str:
     """Return a token that lives shorter than any that the service would issue, signed with its own key."""
-    issued = token(service, member)
+    issued = request_token(service, member)
     claims = jwt.decode(issued, options={"verify_signature": False})
     key = (service.data_dir / "signing-key.pem").read_text()
     return jwt.encode(
@@ -42,13 +42,13 @@ def short_token(service: Service, member: str, seconds: float) -> str:
     )
 
 
-def token_id(bearer: str) -> str:
+def decode_token_id(bearer: str) -> str:
     """Return the id of a token."""
     return str(jwt.decode(bearer, options={"verify_signature": False})["jti"])
 
 
 @asynccontextmanager
-async def listening(
+async def connect_stream(
     url: str, bearer: str | None = None, subprotocols: Sequence[str] = ()
 ) -> AsyncIterator[ClientConnection]:
     """Listen at an address."""
@@ -60,17 +60,17 @@ async def listening(
         yield client
 
 
-async def refusal(url: str, bearer: str | None = None, subprotocols: Sequence[str] = ()) -> httpx.Response:
+async def read_rejection(url: str, bearer: str | None = None, subprotocols: Sequence[str] = ()) -> httpx.Response:
     """Return the answer to a handshake that is refused."""
     try:
-        async with listening(url, bearer, subprotocols):
+        async with connect_stream(url, bearer, subprotocols):
             raise AssertionError("the handshake was not refused")
     except InvalidStatus as refused:
         answer = refused.response
         return httpx.Response(answer.status_code, headers=list(answer.headers.raw_items()), content=bytes(answer.body))
 
 
-async def impulses(client: ClientConnection, count: int) -> list[dict[str, Any]]:
+async def receive_impulses(client: ClientConnection, count: int) -> list[dict[str, Any]]:
     """Return the next impulses."""
     async with asyncio.timeout(WAIT_SECONDS):
         return [json.loads(await client.recv()) for _ in range(count)]

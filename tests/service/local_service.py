@@ -105,7 +105,7 @@ class Service:
                 process.stdout.close()
 
 
-def eventually[T](probe: Callable[[], T], good: Callable[[T], Any], seconds: float = 30) -> T:
+def wait_until[T](probe: Callable[[], T], good: Callable[[T], Any], seconds: float = 30) -> T:
     """Return what a probe gives as soon as it is good; fail with the last value after a while."""
     deadline = time.monotonic() + seconds
     while not good(value := probe()):
@@ -114,7 +114,7 @@ def eventually[T](probe: Callable[[], T], good: Callable[[T], Any], seconds: flo
     return value
 
 
-def rows(client: httpx.Client, kql: str, limit: int = 10_000) -> list[dict[str, Any]]:
+def query_rows(client: httpx.Client, kql: str, limit: int = 10_000) -> list[dict[str, Any]]:
     """Return the rows of an ad-hoc query."""
     reply = client.post("/oi-api/warm-queries", json={"query": kql, "limit": limit})
     assert reply.status_code == 200, reply.text
@@ -122,7 +122,7 @@ def rows(client: httpx.Client, kql: str, limit: int = 10_000) -> list[dict[str, 
     return results
 
 
-def problem(reply: httpx.Response, status: int, code: str) -> dict[str, Any]:
+def check_problem(reply: httpx.Response, status: int, code: str) -> dict[str, Any]:
     """Return a problem document after checking its form, status and code."""
     assert (reply.status_code, reply.json().get("code")) == (status, code), reply.text
     assert reply.headers["content-type"] == "application/problem+json"
@@ -130,16 +130,16 @@ def problem(reply: httpx.Response, status: int, code: str) -> dict[str, Any]:
     return dict(reply.json())
 
 
-def failing_fields(reply: httpx.Response, status: int = 400, code: str = "INVALID_REQUEST") -> list[str]:
+def check_failing_fields(reply: httpx.Response, status: int = 400, code: str = "INVALID_REQUEST") -> list[str]:
     """Return the names of the fields that a reply lists as failing; each has its rule."""
-    errors = problem(reply, status, code)["errors"]
+    errors = check_problem(reply, status, code)["errors"]
     assert all(error["message"] for error in errors)
     return [error["field"] for error in errors]
 
 
-def count(client: httpx.Client, connection: str) -> int:
+def count_rows(client: httpx.Client, connection: str) -> int:
     """Return how many rows the table holds for a connection."""
-    [row] = rows(client, f"Telemetry | where ConnectionLookup == '{connection}' | count")
+    [row] = query_rows(client, f"Telemetry | where ConnectionLookup == '{connection}' | count")
     return int(row["Count"])
 
 

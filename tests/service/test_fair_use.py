@@ -12,8 +12,8 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import InvalidStatus
 
 from tests.service.conftest import WORKSPACE
-from tests.service.stream_client import build_stream_url, connect_stream, read_rejection, request_token
 from tests.service.local_service import Service, check_problem, wait_until
+from tests.service.stream_client import build_stream_url, connect_stream, read_rejection, request_token
 
 STREAMS = 3
 BODY = {"format": "jsonl", "dateRange": {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}}

@@ -13,6 +13,7 @@ import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed
 
+from tests.service.local_service import Service, check_failing_fields, check_problem, query_rows, wait_until
 from tests.service.stream_client import (
     build_stream_url,
     connect_stream,
@@ -22,7 +23,6 @@ from tests.service.stream_client import (
     request_token,
     sign_short_token,
 )
-from tests.service.local_service import Service, check_failing_fields, check_problem, query_rows, wait_until
 
 _NUMBERS = count()
 

@@ -107,9 +107,7 @@ def test_what_was_acknowledged_survives_kills(own_service: Service) -> None:
     editor = service.caller("editor@t")
     assert editor.post("/oi-api/telemetry/press", json={"messageId": "last"}).status_code == 202
     wait_until(lambda: count_rows(editor, "press"), lambda stored: stored == 1, 60)
-    kql = (
-        "Telemetry | where ConnectionLookup == 'pump-rig' | summarize n = count() by Mark = tostring(Payload.mark)"
-    )
+    kql = "Telemetry | where ConnectionLookup == 'pump-rig' | summarize n = count() by Mark = tostring(Payload.mark)"
 
     def stored() -> dict[str, int]:
         found = {}

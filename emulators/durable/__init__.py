@@ -1,1 +1,1 @@
-"""Stand-in for the Durable Task extension: orchestrations replayed over a history kept in SQLite."""
+"""Emulator of the Durable Task extension of Azure Functions, which stores orchestrations in SQLite."""

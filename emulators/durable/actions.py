@@ -1,4 +1,4 @@
-"""What an orchestrator asks for, as the Durable Functions SDK for Python writes it (replay schema 2 and 3)."""
+"""Actions that an orchestrator requests, in the format of the Durable Functions SDK for Python (schemas 2 and 3)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
@@ -8,7 +8,7 @@ type Action = Mapping[str, Any]
 
 
 class ActionType(IntEnum):
-    """The SDK's numbers of what can be asked for."""
+    """Action numbers of the SDK."""
 
     CALL_ACTIVITY = 0
     CALL_ACTIVITY_WITH_RETRY = 1
@@ -38,24 +38,24 @@ _COMPOUND = frozenset({ActionType.WHEN_ANY, ActionType.WHEN_ALL})
 
 
 def flatten(actions: Iterable[Action]) -> Iterator[Action]:
-    """Return single actions in the order in which the SDK numbers their tasks."""
+    """Yield single actions in the order in which the SDK numbers their tasks."""
     for action in actions:
-        if kind(action) in _COMPOUND:
+        if read_type(action) in _COMPOUND:
             yield from flatten(action["compoundActions"])
         else:
             yield action
 
 
-def kind(action: Action) -> ActionType:
-    """Return what is asked for.
+def read_type(action: Action) -> ActionType:
+    """Return the type of an action.
 
     Raises:
-        ValueError: an action of a later SDK.
+        ValueError: the action is unknown; a later SDK wrote it.
     """
     return ActionType(action["actionType"])
 
 
 def signature(action: Action) -> str:
-    """Return what must be the same each time an orchestrator is replayed: the kind of task and its name."""
+    """Return the kind and name of an action, which must be the same in every replay."""
     name = action.get("functionName") or action.get("externalEventName") or ""
-    return f"{kind(action).name.lower()}({name})"
+    return f"{read_type(action).name.lower()}({name})"

@@ -1,4 +1,4 @@
-"""Moves orchestrations on: gives each its turns and runs activities, as many at once as host.json allows."""
+"""Engine that runs turns of orchestrations and activities within the concurrency limits of host.json."""
 
 import asyncio
 import functools
@@ -9,21 +9,20 @@ from datetime import datetime
 from emulators.durable import events, turns
 from emulators.durable.clock import Clock
 from emulators.durable.functions import FunctionRunner
+from emulators.durable.ports import FunctionCallError, StopSignal
 from emulators.durable.records import Activity, OrchestrationStatus, PendingActivity
 from emulators.durable.settings import DurableSettings
 from emulators.durable.store import OrchestrationStore
-from local.host.shutdown import ShutdownSignal
-from local.host.worker import FunctionFailed
-from shared.observability.logs import fields, get_logger
+from shared.observability.logs import fields, logger
 
-_LOGGER = get_logger("emulators.durable")
-_TROUBLE_SECONDS = 1.0
-_ABANDON_SECONDS = 1.0
-"""A function that catches its cancellation does not keep the host."""
+_LOGGER = logger("emulators.durable")
+_RETRY_SECONDS = 1.0
+_CANCEL_SECONDS = 1.0
+"""Limits the wait for functions that ignore their cancellation."""
 
 
 class DurableEngine:
-    """Runs the orchestrations of a store until the host stops; what it has not finished then is taken up again."""
+    """Runner of the orchestrations of a store until the host stops; the next start continues unfinished ones."""
 
     def __init__(
         self,
@@ -31,7 +30,7 @@ class DurableEngine:
         functions: FunctionRunner,
         settings: DurableSettings,
         clock: Clock,
-        stopping: ShutdownSignal,
+        stopping: StopSignal,
     ) -> None:
         self._store = store
         self._functions = functions
@@ -44,11 +43,11 @@ class DurableEngine:
         self._last_activity = 0
 
     def wake(self) -> None:
-        """Tell the engine that something happened."""
+        """Notify the engine of new work."""
         self._wake.set()
 
     async def run(self) -> None:
-        """Move orchestrations on until the host stops; activities that run then are abandoned, and run again later."""
+        """Run orchestrations until the host stops; cancelled activities run again after the next start."""
         stop = asyncio.create_task(self._wake_on_stop())
         try:
             while not self._stopping.is_set():
@@ -63,18 +62,18 @@ class DurableEngine:
         self._wake.set()
 
     async def _start_ready_work(self) -> datetime | None:
-        """Begin what can begin now and return when the next timer is due."""
+        """Start all ready turns and activities and return when the next timer is due."""
         at = self._clock.now()
         try:
-            await self._begin_turns(at)
-            await self._begin_activities()
+            await self._start_turns(at)
+            await self._start_activities()
             return await self._store.next_due(at)
         except sqlite3.Error:
             _LOGGER.exception("orchestrations cannot be read")
-            await self._stopping.wait_for(_TROUBLE_SECONDS)
+            await self._stopping.wait_for(_RETRY_SECONDS)
             return at
 
-    async def _begin_turns(self, at: datetime) -> None:
+    async def _start_turns(self, at: datetime) -> None:
         free = self._settings.max_orchestrators - len(self._running_turns)
         if free <= 0:
             return
@@ -88,7 +87,7 @@ class DurableEngine:
         del self._running_turns[instance]
         self._wake.set()
 
-    async def _begin_activities(self) -> None:
+    async def _start_activities(self) -> None:
         free = self._settings.max_activities - len(self._running_activities)
         if free <= 0:
             return
@@ -103,20 +102,20 @@ class DurableEngine:
         self._wake.set()
 
     async def _turns(self, instance: str) -> None:
-        """Give an instance turns for as long as there is something for it."""
+        """Run turns of an instance while it has messages."""
         while not self._stopping.is_set():
             try:
                 if not await self._turn(instance):
                     return
             except Exception:
-                # Also what is a fault of this engine: the instance is tried again, the others go on.
-                _LOGGER.exception("a turn cannot be made", extra=fields(instance=instance))
-                await self._stopping.wait_for(_TROUBLE_SECONDS)
+                # Also covers defects of this engine: this instance is retried, and the others continue.
+                _LOGGER.exception("a turn of an orchestration failed", extra=fields(instance=instance))
+                await self._stopping.wait_for(_RETRY_SECONDS)
                 return
 
     async def _turn(self, instance: str) -> bool:
         at = self._clock.now()
-        work = await self._store.work(instance, at)
+        work = await self._store.load_turn_input(instance, at)
         if work is None:
             return False
         turn = await turns.run_turn(work, self._functions.run_orchestrator, self._functions.names, at)
@@ -129,12 +128,12 @@ class DurableEngine:
 
     async def _complete_activity(self, pending: PendingActivity) -> None:
         event = await self._run_activity(pending.activity)
-        await self._store_with_retry(lambda: self._store.activity_done(pending, event, self._clock.now()))
+        await self._store_with_retry(lambda: self._store.store_activity_result(pending, event, self._clock.now()))
 
     async def _run_activity(self, activity: Activity) -> events.Event:
         try:
             result = await self._functions.run_activity(activity.name, activity.input)
-        except FunctionFailed as failure:
+        except FunctionCallError as failure:
             _LOGGER.error(  # noqa: TRY400  the stack trace that counts is the function's
                 "an activity failed: %s",
                 failure,
@@ -145,19 +144,19 @@ class DurableEngine:
         return events.task_completed(activity.task, result, self._clock.now())
 
     async def _store_with_retry(self, store: Callable[[], Awaitable[None]]) -> None:
-        """Store until it works: a result that is lost would leave its orchestration waiting until the next start."""
+        """Repeat a write until it succeeds; a lost result would block its orchestration."""
         while not self._stopping.is_set():
             try:
                 await store()
             except sqlite3.Error:
-                _LOGGER.exception("the end of an activity cannot be stored")
-                await self._stopping.wait_for(_TROUBLE_SECONDS)
+                _LOGGER.exception("the result of an activity cannot be stored")
+                await self._stopping.wait_for(_RETRY_SECONDS)
             else:
                 return
 
     async def _cancel_running(self) -> None:
-        left = [*self._running_turns.values(), *self._running_activities]
-        for task in left:
+        running = [*self._running_turns.values(), *self._running_activities]
+        for task in running:
             task.cancel()
-        if left:
-            await asyncio.wait(left, timeout=_ABANDON_SECONDS)
+        if running:
+            await asyncio.wait(running, timeout=_CANCEL_SECONDS)

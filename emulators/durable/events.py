@@ -1,4 +1,4 @@
-"""History events, with the names and numbers that the Durable Functions SDKs read (DurableTask.Core.History)."""
+"""History events in the format that the Durable Functions SDKs read (DurableTask.Core.History)."""
 
 from datetime import datetime
 from enum import IntEnum
@@ -13,7 +13,7 @@ NO_ID = -1
 
 
 class EventType(IntEnum):
-    """The kinds of history events that this engine writes."""
+    """Types of the history events that this engine writes."""
 
     EXECUTION_STARTED = 0
     EXECUTION_COMPLETED = 1
@@ -34,12 +34,12 @@ class EventType(IntEnum):
 
 
 def event(kind: EventType, at: datetime, number: int = NO_ID, **members: Any) -> Event:
-    """Return an event; ``number`` is the task's own id where the event schedules one."""
+    """Return an event; ``number`` is the task id if the event schedules a task."""
     return {"EventType": int(kind), "EventId": number, "Timestamp": rfc3339(at), **members}
 
 
 def execution_started(start: NewInstance, at: datetime) -> Event:
-    """Return the event that every history has at its second place."""
+    """Return the second event of every history."""
     parent = start.parent and {
         "Name": None,
         "TaskScheduleId": start.parent.task,
@@ -57,30 +57,30 @@ def execution_started(start: NewInstance, at: datetime) -> Event:
 
 
 def task_completed(task: int, result: str | None, at: datetime) -> Event:
-    """Return the end of an activity; the result is JSON text."""
+    """Return the event of a completed activity; the result is JSON text."""
     return event(EventType.TASK_COMPLETED, at, TaskScheduledId=task, Result=result)
 
 
 def task_failed(task: int, reason: str, details: str, at: datetime) -> Event:
-    """Return the failure of an activity."""
+    """Return the event of a failed activity."""
     return event(EventType.TASK_FAILED, at, TaskScheduledId=task, Reason=reason, Details=details)
 
 
 def sub_orchestration_completed(task: int, result: str | None, at: datetime) -> Event:
-    """Return the end of a sub-orchestration; the result is JSON text."""
+    """Return the event of a completed sub-orchestration; the result is JSON text."""
     return event(EventType.SUB_ORCHESTRATION_COMPLETED, at, TaskScheduledId=task, Result=result)
 
 
 def sub_orchestration_failed(task: int, reason: str, at: datetime) -> Event:
-    """Return the failure of a sub-orchestration."""
+    """Return the event of a failed sub-orchestration."""
     return event(EventType.SUB_ORCHESTRATION_FAILED, at, TaskScheduledId=task, Reason=reason, Details="")
 
 
 def timer_fired(task: int, due: datetime) -> Event:
-    """Return the end of a timer; its time is when it was due."""
+    """Return the event of a fired timer, with its due time."""
     return event(EventType.TIMER_FIRED, due, TimerId=task, FireAt=rfc3339(due))
 
 
 def event_raised(name: str, data: str | None, at: datetime) -> Event:
-    """Return an event from outside; its data is JSON text."""
+    """Return an external event; its data is JSON text."""
     return event(EventType.EVENT_RAISED, at, Name=name, Input=data)

@@ -1,30 +1,29 @@
-"""The app's orchestrators and activities, and how they are called."""
+"""Calls of the app's orchestrators and activities."""
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from emulators.durable.ports import DurableFunction, FunctionCallError, FunctionInvoker
 from emulators.durable.turns import FunctionNames, OrchestratorFailed
-from local.host.worker import FunctionFailed, LoadedFunction, invoke
-from local.host.worker_protocol import TypedData
 
 _PREFIX = re.compile(r"\b\w++: ")
 
 
 class FunctionRunner(Protocol):
-    """What the engine calls."""
+    """Functions that the engine calls."""
 
     @property
     def names(self) -> FunctionNames:
-        """Return what there is."""
+        """Names of the orchestrators and activities."""
         ...
 
     async def run_orchestrator(self, name: str, context: str) -> str:
         """Call an orchestrator with its context and return its state, both JSON texts.
 
         Raises:
-            OrchestratorFailed: it raised.
+            OrchestratorFailed: the orchestrator raised an exception.
         """
         ...
 
@@ -32,54 +31,56 @@ class FunctionRunner(Protocol):
         """Call an activity with its input and return its result, both JSON texts.
 
         Raises:
-            FunctionFailed: it raised.
+            FunctionCallError: the activity raised an exception.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class AppFunctions:
-    """The functions of the app that the host has loaded."""
+class AppFunctions[F: DurableFunction]:
+    """Orchestrators and activities of the app that the host has loaded."""
 
-    orchestrators: Mapping[str, LoadedFunction]
-    activities: Mapping[str, LoadedFunction]
+    orchestrators: Mapping[str, F]
+    activities: Mapping[str, F]
+    invoke: FunctionInvoker[F]
     version: str | None
 
     @property
     def names(self) -> FunctionNames:
-        """Return what there is."""
+        """Names of the orchestrators and activities."""
         return FunctionNames(frozenset(self.activities), frozenset(self.orchestrators), self.version)
 
     async def run_orchestrator(self, name: str, context: str) -> str:
-        """Call an orchestrator through the worker library."""
+        """Call an orchestrator."""
         function = self.orchestrators.get(name)
         if function is None:
-            raise OrchestratorFailed(f"the app has no orchestrator {name} any more")
+            raise OrchestratorFailed(f"the app no longer has the orchestrator {name}")
         try:
-            answer = await invoke(function, TypedData(string=context))
-        except FunctionFailed as failure:
-            # The SDK raises its own Exception around the state; the library puts the class before the text.
+            state = await self.invoke(function, context)
+        except FunctionCallError as failure:
+            # The SDK wraps the state in its own Exception, and the worker library prefixes the class name.
             raise OrchestratorFailed(_PREFIX.sub("", str(failure), count=1)) from None
-        if answer is None:
+        if state is None:
             raise OrchestratorFailed("it returned no state; is it declared with orchestration_trigger?")
-        return str(answer.value)
+        return state
 
     async def run_activity(self, name: str, given: str) -> str | None:
-        """Call an activity through the worker library."""
+        """Call an activity."""
         function = self.activities.get(name)
         if function is None:
-            raise FunctionFailed(f"the app has no activity {name} any more", "")
-        answer = await invoke(function, TypedData(string=given))
-        return None if answer is None else str(answer.value)
+            raise FunctionCallError(f"the app no longer has the activity {name}", "")
+        return await self.invoke(function, given)
 
 
-def app_functions(functions: Iterable[LoadedFunction], version: str | None) -> AppFunctions:
-    """Return the orchestrators and activities among an app's functions, by the names they are called by."""
-    orchestrators: dict[str, LoadedFunction] = {}
-    activities: dict[str, LoadedFunction] = {}
+def app_functions_from[F: DurableFunction](
+    functions: Iterable[F], invoke: FunctionInvoker[F], version: str | None
+) -> AppFunctions[F]:
+    """Return the orchestrators and activities among an app's functions."""
+    orchestrators: dict[str, F] = {}
+    activities: dict[str, F] = {}
     for function in functions:
         if function.kind == "orchestrationTrigger":
             orchestrators[str(function.trigger.get("orchestration") or function.name)] = function
         elif function.kind == "activityTrigger":
             activities[str(function.trigger.get("activity") or function.name)] = function
-    return AppFunctions(orchestrators, activities, version)
+    return AppFunctions(orchestrators, activities, invoke, version)

@@ -1,4 +1,4 @@
-"""What clients do with orchestrations: start, find, list, raise events, end, suspend, purge and restart them."""
+"""Operations of clients on orchestrations: start, find, list, raise events, terminate, suspend, purge, restart."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from shared.timestamps import rfc3339
 
 @dataclass(frozen=True, slots=True)
 class InstanceFilter:
-    """Which instances are meant; None and empty leave a condition out."""
+    """Conditions on instances; None and empty values match all."""
 
     created_from: datetime | None = None
     created_to: datetime | None = None
@@ -26,27 +26,26 @@ class InstanceFilter:
 
 
 class Management:
-    """Reads and changes orchestrations; each change is on disk when its call returns."""
+    """Reads and changes of orchestrations; each change is on disk when its call returns."""
 
     def __init__(self, orchestrations: OrchestrationStore, clock: Clock, wake: Callable[[], None]) -> None:
-        """Take the store, the time, and what to call after a change."""
         self._database = orchestrations.database
         self._clock = clock
         self._wake = wake
 
     async def start(self, new: NewInstance) -> bool:
-        """Start an instance; return False when one of its id has not ended."""
+        """Start an instance; return False if an instance with its id has not ended."""
         at = self._clock.now()
         started = await self._database.write(lambda connection: rows.start(connection, new, at))
         self._wake()
         return started
 
     async def find(self, instance: str) -> Instance | None:
-        """Return an instance, None when there is none of this id."""
+        """Return an instance, None if the id is unknown."""
         return await self._database.read(lambda connection: rows.find(connection, instance))
 
     async def wait(self, instance: str, seconds: float, pause: float) -> Instance | None:
-        """Return an instance once it has ended, None when it has not within so many seconds; look after each pause."""
+        """Return an instance when it has ended, None after the given seconds; check again after each pause."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
@@ -61,9 +60,9 @@ class Management:
         query = "SELECT event FROM history WHERE instance = ? ORDER BY number"
         return await self._database.read(lambda connection: [row[0] for row in connection.execute(query, (instance,))])
 
-    async def page(self, which: InstanceFilter, after: str, limit: int) -> list[Instance]:
-        """Return up to so many instances whose ids follow the given one, by id."""
-        condition, values = _build_condition(which)
+    async def page(self, instance_filter: InstanceFilter, after: str, limit: int) -> list[Instance]:
+        """Return up to ``limit`` instances with ids after the given one, sorted by id."""
+        condition, values = _build_condition(instance_filter)
         query = f"SELECT {rows.COLUMNS} FROM instances WHERE {condition} AND id > ? ORDER BY id LIMIT ?"  # noqa: S608  constants
         return await self._database.read(
             lambda connection: [
@@ -72,7 +71,7 @@ class Management:
         )
 
     async def raise_event(self, instance: str, name: str, data: str) -> OrchestrationStatus | None:
-        """Raise an event, whose data is JSON text; return the status before, None when there is no such instance."""
+        """Raise an event with JSON text as data; return the previous status, None if the instance is unknown."""
 
         def change(connection: sqlite3.Connection, at: datetime) -> None:
             rows.send(connection, instance, MessageKind.RAISED, events.event_raised(name, data, at), at, name=name)
@@ -80,10 +79,10 @@ class Management:
         return await self._change(instance, change)
 
     async def terminate(self, instance: str, output: str | None) -> OrchestrationStatus | None:
-        """End an instance: what it has asked for and has not begun is dropped."""
+        """Terminate an instance and drop its pending activities."""
 
         def change(connection: sqlite3.Connection, at: datetime) -> None:
-            _note(connection, instance, events.event(EventType.EXECUTION_TERMINATED, at, Input=output))
+            _append_event(connection, instance, events.event(EventType.EXECUTION_TERMINATED, at, Input=output))
             query = "UPDATE instances SET status = ?, output = ?, updated_at = ? WHERE id = ?"
             connection.execute(query, (OrchestrationStatus.TERMINATED, output, rfc3339(at), instance))
             for table in ("activities", "waits"):
@@ -93,15 +92,15 @@ class Management:
         return await self._change(instance, change)
 
     async def suspend(self, instance: str, reason: str | None) -> OrchestrationStatus | None:
-        """Let an instance take no turns until it is resumed; activities that run go on."""
-        return await self._move(instance, OrchestrationStatus.SUSPENDED, EventType.EXECUTION_SUSPENDED, reason)
+        """Stop the turns of an instance until it is resumed; running activities continue."""
+        return await self._set_status(instance, OrchestrationStatus.SUSPENDED, EventType.EXECUTION_SUSPENDED, reason)
 
     async def resume(self, instance: str, reason: str | None) -> OrchestrationStatus | None:
-        """Let a suspended instance go on."""
-        return await self._move(instance, OrchestrationStatus.RUNNING, EventType.EXECUTION_RESUMED, reason)
+        """Resume a suspended instance."""
+        return await self._set_status(instance, OrchestrationStatus.RUNNING, EventType.EXECUTION_RESUMED, reason)
 
     async def purge(self, instance: str) -> OrchestrationStatus | None:
-        """Delete an instance that has ended; return its status, None when there is no such instance."""
+        """Delete an instance that has ended; return its status, None if the instance is unknown."""
 
         def work(connection: sqlite3.Connection) -> OrchestrationStatus | None:
             found = rows.find(connection, instance)
@@ -111,34 +110,36 @@ class Management:
 
         return await self._database.write(work)
 
-    async def purge_all(self, which: InstanceFilter) -> int:
-        """Delete every instance that has ended and is meant; return how many."""
-        statuses = ENDED.intersection(which.statuses) if which.statuses else ENDED
-        condition, values = _build_condition(replace(which, statuses=statuses))
+    async def purge_all(self, instance_filter: InstanceFilter) -> int:
+        """Delete all ended instances that match a filter; return their number."""
+        statuses = ENDED.intersection(instance_filter.statuses) if instance_filter.statuses else ENDED
+        condition, values = _build_condition(replace(instance_filter, statuses=statuses))
         query = f"DELETE FROM instances WHERE {condition}"  # noqa: S608  constants
         if not statuses:
             return 0
         return await self._database.write(lambda connection: connection.execute(query, values).rowcount)
 
     async def restart(self, instance: str, *, new_instance: bool) -> str | None:
-        """Start an instance again with its input; return the id, None when there is none or it has not ended.
+        """Restart an instance with its input; return the id, None if it is unknown or has not ended.
 
         Args:
             instance: its id.
-            new_instance: whether under a new id, else in the place of the ended one.
+            new_instance: whether it gets a new id; otherwise it replaces the ended instance.
         """
         found = await self.find(instance)
         if found is None:
             return None
-        begun = replace(found.start, instance=new_id() if new_instance else instance, execution=new_id(), parent=None)
-        return begun.instance if await self.start(begun) else None
+        restarted = replace(
+            found.start, instance=new_id() if new_instance else instance, execution=new_id(), parent=None
+        )
+        return restarted.instance if await self.start(restarted) else None
 
-    async def _move(
+    async def _set_status(
         self, instance: str, status: OrchestrationStatus, kind: EventType, reason: str | None
     ) -> OrchestrationStatus | None:
         def change(connection: sqlite3.Connection, at: datetime) -> None:
             if connection.execute("SELECT 1 FROM history WHERE instance = ? LIMIT 1", (instance,)).fetchone():
-                _note(connection, instance, events.event(kind, at, Reason=reason))
+                _append_event(connection, instance, events.event(kind, at, Reason=reason))
                 to = status
             else:
                 to = (
@@ -154,7 +155,7 @@ class Management:
     async def _change(
         self, instance: str, change: Callable[[sqlite3.Connection, datetime], None]
     ) -> OrchestrationStatus | None:
-        """Change an instance that has not ended; return the status before."""
+        """Change an instance that has not ended; return its previous status."""
         at = self._clock.now()
 
         def work(connection: sqlite3.Connection) -> OrchestrationStatus | None:
@@ -168,23 +169,23 @@ class Management:
         return before
 
 
-def _note(connection: sqlite3.Connection, instance: str, event: events.Event) -> None:
+def _append_event(connection: sqlite3.Connection, instance: str, event: events.Event) -> None:
     rows.append_history(connection, instance, [event])
 
 
-def _build_condition(which: InstanceFilter) -> tuple[str, tuple[str, ...]]:
+def _build_condition(instance_filter: InstanceFilter) -> tuple[str, tuple[str, ...]]:
     conditions: list[str] = ["TRUE"]
     values: list[str] = []
-    if which.created_from is not None:
+    if instance_filter.created_from is not None:
         conditions.append("created_at >= ?")
-        values.append(rfc3339(which.created_from))
-    if which.created_to is not None:
+        values.append(rfc3339(instance_filter.created_from))
+    if instance_filter.created_to is not None:
         conditions.append("created_at <= ?")
-        values.append(rfc3339(which.created_to))
-    if which.statuses:
-        conditions.append(f"status IN ({', '.join('?' * len(which.statuses))})")
-        values.extend(which.statuses)
-    if which.prefix:
+        values.append(rfc3339(instance_filter.created_to))
+    if instance_filter.statuses:
+        conditions.append(f"status IN ({', '.join('?' * len(instance_filter.statuses))})")
+        values.extend(instance_filter.statuses)
+    if instance_filter.prefix:
         conditions.append("substr(id, 1, length(?)) = ?")
-        values.extend((which.prefix, which.prefix))
+        values.extend((instance_filter.prefix, instance_filter.prefix))
     return " AND ".join(conditions), tuple(values)

@@ -1,4 +1,4 @@
-"""What an orchestration has asked for so far: task ids as the SDK gives them, and retries under way."""
+"""Progress of an orchestration: its requested actions, task ids as the SDK assigns them, and running retries."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -9,7 +9,7 @@ from emulators.durable.actions import Action
 
 @dataclass(slots=True)
 class ScheduledAction:
-    """An action seen in an earlier turn, and the id of its task where it has one."""
+    """Action of an earlier turn, and the id of its task if it has one."""
 
     signature: str
     task: int | None
@@ -17,11 +17,11 @@ class ScheduledAction:
 
 @dataclass(slots=True)
 class RetryState:
-    """A call under a retry policy.
+    """Call with a retry policy.
 
     Attributes:
         action: the call.
-        attempts: how many were begun.
+        attempts: number of started attempts.
     """
 
     action: Action
@@ -30,14 +30,14 @@ class RetryState:
 
 @dataclass(slots=True)
 class OrchestrationProgress:
-    """The engine's side of a replay; it gives out ids exactly when the SDK does.
+    """State of the engine in a replay; it assigns task ids in the same order as the SDK.
 
     Attributes:
         next_task: the id of the next task.
-        asked: every action so far, in order.
-        running: attempts under way by their task's id.
-        waiting: retries that wait for their timer, by the timer's id.
-        waits: by event name, how many waits are open.
+        asked: all requested actions, in order.
+        running: running attempts by task id.
+        waiting: retries that wait for a timer, by timer id.
+        waits: number of open waits by event name.
         cancelled: ids of timers that the orchestrator cancelled.
     """
 
@@ -54,12 +54,12 @@ class OrchestrationProgress:
         return self.next_task - 1
 
     def dump(self) -> str:
-        """Return it as JSON text."""
+        """Return the progress as JSON text."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
 def load(text: str) -> OrchestrationProgress:
-    """Return what ``dump`` made a text of; an empty object is the beginning."""
+    """Return the progress in a text of ``dump``; an empty object is the initial state."""
     members: dict[str, Any] = json.loads(text)
     return OrchestrationProgress(
         next_task=members.get("next_task", 0),

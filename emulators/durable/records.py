@@ -1,4 +1,4 @@
-"""What is kept of an orchestration, and the messages that move it on."""
+"""Records of orchestrations, activities and messages."""
 
 import uuid
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class OrchestrationStatus(StrEnum):
-    """Where an orchestration stands, by the names of the Durable Task extension."""
+    """Runtime status of an orchestration, with the names of the Durable Task extension."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -19,7 +19,7 @@ class OrchestrationStatus(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Return whether nothing more will happen."""
+        """Whether the orchestration has ended."""
         return self in ENDED
 
 
@@ -27,19 +27,19 @@ ENDED = frozenset({OrchestrationStatus.COMPLETED, OrchestrationStatus.FAILED, Or
 
 
 class MessageKind(StrEnum):
-    """What a message tells an orchestration."""
+    """Kinds of messages to an orchestration."""
 
     START = "start"
     DONE = "done"
     """An activity or a sub-orchestration ended."""
     TIMER = "timer"
     RAISED = "raised"
-    """An event from outside; it waits until the orchestrator waits for its name."""
+    """An external event, stored until the orchestrator waits for its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The orchestration that called this one, and as which of its tasks."""
+    """Calling orchestration, and the task id of the call."""
 
     instance: str
     execution: str
@@ -48,15 +48,15 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class NewInstance:
-    """An orchestration to be started.
+    """Orchestration to start.
 
     Attributes:
         instance: its id.
-        execution: the id of this run; an instance that continues as new, or is restarted, gets another.
+        execution: the id of this run; a restart or continue-as-new assigns a new one.
         name: the orchestrator's name.
-        version: what the caller asked for, None for none.
+        version: the requested version, None for the default.
         input: JSON text, None for none.
-        parent: who called it, None when a client did.
+        parent: the calling orchestration, None if a client started it.
     """
 
     instance: str
@@ -69,7 +69,7 @@ class NewInstance:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An orchestration as it is kept; ``input``, ``output`` and ``custom_status`` are JSON texts."""
+    """Stored orchestration; ``input``, ``output`` and ``custom_status`` are JSON texts."""
 
     start: NewInstance
     status: OrchestrationStatus
@@ -81,7 +81,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class OrchestrationMessage:
-    """Something that happened to an orchestration, not yet part of its history."""
+    """Message to an orchestration that is not yet part of its history."""
 
     number: int
     kind: MessageKind
@@ -90,7 +90,7 @@ class OrchestrationMessage:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """An activity to be run; ``input`` is JSON text."""
+    """Activity to run; ``input`` is JSON text."""
 
     instance: str
     execution: str
@@ -101,7 +101,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class PendingActivity:
-    """An activity in the store."""
+    """Activity in the store."""
 
     number: int
     activity: Activity
@@ -109,13 +109,13 @@ class PendingActivity:
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """What one turn of an orchestration starts from.
+    """Input of one turn of an orchestration.
 
     Attributes:
         instance: the orchestration.
         history: its events so far, as JSON texts without ``IsPlayed``.
-        progress: what the turns before left, as JSON text.
-        messages: what this turn delivers.
+        progress: stored progress, as JSON text.
+        messages: the messages that this turn delivers.
     """
 
     instance: Instance

@@ -1,4 +1,4 @@
-"""Reads and writes of orchestrations within a transaction."""
+"""SQL statements on orchestrations within a transaction."""
 
 import json
 import sqlite3
@@ -17,20 +17,20 @@ COLUMNS = (
 
 
 def instance_from_row(row: tuple[Any, ...]) -> Instance:
-    """Return the instance that a row of ``COLUMNS`` stands for."""
+    """Return the instance of a row with ``COLUMNS``."""
     parent = Parent(row[5], row[6], row[7]) if row[5] is not None else None
     start = NewInstance(row[0], row[1], row[2], row[3], row[4], parent)
     return Instance(start, OrchestrationStatus(row[8]), row[9], row[10], parse_rfc3339(row[11]), parse_rfc3339(row[12]))
 
 
 def find(connection: sqlite3.Connection, instance: str) -> Instance | None:
-    """Return an instance, None when there is none of this id."""
+    """Return an instance, None if the id is unknown."""
     row = connection.execute(f"SELECT {COLUMNS} FROM instances WHERE id = ?", (instance,)).fetchone()  # noqa: S608  constants
     return instance_from_row(row) if row else None
 
 
 def start(connection: sqlite3.Connection, new: NewInstance, at: datetime) -> bool:
-    """Add an instance, in the place of one that has ended; return False when one of this id has not."""
+    """Add an instance and replace an ended one; return False if an instance with this id has not ended."""
     found = find(connection, new.instance)
     if found is not None and not found.status.ended:
         return False
@@ -64,7 +64,7 @@ def send(
     *,
     name: str | None = None,
 ) -> None:
-    """Add a message; a timer's takes effect when it is due, others at once."""
+    """Add a message; a timer message takes effect at its due time, others immediately."""
     connection.execute(
         "INSERT INTO messages (instance, kind, name, due, event) VALUES (?, ?, ?, ?, ?)",
         (instance, kind, name, rfc3339(due), json.dumps(event)),
@@ -72,7 +72,7 @@ def send(
 
 
 def notify_parent(connection: sqlite3.Connection, ended: Instance, at: datetime) -> None:
-    """Tell the orchestration that called this one how it ended; it may have ended or begun anew meanwhile."""
+    """Send the result of an ended sub-orchestration to its caller, if that run is still active."""
     parent = ended.start.parent
     if parent is None or not is_active_run(connection, parent.instance, parent.execution):
         return
@@ -84,17 +84,17 @@ def notify_parent(connection: sqlite3.Connection, ended: Instance, at: datetime)
 
 
 def is_active_run(connection: sqlite3.Connection, instance: str, execution: str) -> bool:
-    """Return whether this run of an instance still takes messages."""
+    """Return whether this run of an instance is still active."""
     found = find(connection, instance)
     return found is not None and found.start.execution == execution and found.status not in ENDED
 
 
 def _reason(ended: Instance) -> str:
-    said = json.loads(ended.output) if ended.output is not None else str(ended.status)
-    return f"Sub-orchestrator function '{ended.start.name}' failed: {said}"
+    output = json.loads(ended.output) if ended.output is not None else str(ended.status)
+    return f"Sub-orchestrator function '{ended.start.name}' failed: {output}"
 
 
-def append_history(connection: sqlite3.Connection, instance: str, happened: list[Event]) -> None:
-    """Add events to a history."""
-    values = [(instance, json.dumps(event)) for event in happened]
+def append_history(connection: sqlite3.Connection, instance: str, new_events: list[Event]) -> None:
+    """Append events to a history."""
+    values = [(instance, json.dumps(event)) for event in new_events]
     connection.executemany("INSERT INTO history (instance, event) VALUES (?, ?)", values)

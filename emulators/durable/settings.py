@@ -1,22 +1,22 @@
-"""What the engine heeds of ``extensions.durableTask`` in host.json."""
+"""Settings of the engine from ``extensions.durableTask`` in host.json."""
 
 from dataclasses import dataclass
 
 DEFAULT_HUB = "TestHubName"
-"""The extension's own default, where the app has no site name."""
+"""Default of the extension for an app without a site name."""
 
 DEFAULT_CONCURRENCY = 10
 
 
 @dataclass(frozen=True, slots=True)
 class DurableSettings:
-    """The task hub and how much runs at once.
+    """Task hub and concurrency limits.
 
     Attributes:
-        hub: name of the task hub; it stands in links.
-        max_activities: activities that run at once.
-        max_orchestrators: orchestrators that are replayed at once.
-        version: the version of an orchestration whose caller names none.
+        hub: name of the task hub, part of management URLs.
+        max_activities: most activities that run concurrently.
+        max_orchestrators: most orchestrators that are replayed concurrently.
+        version: the version of an orchestration that is started without one.
     """
 
     hub: str = DEFAULT_HUB

@@ -1,12 +1,12 @@
-"""Orchestrations on disk: each step is one transaction, so that the host may end between any two of them."""
+"""Store of orchestrations: each step is one transaction, so that the host can stop between any two steps."""
 
 import json
 import sqlite3
 from datetime import datetime
-from pathlib import Path
 
 from emulators.durable import records, rows
 from emulators.durable.events import Event, sub_orchestration_failed, timer_fired
+from emulators.durable.ports import OrchestrationDatabase
 from emulators.durable.records import (
     Activity,
     Instance,
@@ -16,47 +16,74 @@ from emulators.durable.records import (
     PendingActivity,
     TurnInput,
 )
-from emulators.durable.schema import SCHEMA
 from emulators.durable.turns import Turn
-from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.timestamps import parse_rfc3339, rfc3339
 
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS instances (
+    id TEXT PRIMARY KEY, execution TEXT NOT NULL, name TEXT NOT NULL, version TEXT, input TEXT, output TEXT,
+    custom_status TEXT, status TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
+    parent_id TEXT, parent_execution TEXT, parent_task INTEGER, progress TEXT NOT NULL DEFAULT '{}'
+) STRICT;
+CREATE TABLE IF NOT EXISTS history (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, instance TEXT NOT NULL REFERENCES instances (id) ON DELETE CASCADE,
+    event TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS history_of_instance ON history (instance, number);
+CREATE TABLE IF NOT EXISTS messages (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, instance TEXT NOT NULL REFERENCES instances (id) ON DELETE CASCADE,
+    kind TEXT NOT NULL, name TEXT, due TEXT NOT NULL, event TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS messages_of_instance ON messages (instance, due, number);
+CREATE INDEX IF NOT EXISTS messages_due ON messages (kind, due);
+CREATE TABLE IF NOT EXISTS waits (
+    instance TEXT NOT NULL REFERENCES instances (id) ON DELETE CASCADE, name TEXT NOT NULL,
+    PRIMARY KEY (instance, name)
+) STRICT;
+CREATE TABLE IF NOT EXISTS activities (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, instance TEXT NOT NULL REFERENCES instances (id) ON DELETE CASCADE,
+    execution TEXT NOT NULL, task INTEGER NOT NULL, name TEXT NOT NULL, input TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS activities_of_instance ON activities (instance);
+"""
+"""Tables of the file. ``name`` of a message is an event name or a timer id; ``waits`` holds the awaited event names."""
+
 _BATCH = 200
-"""Most completions that one turn delivers."""
+"""Most messages that one turn delivers."""
 
 
 class OrchestrationStore:
-    """The engine's side of the file; a thread of its own does the work."""
+    """Operations of the engine on the SQLite file."""
 
-    def __init__(self, path: Path) -> None:
-        self.database = SqliteDatabase(path, SCHEMA)
+    def __init__(self, database: OrchestrationDatabase) -> None:
+        self.database = database
 
     async def close(self) -> None:
-        """Finish what runs and close the file."""
+        """Finish running work and close the file."""
         await self.database.close()
 
     async def find_ready(self, at: datetime, limit: int) -> list[str]:
-        """Return ids of instances that something happened to."""
+        """Return ids of instances with messages that can be delivered."""
         return await self.database.read(
             lambda connection: [row[0] for row in connection.execute(_READY, (rfc3339(at), limit))]
         )
 
     async def next_due(self, at: datetime) -> datetime | None:
-        """Return when the next timer is due that is not yet, None when there is none."""
+        """Return the due time of the next timer, None if there is none."""
         query = "SELECT min(due) FROM messages WHERE kind = 'timer' AND due > ?"
         text = await self.database.read(lambda connection: connection.execute(query, (rfc3339(at),)).fetchone()[0])
         return parse_rfc3339(text) if text else None
 
-    async def work(self, instance: str, at: datetime) -> TurnInput | None:
-        """Return what the next turn of an instance starts from, None when there is nothing for it."""
-        return await self.database.read(lambda connection: _work(connection, instance, at))
+    async def load_turn_input(self, instance: str, at: datetime) -> TurnInput | None:
+        """Return the input of the next turn of an instance, None if it has no messages."""
+        return await self.database.read(lambda connection: _load_turn_input(connection, instance, at))
 
     async def commit(self, work: TurnInput, turn: Turn, at: datetime) -> bool:
-        """Store a turn; return False when the instance was ended or begun anew meanwhile, and nothing is stored."""
+        """Store a turn; store nothing and return False if the run has ended or was replaced."""
         return await self.database.write(lambda connection: _commit(connection, work, turn, at))
 
     async def activities(self, after: int, limit: int) -> list[PendingActivity]:
-        """Return activities to be run, in the order in which they were asked for."""
+        """Return activities to run, oldest first."""
         query = (
             "SELECT number, instance, execution, task, name, input FROM activities WHERE number > ?"
             " ORDER BY number LIMIT ?"
@@ -67,9 +94,9 @@ class OrchestrationStore:
             ]
         )
 
-    async def activity_done(self, pending: PendingActivity, event: Event, at: datetime) -> None:
-        """Store how an activity ended, unless nobody waits for it any more."""
-        await self.database.write(lambda connection: _activity_done(connection, pending, event, at))
+    async def store_activity_result(self, pending: PendingActivity, event: Event, at: datetime) -> None:
+        """Store the result of an activity if its orchestration is still active."""
+        await self.database.write(lambda connection: _store_activity_result(connection, pending, event, at))
 
 
 _READY = """
@@ -88,7 +115,7 @@ ORDER BY kind != 'start', due, number LIMIT ?
 """
 
 
-def _work(connection: sqlite3.Connection, instance: str, at: datetime) -> TurnInput | None:
+def _load_turn_input(connection: sqlite3.Connection, instance: str, at: datetime) -> TurnInput | None:
     found = rows.find(connection, instance)
     if found is None or found.status not in {OrchestrationStatus.PENDING, OrchestrationStatus.RUNNING}:
         return None
@@ -105,10 +132,10 @@ def _work(connection: sqlite3.Connection, instance: str, at: datetime) -> TurnIn
 
 
 def _select_deliverable(messages: list[OrchestrationMessage], progress: str) -> list[OrchestrationMessage]:
-    """Return what one turn can take.
+    """Return the messages that one turn can deliver.
 
-    Only completions that change no task ids share a turn, since the SDK numbers a retry while it reads the failure;
-    and an event goes alone, so that none is read that an orchestrator which continues as new has not taken.
+    Only completions that assign no task ids share a turn, because the SDK numbers a retry while it reads the failure.
+    An external event has its own turn, so that continue-as-new does not drop unread events.
     """
     retried = _retried_tasks(progress)
     taken: list[OrchestrationMessage] = []
@@ -136,10 +163,10 @@ def _commit(connection: sqlite3.Connection, work: TurnInput, turn: Turn, at: dat
     if found is None or found.start.execution != start.execution or found.status.ended:
         return False
     taken = [(message.number,) for message in work.messages]
-    held = connection.execute(
+    stored_count = connection.execute(
         f"SELECT count(*) FROM messages WHERE number IN ({','.join(str(number) for (number,) in taken)})"  # noqa: S608  numbers
     ).fetchone()[0]
-    if held != len(taken):
+    if stored_count != len(taken):
         return False
     connection.executemany("DELETE FROM messages WHERE number = ?", taken)
     if turn.continue_with is not None:
@@ -183,7 +210,7 @@ def _store_turn(connection: sqlite3.Connection, found: Instance, turn: Turn, at:
 
 
 def end(connection: sqlite3.Connection, instance: str, at: datetime) -> None:
-    """Clear what an ended instance still waited for, and tell the one that called it."""
+    """Delete the pending messages of an ended instance and notify its parent."""
     connection.execute("DELETE FROM messages WHERE instance = ?", (instance,))
     ended = rows.find(connection, instance)
     if ended is not None:
@@ -191,7 +218,7 @@ def end(connection: sqlite3.Connection, instance: str, at: datetime) -> None:
 
 
 def _continue_as_new(connection: sqlite3.Connection, found: Instance, turn: Turn, at: datetime) -> None:
-    """Begin a new run of the same instance; of the old one stay only events that it has not taken."""
+    """Start a new run of the same instance; of the old run only undelivered external events remain."""
     instance = found.start.instance
     connection.execute("DELETE FROM messages WHERE instance = ? AND kind != 'raised'", (instance,))
     for table in ("history", "waits", "activities"):
@@ -204,7 +231,9 @@ def _continue_as_new(connection: sqlite3.Connection, found: Instance, turn: Turn
     rows.send(connection, instance, MessageKind.START, {}, at)
 
 
-def _activity_done(connection: sqlite3.Connection, pending: PendingActivity, event: Event, at: datetime) -> None:
+def _store_activity_result(
+    connection: sqlite3.Connection, pending: PendingActivity, event: Event, at: datetime
+) -> None:
     deleted = connection.execute("DELETE FROM activities WHERE number = ?", (pending.number,)).rowcount
     activity = pending.activity
     if deleted and rows.is_active_run(connection, activity.instance, activity.execution):

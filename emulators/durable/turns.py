@@ -1,4 +1,4 @@
-"""One turn of an orchestration: what happened is put to the orchestrator, and its answer becomes what is to be done."""
+"""Turn of an orchestration: delivers messages to the orchestrator and schedules the tasks that it requests."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -22,28 +22,28 @@ from emulators.durable.records import (
 from shared.timestamps import parse_rfc3339, rfc3339
 
 MAX_HISTORY = 50_000
-"""Events; each turn replays all of them."""
+"""Most events of a history, because each turn replays all of them."""
 
 _STATE_MARK = "\n\n$OutOfProcData$:"
 _SCHEMA_2, _SCHEMA_3 = 1, 2
 
 
 class OrchestratorFailed(Exception):  # noqa: N818  an event in the app's life, not an error of the host
-    """The orchestrator raised; the text is what the worker library reports."""
+    """Exception of an orchestrator, with the text of the worker library."""
 
 
 type Orchestrate = Callable[[str, str], Awaitable[str]]
-"""Takes an orchestrator's name and its context as JSON text, returns its state as JSON text."""
+"""Calls an orchestrator by name with its context as JSON text and returns its state as JSON text."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionNames:
-    """What an orchestrator may call.
+    """Functions that an orchestrator may call.
 
     Attributes:
         activities: names of the app's activities.
         orchestrators: names of its orchestrators.
-        version: what an orchestration gets whose caller names no version.
+        version: version of an orchestration that is started without one.
     """
 
     activities: frozenset[str]
@@ -53,19 +53,19 @@ class FunctionNames:
 
 @dataclass(slots=True)
 class Turn:
-    """The outcome of a turn, to be stored whole or not at all.
+    """Result of a turn, which is stored in one transaction.
 
     Attributes:
-        history: events to be appended, as JSON texts.
-        progress: what the next turn begins with.
-        status: where the orchestration stands now.
+        history: new events, as JSON texts.
+        progress: progress after the turn.
+        status: status after the turn.
         output: JSON text, None for none.
         custom_status: JSON text, None for none.
-        activities: to be run.
+        activities: activities to run.
         timers: id and instant of each new timer.
-        children: sub-orchestrations to be started.
-        cancelled: ids of timers that are not to fire.
-        continue_with: JSON text of the input when the orchestration continues as new.
+        children: sub-orchestrations to start.
+        cancelled: ids of cancelled timers.
+        continue_with: input as JSON text if the orchestration continues as new.
     """
 
     history: list[str]
@@ -84,10 +84,10 @@ async def run_turn(work: TurnInput, run_orchestrator: Orchestrate, known: Functi
     """Run one turn.
 
     Args:
-        work: what there is and what happened.
+        work: the instance, its history and the new messages.
         run_orchestrator: calls the orchestrator.
-        known: which activities and orchestrators the app has.
-        now: the time that the orchestrator sees.
+        known: activities and orchestrators of the app.
+        now: current time for the orchestrator.
     """
     return await _TurnRunner(work, known, now).run(run_orchestrator)
 
@@ -108,40 +108,40 @@ class _TurnRunner:
             return self._finish()
         try:
             self._deliver()
-            state, error = await self._answer(run_orchestrator)
+            state, error = await self._call_orchestrator(run_orchestrator)
             self._apply_state(state, error)
         except OrchestratorFailed as failure:
             self._fail(str(failure))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            self._fail(f"its answer is not one of the Durable Functions SDK ({type(error).__name__}: {error})")
+            self._fail(f"its state is not in the format of the Durable Functions SDK ({type(error).__name__}: {error})")
         return self._finish()
 
     def _deliver(self) -> None:
-        """Put what happened into the history; retries take their ids now, as the SDK does on the same events."""
+        """Append the messages to the history; retries get their task ids now, as in the SDK."""
         self._new.append(events.event(EventType.ORCHESTRATOR_STARTED, self._now))
         for message in self._work.messages:
             if message.kind is MessageKind.START:
                 self._new.append(events.execution_started(self._start, self._now))
                 continue
             self._new.append(message.event)
-            self._note(message)
+            self._record_message(message)
 
-    def _note(self, message: OrchestrationMessage) -> None:
-        happened = message.event
+    def _record_message(self, message: OrchestrationMessage) -> None:
+        event = message.event
         if message.kind is MessageKind.RAISED:
-            self._progress.waits[happened["Name"]] -= 1
+            self._progress.waits[event["Name"]] -= 1
         elif message.kind is MessageKind.TIMER:
-            retry = self._progress.waiting.pop(happened["TimerId"], None)
+            retry = self._progress.waiting.pop(event["TimerId"], None)
             if retry is not None and retry.attempts < retry.action["retryOptions"]["maxNumberOfAttempts"]:
                 self._call(retry.action, RetryState(retry.action, retry.attempts + 1))
         else:
-            retry = self._progress.running.pop(happened["TaskScheduledId"], None)
-            if retry is not None and _failed(happened):
+            retry = self._progress.running.pop(event["TaskScheduledId"], None)
+            if retry is not None and _failed(event):
                 pause = timedelta(milliseconds=retry.action["retryOptions"]["firstRetryIntervalInMilliseconds"])
                 self._progress.waiting[self._timer(self._now + pause)] = retry
 
-    async def _answer(self, run_orchestrator: Orchestrate) -> tuple[Mapping[str, Any], str | None]:
-        """Return the orchestrator's state, and its error when it raised; the SDK puts the state behind the text."""
+    async def _call_orchestrator(self, run_orchestrator: Orchestrate) -> tuple[Mapping[str, Any], str | None]:
+        """Return the orchestrator's state and its error; the SDK appends the state to the text of an exception."""
         try:
             return json.loads(await run_orchestrator(self._start.name, self._context())), None
         except OrchestratorFailed as failure:
@@ -165,11 +165,11 @@ class _TurnRunner:
         return f'{json.dumps(members)[:-1]},"input":{given},"history":[{",".join(played + fresh)}]}}'
 
     def _apply_state(self, state: Mapping[str, Any], error: str | None) -> None:
-        """Turn the orchestrator's answer into what is to be done."""
+        """Apply the orchestrator's state: schedule new actions, complete or fail."""
         if state.get("customStatus") is not None:
             self._turn.custom_status = json.dumps(state["customStatus"])
-        asked = [action for group in state["actions"] for action in actions.flatten(group)]
-        reason = self._find_deviation(asked) or self._ask(asked)
+        requested = [action for group in state["actions"] for action in actions.flatten(group)]
+        reason = self._find_deviation(requested) or self._schedule_new(requested)
         if reason:
             self._fail(reason)
         elif error is not None:
@@ -178,16 +178,16 @@ class _TurnRunner:
             self._turn.status = OrchestrationStatus.COMPLETED
             self._turn.output = json.dumps(state["output"]) if state.get("output") is not None else None
 
-    def _find_deviation(self, asked: Sequence[Action]) -> str | None:
-        """Return how the orchestrator departed from what it asked for before, None where it did not."""
+    def _find_deviation(self, requested: Sequence[Action]) -> str | None:
+        """Return a message if the orchestrator changed earlier actions, else None."""
         for position, before in enumerate(self._progress.asked):
-            now = actions.signature(asked[position]) if position < len(asked) else "nothing"
+            now = actions.signature(requested[position]) if position < len(requested) else "nothing"
             if now != before.signature:
                 return (
                     f"Non-Deterministic workflow detected: step {position + 1} was {before.signature} and is {now} "
-                    "on replay. An orchestrator must ask for the same tasks in the same order each time."
+                    "on replay. An orchestrator must request the same tasks in the same order in every replay."
                 )
-            if before.task is not None and asked[position].get("isCanceled"):
+            if before.task is not None and requested[position].get("isCanceled"):
                 self._cancel(before.task)
         return None
 
@@ -196,12 +196,12 @@ class _TurnRunner:
             self._progress.cancelled.append(timer)
             self._turn.cancelled.append(timer)
 
-    def _ask(self, asked: Sequence[Action]) -> str | None:
-        """Schedule what is asked for the first time; return why that cannot be, None when it can."""
-        for action in asked[len(self._progress.asked) :]:
-            kind = actions.kind(action)
+    def _schedule_new(self, requested: Sequence[Action]) -> str | None:
+        """Schedule new actions; return an error message if one cannot be scheduled."""
+        for action in requested[len(self._progress.asked) :]:
+            kind = actions.read_type(action)
             if kind in actions.UNSUPPORTED:
-                return f"the local host does not run {actions.UNSUPPORTED[kind]}"
+                return f"the local host does not support {actions.UNSUPPORTED[kind]}"
             if kind in actions.ACTIVITIES and action["functionName"] not in self._known.activities:
                 return unknown_function_message(action["functionName"], "activity")
             if kind in actions.SUB_ORCHESTRATIONS and action["functionName"] not in self._known.orchestrators:
@@ -235,7 +235,7 @@ class _TurnRunner:
         if retry is not None:
             self._progress.running[task] = retry
         name, given = action["functionName"], action["input"]
-        if actions.kind(action) in actions.ACTIVITIES:
+        if actions.read_type(action) in actions.ACTIVITIES:
             self._new.append(events.event(EventType.TASK_SCHEDULED, self._now, task, Name=name, Input=given))
             self._turn.activities.append(Activity(self._start.instance, self._start.execution, task, name, given))
             return task
@@ -279,10 +279,10 @@ class _TurnRunner:
         return self._turn
 
 
-def _failed(happened: Event) -> bool:
-    return happened["EventType"] in {EventType.TASK_FAILED, EventType.SUB_ORCHESTRATION_FAILED}
+def _failed(event: Event) -> bool:
+    return event["EventType"] in {EventType.TASK_FAILED, EventType.SUB_ORCHESTRATION_FAILED}
 
 
 def unknown_function_message(name: str, what: str) -> str:
-    """Return what the Durable Task extension says of a name that no function has."""
+    """Return the Durable Task extension's error message for an unknown function name."""
     return f"The function '{name}' doesn't exist, is disabled, or is not an {what} function."

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emulators.durable.extension import DurableExtension, uses_durable_functions
+from emulators.durable.extension import uses_durable_functions
 from local.errors import StartError
 from local.host import worker
+from local.host.durable_functions import LocalDurableExtension, bind_clients, create_extension
 from local.host.environment import HostJson, read_host_json
 from local.host.event_hubs import PartitionLoop
 from local.host.hub_access import HubAccess
@@ -147,7 +148,7 @@ class Host:
         host_json = read_host_json(self._options.app)
         functions = await worker.index(self._options.app)
         durable = self._durable(functions, listener, host_json, stack)
-        triggers = sort(map(durable.bind_clients, functions) if durable else functions, host_json)
+        triggers = sort([bind_clients(durable, each) for each in functions] if durable else functions, host_json)
         if self._options.workspace_file is not None:
             await _seed(self._options.workspace_file)
         timers = self._start_timers(triggers)
@@ -175,12 +176,12 @@ class Host:
         listener: socket.socket,
         host_json: HostJson,
         stack: AsyncExitStack,
-    ) -> DurableExtension | None:
+    ) -> LocalDurableExtension | None:
         """Return the Durable Task stand-in, None for an app that does not use it."""
         if not uses_durable_functions(functions):
             return None
         origin = address(_reachable(self._options.host), listener)
-        durable = DurableExtension(functions, self._options.data_dir, origin, host_json.durable, self._stopping)
+        durable = create_extension(functions, self._options.data_dir, origin, host_json.durable, self._stopping)
         stack.push_async_callback(durable.close)
         add_probe("durable engine", durable.check)
         return durable

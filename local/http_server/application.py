@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 from urllib.parse import parse_qsl
 
-from emulators.durable.links import PREFIX
+from emulators.durable.management_urls import PREFIX
 from emulators.durable.webhooks import WebhookReply, Webhooks
 from local.host.worker import FunctionFailed, invoke
 from local.host.worker_protocol import RpcHttp, TypedData

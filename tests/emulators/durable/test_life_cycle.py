@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from emulators.durable import turns
-from emulators.durable.key import load_system_key
+from emulators.durable.management_urls import load_system_key
 from emulators.durable.settings import DurableSettings
 from tests.emulators.durable.hosts import DurableHost
 from tests.emulators.durable.worlds import World
@@ -140,7 +140,7 @@ async def test_answer_that_is_no_state_fails_the_orchestration(world: World, mon
 
 async def test_file_that_is_locked_delays_and_loses_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the file cannot be written the engine tries again, and a result that waited is stored then."""
-    monkeypatch.setattr("emulators.durable.engine._TROUBLE_SECONDS", 0.01)
+    monkeypatch.setattr("emulators.durable.engine._RETRY_SECONDS", 0.01)
     failures = iter([True, True, True])
 
     @world.functions.activity

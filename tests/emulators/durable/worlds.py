@@ -9,15 +9,16 @@ from typing import Any
 
 from azure.durable_functions import Orchestrator
 
-from emulators.durable import status
+from emulators.durable import status_documents
 from emulators.durable.engine import DurableEngine
 from emulators.durable.management import Management
+from emulators.durable.ports import FunctionCallError
 from emulators.durable.records import NewInstance, new_id
 from emulators.durable.settings import DurableSettings
-from emulators.durable.store import OrchestrationStore
+from emulators.durable.store import SCHEMA, OrchestrationStore
 from emulators.durable.turns import FunctionNames, OrchestratorFailed
 from local.host.shutdown import ShutdownSignal
-from local.host.worker import FunctionFailed
+from shared.backends.embedded.sqlite import Database
 
 
 class ManualClock:
@@ -86,7 +87,7 @@ class SdkFunctions:
             result = self.activities[name](value)
             return json.dumps(await result if asyncio.iscoroutine(result) else result)
         except Exception as error:  # noqa: BLE001  whatever the app raises
-            raise FunctionFailed(f"{type(error).__name__}: {error}", "a stack trace") from None
+            raise FunctionCallError(f"{type(error).__name__}: {error}", "a stack trace") from None
 
 
 class World:
@@ -103,7 +104,7 @@ class World:
     def begin(self) -> None:
         """Begin an engine."""
         self._stopping = ShutdownSignal()
-        self.store = OrchestrationStore(self._path)
+        self.store = OrchestrationStore(Database(self._path, SCHEMA))
         engine = DurableEngine(self.store, self.functions, self._settings, self.clock, self._stopping)
         self.management = Management(self.store, self.clock, engine.wake)
         self._engine = asyncio.create_task(engine.run())
@@ -128,8 +129,8 @@ class World:
         """Return the status document."""
         found = await self.management.find(instance)
         assert found is not None
-        history = status.history_document(await self.management.history(instance), show_output=True)
-        return status.status_document(found, show_input=True, history=history)
+        history = status_documents.history_document(await self.management.history(instance), show_output=True)
+        return status_documents.status_document(found, show_input=True, history=history)
 
     async def until(self, condition: Callable[[], Awaitable[bool]], *, tick: float = 0.0) -> None:
         """Wait until a condition holds; the clock moves a tick at each look."""

@@ -1,4 +1,4 @@
-"""Requests of the Durable Task HTTP API, and how their parameters are read."""
+"""Requests of the Durable Task HTTP API and their parameters."""
 
 import base64
 import binascii
@@ -12,21 +12,21 @@ from emulators.durable.management import InstanceFilter
 from emulators.durable.records import OrchestrationStatus
 
 TOKEN = "x-ms-continuation-token"  # noqa: S105  the name of a header
-"""Names where the next page of a list begins."""
+"""Identifies the start of the next page of a list."""
 
-_LEAST_PAUSE, _LONGEST_WAIT = 0.01, 230.0
-_PAGE, _MOST, _DIGITS = 100, 1_000, 10
+_MIN_SECONDS, _MAX_SECONDS = 0.01, 230.0
+_PAGE_SIZE, _MAX_PAGE_SIZE, _MAX_DIGITS = 100, 1_000, 10
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookRequest:
-    """A request that holds the key.
+    """Request with a valid system key.
 
     Attributes:
         method: the HTTP method.
         segments: the decoded path below the API.
-        query: its parameters; of repeated ones the last.
-        headers: by lower-case name.
+        query: query parameters; the last value of repeated ones.
+        headers: by name in lower case.
         body: as sent.
     """
 
@@ -38,45 +38,45 @@ class WebhookRequest:
 
 
 def normalize_json(body: bytes) -> str | None:
-    """Return a body as JSON text, None where it is none."""
+    """Return a body as JSON text, None if it is not JSON."""
     try:
-        return json.dumps(json.loads(body, parse_constant=_refuse))
+        return json.dumps(json.loads(body, parse_constant=_reject_constant))
     except (ValueError, RecursionError):
         return None
 
 
-def _refuse(constant: str) -> None:
+def _reject_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
 def parse_seconds(call: WebhookRequest, name: str) -> float | None:
-    """Return a parameter in seconds within sensible bounds, None where it is not there or no number."""
+    """Return a parameter in seconds, limited to the supported range; None if it is missing or not a number."""
     try:
         given = float(call.query.get(name, ""))
     except ValueError:
         return None
-    return min(max(given, _LEAST_PAUSE), _LONGEST_WAIT) if math.isfinite(given) else None
+    return min(max(given, _MIN_SECONDS), _MAX_SECONDS) if math.isfinite(given) else None
 
 
 def parse_page_size(call: WebhookRequest) -> int:
-    """Return how many instances a page of a list holds."""
+    """Return the number of instances in a page."""
     given = call.query.get("top", "")
-    sound = given.isdecimal() and len(given) < _DIGITS and int(given) > 0
-    return min(int(given), _MOST) if sound else _PAGE
+    is_valid = given.isdecimal() and len(given) < _MAX_DIGITS and int(given) > 0
+    return min(int(given), _MAX_PAGE_SIZE) if is_valid else _PAGE_SIZE
 
 
 def is_true(call: WebhookRequest, name: str) -> bool:
-    """Return whether a parameter says true."""
+    """Return whether a parameter is ``true``."""
     return call.query.get(name, "").lower() == "true"
 
 
 def wants_input(call: WebhookRequest) -> bool:
-    """Return whether the caller wants inputs, which is so unless it says no."""
+    """Return whether the status includes inputs, which is the default."""
     return call.query.get("showInput", "").lower() != "false"
 
 
 def parse_filter(call: WebhookRequest) -> InstanceFilter:
-    """Return the conditions of a query; what does not parse is left out, as the extension does."""
+    """Return the conditions of a query; invalid ones are ignored, as in the extension."""
     named = {status.lower(): status for status in OrchestrationStatus}
     given = call.query.get("runtimeStatus", "").split(",")
     return InstanceFilter(
@@ -96,12 +96,12 @@ def _instant(text: str) -> datetime | None:
 
 
 def build_token(last: str) -> str:
-    """Return the token of the page behind an instance's id."""
+    """Return the continuation token for the page after an instance."""
     return base64.urlsafe_b64encode(last.encode()).decode()
 
 
 def read_token(token: str) -> str | None:
-    """Return the id that a token stands for, an empty one for no token, None where no token is like that."""
+    """Return the instance id in a token, an empty id for an empty token, None for an invalid token."""
     try:
         return base64.b64decode(token, altchars=b"-_", validate=True).decode()
     except (ValueError, binascii.Error):

@@ -1,12 +1,15 @@
-"""Addresses of the HTTP API, as the client binding and the answers carry them."""
+"""URLs of the management API with their system key, as client bindings and replies contain them."""
 
 import json
+import os
+import secrets
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 PREFIX = "/runtime/webhooks/durabletask/"
-"""Where the Functions host serves the Durable Task extension."""
+"""Path of the Durable Task extension on the Functions host."""
 
 _RPC = "rpc/"
 _PLACEHOLDER = "INSTANCEID"
@@ -15,12 +18,12 @@ _CONNECTION = "Storage"
 
 @dataclass(frozen=True, slots=True)
 class ManagementUrls:
-    """Makes addresses.
+    """Builder of management URLs.
 
     Attributes:
         origin: scheme, host and port of the local host.
         hub: the task hub.
-        key: the system key; whoever has an address that holds it may use it.
+        key: the system key; a URL that contains it grants access.
     """
 
     origin: str
@@ -28,11 +31,11 @@ class ManagementUrls:
     key: str
 
     def rpc_path(self) -> str:
-        """Return the path below which the SDK's client calls; it adds no key of its own, so the path holds it."""
+        """Return the base path for the SDK's client, with the key in it because the client adds none."""
         return f"{PREFIX}{_RPC}{self.key}/"
 
     def management(self, instance: str, hub: str | None = None) -> dict[str, str]:
-        """Return the addresses that an instance is managed by."""
+        """Return the management URLs of an instance."""
         base = f"{self.origin}{PREFIX}instances/{quote(instance, safe='')}"
         suffix = f"taskHub={quote(hub or self.hub, safe='')}&connection={_CONNECTION}&code={self.key}"
         return {
@@ -48,7 +51,7 @@ class ManagementUrls:
         }
 
     def binding(self, hub: str | None = None) -> str:
-        """Return what a ``durableClient`` input binding receives, as JSON text."""
+        """Return the value of a ``durableClient`` input binding, as JSON text."""
         start = f"{self.origin}{PREFIX}orchestrators/{{functionName}}[/{{instanceId}}]"
         document: dict[str, Any] = {
             "taskHubName": hub or self.hub,
@@ -64,3 +67,21 @@ class ManagementUrls:
             "rpcBaseUrl": self.origin + self.rpc_path(),
         }
         return json.dumps(document)
+
+
+def load_system_key(path: Path) -> str:
+    """Return the key in a file that only its owner can read; a missing file is created."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        stored = path.read_text(encoding="ascii").strip()
+        if stored:
+            return stored
+        # A start that was interrupted can have created an empty file.
+        descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC, 0o600)
+    key = secrets.token_urlsafe(32)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(key)
+        file.flush()
+        os.fsync(file.fileno())
+    return key

@@ -1,4 +1,4 @@
-"""The status of an orchestration as the HTTP API shows it."""
+"""Status documents of orchestrations in the HTTP API."""
 
 import json
 from collections.abc import Iterable
@@ -23,14 +23,14 @@ _NAMES = {
     EventType.EXECUTION_RESUMED: "ExecutionResumed",
 }
 _SCHEDULING = frozenset({EventType.TASK_SCHEDULED, EventType.SUB_ORCHESTRATION_CREATED})
-_KEPT = ("Reason", "Details", "OrchestrationStatus", "FireAt")
+_COPIED = ("Reason", "Details", "OrchestrationStatus", "FireAt")
 _OUTPUTS = ("Result", "Input")
 
 
 def status_document(
     instance: Instance, *, show_input: bool, history: list[dict[str, Any]] | None = None
 ) -> dict[str, Any]:
-    """Return the status document; times are to the second, as the extension writes them."""
+    """Return the status document; times have whole seconds, as in the extension."""
     shown = {
         "name": instance.start.name,
         "instanceId": instance.start.instance,
@@ -38,14 +38,14 @@ def status_document(
         "input": _value(instance.start.input) if show_input else None,
         "customStatus": _value(instance.custom_status),
         "output": _value(instance.output),
-        "createdTime": _second(instance.created),
-        "lastUpdatedTime": _second(instance.updated),
+        "createdTime": _to_second(instance.created),
+        "lastUpdatedTime": _to_second(instance.updated),
     }
     return shown if history is None else shown | {"historyEvents": history}
 
 
 def history_document(texts: Iterable[str], *, show_output: bool) -> list[dict[str, Any]]:
-    """Return a history for people: what was scheduled is told with its end, the engine's own notes are left out."""
+    """Return the history for a status document, without internal events."""
     scheduled: dict[int, dict[str, Any]] = {}
     shown: list[dict[str, Any]] = []
     for event in map(json.loads, texts):
@@ -53,11 +53,13 @@ def history_document(texts: Iterable[str], *, show_output: bool) -> list[dict[st
         if kind in _SCHEDULING:
             scheduled[event["EventId"]] = event
         elif kind in _NAMES:
-            shown.append(_shown(kind, event, scheduled.get(event.get("TaskScheduledId", -1)), show_output=show_output))
+            shown.append(
+                _history_entry(kind, event, scheduled.get(event.get("TaskScheduledId", -1)), show_output=show_output)
+            )
     return shown
 
 
-def _shown(
+def _history_entry(
     kind: EventType, event: dict[str, Any], scheduled: dict[str, Any] | None, *, show_output: bool
 ) -> dict[str, Any]:
     entry: dict[str, Any] = {"EventType": _NAMES[kind]}
@@ -67,7 +69,7 @@ def _shown(
         entry["Name"] = event["Name"]
     if scheduled is not None:
         entry |= {"FunctionName": scheduled["Name"], "ScheduledTime": scheduled["Timestamp"]}
-    entry |= {name: event[name] for name in _KEPT if name in event}
+    entry |= {name: event[name] for name in _COPIED if name in event}
     if show_output:
         entry |= {name: _value(event[name]) for name in _OUTPUTS if name in event}
     return entry | {"Timestamp": event["Timestamp"]}
@@ -77,5 +79,5 @@ def _value(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-def _second(instant: datetime) -> str:
+def _to_second(instant: datetime) -> str:
     return instant.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -13,9 +13,9 @@ from emulators.durable.ports import FunctionCallError, StopSignal
 from emulators.durable.records import Activity, OrchestrationStatus, PendingActivity
 from emulators.durable.settings import DurableSettings
 from emulators.durable.store import OrchestrationStore
-from shared.observability.logs import fields, logger
+from shared.observability.logs import fields, get_logger
 
-_LOGGER = logger("emulators.durable")
+_LOGGER = get_logger("emulators.durable")
 _RETRY_SECONDS = 1.0
 _CANCEL_SECONDS = 1.0
 """Limits the wait for functions that ignore their cancellation."""

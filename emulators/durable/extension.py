@@ -22,9 +22,9 @@ from emulators.durable.ports import (
 from emulators.durable.settings import DurableSettings
 from emulators.durable.store import SCHEMA, OrchestrationStore
 from emulators.durable.webhooks import Webhooks
-from shared.observability.logs import logger
+from shared.observability.logs import get_logger
 
-_LOGGER = logger("emulators.durable")
+_LOGGER = get_logger("emulators.durable")
 _LOCK_POLL_SECONDS = 0.5
 _FILE = "durable.sqlite"
 

@@ -1,4 +1,4 @@
-"""A stand-in for Azure Web PubSub: its data plane, its clients' protocols and its event handlers, in one process.
+"""Emulator of Azure Web PubSub: its data plane, client protocols and event handlers in one process.
 
-It is not the Azure service; docs/web-pubsub.md says what it leaves out.
+It is not the Azure service; README.md lists the differences.
 """

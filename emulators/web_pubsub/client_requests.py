@@ -1,4 +1,4 @@
-"""The requests of the subprotocol json.webpubsub.azure.v1."""
+"""Requests of clients in the subprotocol json.webpubsub.azure.v1."""
 
 from typing import Annotated, Any, Literal
 
@@ -17,36 +17,36 @@ class _ClientRequest(BaseModel):
 
 
 class GroupRequest(_ClientRequest):
-    """Join or leave a group."""
+    """Request to join or leave a group."""
 
     type: Literal["joinGroup", "leaveGroup"]
     group: GroupName
-    ackId: AckId = None  # noqa: N815  as it is called
+    ackId: AckId = None  # noqa: N815  name on the wire
 
 
 class SendToGroup(_ClientRequest):
-    """Send a message to everybody in a group."""
+    """Request to send a message to a group."""
 
     type: Literal["sendToGroup"]
     group: GroupName
-    dataType: DataType  # noqa: N815  as it is called
+    dataType: DataType  # noqa: N815  name on the wire
     data: Any
-    noEcho: bool = False  # noqa: N815  as it is called
-    ackId: AckId = None  # noqa: N815  as it is called
+    noEcho: bool = False  # noqa: N815  name on the wire
+    ackId: AckId = None  # noqa: N815  name on the wire
 
 
 class EventRequest(_ClientRequest):
-    """Send an event to the event handler."""
+    """Request to send an event to the event handler."""
 
     type: Literal["event"]
     event: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
-    dataType: DataType  # noqa: N815  as it is called
+    dataType: DataType  # noqa: N815  name on the wire
     data: Any
-    ackId: AckId = None  # noqa: N815  as it is called
+    ackId: AckId = None  # noqa: N815  name on the wire
 
 
 class Ping(_ClientRequest):
-    """Ask for a pong."""
+    """Request for a pong."""
 
     type: Literal["ping"]
 
@@ -54,4 +54,4 @@ class Ping(_ClientRequest):
 type ClientRequest = Annotated[GroupRequest | SendToGroup | EventRequest | Ping, Field(discriminator="type")]
 
 REQUESTS: TypeAdapter[GroupRequest | SendToGroup | EventRequest | Ping] = TypeAdapter(ClientRequest)
-"""Reads one request from JSON."""
+"""Parser of one request in JSON."""

@@ -1,4 +1,4 @@
-"""Clients: from the handshake to the end of the connection."""
+"""Client connections from the handshake to the disconnect."""
 
 import asyncio
 import uuid
@@ -6,6 +6,7 @@ from collections.abc import Coroutine, Mapping
 
 from emulators.web_pubsub.asgi import Message, Receive, Send, read_headers, read_origin, read_query
 from emulators.web_pubsub.connection import BROKEN, JSON_SUBPROTOCOL, ClientConnection
+from emulators.web_pubsub.error_replies import error_reply, request_id
 from emulators.web_pubsub.events import EventSubject, HubEvents
 from emulators.web_pubsub.handshake import AcceptedClient, HandlerRejectionError, authorize_client
 from emulators.web_pubsub.hub import Hub
@@ -13,7 +14,6 @@ from emulators.web_pubsub.outbox import ClientSocket
 from emulators.web_pubsub.sessions import JsonSession, PlainSession, Session
 from emulators.web_pubsub.settings import HubSettings
 from emulators.web_pubsub.sockets import EXTENSION
-from local.http_server.error_replies import error_reply, request_id
 from shared.errors import WorkspaceError
 from shared.observability.logs import get_logger
 
@@ -24,7 +24,7 @@ _HOP_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
 async def serve_client(
     scope: Message, receive: Receive, send: Send, hub: Hub, events: HubEvents, access_key: str, settings: HubSettings
 ) -> None:
-    """Serve one client of a hub until it is gone."""
+    """Serve one client of a hub until it disconnects."""
     await receive()
     connection_id = uuid.uuid4().hex
     try:
@@ -33,12 +33,12 @@ async def serve_client(
         await reject_handshake(scope, send, error)
         return
     except HandlerRejectionError as error:
-        answer = error.answer
-        headers = {name: value for name, value in answer.headers.items() if name not in _HOP_HEADERS}
-        await _respond(send, answer.status, headers, answer.body)
+        response = error.response
+        headers = {name: value for name, value in response.headers.items() if name not in _HOP_HEADERS}
+        await _respond(send, response.status, headers, response.body)
         return
-    passed = {name: value for name, value in admission.headers.items() if name in settings.passed}
-    await send({"type": "websocket.accept", "subprotocol": admission.subprotocol, "headers": _raw(passed)})
+    forwarded = {name: value for name, value in admission.headers.items() if name in settings.forwarded_headers}
+    await send({"type": "websocket.accept", "subprotocol": admission.subprotocol, "headers": _raw(forwarded)})
     connection = _connection(scope, connection_id, admission)
     prelude = settings.prelude(connection, read_query(scope)) if settings.prelude is not None else None
     prelude_task = None if prelude is None else asyncio.create_task(_run_prelude(connection, prelude))
@@ -53,12 +53,12 @@ async def _run_prelude(connection: ClientConnection, prelude: Coroutine[None, No
     try:
         await prelude
     except Exception:
-        _LOGGER.exception("what comes first cannot be sent; the client is closed")
-        connection.close(BROKEN, "what comes first cannot be sent")
+        _LOGGER.exception("the prelude failed; the client is closed")
+        connection.close(BROKEN, "the prelude failed")
 
 
 async def reject_handshake(scope: Message, send: Send, error: WorkspaceError) -> None:
-    """Answer a handshake with a problem document in place of the upgrade."""
+    """Reject a handshake with a problem document."""
     reply = error_reply(error, request_id(scope["headers"]))
     await _respond(send, reply.status, reply.headers, reply.body)
 
@@ -109,7 +109,7 @@ async def _serve(
 
 
 async def _read(session: Session, receive: Receive) -> str:
-    """Take what the client sends until it is gone, and return why it went."""
+    """Handle messages of the client until it disconnects, and return the reason."""
     while True:
         message = await receive()
         if message["type"] == "websocket.disconnect":

@@ -1,4 +1,4 @@
-"""Events to a hub's event handler: CloudEvents 1.0 in binary mode over HTTP, with the service's own attributes."""
+"""Events to the event handler of a hub: CloudEvents 1.0 in binary mode over HTTP."""
 
 import asyncio
 import hashlib
@@ -21,14 +21,14 @@ _JSON = "application/json; charset=utf-8"
 
 @dataclass(slots=True)
 class EventSubject:
-    """The connection that events are about.
+    """Connection that is the subject of events.
 
     Attributes:
         connection_id: its id.
-        user_id: None while it is not known, or for an anonymous client.
-        subprotocol: None while it is not agreed on, or for a plain client.
-        state: the connection's state, as the event handler last set it.
-        origin: the service's host, as the client called it.
+        user_id: None if unknown or anonymous.
+        subprotocol: None before the handshake completes or for a plain client.
+        state: the connection state that the event handler set last.
+        origin: the requested host of the service.
     """
 
     connection_id: str
@@ -39,7 +39,7 @@ class EventSubject:
 
 
 class HubEvents:
-    """The events of one hub."""
+    """Sender of the events of one hub."""
 
     def __init__(self, hub: str, settings: HubSettings, access_key: str) -> None:
         self._hub = hub
@@ -49,18 +49,18 @@ class HubEvents:
         self._pending: set[asyncio.Task[None]] = set()
 
     def handles_connect(self) -> bool:
-        """Return whether the handler decides who may connect."""
+        """Return whether the handler receives ``connect`` events."""
         return self._settings.upstream is not None and "connect" in self._settings.system_events
 
     def handles_event(self, event: str) -> bool:
-        """Return whether the handler is told a user event."""
+        """Return whether the handler receives a user event."""
         return self._settings.upstream is not None and event in self._settings.user_events
 
     async def connect(self, subject: EventSubject, document: Mapping[str, object]) -> HandlerResponse:
-        """Ask whether a client may connect.
+        """Send a ``connect`` event and return the handler's response.
 
         Raises:
-            WorkspaceError: EVENT_HANDLER_UNAVAILABLE.
+            WorkspaceError: EVENT_HANDLER_UNAVAILABLE if the handler does not respond.
         """
         try:
             return await self._post("sys", "connect", subject, _JSON, orjson.dumps(document))
@@ -68,26 +68,26 @@ class HubEvents:
             raise _unavailable(error) from None
 
     async def user_event(self, event: str, subject: EventSubject, content_type: str, data: bytes) -> HandlerResponse:
-        """Tell what a client sent and return what the handler answers.
+        """Send a message of a client and return the handler's response.
 
         Raises:
-            UpstreamError: no answer came.
+            UpstreamError: the handler does not respond.
         """
         return await self._post("user", event, subject, content_type, data)
 
     def notify(
         self, event: str, subject: EventSubject, after: asyncio.Task[None] | None = None, **document: str
     ) -> asyncio.Task[None] | None:
-        """Tell of a connection that began or ended, without waiting; what fails is logged.
+        """Send a ``connected`` or ``disconnected`` event without waiting; errors are logged.
 
         Args:
             event: connected or disconnected.
             subject: the connection.
-            after: what was told before and must arrive before.
+            after: an earlier event that must arrive first.
             document: the event's data.
 
         Returns:
-            The telling, None when the handler is not told this event.
+            The sending task, None if the handler does not receive this event.
         """
         if self._settings.upstream is None or event not in self._settings.system_events:
             return None
@@ -97,7 +97,7 @@ class HubEvents:
         return task
 
     async def close(self) -> None:
-        """Let what is being told end, and let go of the upstream."""
+        """Wait for pending events and close the upstream."""
         if self._pending:
             await asyncio.wait(self._pending, timeout=1.0)
         if self._settings.upstream is not None:
@@ -109,12 +109,12 @@ class HubEvents:
         if after is not None:
             await asyncio.wait((after,))
         try:
-            answer = await self._post("sys", event, subject, _JSON, orjson.dumps(document))
+            response = await self._post("sys", event, subject, _JSON, orjson.dumps(document))
         except UpstreamError as error:
-            _LOGGER.warning("the event handler cannot be told: %s", error, extra=fields(event=event))
+            _LOGGER.warning("an event cannot be sent to the event handler: %s", error, extra=fields(event=event))
             return
-        if not 200 <= answer.status < 300:  # noqa: PLR2004  any 2xx
-            _LOGGER.warning("the event handler refuses to be told", extra=fields(event=event, status=answer.status))
+        if not 200 <= response.status < 300:  # noqa: PLR2004  any 2xx
+            _LOGGER.warning("the event handler rejects an event", extra=fields(event=event, status=response.status))
 
     async def _post(
         self, kind: str, event: str, subject: EventSubject, content_type: str, data: bytes
@@ -142,23 +142,23 @@ class HubEvents:
         return await upstream.request("POST", event, headers, data)
 
     async def _check_allowed(self, upstream: Upstream, origin: str) -> None:
-        """Ask once whether the handler wants events of this service (CloudEvents web hooks, section 4)."""
+        """Check once that the handler allows events of this service (CloudEvents web hooks, section 4)."""
         if self._allowed:
             return
-        answer = await upstream.request("OPTIONS", "validate", {"WebHook-Request-Origin": origin}, b"")
-        allowed = [name.strip() for name in answer.headers.get("webhook-allowed-origin", "").split(",")]
-        if not 200 <= answer.status < 300 or not {"*", origin} & set(allowed):  # noqa: PLR2004  any 2xx
+        response = await upstream.request("OPTIONS", "validate", {"WebHook-Request-Origin": origin}, b"")
+        allowed = [name.strip() for name in response.headers.get("webhook-allowed-origin", "").split(",")]
+        if not 200 <= response.status < 300 or not {"*", origin} & set(allowed):  # noqa: PLR2004  any 2xx
             raise UpstreamError(f"the event handler does not allow events of {origin}")
         self._allowed = True
 
 
 def signature(access_key: str, connection_id: str) -> str:
-    """Return the HMAC by which an event handler knows that an event is the service's: SHA-256, in hexadecimal."""
+    """Return the hexadecimal HMAC-SHA-256 that authenticates the service to an event handler."""
     return hmac.new(access_key.encode(), connection_id.encode(), hashlib.sha256).hexdigest()
 
 
 def _unavailable(error: UpstreamError) -> WorkspaceError:
-    _LOGGER.error("the event handler of a hub gives no answer: %s", error)
+    _LOGGER.error("the event handler of a hub does not respond: %s", error)
     return WorkspaceError(
-        Kind.UNAVAILABLE, "EVENT_HANDLER_UNAVAILABLE", "The event handler gives no answer; try again."
+        Kind.UNAVAILABLE, "EVENT_HANDLER_UNAVAILABLE", "The event handler does not respond; try again."
     )

@@ -1,4 +1,4 @@
-"""Whether a client may connect, and as whom: its access token, and the event handler's answer."""
+"""Authorization of clients by access token and event handler."""
 
 import base64
 import binascii
@@ -24,25 +24,25 @@ _LOGGER = get_logger("emulators.web_pubsub")
 
 
 class HandlerRejectionError(Exception):
-    """The event handler refuses the client, with an answer that is the client's."""
+    """Rejection of a client by the event handler, with the response for the client."""
 
-    def __init__(self, answer: HandlerResponse) -> None:
-        super().__init__(f"the event handler answers {answer.status}")
-        self.answer = answer
+    def __init__(self, response: HandlerResponse) -> None:
+        super().__init__(f"the event handler responds {response.status}")
+        self.response = response
 
 
 @dataclass(slots=True)
 class AcceptedClient:
-    """A client that may connect.
+    """Client that is authorized to connect.
 
     Attributes:
         user_id: None for an anonymous client.
-        groups: to be put into.
-        roles: that it has.
-        subprotocol: to agree on, None for none.
-        state: of the connection, as the event handler set it.
-        expires_at: when it has to be closed, None for never.
-        headers: of the event handler's answer, with names in lower case.
+        groups: groups to join.
+        roles: its roles.
+        subprotocol: accepted subprotocol, None for a plain client.
+        state: connection state from the event handler.
+        expires_at: time at which to close the connection, None for never.
+        headers: headers of the event handler's response, with names in lower case.
     """
 
     user_id: str | None = None
@@ -55,11 +55,11 @@ class AcceptedClient:
 
 
 class _ConnectResponse(BaseModel):
-    """The body of the event handler's answer."""
+    """Body of the event handler's response to ``connect``."""
 
     model_config = ConfigDict(strict=True)
 
-    userId: str | None = None  # noqa: N815  as it is called
+    userId: str | None = None  # noqa: N815  name on the wire
     groups: list[str] | None = None
     roles: list[str] | None = None
     subprotocol: str | None = None
@@ -68,18 +68,18 @@ class _ConnectResponse(BaseModel):
 async def authorize_client(
     scope: Message, connection_id: str, access_key: str, events: HubEvents, *, anonymous: bool
 ) -> AcceptedClient:
-    """Return how a client connects.
+    """Return the authorized client of a handshake.
 
     Args:
-        scope: of the handshake.
-        connection_id: that the connection will have.
-        access_key: signs access tokens.
-        events: of the hub.
+        scope: ASGI scope of the handshake.
+        connection_id: id of the new connection.
+        access_key: key that signs access tokens.
+        events: events of the hub.
         anonymous: whether an access token may be missing.
 
     Raises:
-        WorkspaceError: UNAUTHENTICATED, INVALID_REQUEST, or EVENT_HANDLER_UNAVAILABLE.
-        RefusedError: the event handler refuses.
+        WorkspaceError: UNAUTHENTICATED, INVALID_REQUEST or EVENT_HANDLER_UNAVAILABLE.
+        RefusedError: the event handler rejects the client.
     """
     headers = read_headers(scope)
     host = read_origin(scope, headers)
@@ -90,8 +90,8 @@ async def authorize_client(
         raise invalid("Sec-WebSocket-Protocol", f"{RELIABLE_SUBPROTOCOL} is not supported")
     if events.handles_connect():
         subject = EventSubject(connection_id, admission.user_id, None, None, host)
-        answer = await events.connect(subject, _document(scope, headers, claims))
-        _take_answer(admission, answer, offered)
+        response = await events.connect(subject, _document(scope, headers, claims))
+        _apply_response(admission, response, offered)
     if admission.subprotocol is None and JSON_SUBPROTOCOL in offered:
         admission.subprotocol = JSON_SUBPROTOCOL
     return admission
@@ -126,11 +126,13 @@ def _parse_instant(text: str) -> datetime:
     try:
         return parse_rfc3339(text)
     except ValueError:
-        raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", "expires_at is no RFC 3339 instant.") from None
+        raise WorkspaceError(
+            Kind.UNAUTHENTICATED, "UNAUTHENTICATED", "Claim `expires_at` is not an RFC 3339 date-time."
+        ) from None
 
 
 def _texts(claim: object) -> list[str]:
-    """Return a claim that is one text or a list of them."""
+    """Return a claim that is a string or a list of strings."""
     values = claim if isinstance(claim, list) else [claim]
     return [value for value in values if isinstance(value, str)]
 
@@ -154,22 +156,22 @@ def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _take_answer(admission: AcceptedClient, answer: HandlerResponse, offered: Sequence[str]) -> None:
-    if not 200 <= answer.status < 300:  # noqa: PLR2004  any 2xx
-        raise HandlerRejectionError(answer)
-    admission.headers = answer.headers
-    admission.state = answer.headers.get("ce-connectionstate")
+def _apply_response(admission: AcceptedClient, response: HandlerResponse, offered: Sequence[str]) -> None:
+    if not 200 <= response.status < 300:  # noqa: PLR2004  any 2xx
+        raise HandlerRejectionError(response)
+    admission.headers = response.headers
+    admission.state = response.headers.get("ce-connectionstate")
     expiry = parse_state_expiry(admission.state)
     if expiry is not None:
-        admission.expires_at = expiry  # the handler knows until when who opened a link may listen
-    if not answer.body:
+        admission.expires_at = expiry  # the handler knows the expiry of a shared link
+    if not response.body:
         return
     try:
-        given = _ConnectResponse.model_validate_json(answer.body)
+        given = _ConnectResponse.model_validate_json(response.body)
     except ValidationError as error:
-        _LOGGER.error("the event handler's answer to connect is malformed: %s", error)  # noqa: TRY400  its text says it
+        _LOGGER.error("the event handler's response to connect is malformed: %s", error)  # noqa: TRY400  a stack trace adds nothing
         raise WorkspaceError(
-            Kind.UNAVAILABLE, "EVENT_HANDLER_UNAVAILABLE", "The event handler's answer is malformed."
+            Kind.UNAVAILABLE, "EVENT_HANDLER_UNAVAILABLE", "The event handler's response is malformed."
         ) from None
     admission.user_id = given.userId or admission.user_id
     admission.groups += given.groups or []
@@ -181,7 +183,7 @@ def _take_answer(admission: AcceptedClient, answer: HandlerResponse, offered: Se
 def parse_state_expiry(state: str | None) -> datetime | None:
     """Return the member ``expiresAt`` (RFC 3339) of a connection state that is the Base64 of a JSON object.
 
-    The state is the handler's own and opaque to the service; that this member closes the connection is the stand-in's.
+    In the Azure service the state is opaque; only this emulator closes the connection at this time.
     """
     if state is None:
         return None

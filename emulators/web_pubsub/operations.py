@@ -1,171 +1,171 @@
-"""The operations of the data plane, by method and path below ``/api/hubs/{hub}``."""
+"""Operations of the data plane, by method and path below ``/api/hubs/{hub}``."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 
 from emulators.web_pubsub.access_tokens import issue_token
-from emulators.web_pubsub.calls import DataPlaneRequest
 from emulators.web_pubsub.connection import ClientConnection
+from emulators.web_pubsub.data_plane_requests import DataPlaneRequest
+from emulators.web_pubsub.error_replies import EmulatorReply, json_reply
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.http.messages import Reply, json_bytes
 from shared.timestamps import now
 
-type Operation = Callable[[DataPlaneRequest], Awaitable[Reply]]
+type Operation = Callable[[DataPlaneRequest], Awaitable[EmulatorReply]]
 
-_OK, _ACCEPTED, _NO_CONTENT, _NOT_FOUND = (Reply(status, b"", {}) for status in (200, 202, 204, 404))
+_OK, _ACCEPTED, _NO_CONTENT, _NOT_FOUND = (EmulatorReply(status, b"", {}) for status in (200, 202, 204, 404))
 _MAX_MINUTES = 7 * 24 * 60
 _PAGE, _MAX_TOP = 200, 2**31 - 1
 
 
-async def send_to_all(request: DataPlaneRequest) -> Reply:
+async def send_to_all(request: DataPlaneRequest) -> EmulatorReply:
     """Send to every client of the hub."""
     await request.hub.deliver(request.parse_payload(), tuple(request.hub.connections.values()), request.excluded_ids())
     return _ACCEPTED
 
 
-async def send_to_group(request: DataPlaneRequest) -> Reply:
-    """Send to everybody in a group."""
+async def send_to_group(request: DataPlaneRequest) -> EmulatorReply:
+    """Send to every client in a group."""
     await request.hub.deliver(
         request.parse_payload(), tuple(request.hub.group_connections(request.parse_group())), request.excluded_ids()
     )
     return _ACCEPTED
 
 
-async def send_to_user(request: DataPlaneRequest) -> Reply:
+async def send_to_user(request: DataPlaneRequest) -> EmulatorReply:
     """Send to every client of a user."""
     await request.hub.deliver(request.parse_payload(), tuple(request.hub.user_connections(request.path["user"])))
     return _ACCEPTED
 
 
-async def send_to_connection(request: DataPlaneRequest) -> Reply:
-    """Send to one client, once it took everything before it: who sends much to one client goes at its pace."""
+async def send_to_connection(request: DataPlaneRequest) -> EmulatorReply:
+    """Send to one client after it has received all earlier messages, which limits the rate of the sender."""
     payload = request.parse_payload()
     if not await _connection(request).send_when_drained(payload):
         raise _unknown_connection()
     return _ACCEPTED
 
 
-async def close_all(request: DataPlaneRequest) -> Reply:
+async def close_all(request: DataPlaneRequest) -> EmulatorReply:
     """Close every client of the hub."""
     return _close(request, request.hub.connections.values())
 
 
-async def close_group(request: DataPlaneRequest) -> Reply:
-    """Close everybody in a group."""
+async def close_group(request: DataPlaneRequest) -> EmulatorReply:
+    """Close every client in a group."""
     return _close(request, request.hub.group_connections(request.parse_group()))
 
 
-async def close_user(request: DataPlaneRequest) -> Reply:
+async def close_user(request: DataPlaneRequest) -> EmulatorReply:
     """Close every client of a user."""
     return _close(request, request.hub.user_connections(request.path["user"]))
 
 
-async def close_connection(request: DataPlaneRequest) -> Reply:
-    """Close one client, if it is there."""
+async def close_connection(request: DataPlaneRequest) -> EmulatorReply:
+    """Close one client, if it is connected."""
     connection = request.hub.connections.get(request.path["connection"])
     return _close(request, () if connection is None else (connection,))
 
 
-async def connection_exists(request: DataPlaneRequest) -> Reply:
-    """Say whether a client is connected."""
+async def connection_exists(request: DataPlaneRequest) -> EmulatorReply:
+    """Return 200 if a client is connected, else 404."""
     return _OK if request.path["connection"] in request.hub.connections else _NOT_FOUND
 
 
-async def group_exists(request: DataPlaneRequest) -> Reply:
-    """Say whether anybody is in a group."""
+async def group_exists(request: DataPlaneRequest) -> EmulatorReply:
+    """Return 200 if a group has clients, else 404."""
     return _OK if request.hub.group_connections(request.parse_group()) else _NOT_FOUND
 
 
-async def user_exists(request: DataPlaneRequest) -> Reply:
-    """Say whether a user has a client."""
+async def user_exists(request: DataPlaneRequest) -> EmulatorReply:
+    """Return 200 if a user has clients, else 404."""
     return _OK if request.hub.user_connections(request.path["user"]) else _NOT_FOUND
 
 
-async def join_connection(request: DataPlaneRequest) -> Reply:
-    """Put one client into a group."""
+async def join_connection(request: DataPlaneRequest) -> EmulatorReply:
+    """Add one client to a group."""
     request.hub.join(_connection(request), request.parse_group())
     return _OK
 
 
-async def leave_connection(request: DataPlaneRequest) -> Reply:
-    """Take one client out of a group."""
+async def leave_connection(request: DataPlaneRequest) -> EmulatorReply:
+    """Remove one client from a group."""
     connection = request.hub.connections.get(request.path["connection"])
     if connection is not None:
         request.hub.leave(connection, request.parse_group())
     return _NO_CONTENT
 
 
-async def leave_connection_all(request: DataPlaneRequest) -> Reply:
-    """Take one client out of every group."""
+async def leave_connection_all(request: DataPlaneRequest) -> EmulatorReply:
+    """Remove one client from all groups."""
     connection = request.hub.connections.get(request.path["connection"])
     if connection is not None:
         request.hub.leave_all(connection)
     return _NO_CONTENT
 
 
-async def join_user(request: DataPlaneRequest) -> Reply:
-    """Put the clients that a user has now into a group."""
+async def join_user(request: DataPlaneRequest) -> EmulatorReply:
+    """Add the current clients of a user to a group."""
     for connection in request.hub.user_connections(request.path["user"]):
         request.hub.join(connection, request.parse_group())
     return _OK
 
 
-async def leave_user(request: DataPlaneRequest) -> Reply:
-    """Take the clients of a user out of a group."""
+async def leave_user(request: DataPlaneRequest) -> EmulatorReply:
+    """Remove the clients of a user from a group."""
     for connection in request.hub.user_connections(request.path["user"]):
         request.hub.leave(connection, request.parse_group())
     return _NO_CONTENT
 
 
-async def leave_user_all(request: DataPlaneRequest) -> Reply:
-    """Take the clients of a user out of every group."""
+async def leave_user_all(request: DataPlaneRequest) -> EmulatorReply:
+    """Remove the clients of a user from all groups."""
     for connection in request.hub.user_connections(request.path["user"]):
         request.hub.leave_all(connection)
     return _NO_CONTENT
 
 
-async def list_group(request: DataPlaneRequest) -> Reply:
-    """List who is in a group, in pages; a page goes on after the id of the one before's last connection."""
+async def list_group(request: DataPlaneRequest) -> EmulatorReply:
+    """List the clients in a group by page; the continuation token is the last connection id of a page."""
     top, size = request.parse_number("top", _MAX_TOP, 1, _MAX_TOP), request.parse_number("maxpagesize", _PAGE, 1, _PAGE)
     after = request.query_value("continuationToken") or ""
-    left = sorted(
+    members = sorted(
         (each for each in request.hub.group_connections(request.parse_group()) if each.id > after),
         key=lambda each: each.id,
     )
-    page = left[: min(top, size)]
+    page = members[: min(top, size)]
     document: dict[str, object] = {"value": [_member(each) for each in page]}
-    if len(page) < min(len(left), top):
+    if len(page) < min(len(members), top):
         rest = f"api-version={request.query_value('api-version')}&maxpagesize={size}&continuationToken={page[-1].id}"
         if top != _MAX_TOP:
             rest += f"&top={top - len(page)}"
         document["nextLink"] = f"{request.origin}{request.path['']}?{rest}"
-    return Reply(200, json_bytes(document), {"Content-Type": "application/json"})
+    return json_reply(document)
 
 
-async def grant_permission(request: DataPlaneRequest) -> Reply:
-    """Give a client a permission."""
+async def grant_permission(request: DataPlaneRequest) -> EmulatorReply:
+    """Grant a permission to a client."""
     _connection(request).permissions.grant(*request.parse_permission())
     return _OK
 
 
-async def check_permission(request: DataPlaneRequest) -> Reply:
-    """Say whether a client has a permission."""
+async def check_permission(request: DataPlaneRequest) -> EmulatorReply:
+    """Return 200 if a client has a permission, else 404."""
     connection = request.hub.connections.get(request.path["connection"])
     return _OK if connection is not None and connection.permissions.allows(*request.parse_permission()) else _NOT_FOUND
 
 
-async def revoke_permission(request: DataPlaneRequest) -> Reply:
-    """Take a permission from a client."""
+async def revoke_permission(request: DataPlaneRequest) -> EmulatorReply:
+    """Revoke a permission of a client."""
     connection = request.hub.connections.get(request.path["connection"])
     if connection is not None:
         connection.permissions.revoke(*request.parse_permission())
     return _NO_CONTENT
 
 
-async def generate_token(request: DataPlaneRequest) -> Reply:
-    """Make an access token for a client."""
+async def generate_token(request: DataPlaneRequest) -> EmulatorReply:
+    """Issue an access token for a client."""
     if (request.query_value("clientType") or "Default").lower() != "default":
-        raise invalid("clientType", "must be Default; other protocols are not supported by this stand-in")
+        raise invalid("clientType", "must be Default; this emulator supports no other protocol")
     minutes = timedelta(minutes=request.parse_number("minutesToExpire", 60, 1, _MAX_MINUTES))
     issued = now()
     token = issue_token(
@@ -179,7 +179,7 @@ async def generate_token(request: DataPlaneRequest) -> Reply:
             "webpubsub.group": request.query.get("group"),
         },
     )
-    return Reply(200, json_bytes({"token": token}), {"Content-Type": "application/json"})
+    return json_reply({"token": token})
 
 
 OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
@@ -207,7 +207,7 @@ OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
 }
 
 
-def _close(request: DataPlaneRequest, connections: Iterable[ClientConnection]) -> Reply:
+def _close(request: DataPlaneRequest, connections: Iterable[ClientConnection]) -> EmulatorReply:
     reason, excluded = request.close_reason(), request.excluded_ids()
     for connection in tuple(connections):
         if connection.id not in excluded:

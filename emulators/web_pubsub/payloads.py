@@ -1,4 +1,4 @@
-"""One message on its way to clients: made into a frame once for each kind of client, however many there are."""
+"""Message to clients, serialized once for each kind of client."""
 
 import base64
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from websockets.frames import Frame, Opcode
 
 
 class DataType(StrEnum):
-    """What a message holds."""
+    """Data type of a message."""
 
     TEXT = "text"
     JSON = "json"
@@ -19,13 +19,13 @@ class DataType(StrEnum):
 
 @dataclass(frozen=True)
 class Payload:
-    """A message.
+    """Message to clients.
 
     Attributes:
         data: its bytes; UTF-8 for text, one JSON value for JSON.
-        data_type: what they are.
-        group: the group that it was sent to, None when it was sent to all, to a user or to a connection.
-        from_user: the user whose client sent it, None when the server did.
+        data_type: type of the data.
+        group: the group that receives it, None for all clients, a user or a connection.
+        from_user: the user whose client sent it, None for a server.
     """
 
     data: bytes
@@ -35,12 +35,12 @@ class Payload:
 
     @cached_property
     def plain_frame(self) -> bytes:
-        """The frame for a client without subprotocol: the data as it is."""
+        """Frame for a client without subprotocol, with the data only."""
         return build_frame(self.data, binary=self.data_type is DataType.BINARY)
 
     @cached_property
     def json_frame(self) -> bytes:
-        """The frame for a client of json.webpubsub.azure.v1."""
+        """Frame for a client of json.webpubsub.azure.v1."""
         document: dict[str, object] = {"type": "message", "from": "server" if self.group is None else "group"}
         if self.group is not None:
             document["group"] = self.group

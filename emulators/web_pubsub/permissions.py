@@ -1,22 +1,22 @@
-"""What a client of json.webpubsub.azure.v1 may do by itself: its roles, and what was granted since."""
+"""Permissions of a client of json.webpubsub.azure.v1, from its roles and later grants."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 
 
 class Permission(StrEnum):
-    """An action that a client needs a permission for."""
+    """Action that requires a permission."""
 
     JOIN_LEAVE_GROUP = "joinLeaveGroup"
     SEND_TO_GROUP = "sendToGroup"
 
 
 class Permissions:
-    """The permissions of one connection, for every group or for one by name."""
+    """Permissions of one connection, for all groups or for single groups."""
 
     def __init__(self, roles: Iterable[str]) -> None:
-        """Take roles: ``webpubsub.<permission>``, or ``webpubsub.<permission>.<group>``; others mean nothing."""
-        self._held: set[tuple[Permission, str | None]] = set()
+        """Read the roles ``webpubsub.<permission>`` and ``webpubsub.<permission>.<group>``; ignore others."""
+        self._granted: set[tuple[Permission, str | None]] = set()
         for role in roles:
             for permission in Permission:
                 prefix = f"webpubsub.{permission.value}"
@@ -26,13 +26,13 @@ class Permissions:
                     self.grant(permission, role.removeprefix(f"{prefix}."))
 
     def allows(self, permission: Permission, group: str | None) -> bool:
-        """Return whether a permission is held for a group, None for every group."""
-        return (permission, None) in self._held or (permission, group) in self._held
+        """Return whether a permission is granted for a group, None for all groups."""
+        return (permission, None) in self._granted or (permission, group) in self._granted
 
     def grant(self, permission: Permission, group: str | None) -> None:
-        """Add a permission, None for every group."""
-        self._held.add((permission, group))
+        """Grant a permission, None for all groups."""
+        self._granted.add((permission, group))
 
     def revoke(self, permission: Permission, group: str | None) -> None:
-        """Take a permission back."""
-        self._held.discard((permission, group))
+        """Revoke a permission."""
+        self._granted.discard((permission, group))

@@ -1,4 +1,4 @@
-"""The service as one ASGI application: ``/api/hubs/{hub}`` for servers, ``/client/hubs/{hub}`` for clients."""
+"""ASGI application of the emulator: ``/api/hubs/{hub}`` for servers, ``/client/hubs/{hub}`` for clients."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,15 +7,14 @@ from urllib.parse import unquote
 
 from emulators.web_pubsub.access_tokens import read_token
 from emulators.web_pubsub.asgi import Message, Receive, Send, read_bearer_token, read_headers, read_origin, read_query
-from emulators.web_pubsub.calls import DataPlaneRequest, read_body
 from emulators.web_pubsub.clients import reject_handshake, serve_client
+from emulators.web_pubsub.data_plane_requests import DataPlaneRequest, read_body
+from emulators.web_pubsub.error_replies import EmulatorReply, error_reply, request_id
 from emulators.web_pubsub.events import HubEvents
 from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.operations import OPERATIONS, Operation
 from emulators.web_pubsub.settings import ServiceSettings
-from local.http_server.error_replies import error_reply, request_id
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.http.messages import Reply
 from shared.observability.logs import get_logger
 
 _LOGGER = get_logger("emulators.web_pubsub")
@@ -26,7 +25,7 @@ _API_VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(-preview)?")
 
 
 class WebPubSubEmulator:
-    """The stand-in: serve it with :class:`emulators.web_pubsub.sockets.FrameSocket`, from one event loop."""
+    """Web PubSub emulator; serve it with :class:`emulators.web_pubsub.sockets.FrameSocket` on one event loop."""
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._settings = settings
@@ -34,11 +33,11 @@ class WebPubSubEmulator:
         self._events: dict[str, HubEvents] = {}
 
     def hub(self, name: str) -> Hub:
-        """Return a hub; every hub exists from its first use on."""
-        return self._hubs.setdefault(name, Hub())
+        """Return a hub; the first use creates it."""
+        return self._hubs.setdefault(name, Hub(self._settings.count_clients))
 
     async def close(self) -> None:
-        """Let events that are being told end, and let go of the upstreams."""
+        """Wait for pending events and close the upstreams."""
         for events in self._events.values():
             await events.close()
 
@@ -47,7 +46,7 @@ class WebPubSubEmulator:
         if scope["type"] == "websocket":
             await self._serve_client(scope, receive, send)
         elif scope["type"] == "http":
-            await self._serve_call(scope, receive, send)
+            await self._serve_request(scope, receive, send)
 
     async def _serve_client(self, scope: Message, receive: Receive, send: Send) -> None:
         path = scope["raw_path"].decode("latin-1")
@@ -69,21 +68,21 @@ class WebPubSubEmulator:
             settings,
         )
 
-    async def _serve_call(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def _serve_request(self, scope: Message, receive: Receive, send: Send) -> None:
         try:
-            reply = await self._answer(scope, receive)
+            reply = await self._handle(scope, receive)
         except WorkspaceError as error:
             given_id = request_id(scope["headers"])
-            # What was not read of a body would be taken for the next request.
+            # Unread parts of a body would be parsed as the next request.
             reply = error_reply(_with_message(error), given_id, close=error.kind is Kind.TOO_LARGE)
         except ConnectionError:
             return
         await _reply(send, reply, is_head=scope["method"] == "HEAD")
 
-    async def _answer(self, scope: Message, receive: Receive) -> Reply:
+    async def _handle(self, scope: Message, receive: Receive) -> EmulatorReply:
         path = scope["raw_path"].decode("latin-1")
         if path == "/api/health":
-            return Reply(200, b"", {})
+            return EmulatorReply(200, b"", {})
         name, _, rest = path.removeprefix(_API).partition("/")
         name = unquote(name)
         if not path.startswith(_API) or not _HUB.fullmatch(name):
@@ -116,13 +115,13 @@ class WebPubSubEmulator:
 
 
 def _with_message(error: WorkspaceError) -> WorkspaceError:
-    """Return an error that has the member ``message``, too, where the official clients look for its text."""
+    """Return the error with the member ``message``, which the official clients show."""
     return WorkspaceError(error.kind, error.code, error.detail, **error.members, message=error.detail)
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _route(method: str, rest: str) -> tuple[Operation, Mapping[str, str]]:
-    """Return the operation of a method and a path below the hub, and the parts of the path that vary, decoded."""
+    """Return the operation of a method and path, and its decoded path parameters."""
     segments = rest.split("/")
     for template, operations in OPERATIONS.items():
         parts = _match(template.split("/"), segments)
@@ -132,7 +131,7 @@ def _route(method: str, rest: str) -> tuple[Operation, Mapping[str, str]]:
             raise WorkspaceError(
                 Kind.METHOD_NOT_ALLOWED,
                 "METHOD_NOT_ALLOWED",
-                f"This address takes {', '.join(operations)}.",
+                f"This route supports {', '.join(operations)}.",
                 allow=list(operations),
             )
         return operations[method], parts
@@ -151,7 +150,7 @@ def _match(template: Sequence[str], segments: Sequence[str]) -> dict[str, str] |
     return parts
 
 
-async def _reply(send: Send, reply: Reply, *, is_head: bool) -> None:
+async def _reply(send: Send, reply: EmulatorReply, *, is_head: bool) -> None:
     headers: Mapping[str, str] = reply.headers
     raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     if reply.status != 204:  # noqa: PLR2004  No Content has no length (RFC 9110 section 8.6)
@@ -161,4 +160,4 @@ async def _reply(send: Send, reply: Reply, *, is_head: bool) -> None:
 
 
 def _not_found() -> WorkspaceError:
-    return WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "There is nothing at this address.")
+    return WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")

@@ -1,4 +1,4 @@
-"""What clients send: anything, from a plain client; requests, from one of json.webpubsub.azure.v1."""
+"""Handling of messages from plain clients and clients of json.webpubsub.azure.v1."""
 
 import base64
 import binascii
@@ -27,15 +27,15 @@ _TYPES = {
 
 
 class Session(Protocol):
-    """The side of a connection that takes what the client sends."""
+    """Handler of the messages of one client."""
 
     async def handle_message(self, text: str | None, data: bytes | None) -> None:
-        """Take one message, text or binary."""
+        """Handle one text or binary message."""
         ...
 
 
 class PlainSession:
-    """A client without subprotocol: what it sends is the event ``message``, dropped where no handler is told it."""
+    """Session without subprotocol: each message becomes the event ``message``, if the handler receives it."""
 
     def __init__(self, connection: ClientConnection, events: HubEvents, subject: EventSubject) -> None:
         self._connection = connection
@@ -43,7 +43,7 @@ class PlainSession:
         self._subject = subject
 
     async def handle_message(self, text: str | None, data: bytes | None) -> None:
-        """Tell the event handler and send its answer back; the connection ends where it refuses."""
+        """Send the message to the event handler and its response to the client."""
         if not self._events.handles_event("message"):
             return
         data_type = DataType.BINARY if text is None else DataType.TEXT
@@ -52,7 +52,7 @@ class PlainSession:
 
 
 class JsonSession:
-    """A client of json.webpubsub.azure.v1."""
+    """Session of a client of json.webpubsub.azure.v1."""
 
     def __init__(self, connection: ClientConnection, hub: Hub, events: HubEvents, subject: EventSubject) -> None:
         self._connection = connection
@@ -62,16 +62,16 @@ class JsonSession:
         self._acked: OrderedDict[int, None] = OrderedDict()
 
     async def handle_message(self, text: str | None, data: bytes | None) -> None:
-        """Do what is asked; what is no request of the subprotocol ends the connection."""
+        """Execute a request; an invalid request closes the connection."""
         try:
             request = REQUESTS.validate_json(text if text is not None else data or b"")
         except ValidationError:
-            self._connection.close(POLICY, "the message is no request of the subprotocol")
+            self._connection.close(POLICY, "the message is not a request of the subprotocol")
             return
         if isinstance(request, Ping):
             self._connection.send_system_message({"type": "pong"})
         elif request.ackId is not None and request.ackId in self._acked:
-            self._send_error_ack(request.ackId, "Duplicate", "The request with this ackId was done before.")
+            self._send_error_ack(request.ackId, "Duplicate", "The request with this ackId was already executed.")
         else:
             await self._handle_request(request)
 
@@ -81,7 +81,7 @@ class JsonSession:
             self._acknowledge(request.ackId, done=done)
 
     async def _execute(self, request: GroupRequest | SendToGroup | EventRequest) -> bool | None:
-        """Return whether a request was allowed, None where it ended the connection."""
+        """Return whether a request was allowed, None if it closed the connection."""
         match request:
             case GroupRequest():
                 return self._change_membership(request)
@@ -117,17 +117,17 @@ class JsonSession:
         return True
 
     def _data(self, request: SendToGroup | EventRequest) -> bytes | None:
-        """Return the bytes of a request's data; data that are not of their type end the connection."""
+        """Return the data of a request as bytes; data that do not match the type close the connection."""
         match request.dataType, request.data:
             case DataType.JSON, value:
-                with contextlib.suppress(TypeError):  # a number that JSON here does not hold
+                with contextlib.suppress(TypeError):  # a number outside the range of orjson
                     return orjson.dumps(value)
             case DataType.TEXT, str(text):
                 return text.encode()
             case DataType.BINARY, str(text):
                 with contextlib.suppress(binascii.Error):
                     return base64.b64decode(text, validate=True)
-        self._connection.close(POLICY, "data is not of its dataType")
+        self._connection.close(POLICY, "data does not match its dataType")
         return None
 
     def _acknowledge(self, ack_id: int, *, done: bool) -> None:
@@ -147,26 +147,26 @@ class JsonSession:
 async def forward_event(
     connection: ClientConnection, events: HubEvents, subject: EventSubject, event: str, data_type: DataType, data: bytes
 ) -> None:
-    """Tell the event handler what a client sent and send its answer back; the connection ends where it refuses."""
+    """Send a message to the event handler and its response to the client; a rejection closes the connection."""
     try:
-        answer = await events.user_event(event, subject, _TYPES[data_type], data)
+        response = await events.user_event(event, subject, _TYPES[data_type], data)
     except UpstreamError:
-        connection.close(POLICY, "the event handler gives no answer")
+        connection.close(POLICY, "the event handler does not respond")
         return
-    if not 200 <= answer.status < 300:  # noqa: PLR2004  any 2xx
-        connection.close(POLICY, "the event handler refuses the message")
+    if not 200 <= response.status < 300:  # noqa: PLR2004  any 2xx
+        connection.close(POLICY, "the event handler rejects the message")
         return
-    if "ce-connectionstate" in answer.headers:
-        connection.state = subject.state = answer.headers["ce-connectionstate"]
+    if "ce-connectionstate" in response.headers:
+        connection.state = subject.state = response.headers["ce-connectionstate"]
         expiry = parse_state_expiry(connection.state)
         if expiry is not None:
             connection.close_at(expiry)
-    if answer.body:
-        connection.send(Payload(answer.body, _data_type(answer)))
+    if response.body:
+        connection.send(Payload(response.body, _data_type(response)))
 
 
-def _data_type(answer: HandlerResponse) -> DataType:
-    media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+def _data_type(response: HandlerResponse) -> DataType:
+    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     for data_type, name in _TYPES.items():
         if media_type == name.partition(";")[0]:
             return data_type

@@ -1,4 +1,4 @@
-"""How a hub treats its clients."""
+"""Settings of hubs and of the service."""
 
 from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ SYSTEM_EVENTS = frozenset({"connect", "connected", "disconnected"})
 
 
 type Prelude = Callable[[ClientConnection, Mapping[str, Sequence[str]]], Coroutine[None, None, None] | None]
-"""Given a client that is about to join its groups, and its query parameters, returns what is done for it first, or None
-for nothing. The service itself has no such thing: it is how a replay comes before live messages."""
+"""Returns work that runs for a client with the given query parameters before it receives live messages, or None.
+The Azure service has no preludes; the local host uses them for replays."""
 
 
 class AnyEvent(Container[str]):
-    """Every user event, which the service's own settings write as ``*``."""
+    """All user events, ``*`` in the settings of the Azure service."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -23,16 +23,16 @@ class AnyEvent(Container[str]):
 
 @dataclass(frozen=True, slots=True)
 class HubSettings:
-    """The settings of one hub.
+    """Settings of one hub.
 
     Attributes:
-        upstream: its event handler, None for none.
-        system_events: which of connect, connected and disconnected the handler is told.
-        user_events: which events that clients send it is told; ``message`` is what plain clients send.
-        anonymous: whether clients without access token may connect, where the handler does not refuse them.
-        prelude: what clients get before anything else, None for nothing.
-        passed: headers of the handler's answer to connect that a client who is let in sees, in lower case. The service
-            itself passes none.
+        upstream: its event handler, if any.
+        system_events: which of connect, connected and disconnected the handler receives.
+        user_events: which user events the handler receives; messages of plain clients are ``message``.
+        anonymous: whether clients can connect without an access token, unless the handler rejects them.
+        prelude: work that runs before live messages, if any.
+        forwarded_headers: headers of the handler's response to connect, in lower case, that accepted clients receive.
+            The Azure service forwards none.
     """
 
     upstream: Upstream | None = None
@@ -40,22 +40,24 @@ class HubSettings:
     user_events: Container[str] = frozenset()
     anonymous: bool = False
     prelude: Prelude | None = None
-    passed: frozenset[str] = frozenset()
+    forwarded_headers: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """The settings of the service.
+    """Settings of the service.
 
     Attributes:
         access_key: signs access tokens and events; at least 32 bytes.
-        hubs: the settings of hubs by name.
-        other_hubs: those of every other hub.
+        hubs: settings by hub.
+        other_hubs: settings of all other hubs.
+        count_clients: receives each change of the number of connected clients.
     """
 
     access_key: str
     hubs: Mapping[str, HubSettings] = field(default_factory=dict)
     other_hubs: HubSettings = field(default_factory=HubSettings)
+    count_clients: Callable[[int], None] = lambda _change: None
 
     def for_hub(self, hub: str) -> HubSettings:
         """Return the settings of a hub."""

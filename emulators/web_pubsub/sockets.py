@@ -1,4 +1,4 @@
-"""uvicorn's WebSocket protocol over the websockets library, opened up so that ready frames are written without waiting.
+"""uvicorn's WebSocket protocol with direct writes of serialized frames.
 
 Serve with ``uvicorn.Config(..., ws=FrameSocket, ws_per_message_deflate=False)``.
 """
@@ -14,33 +14,37 @@ from websockets.http11 import Request
 from websockets.protocol import State
 
 from emulators.web_pubsub.asgi import Message
-from emulators.web_pubsub.refusing import find_handshake_error, told, unreadable_handshake_error
-from local.http_server.error_replies import serialize_reply
+from emulators.web_pubsub.error_replies import serialize_reply
+from emulators.web_pubsub.handshake_errors import (
+    build_handshake_reply,
+    find_handshake_error,
+    unreadable_handshake_error,
+)
 from shared.errors import WorkspaceError
 
 EXTENSION = "local.frames"
-"""The member of a scope's ``extensions`` that holds the socket itself."""
+"""Key of the socket in the ``extensions`` of a scope."""
 
 MAX_MESSAGE_BYTES = 1024 * 1024
-"""Of what a client sends; more closes it with 1009."""
+"""Limit of a message from a client; larger ones close the connection with 1009."""
 
 PING_SECONDS = 60.0
-"""Between pings, and until a pong is missed; long, because a slow reader finds the ping behind all that waits."""
+"""Interval of pings and timeout of pongs; long, because a slow client reads the ping after all queued data."""
 
 _LINGER_SECONDS = 2.0
 _END_SECONDS = 10.0
 _STOP_SECONDS = 1.0
 _KERNEL_BYTES = 256 * 1024
-"""The kernel would take megabytes for a client that does not read; how much is too much is the outbox's to say."""
+"""Limit of the send buffer, so that the outbox and not the kernel bounds the data of a slow client."""
 
 
 class FrameSocket(WebSocketsSansIOProtocol):
-    """The socket of one client (RFC 6455)."""
+    """Socket of one client (RFC 6455)."""
 
     _on_room: Callable[[], None] | None = None
 
     def handle_connect(self, event: Request) -> None:
-        """Offer the socket to the application, beside what ASGI has."""
+        """Add the socket to the scope, or reject an invalid handshake."""
         error = find_handshake_error(event, self.conn)
         if error is not None:
             self._reject(error, event)
@@ -52,24 +56,24 @@ class FrameSocket(WebSocketsSansIOProtocol):
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BYTES)
 
     def has_room(self) -> bool:
-        """Return whether more may be written for now."""
+        """Return whether the socket accepts more data."""
         return self.writable.is_set() and not self.close_sent and not self.disconnected
 
     def write(self, data: bytes) -> None:
-        """Write whole frames; nothing happens once the closing handshake has begun (RFC 6455 section 5.5.1)."""
+        """Write whole frames; ignore them after the closing handshake has begun (RFC 6455 section 5.5.1)."""
         if self.conn.state is State.OPEN and not self.transport.is_closing():
             self.transport.write(data)
 
     def buffered_bytes(self) -> int:
-        """Return how many bytes were written and not yet taken by the network."""
+        """Return the number of written bytes that are not sent yet."""
         return self.transport.get_write_buffer_size()
 
     def call_on_room(self, call: Callable[[], None]) -> None:
-        """Have a function called each time there is room again, and when the socket is lost."""
+        """Register a function that is called when there is room again and when the socket is lost."""
         self._on_room = call
 
     def end(self, code: int, reason: str) -> None:
-        """Close with a code: at once, whatever still waits to be sent, and without the client where it does not answer.
+        """Close with a code immediately; abort if the client does not reply.
 
         Args:
             code: RFC 6455 section 7.4.
@@ -85,39 +89,39 @@ class FrameSocket(WebSocketsSansIOProtocol):
         self.close_timer = self.loop.call_later(_END_SECONDS, self.transport.abort)
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Take what the application says; a handshake that is refused is complete with its answer."""
+        """Handle a message of the application; the reply to a rejected handshake completes it."""
         await super().send(message)
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
             self.handshake_complete = True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the socket."""
+        """Handle the loss of the connection."""
         super().connection_lost(exc)
         self._notify_room()
 
     def resume_writing(self) -> None:
-        """Send on, and answer pings again."""
+        """Resume writing and reading."""
         super().resume_writing()
         if self.queue.empty():
             self._resume_reading()
         self._notify_room()
 
     def shutdown(self) -> None:
-        """Close because the server stops (1001); a client that does not read must not hold it up."""
+        """Close with 1001 because the server stops; abort clients that do not read."""
         if self.handshake_complete and not self.close_sent:
             self.end(CloseCode.GOING_AWAY, "the host stops")
         super().shutdown()
         self.loop.call_later(_STOP_SECONDS, self.transport.abort)
 
     def handle_ping(self) -> None:
-        """Answer a ping; a client that sends pings and reads no pongs is not read from either."""
+        """Reply to a ping; pause reading if the client does not read its pongs."""
         super().handle_ping()
         if not self.writable.is_set() and not self.read_paused:
             self.read_paused = True
             self.transport.pause_reading()
 
     def send_receive_event_to_app(self) -> None:
-        """Pass a whole message on; text that is not UTF-8 ends the connection (RFC 6455 section 8.1)."""
+        """Pass a message to the application; invalid UTF-8 closes the connection (RFC 6455 section 8.1)."""
         if self.curr_msg_data_type == "text" and not self.close_sent:
             try:
                 b"".join(self.frames).decode()
@@ -129,7 +133,7 @@ class FrameSocket(WebSocketsSansIOProtocol):
         super().send_receive_event_to_app()
 
     def data_received(self, data: bytes) -> None:
-        """Read on; what follows a breach of the protocol is not looked at (RFC 6455 section 7.1.7)."""
+        """Handle received data; ignore it after a protocol violation (RFC 6455 section 7.1.7)."""
         if self.conn.eof_sent:
             return
         super().data_received(data)
@@ -137,9 +141,9 @@ class FrameSocket(WebSocketsSansIOProtocol):
             self._reject(unreadable_handshake_error(self.conn), None)
 
     def handle_parser_exception(self) -> None:
-        """Close after a breach of the protocol.
+        """Close after a protocol violation.
 
-        The client may still be sending: closing at once would reset the connection, and it would never see the code.
+        The transport closes later: an immediate close would reset the connection before the client reads the code.
         """
         sent = self.conn.close_sent
         if sent is not None and not self.close_sent:
@@ -155,9 +159,9 @@ class FrameSocket(WebSocketsSansIOProtocol):
         self.close_timer = self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 
     def _reject(self, error: WorkspaceError, handshake: Request | None) -> None:
-        """Answer in place of the upgrade; nothing that still comes is looked at."""
+        """Reply with an error in place of the upgrade and ignore further data."""
         self.handshake_initiated = self.handshake_complete = self.close_sent = True
-        self.transport.write(serialize_reply(told(error, handshake), self.default_headers))
+        self.transport.write(serialize_reply(build_handshake_reply(error, handshake), self.default_headers))
         self.transport.close()
 
     def _write_all(self) -> None:

@@ -1,4 +1,4 @@
-"""Where events are posted to: an application in this process, or an address."""
+"""Upstreams: event handlers at a URL or in this process."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ _SECONDS = 30.0
 
 
 class UpstreamError(Exception):
-    """The event handler gives no answer."""
+    """The event handler does not respond."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandlerResponse:
-    """What the event handler answers.
+    """Response of the event handler.
 
     Attributes:
         status: the HTTP status.
@@ -33,29 +33,29 @@ class HandlerResponse:
 
 
 class Upstream(Protocol):
-    """A way to an event handler."""
+    """Connection to an event handler."""
 
     async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> HandlerResponse:
-        """Send one request and return its answer, whatever its status.
+        """Send one request and return its response with any status.
 
         Args:
-            method: POST for an event, OPTIONS for the question whether events are wanted.
-            event: the event's name, for addresses that hold it.
-            headers: as they are sent.
-            body: as it is sent.
+            method: POST for an event, OPTIONS for the validation.
+            event: the event's name, for URLs that contain it.
+            headers: headers of the request.
+            body: body of the request.
 
         Raises:
-            UpstreamError: no answer came, or one over 1 MiB.
+            UpstreamError: the handler does not respond, or the response exceeds 1 MiB.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...
 
 
 class HttpUpstream:
-    """An event handler at an address, in which ``{event}`` stands for the event's name."""
+    """Event handler at a URL, in which ``{event}`` is replaced by the event name."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -72,7 +72,7 @@ class HttpUpstream:
                 while not reply.content.at_eof() and len(content) <= _MAX_RESPONSE_BYTES:
                     content += await reply.content.read(_MAX_RESPONSE_BYTES + 1)
                 if len(content) > _MAX_RESPONSE_BYTES:
-                    raise UpstreamError("the answer is too large")
+                    raise UpstreamError("the response is too large")
                 return HandlerResponse(
                     reply.status, {name.lower(): value for name, value in reply.headers.items()}, content
                 )
@@ -86,16 +86,16 @@ class HttpUpstream:
 
 
 class AsgiUpstream:
-    """An event handler that is a route of an ASGI application in this process."""
+    """Event handler that is a route of an ASGI application in this process."""
 
     def __init__(self, application: Application, path: str, host: str = "127.0.0.1") -> None:
-        """Take the application, the route, in which ``{event}`` stands for the event's name, and a host to name."""
+        """Call a path of an application, in which ``{event}`` is replaced by the event name."""
         self._application = application
         self._path = path
         self._host = host
 
     async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> HandlerResponse:
-        """Call the application; what it raises is no answer."""
+        """Call the application; an exception becomes an UpstreamError."""
         target = urlsplit(self._path.replace("{event}", quote(event, safe="")))
         sent = {"host": self._host, **headers, "content-length": str(len(body))}
         scope = {
@@ -112,19 +112,19 @@ class AsgiUpstream:
             "server": ("127.0.0.1", 0),
             "client": ("127.0.0.1", 0),
         }
-        exchange = _AsgiCall(body)
+        call = _AsgiCall(body)
         try:
-            await self._application(scope, exchange.receive, exchange.send)
+            await self._application(scope, call.receive, call.send)
         except Exception as error:
             raise UpstreamError(type(error).__name__) from error
-        return exchange.answer()
+        return call.response()
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing; there are no connections."""
 
 
 class _AsgiCall:
-    """One request to an application, and what it sends back."""
+    """Request to an application and its response."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -142,6 +142,6 @@ class _AsgiCall:
         else:
             self._parts.append(message.get("body", b""))
 
-    def answer(self) -> HandlerResponse:
+    def response(self) -> HandlerResponse:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers}
         return HandlerResponse(self._status, headers, b"".join(self._parts))

@@ -11,8 +11,8 @@ from local.host.shutdown import ShutdownSignal
 from local.host.worker import FunctionFailed, LoadedFunction, invoke
 from local.host.worker_protocol import TypedData
 from local.http_server.admin import is_local_request
-from shared.backends.embedded.sqlite import Database
-from shared.backends.embedded.writable import check_enters
+from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.backends.embedded.sqlite_checks import check_write_lock
 
 type LocalDurableExtension = DurableExtension[LoadedFunction]
 
@@ -38,7 +38,7 @@ def create_extension(
     stopping: ShutdownSignal,
 ) -> LocalDurableExtension:
     """Return the Durable Task emulator over the host's functions and data directory."""
-    ports = HostPorts(invoke_with_text, Database, check_enters, is_local_request)
+    ports = HostPorts(invoke_with_text, SqliteDatabase, check_write_lock, is_local_request)
     return DurableExtension(functions, ports, data_dir, origin, settings, stopping)
 
 

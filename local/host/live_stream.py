@@ -18,6 +18,7 @@ from local.http_server.authority import check_host
 from local.http_server.error_replies import request_id
 from shared.errors import WorkspaceError
 from shared.live_stream.credentials import MOVED_HEADER
+from shared.observability.metrics import change
 
 HUB = "live"
 ROUTE = "/oi-api/live-stream"
@@ -58,9 +59,9 @@ class LiveStreamGateway:
         self._app = app
         events = AsgiUpstream(app, _EVENTS)
         hub = HubSettings(
-            events, frozenset({"connect", "disconnected"}), anonymous=True, prelude=prelude, passed=_LIMITS
+            events, frozenset({"connect", "disconnected"}), anonymous=True, prelude=prelude, forwarded_headers=_LIMITS
         )
-        self._service = WebPubSubEmulator(ServiceSettings(key, {HUB: hub}))
+        self._service = WebPubSubEmulator(ServiceSettings(key, {HUB: hub}, count_clients=_count_clients))
         # A client that opens streams without a pause must leave turns of the event loop to others.
         self._handshakes = asyncio.Semaphore(HANDSHAKES)
 
@@ -111,6 +112,10 @@ class LiveStreamGateway:
                 await send(message)
 
             await self._service({**scope, **led}, receive, answer)
+
+
+def _count_clients(change_of_count: int) -> None:
+    change("workspace.live.clients", change_of_count)
 
 
 def _without_upgrade(scope: Message, receive: Receive, send: Send) -> tuple[Message, Receive, Send]:

@@ -9,6 +9,9 @@ import pytest
 
 from tests.emulators.durable.hosts import DurableHost
 from tests.emulators.durable.worlds import SdkFunctions, World
+from tests.unit.local.conftest import http, start_host
+
+__all__ = ["http", "start_host"]
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ async def test_orchestrator_that_changes_its_mind_fails(world: World, functions:
 
 @pytest.mark.parametrize("what", ["call_http", "call_entity", "signal_entity"])
 async def test_unsupported_features_are_named(world: World, functions: SdkFunctions, what: str) -> None:
-    """What the local host does not run fails the orchestration with its name."""
+    """An unsupported feature fails the orchestration with the name of the feature."""
     from azure.durable_functions import EntityId  # noqa: PLC0415  for this test alone
 
     @functions.orchestrator
@@ -55,7 +55,7 @@ async def test_unsupported_features_are_named(world: World, functions: SdkFuncti
 
     await world.start("asking")
     status = await world.ended()
-    assert status["output"] == f"Orchestrator function 'asking' failed: the local host does not run {what}"
+    assert status["output"] == f"Orchestrator function 'asking' failed: the local host does not support {what}"
 
 
 @pytest.mark.parametrize("sub", [False, True])

@@ -18,7 +18,7 @@ from emulators.durable.settings import DurableSettings
 from emulators.durable.store import SCHEMA, OrchestrationStore
 from emulators.durable.turns import FunctionNames, OrchestratorFailed
 from local.host.shutdown import ShutdownSignal
-from shared.backends.embedded.sqlite import Database
+from shared.backends.embedded.sqlite import SqliteDatabase
 
 
 class ManualClock:
@@ -104,7 +104,7 @@ class World:
     def begin(self) -> None:
         """Begin an engine."""
         self._stopping = ShutdownSignal()
-        self.store = OrchestrationStore(Database(self._path, SCHEMA))
+        self.store = OrchestrationStore(SqliteDatabase(self._path, SCHEMA))
         engine = DurableEngine(self.store, self.functions, self._settings, self.clock, self._stopping)
         self.management = Management(self.store, self.clock, engine.wake)
         self._engine = asyncio.create_task(engine.run())

@@ -1,4 +1,4 @@
-"""A call of the data plane, read from its request."""
+"""Requests of the data plane and their parameters."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -26,15 +26,15 @@ _MAX_TTL_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class DataPlaneRequest:
-    """An authenticated call.
+    """Authenticated request of the data plane.
 
     Attributes:
         hub_name: the hub's name.
         hub: the hub.
-        access_key: of the service.
-        origin: scheme, host and port that the caller used.
-        path: the parts of the path that vary, by name.
-        query: parameters with all their values.
+        access_key: access key of the service.
+        origin: requested scheme, host and port.
+        path: path parameters by name; the empty name holds the whole path.
+        query: query parameters with all their values.
         headers: with names in lower case and all their values.
         body: at most 1 MiB.
     """
@@ -49,50 +49,50 @@ class DataPlaneRequest:
     body: bytes
 
     def query_value(self, name: str) -> str | None:
-        """Return a query parameter that may be given once.
+        """Return a query parameter.
 
         Raises:
-            WorkspaceError: INVALID_REQUEST: it is given more than once.
+            WorkspaceError: INVALID_REQUEST if it is repeated.
         """
         values = self.query.get(name, ())
         if len(values) > 1:
-            raise invalid(name, "may be given once")
+            raise invalid(name, "must not be repeated")
         return values[0] if values else None
 
-    def parse_number(self, name: str, default: int, least: int, most: int) -> int:
-        """Return a query parameter that is a whole number.
+    def parse_number(self, name: str, default: int, minimum: int, maximum: int) -> int:
+        """Return an integer query parameter.
 
         Raises:
-            WorkspaceError: INVALID_REQUEST: it is none, or out of bounds.
+            WorkspaceError: INVALID_REQUEST if it is not an integer or out of range.
         """
         text = self.query_value(name)
         if text is None:
             return default
-        if not re.fullmatch(r"[0-9]{1,10}", text) or not least <= int(text) <= most:
-            raise invalid(name, f"must be a whole number from {least} to {most}")
+        if not re.fullmatch(r"[0-9]{1,10}", text) or not minimum <= int(text) <= maximum:
+            raise invalid(name, f"must be an integer between {minimum} and {maximum}")
         return int(text)
 
     def close_reason(self) -> str:
-        """Return why connections are closed."""
+        """Return the reason for closing connections."""
         return self.query_value("reason") or ""
 
     def excluded_ids(self) -> frozenset[str]:
-        """Return the ids of connections that the call leaves out."""
+        """Return the ids of excluded connections."""
         return frozenset(self.query.get("excluded", ()))
 
     def parse_group(self) -> str:
-        """Return the group of the path.
+        """Return the group in the path.
 
         Raises:
-            WorkspaceError: INVALID_REQUEST: blank, or over 1024 characters.
+            WorkspaceError: INVALID_REQUEST if it is blank or longer than 1024 characters.
         """
         return _group(self.path["group"], "group")
 
     def parse_permission(self) -> tuple[Permission, str | None]:
-        """Return the permission of the path and the group that it is for, None for every group.
+        """Return the permission in the path and its group, None for all groups.
 
         Raises:
-            WorkspaceError: INVALID_REQUEST: there is no such permission.
+            WorkspaceError: INVALID_REQUEST if the permission is unknown.
         """
         target = self.query_value("targetName")
         try:
@@ -102,12 +102,13 @@ class DataPlaneRequest:
         return permission, target if target is None else _group(target, "targetName")
 
     def parse_payload(self) -> Payload:
-        """Return the message that the body is.
+        """Return the message in the body.
 
         Raises:
-            WorkspaceError: INVALID_REQUEST: no known type, not of its type, or asking for what is not supported here.
+            WorkspaceError: INVALID_REQUEST if the content type is unknown, the body does not match it, or a
+                parameter is unsupported.
         """
-        self._refuse_unsupported()
+        self._reject_unsupported()
         data_type = _TYPES.get(self._header("content-type").partition(";")[0].strip().lower())
         if data_type is None:
             raise invalid("Content-Type", f"must be one of {', '.join(_TYPES)}")
@@ -117,17 +118,17 @@ class DataPlaneRequest:
             elif data_type is DataType.JSON:
                 orjson.loads(self.body)
         except ValueError:
-            raise invalid("body", f"is not {data_type.value}") from None
+            raise invalid("body", f"is not valid {data_type.value}") from None
         return Payload(self.body, data_type, self.parse_group() if "group" in self.path else None)
 
-    def _refuse_unsupported(self) -> None:
-        """Refuse what would change who receives the message: ignoring it would deliver to the wrong clients."""
+    def _reject_unsupported(self) -> None:
+        """Reject unsupported parameters that select recipients, because ignoring them would reach the wrong clients."""
         if self.query_value("filter") is not None:
-            _unsupported("filter")
+            _raise_unsupported("filter")
         if self.parse_number("messageTtlSeconds", 0, 0, _MAX_TTL_SECONDS):
-            _unsupported("messageTtlSeconds")
+            _raise_unsupported("messageTtlSeconds")
         if self._header("content-encoding") not in {"", "identity"}:
-            _unsupported("Content-Encoding")
+            _raise_unsupported("Content-Encoding")
 
     def _header(self, name: str) -> str:
         return ",".join(self.headers.get(name, ()))
@@ -136,18 +137,18 @@ class DataPlaneRequest:
 async def read_body(headers: Mapping[str, Sequence[str]], receive: Receive) -> bytes:
     """Return the body of a request.
 
-    Of a body that is too large some more is read and forgotten, so that the caller is done sending and sees the reply.
+    Part of an oversized body is read and dropped, so that the caller finishes sending and receives the reply.
 
     Raises:
-        WorkspaceError: BODY_TOO_LARGE: over 1 MiB.
-        ConnectionError: the caller is gone.
+        WorkspaceError: BODY_TOO_LARGE if the body exceeds 1 MiB.
+        ConnectionError: the caller disconnected.
     """
     parts: list[bytes] = []
     size, more = 0, int(next(iter(headers.get("content-length", ())), "0")) <= _MAX_READ_BYTES
     while more and size <= _MAX_READ_BYTES:
         message: Message = await receive()
         if message["type"] == "http.disconnect":
-            raise ConnectionError("the caller is gone")
+            raise ConnectionError("the caller disconnected")
         part = message.get("body", b"")
         more = message.get("more_body", False)
         size += len(part)
@@ -160,9 +161,9 @@ async def read_body(headers: Mapping[str, Sequence[str]], receive: Receive) -> b
 
 def _group(name: str, field: str) -> str:
     if not name.strip() or len(name) > MAX_NAME_LENGTH:
-        raise invalid(field, f"must hold 1 to {MAX_NAME_LENGTH} characters, not all blank")
+        raise invalid(field, f"must have 1 to {MAX_NAME_LENGTH} characters and must not be blank")
     return name
 
 
-def _unsupported(field: str) -> NoReturn:
-    raise invalid(field, "is not supported by this stand-in")
+def _raise_unsupported(field: str) -> NoReturn:
+    raise invalid(field, "is not supported by this emulator")

@@ -1,0 +1,110 @@
+"""Error replies as RFC 9457 problem documents, with the security headers of every reply."""
+
+import re
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+
+from emulators.web_pubsub.asgi import RawHeaders
+from shared.errors import Kind, WorkspaceError
+
+_STATUSES: Final = {
+    Kind.INVALID: HTTPStatus.BAD_REQUEST,
+    Kind.UNAUTHENTICATED: HTTPStatus.UNAUTHORIZED,
+    Kind.NOT_FOUND: HTTPStatus.NOT_FOUND,
+    Kind.METHOD_NOT_ALLOWED: HTTPStatus.METHOD_NOT_ALLOWED,
+    Kind.TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    Kind.TARGET_TOO_LONG: HTTPStatus.REQUEST_URI_TOO_LONG,
+    Kind.HEADERS_TOO_LARGE: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    Kind.UPGRADE_REQUIRED: HTTPStatus.UPGRADE_REQUIRED,
+    Kind.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+_SECURITY_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Strict-Transport-Security": "max-age=31536000",
+}
+_TYPE_BASE: Final = "urn:oi:problem:"
+_RETRY_AFTER_SECONDS: Final = 5
+_REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+
+
+@dataclass(slots=True)
+class EmulatorReply:
+    """HTTP reply of the emulator."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def json_reply(document: object) -> EmulatorReply:
+    """Return a reply 200 with a JSON document."""
+    return EmulatorReply(200, orjson.dumps(document), {"Content-Type": "application/json"})
+
+
+def request_id(headers: RawHeaders) -> str:
+    """Return a valid ``x-request-id`` of the caller (1 to 128 visible ASCII characters), else a new id.
+
+    Args:
+        headers: with names in lower case.
+    """
+    given = [value for name, value in headers if name == b"x-request-id"]
+    if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]):
+        return given[0].decode("ascii")
+    return uuid.uuid4().hex
+
+
+def error_reply(error: WorkspaceError, given_id: str, *, close: bool = False) -> EmulatorReply:
+    """Return the reply for an error.
+
+    Args:
+        error: the error.
+        given_id: the id of the request.
+        close: whether the connection ends with the reply.
+    """
+    status = _STATUSES.get(error.kind, HTTPStatus.INTERNAL_SERVER_ERROR)
+    document: dict[str, Any] = {
+        **error.members,
+        "type": _TYPE_BASE + error.code.lower().replace("_", "-"),
+        "title": status.phrase,
+        "status": int(status),
+        "detail": error.detail,
+        "code": error.code,
+        "traceId": given_id,
+    }
+    headers = {"Content-Type": "application/problem+json", **_headers_of(error), "x-request-id": given_id}
+    headers |= _SECURITY_HEADERS
+    if close:
+        headers["Connection"] = "close"
+    return EmulatorReply(int(status), orjson.dumps(document), headers)
+
+
+def serialize_reply(reply: EmulatorReply, default_headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return a reply as HTTP/1.1 bytes (RFC 9112 section 4), for a connection without an application."""
+    lines = [f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}".encode()]
+    lines += [name + b": " + value for name, value in default_headers]
+    lines += [f"{name}: {value}".encode("latin-1") for name, value in reply.headers.items()]
+    lines += [b"content-length: %d" % len(reply.body), b"", reply.body]
+    return b"\r\n".join(lines)
+
+
+def _headers_of(error: WorkspaceError) -> dict[str, str]:
+    match error.kind:
+        case Kind.UNAUTHENTICATED:
+            return {"WWW-Authenticate": "Bearer"}
+        case Kind.UPGRADE_REQUIRED:
+            return {"Upgrade": "websocket"}
+        case Kind.METHOD_NOT_ALLOWED:
+            allow = error.members.get("allow")
+            return {"Allow": ", ".join(allow) if isinstance(allow, list) else ""}
+        case Kind.UNAVAILABLE:
+            return {"Retry-After": str(_RETRY_AFTER_SECONDS)}
+        case _:
+            return {}

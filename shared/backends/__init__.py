@@ -1,1 +1,1 @@
-"""Adapters of the domains' ports."""
+"""Adapters that implement the ports of the domains."""

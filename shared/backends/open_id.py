@@ -37,12 +37,10 @@ class HttpOpenIdProvider:
         self._lock = asyncio.Lock()
 
     async def issuer(self) -> str:
-        """Return the issuer that the discovery document names."""
         await self._refresh(KEYS_LIVE_SECONDS)
         return self._issuer
 
     async def public_key(self, key_id: str) -> Mapping[str, Any] | None:
-        """Return a public key by its id."""
         await self._refresh(KEYS_LIVE_SECONDS)
         if key_id not in self._keys:
             await self._refresh(MIN_REFRESH_SECONDS)

@@ -64,10 +64,10 @@ class DocumentServices(ProvenanceServices):
 
     @cached_property
     def _data_accounts(self) -> "DataAccounts":
-        from shared.backends.azure.cosmos_data_accounts import DataAccounts, data_accounts
+        from shared.backends.azure.cosmos_data_accounts import DataAccounts, parse_data_accounts
 
         configured = self.settings
-        accounts = data_accounts(configured.data_store_accounts, configured.data_store_dns_suffix)
+        accounts = parse_data_accounts(configured.data_store_accounts, configured.data_store_dns_suffix)
         return DataAccounts(accounts, client_id=configured.managed_identity_client_id)
 
     @cached_property

@@ -1,1 +1,1 @@
-"""Adapters over Azure services; the only code that imports Azure SDKs."""
+"""Adapters for Azure services; the only code that imports Azure SDKs."""

@@ -125,8 +125,6 @@ class AzureBlobStore:
         self._name = container
 
     async def create(self, name: str, content: bytes) -> bool:
-        """Store a blob unless one of that name is there; a first try whose reply was lost counts as there."""
-
         async def work() -> bool:
             try:
                 await self._blob(name).upload_blob(content, overwrite=False)  # with If-None-Match: *
@@ -137,8 +135,6 @@ class AzureBlobStore:
         return await _answering(work)
 
     async def upload(self, name: str, source: Path) -> None:
-        """Store a file's bytes under a name, in place of what was there."""
-
         async def work() -> None:
             with await asyncio.to_thread(source.open, "rb") as file:
                 stream = cast("IO[bytes]", _Reader(file))
@@ -148,16 +144,12 @@ class AzureBlobStore:
         await _answering(work)
 
     async def read(self, name: str) -> bytes:
-        """Return a blob's bytes."""
-
         async def work() -> bytes:
             return await (await self._blob(name).download_blob()).readall()
 
         return await _answering(work)
 
     async def read_end(self, name: str, size: int) -> bytes:
-        """Return the last bytes of a blob."""
-
         async def work() -> bytes:
             whole = (await self._blob(name).get_blob_properties()).size
             if whole == 0:
@@ -168,8 +160,6 @@ class AzureBlobStore:
         return await _answering(work)
 
     async def fetch(self, name: str, target: Path) -> None:
-        """Write a blob's bytes to a file."""
-
         async def work() -> None:
             found = await self._blob(name).download_blob()
             with await asyncio.to_thread(target.open, "wb") as file:
@@ -179,7 +169,6 @@ class AzureBlobStore:
         await _answering(work)
 
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
-        """Yield the blobs whose names begin with a prefix, in order of their names."""
         pages = self._container().list_blobs(name_starts_with=prefix).by_page()
 
         async def next_page() -> "list[Blob] | None":
@@ -191,7 +180,6 @@ class AzureBlobStore:
                 yield blob
 
     async def delete(self, names: Collection[str]) -> None:
-        """Remove blobs; one that is not there counts as removed."""
         turns = asyncio.Semaphore(_AT_ONCE)
 
         async def remove(name: str) -> None:
@@ -202,16 +190,13 @@ class AzureBlobStore:
         await asyncio.gather(*(remove(name) for name in names))
 
     async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
-        """Return an address that gives the blob to anyone until a time: a shared access signature."""
         blob = self._blob(name)
         return f"{blob.url}?{await _answering(lambda: self._account.signature(blob, file_name, expires_at))}"
 
     async def check(self) -> None:
-        """Return when the container answers."""
         await _answering(self._container().get_container_properties)
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._account.close()
 
     def _container(self) -> Any:

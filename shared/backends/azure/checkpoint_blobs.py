@@ -41,8 +41,6 @@ class BlobCheckpointStore:
         self._states = states
 
     async def create(self, name: str, note: bytes) -> bool:
-        """Store a note under a new name; a first try whose reply was lost counts as somebody's."""
-
         async def work() -> bool:
             try:
                 await self._note(name).upload_blob(note, overwrite=False)  # with If-None-Match: *
@@ -53,7 +51,6 @@ class BlobCheckpointStore:
         return await _answering(work)
 
     async def newest(self, prefix: str) -> StoredCheckpoint | None:
-        """Return the note with the last name in the prefix's folder: three listings."""
         for millions in await self._descending(prefix, _MILLIONS):
             inner = f"{prefix}{millions}/"
             for thousands in await self._descending(inner, _THOUSANDS - _MILLIONS):
@@ -62,8 +59,6 @@ class BlobCheckpointStore:
         return None
 
     async def get(self, name: str) -> StoredCheckpoint | None:
-        """Return the note of a name; what is never replaced was last modified when it was made."""
-
         async def work() -> StoredCheckpoint | None:
             found = await self._note(name).download_blob()
             created_at = found.properties.last_modified.astimezone(UTC)
@@ -72,12 +67,9 @@ class BlobCheckpointStore:
         return await _answering(lambda: _unless_missing(work))
 
     async def save_state(self, name: str, state: bytes) -> None:
-        """Replace the working state of a name."""
         await _answering(lambda: self._state(name).upload_blob(state, overwrite=True))
 
     async def state(self, name: str) -> bytes | None:
-        """Return the working state of a name."""
-
         async def work() -> bytes:
             return await (await self._state(name).download_blob()).readall()
 

@@ -1,4 +1,4 @@
-"""Opens the workspace's Cosmos DB account, and refuses the kinds that cannot keep what it must."""
+"""The workspace's Cosmos DB account; accounts without the guarantees that the service relies on are rejected."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,15 +17,15 @@ from shared.observability import logs
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 10
-"""A batch has 5 s on the service; whoever waits twice as long waits for a reply that was lost."""
+"""The service ends a batch after 5 s; a reply that takes twice as long was lost."""
 
 OPEN_SECONDS: Final = 20
-"""The SDK asks for the account's regions four times, with pauses."""
+"""The SDK requests the account's regions four times, with pauses."""
 
 _CONSISTENT: Final = frozenset({"Strong", "BoundedStaleness"})
 SINGLE_TRY_OPTIONS: Final[Mapping[str, Any]] = {
-    # A batch that the SDK sends again meets its own first try as a conflict. 0 throttle retries would mean the
-    # default of 9; without endpoint discovery 503 and 403/3 are not sent again either.
+    # If the SDK retried a batch, the retry could conflict with its own first attempt. 0 throttle retries would mean
+    # the default of 9. Without endpoint discovery, the SDK does not retry 503 and 403/3 either.
     "retry_total": 0,
     "retry_throttle_total": -1,
     "enable_endpoint_discovery": False,
@@ -35,17 +35,17 @@ _LOG = logs.get_logger("cosmos")
 
 
 class CosmosAccount:
-    """An account's database, opened on first use.
+    """A database of an account, opened on first use.
 
     Args:
-        endpoint: the account's address.
-        database: its name.
-        client_id: of the user-assigned identity to sign in with; empty for the system-assigned one.
-        key: the account's key, for test servers and emulators; empty to sign in with the identity.
-        read_seconds: how long a reply may take.
+        endpoint: address of the account.
+        database: name of the database.
+        client_id: client id of the user-assigned identity; empty for the system-assigned identity.
+        key: key of the account, for test servers and emulators; empty to sign in with the identity.
+        read_seconds: timeout of a reply.
 
     Attributes:
-        usage: counters of everything that goes through this account.
+        usage: counters of all requests to this account.
     """
 
     def __init__(
@@ -63,15 +63,15 @@ class CosmosAccount:
         self._containers: dict[str, ContainerProxy] = {}
 
     async def container(self, name: str) -> ContainerProxy:
-        """Return one of the service's own containers, found fit.
+        """Return one of the service's own containers, after a check of its definition.
 
         Raises:
-            WorkspaceError: UNAVAILABLE; the account does not answer, or its definition or the container's is unfit.
+            WorkspaceError: UNAVAILABLE if the account does not answer, or if it or the container is not suitable.
         """
         if name not in self._containers:
             async with self._opening:
                 if name not in self._containers:
-                    self._containers[name] = await self._checked(await self._opened(), name)
+                    self._containers[name] = await self._check_container(await self._open(), name)
         return self._containers[name]
 
     async def close(self) -> None:
@@ -84,15 +84,15 @@ class CosmosAccount:
         if credential is not None:
             await credential.close()
 
-    async def _opened(self) -> CosmosClient:
+    async def _open(self) -> CosmosClient:
         if self._client is None:
             try:
-                self._client = self._made()
+                self._client = self._create_client()
                 async with asyncio.timeout(OPEN_SECONDS):
                     await self._client.__aenter__()
-                    _refuse_unfit(await self._client._get_database_account())  # noqa: SLF001  the SDK has no public way
+                    _reject_unsuitable(await self._client._get_database_account())  # noqa: SLF001  the SDK has no public way
             except BaseException as error:
-                # A client that failed to open would keep its connections.
+                # Otherwise a client that failed to open would not close its connections.
                 await self.close()
                 if not isinstance(error, Exception) or isinstance(error, WorkspaceError):
                     raise
@@ -100,17 +100,17 @@ class CosmosAccount:
                 raise unavailable() from error
         return self._client
 
-    def _made(self) -> CosmosClient:
+    def _create_client(self) -> CosmosClient:
         credential: str | DefaultAzureCredential = self._key
         if not credential:
             credential = app_identity(self._client_id)
             self._credential = credential
-        waits: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": self._read_seconds}
+        timeouts: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": self._read_seconds}
         return CosmosClient(
-            self._endpoint, credential, transport=create_single_try_transport(), **SINGLE_TRY_OPTIONS, **waits
+            self._endpoint, credential, transport=create_single_try_transport(), **SINGLE_TRY_OPTIONS, **timeouts
         )
 
-    async def _checked(self, client: CosmosClient, name: str) -> ContainerProxy:
+    async def _check_container(self, client: CosmosClient, name: str) -> ContainerProxy:
         container = client.get_database_client(self._database).get_container_client(name)
         try:
             properties = await retry_read(lambda: container.read(response_hook=self.usage.count_reply), self.usage)
@@ -119,24 +119,24 @@ class CosmosAccount:
         except Exception as error:
             _LOG.exception("a container cannot be read", extra=logs.fields(container=name))
             raise unavailable(f"has no container {name}") from error
-        faults = DEFINITIONS[name].faults(properties)
+        faults = DEFINITIONS[name].find_faults(properties)
         if faults:
-            raise unavailable(f"does not take container {name}: {'; '.join(faults)}")
+            raise unavailable(f"cannot use container {name}: {'; '.join(faults)}")
         return container
 
 
-def _refuse_unfit(account: DatabaseAccount) -> None:
-    """Refuse an account on which a compare-and-swap, or a read after it, may not hold.
+def _reject_unsuitable(account: DatabaseAccount) -> None:
+    """Reject an account without reliable compare-and-swap, or without consistent reads after it.
 
     Raises:
-        WorkspaceError: UNAVAILABLE; several write regions, or a consistency below bounded staleness.
+        WorkspaceError: UNAVAILABLE for several write regions or a consistency below bounded staleness.
     """
     level = str((account.ConsistencyPolicy or {}).get("defaultConsistencyLevel", "none"))
     reason = ""
     if account._EnableMultipleWritableLocations or len(account.WritableLocations) > 1:  # noqa: SLF001  as above
-        reason = "does not take an account with several write regions: a tip could be replaced twice"
+        reason = "cannot use an account with several write regions: a tip could be replaced twice"
     elif level not in _CONSISTENT:
-        reason = f"does not take an account of consistency {level}: bounded staleness or strong is needed"
+        reason = f"cannot use an account of consistency {level}: bounded staleness or strong is required"
     if reason:
-        _LOG.error("the Cosmos DB account is refused", extra=logs.fields(reason=reason))
+        _LOG.error("the Cosmos DB account is rejected", extra=logs.fields(reason=reason))
         raise unavailable(reason)

@@ -1,8 +1,9 @@
-"""The catalog in Cosmos DB: one head item that names the items and pending events of the current version.
+"""The catalog in Cosmos DB: a head item lists the items and pending events of the current version.
 
-Everything lies in one logical partition. Items and events are never changed, only made under new ids and named by the
-next head; so whoever reads a head and then what it names has read one version. The head is replaced under If-Match with
-what is new in the same transactional batch; what does not fit is stored before, and counts once the head names it.
+All items are in one logical partition. Items and events never change: a new version creates them under new ids and
+lists them in its head. A reader of a head and of the items in its list therefore sees one version. The head is replaced
+under If-Match, in one transactional batch with the new items. Items beyond the size of a batch are stored before; they
+take effect when the head lists them.
 """
 
 import json
@@ -25,10 +26,10 @@ from shared.timestamps import parse_rfc3339, rfc3339
 SCOPE: Final = "workspace"
 HEAD: Final = "head"
 MAX_BATCH_BYTES: Final = 1_000_000
-"""A batch holds two megabytes, and the head, which names everything, must fit as well."""
+"""A batch is limited to two megabytes, and the head, which lists everything, must fit as well."""
 
 ABANDONED_SECONDS: Final = 3_600
-"""What was stored for a version that never came to be is removed when it is this old."""
+"""Items stored for a version that was never completed are deleted at this age."""
 
 READ_ATTEMPTS: Final = 20
 _ALL: Final = "SELECT * FROM c WHERE c.scope = @scope"
@@ -39,22 +40,20 @@ class CosmosCatalogStore:
     """The CatalogStore port over Cosmos DB.
 
     Args:
-        account: where the container is.
-        batch_bytes: how much goes into a batch.
+        account: the account that holds the container.
+        batch_bytes: largest size of the items of a batch.
     """
 
     def __init__(self, account: CosmosAccount, *, batch_bytes: int = MAX_BATCH_BYTES) -> None:
-        self._state = CosmosItemStore(account, CATALOG, "CATALOG_UNAVAILABLE", "the catalog")
+        self._store = CosmosItemStore(account, CATALOG, "CATALOG_UNAVAILABLE", "the catalog")
         self._batch_bytes = batch_bytes
 
     async def version(self) -> int:
-        """Return the current version: one point read of the head."""
         head = await self._head()
         return int(head["version"]) if head else 0
 
     async def load(self) -> StoredCatalog:
-        """Return all items, by kind and key, with their version."""
-        head, found = await self._named(lambda head: head["items"].values())
+        head, found = await self._load_listed(lambda head: head["items"].values())
         items = sorted((_item(each) for each in found), key=lambda item: (item.kind, item.key))
         return StoredCatalog(int(head["version"]) if head else 0, tuple(items))
 
@@ -65,107 +64,104 @@ class CosmosCatalogStore:
         events: Sequence[PendingEvent],
         expected_version: int,
     ) -> int:
-        """Apply all changes and keep their events, or nothing; return the new version."""
-        made, begun = _Made(puts, events), time.time()
-        staged = await self._stage(made.items)
+        draft, started_at = _Draft(puts, events), time.time()
+        staged = await self._stage(draft.items)
         while True:
-            if staged and time.time() - begun > ABANDONED_SECONDS / 2:
-                # Somebody may remove what was stored before, as the rest of a crash.
-                raise self._state.unavailable()
+            if staged and time.time() - started_at > ABANDONED_SECONDS / 2:
+                # Another writer may already delete the stored items as remains of a crash.
+                raise self._store.unavailable()
             head = await self._head()
             if (int(head["version"]) if head else 0) != expected_version:
-                await self._remove(item["id"] for item in made.items[:staged])
+                await self._delete(item["id"] for item in draft.items[:staged])
                 raise WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", "the catalog was changed by someone else")
-            following = made.following(head, deletes)
-            if following is None:
-                raise self._state.unavailable()
-            beside: list[Operation] = [("create", (item,), {}) for item in made.items[staged:]]
-            if await self._state.put(head, following, beside) is not None:
-                await self._tidy(head, following)
+            next_head = draft.next_head(head, deletes)
+            if next_head is None:
+                raise self._store.unavailable()
+            operations: list[Operation] = [("create", (item,), {}) for item in draft.items[staged:]]
+            if await self._store.put(head, next_head, operations) is not None:
+                await self._delete_unlisted(head, next_head)
                 return expected_version + 1
 
     async def pending_events(self) -> Sequence[PendingEvent]:
-        """Return the events not yet settled, oldest first."""
-        head, found = await self._named(lambda head: head["events"].values())
+        head, found = await self._load_listed(lambda head: head["events"].values())
         by_id = {event["append"]: event for event in found}
         return [_event(by_id[append_id]) for append_id in head["order"]] if head else []
 
     async def settle(self, append_ids: Sequence[str]) -> None:
-        """Forget events that now stand in their chain."""
         settled = set(append_ids)
-        gone: list[str] = []
+        removed: list[str] = []
 
-        def without(head: Item | None) -> Item | None:
+        def remove_settled(head: Item | None) -> Item | None:
             if head is None or not settled & head["events"].keys():
                 return None
-            gone[:] = [place for append_id, place in head["events"].items() if append_id in settled]
-            left = {append_id: place for append_id, place in head["events"].items() if append_id not in settled}
-            return head | {"events": left, "order": [each for each in head["order"] if each in left]}
+            removed[:] = [place for append_id, place in head["events"].items() if append_id in settled]
+            remaining = {append_id: place for append_id, place in head["events"].items() if append_id not in settled}
+            return head | {"events": remaining, "order": [each for each in head["order"] if each in remaining]}
 
-        await self._state.change(HEAD, SCOPE, without)
-        await self._remove(gone)
+        await self._store.change(HEAD, SCOPE, remove_settled)
+        await self._delete(removed)
 
     async def _head(self) -> Item | None:
-        return await self._state.read(HEAD, SCOPE)
+        return await self._store.read(HEAD, SCOPE)
 
-    async def _named(self, names: Callable[[Item], Iterable[str]]) -> tuple[Item | None, list[Item]]:
-        """Return a head and items that it names; anew when another version came between."""
+    async def _load_listed(self, list_ids: Callable[[Item], Iterable[str]]) -> tuple[Item | None, list[Item]]:
+        """Return a head and items of its list; retried if another version replaces it in between."""
         for _ in range(READ_ATTEMPTS):
             head = await self._head()
-            wanted = set(names(head)) if head else set()
+            wanted = set(list_ids(head)) if head else set()
             if not wanted:
                 return head, []
-            found = {item["id"]: item for item in await self._state.find(_ALL, SCOPE, scope=SCOPE)}
+            found = {item["id"]: item for item in await self._store.find(_ALL, SCOPE, scope=SCOPE)}
             if wanted <= found.keys():
                 return head, [found[each] for each in wanted]
-        _LOG.error("the catalog names items that are not there")
-        raise self._state.unavailable()
+        _LOG.error("the head of the catalog lists items that do not exist")
+        raise self._store.unavailable()
 
     async def _stage(self, items: Sequence[Item]) -> int:
-        """Store what does not fit the last batch, and return how many items that are."""
+        """Store the items that do not fit into the last batch; return their number."""
         first = 0
         while not self._fits(items[first:]):
             size, count = 0, 0
             while count < MAX_OPERATIONS and first + count < len(items):
-                size += _bytes(items[first + count])
+                size += _size(items[first + count])
                 if count and size > self._batch_bytes:
                     break
                 count += 1
             staged: list[Operation] = [("create", (item,), {}) for item in items[first : first + count]]
-            results, uncertain = await self._state.commit(SCOPE, staged)
-            # Their ids are new: what exists was made by an earlier try of this batch.
+            results, uncertain = await self._store.commit(SCOPE, staged)
+            # The ids are new, so existing items come from an earlier attempt of this batch.
             if results is None and not uncertain:
-                raise self._state.unavailable()
+                raise self._store.unavailable()
             first += count
         return first
 
     def _fits(self, items: Sequence[Item]) -> bool:
-        return len(items) < MAX_OPERATIONS and sum(map(_bytes, items)) <= self._batch_bytes
+        return len(items) < MAX_OPERATIONS and sum(map(_size, items)) <= self._batch_bytes
 
-    async def _tidy(self, before: Item | None, after: Item) -> None:
-        """Remove what the new head names no more, and what others stored and never named."""
-        named = {*after["items"].values(), *after["events"].values(), HEAD}
+    async def _delete_unlisted(self, before: Item | None, after: Item) -> None:
+        """Delete the items of the previous version, and abandoned items of other writers."""
+        listed = {*after["items"].values(), *after["events"].values(), HEAD}
         old = {*before["items"].values(), *before["events"].values()} if before else set()
         oldest = time.time() - ABANDONED_SECONDS
         try:
-            found = await self._state.find("SELECT c.id, c._ts FROM c WHERE c.scope = @scope", SCOPE, scope=SCOPE)
-            await self._remove(
-                item["id"] for item in found if item["id"] not in named and (item["id"] in old or item["_ts"] < oldest)
+            found = await self._store.find("SELECT c.id, c._ts FROM c WHERE c.scope = @scope", SCOPE, scope=SCOPE)
+            await self._delete(
+                item["id"] for item in found if item["id"] not in listed and (item["id"] in old or item["_ts"] < oldest)
             )
         except WorkspaceError:
-            _LOG.warning("replaced items of the catalog stay for now", exc_info=True)
+            _LOG.warning("cannot delete replaced items of the catalog; a later change deletes them", exc_info=True)
 
-    async def _remove(self, ids: Iterable[str]) -> None:
-        """Delete items that no head names; what stays is removed after a later change."""
-        for some in batched(ids, MAX_OPERATIONS, strict=False):
+    async def _delete(self, ids: Iterable[str]) -> None:
+        """Delete items that no head lists; after a failure, a later change deletes them."""
+        for batch in batched(ids, MAX_OPERATIONS, strict=False):
             try:
-                await self._state.commit(SCOPE, [("delete", (item_id,), {}) for item_id in some])
+                await self._store.commit(SCOPE, [("delete", (item_id,), {}) for item_id in batch])
             except WorkspaceError:
-                _LOG.warning("replaced items of the catalog stay for now", exc_info=True)
+                _LOG.warning("cannot delete replaced items of the catalog; a later change deletes them", exc_info=True)
 
 
-class _Made:
-    """The items of a change, under ids of their own, and the head that names them."""
+class _Draft:
+    """The new items of a change and the head that lists them."""
 
     def __init__(self, puts: Sequence[ports.CatalogItem], events: Sequence[PendingEvent]) -> None:
         change = uuid.uuid4().hex
@@ -176,8 +172,8 @@ class _Made:
         self.items: list[Item] = [_stored_item(place, put) for place, put in placed]
         self.items += [_stored_event(place, event) for place, event in pending]
 
-    def following(self, head: Item | None, deletes: Sequence[tuple[str, str]]) -> Item | None:
-        """Return the next head; None where one of the events is pending already."""
+    def next_head(self, head: Item | None, deletes: Sequence[tuple[str, str]]) -> Item | None:
+        """Return the next head; None if one of the events is pending already."""
         before = head or {"id": HEAD, "scope": SCOPE, "version": 0, "items": {}, "events": {}, "order": []}
         items = before["items"] | self._items
         for kind, key in deletes:
@@ -193,15 +189,15 @@ def _key(kind: str, key: str) -> str:
     return f"{kind}/{key}"
 
 
-def _bytes(item: Item) -> int:
+def _size(item: Item) -> int:
     return len(json.dumps(item))
 
 
 def _stored_item(place: str, item: ports.CatalogItem) -> Item:
-    """Return the item as it stands; the definition as text, since Cosmos holds numbers as doubles."""
+    """Return the stored form of an item; the definition is text, because Cosmos DB stores numbers as doubles."""
     times = {"createdAt": rfc3339(item.created_at), "updatedAt": rfc3339(item.updated_at)}
-    named = {"kind": item.kind, "key": item.key, "origin": item.origin.value, "editedBy": item.edited_by}
-    return {"id": place, "scope": SCOPE, **named, **times, "definition": json.dumps(item.definition)}
+    members = {"kind": item.kind, "key": item.key, "origin": item.origin.value, "editedBy": item.edited_by}
+    return {"id": place, "scope": SCOPE, **members, **times, "definition": json.dumps(item.definition)}
 
 
 def _stored_event(place: str, event: PendingEvent) -> Item:

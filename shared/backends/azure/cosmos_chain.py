@@ -1,4 +1,9 @@
-"""The chain store in Cosmos DB: create-only records, one head a segment, both replaced in one transactional batch."""
+"""Audit chains in Cosmos DB.
+
+Records are create-only items. Each segment of a chain is one logical partition with one head item, and an append writes
+head and records in one transactional batch. Tested with the genuine SDK against a test server; never run against
+Cosmos DB.
+"""
 
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -26,7 +31,7 @@ from shared.backends.azure.cosmos_segments import (
 from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, RecordPage, Target, Tip
 
 SEGMENT_BYTES: Final = 8_000_000_000
-"""A logical partition holds 20 GB with its index; what is counted here are the items alone."""
+"""A logical partition is limited to 20 GB with its index; this limit counts the items only."""
 
 THROTTLED_SECONDS: Final = 10.0
 _STORED_AS: Final = {Lookup.APPEND_ID: "c.append", Lookup.AMENDMENT_ID: "c.p.AmendmentID"}
@@ -36,8 +41,8 @@ class CosmosChainStore:
     """The ChainStore port over Cosmos DB.
 
     Args:
-        account: where the containers are.
-        segment_bytes: bytes of a segment's items after which the next one begins.
+        account: the account that holds the containers.
+        segment_bytes: size of the items of a segment after which the next segment begins.
     """
 
     max_batch_records = items.MAX_BATCH_RECORDS
@@ -51,29 +56,27 @@ class CosmosChainStore:
 
     @property
     def usage(self) -> CosmosUsage:
-        """Counters of what was used and met."""
+        """Counters of requests, charges and conflicts."""
         return self._account.usage
 
     def weight(self, canonical: bytes) -> int:
-        """Return the bytes in a batch: as escaped text, or as base64 where that is shorter."""
-        return items.weight(canonical)
+        return items.batch_weight(canonical)
 
     async def provision(self, chain: ChainKey) -> None:
-        """Make sure that the account and the container can hold chains; they are made by the deployment."""
         await self._account.container(chain.target)
 
     async def tip(self, chain: ChainKey) -> Tip:
-        """Return what the newest head says: one point read, and one more for each segment that began meanwhile."""
+        # One point read, and one more for each segment that began since the last call.
         segment = self._newest.get(chain, 1)
         head = await self._head(chain, segment)
         if head is None and segment > 1:
             segment = 1
             head = await self._head(chain, segment)
         while head is not None and head.sealed:
-            following = await self._head(chain, head.segment + 1)
-            if following is None:
+            next_head = await self._head(chain, head.segment + 1)
+            if next_head is None:
                 break
-            head = following
+            head = next_head
         if head is None:
             return Tip()
         self._remember(chain, head.segment)
@@ -82,25 +85,23 @@ class CosmosChainStore:
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
         """Write records and head in one batch.
 
-        The batch that fills a segment seals its head, under If-Match; only after it is the next head created, together
-        with the records that follow, create-only. So nobody can append to two segments.
+        The batch that fills a segment seals its head under If-Match. The next append creates the head of the next
+        segment together with its records, so that two segments never grow at the same time.
         """
         container = await self._account.container(chain.target)
         before = SegmentHead.from_tip(expected)
-        head = self._following(before, records)
+        head = self._head_after(before, records)
         operations = (_head_operation(chain, before, head), *_create_operations(chain, head, records))
-        results = await self._sent(container, operations, items.partition(chain, head.segment))
+        results = await self._send(container, operations, items.partition_key(chain, head.segment))
         self._remember(chain, head.segment)
         written = SegmentHead(head.segment, head.tip, head.size, head.sealed, str(results[0]["eTag"]))
         return written.to_tip()
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
-        """Return records by ascending sequence."""
         query = RecordQuery(low=max(after + 1, 1), page=min(limit + 1, MAX_PAGE))
         return await _PageReader(0, limit, max_bytes).page(self._segments.parts(chain, query))
 
     async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
-        """Return the stored hashes alone."""
         query = RecordQuery(low=max(after + 1, 1), fields="c.id, c.hash", page=min(limit, MAX_PAGE))
         found: list[str] = []
         async for partition, part in self._segments.parts(chain, query):
@@ -121,13 +122,11 @@ class CosmosChainStore:
         limit: int,
         max_bytes: int,
     ) -> RecordPage:
-        """Return the records that match."""
         page = min(limit + 1, MAX_PAGE)
-        query = query_from_filters(filters, descending=newest_first, page=page, project_value=items.project_value)
+        query = query_from_filters(filters, descending=newest_first, page=page, to_stored=items.project_value)
         return await _PageReader(offset, limit, max_bytes).page(self._segments.parts(chain, query))
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
-        """Return the records with one of these append ids, or amendment ids."""
         if not values:
             return []
         names = [f"@v{number}" for number in range(len(values))]
@@ -143,9 +142,8 @@ class CosmosChainStore:
         return found
 
     async def tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
-        """Give the chains that changed."""
         for target in Target:
-            rolled: set[ChainKey] = set()
+            with_segments: set[ChainKey] = set()
             container = await self._account.container(target)
             async for item in changed_heads(container, changed_from, self.usage):
                 chain, head = items.chain_from_item(target, item), SegmentHead.from_item(item)
@@ -153,17 +151,16 @@ class CosmosChainStore:
                     continue
                 if not head.sealed and head.segment == 1:
                     yield chain, head.to_tip()
-                elif chain not in rolled:
-                    # Its segments come in any order, and a new one may begin behind the page.
-                    rolled.add(chain)
+                elif chain not in with_segments:
+                    # The heads of its segments arrive in any order, and a new segment may begin meanwhile.
+                    with_segments.add(chain)
                     yield chain, await self.tip(chain)
 
     async def close(self) -> None:
-        """Let go of connections."""
         await self._account.close()
 
-    def _following(self, before: SegmentHead | None, records: Sequence[ChainRecord]) -> SegmentHead:
-        """Return the head after an append; its ETag is not known yet."""
+    def _head_after(self, before: SegmentHead | None, records: Sequence[ChainRecord]) -> SegmentHead:
+        """Return the head after an append, without its ETag."""
         last = records[-1]
         tip = Tip(last.sequence, last.hash, last.projection["Timestamp"])
         segment, size = 1, 0
@@ -172,12 +169,12 @@ class CosmosChainStore:
         size += sum(map(items.estimate_stored_bytes, records))
         return SegmentHead(segment, tip, size, size >= self._segment_bytes, "")
 
-    async def _sent(self, container: ContainerProxy, operations: Sequence[Operation], partition: str) -> Any:
+    async def _send(self, container: ContainerProxy, operations: Sequence[Operation], partition: str) -> Any:
         return await send(container, operations, partition, self.usage, time.monotonic() + THROTTLED_SECONDS)
 
     async def _head(self, chain: ChainKey, segment: int) -> SegmentHead | None:
         container = await self._account.container(chain.target)
-        key = items.partition(chain, segment)
+        key = items.partition_key(chain, segment)
         try:
             item = await retry_read(
                 lambda: container.read_item(items.HEAD_ID, key, response_hook=self.usage.count_reply), self.usage
@@ -202,17 +199,17 @@ def _head_operation(chain: ChainKey, before: SegmentHead | None, head: SegmentHe
 
 
 def _create_operations(chain: ChainKey, head: SegmentHead, records: Sequence[ChainRecord]) -> list[Operation]:
-    key = items.partition(chain, head.segment)
+    key = items.partition_key(chain, head.segment)
     return [("create", (items.record_item(key, record),), {}) for record in records]
 
 
 class _PageReader:
-    """One page under way.
+    """Reader of one page of matching records across segments.
 
     Args:
-        offset: matches to skip first.
-        limit: most records.
-        max_bytes: canonical bytes after which to stop; one record is taken however long it is.
+        offset: number of matches to skip.
+        limit: maximum number of records.
+        max_bytes: maximum size of the canonical bytes; a page has one record at least, of any size.
     """
 
     def __init__(self, offset: int, limit: int, max_bytes: int) -> None:
@@ -224,7 +221,7 @@ class _PageReader:
         self._scanned = 0
 
     async def page(self, parts: AsyncIterator[tuple[RecordPartition, RecordQuery]]) -> RecordPage:
-        """Return the page that the partitions make, in their order."""
+        """Return the page, read from the partitions in their order."""
         async for partition, query in parts:
             rest = await self._skip(partition, query)
             if rest is not None and await self._fill(partition, rest):
@@ -232,7 +229,7 @@ class _PageReader:
         return RecordPage(self._records, more=False, scanned=self._scanned)
 
     async def _skip(self, partition: RecordPartition, query: RecordQuery) -> RecordQuery | None:
-        """Return what is left of a query after the offset; None when all of it was skipped."""
+        """Return the rest of a query after the offset; None if the offset skips all its matches."""
         if not self._offset or query.low > query.high:
             return query
         first = await partition.after_skipping(query, self._offset)
@@ -246,29 +243,29 @@ class _PageReader:
         return query.within(1, first) if query.descending else query.within(first, query.high)
 
     async def _fill(self, partition: RecordPartition, query: RecordQuery) -> bool:
-        """Take what fits; return whether something was left."""
+        """Add matches to the page; return whether the page is full."""
         async with aclosing(partition.items(query)) as items:
             async for item in items:
                 self._scanned += 1
-                if self._full(item):
+                if not self._add(item):
                     return True
         return False
 
-    def _full(self, item: dict[str, Any]) -> bool:
+    def _add(self, item: dict[str, Any]) -> bool:
         record = record_from_item(item)
         if record is None:
-            return False
+            return True
         self._size += len(record.canonical)
         if self._records and (len(self._records) >= self._limit or self._size > self._max_bytes):
-            return True
+            return False
         self._records.append(record)
-        return False
+        return True
 
 
 async def changed_heads(container: ContainerProxy, changed_from: str, usage: CosmosUsage) -> AsyncIterator[Any]:
-    """Give each head item, over all partitions, whose last record is not older than an instant; each once."""
+    """Yield once each head item of all partitions whose last record is not older than a time."""
     retries = ReadRetries(usage)
-    given: set[str] = set()
+    yielded: set[str] = set()
     while True:
         try:
             async for item in query_items(
@@ -279,10 +276,10 @@ async def changed_heads(container: ContainerProxy, changed_from: str, usage: Cos
                 response_hook=usage.count_reply,
             ):
                 retries.reset()
-                # Whoever may write items may write one without a partition key.
+                # A forged item may have no partition key.
                 key = item.get("chain")
-                if isinstance(key, str) and key not in given:
-                    given.add(key)
+                if isinstance(key, str) and key not in yielded:
+                    yielded.add(key)
                     yield item
         except (AzureError, OSError, TimeoutError) as error:
             await retries.wait(error)

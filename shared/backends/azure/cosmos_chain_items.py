@@ -1,4 +1,4 @@
-"""What stands in Cosmos DB: records and heads as items, and the partitions they lie in."""
+"""Items of audit chains in Cosmos DB: records, heads, and their partition keys."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ from shared.provenance.records import parse_record, project_record
 HEAD_ID: Final = "head"
 MAX_BATCH_RECORDS: Final = 99
 MAX_BATCH_WEIGHT: Final = 2 * 1024 * 1024 - 16_384
-"""Two megabytes, without what the head and the frame of the request take."""
+"""Two megabytes, minus the head and the frame of the request."""
 
 LAST_SEQUENCE: Final = 10**12 - 1
 _RECORD_OVERHEAD: Final = 8_192
@@ -31,14 +31,14 @@ _FRAME_BYTES: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class SegmentHead:
-    """Where a chain ends, within one of its segments.
+    """Head of one segment of a chain.
 
     Attributes:
-        segment: from 1.
-        tip: what the head item says; its token is made of this head.
-        size: bytes of the segment's records, about.
-        sealed: whether the segment takes no more records.
-        etag: of the head item.
+        segment: number of the segment, from 1.
+        tip: newest record of the segment.
+        size: estimated bytes of the segment's records.
+        sealed: whether the segment accepts no more records.
+        etag: ETag of the head item.
     """
 
     segment: int
@@ -48,13 +48,13 @@ class SegmentHead:
     etag: str
 
     def to_tip(self) -> Tip:
-        """Return the tip with the token from which :meth:`from_tip` makes this head again."""
+        """Return the tip, with a token from which :meth:`from_tip` restores this head."""
         token = f"{self.segment}|{self.size}|{int(self.sealed)}|{self.etag}"
         return Tip(self.tip.sequence, self.tip.hash, self.tip.timestamp, token)
 
     @classmethod
     def from_tip(cls, tip: Tip) -> "SegmentHead | None":
-        """Return the head of a tip, None for a chain without one."""
+        """Return the head of a tip; None if the chain has no head."""
         if not tip.token:
             return None
         segment, size, sealed, etag = tip.token.split("|", 3)
@@ -62,52 +62,52 @@ class SegmentHead:
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> "SegmentHead":
-        """Return the head that an item holds; what a forger spoilt counts as missing, for the verifier to notice."""
-        said = item.get("tip")
-        said = said if isinstance(said, dict) else {}
-        tip = Tip(_whole(said.get("sequence")), str(said.get("hash", "")), str(said.get("timestamp", "")))
-        # The partition key is the one member that nobody can change.
-        segment = _whole(item["chain"].rpartition("-")[2])
-        return cls(segment, tip, _whole(item.get("size")), item.get("sealed") is True, item["_etag"])
+        """Return the head of an item; invalid members count as missing, and verification reports them."""
+        members = item.get("tip")
+        members = members if isinstance(members, dict) else {}
+        tip = Tip(_to_int(members.get("sequence")), str(members.get("hash", "")), str(members.get("timestamp", "")))
+        # The partition key is the only member that cannot be changed by a forger.
+        segment = _to_int(item["chain"].rpartition("-")[2])
+        return cls(segment, tip, _to_int(item.get("size")), item.get("sealed") is True, item["_etag"])
 
 
-def partition(chain: ChainKey, segment: int) -> str:
-    """Return the partition key of a segment; scopes are hashed, since they may be any text of any length."""
+def partition_key(chain: ChainKey, segment: int) -> str:
+    """Return the partition key of a segment; scopes are hashed, because they may be long and contain any characters."""
     return f"{hashlib.sha256(chain.scope_key.encode()).hexdigest()}-{segment:06d}"
 
 
 def head_item(chain: ChainKey, head: SegmentHead) -> dict[str, Any]:
-    """Return the item of a head; ``append`` is there because a unique key takes one item without it at most."""
+    """Return the item of a head; it has an ``append`` member because ``append`` is a unique key."""
     tip = {"sequence": head.tip.sequence, "hash": head.tip.hash, "timestamp": head.tip.timestamp}
-    place = {"id": HEAD_ID, "chain": partition(chain, head.segment), "append": "", "scope": chain.scope_key}
+    place = {"id": HEAD_ID, "chain": partition_key(chain, head.segment), "append": "", "scope": chain.scope_key}
     return {**place, "segment": head.segment, "tip": tip, "size": head.size, "sealed": head.sealed}
 
 
 def chain_from_item(target: Target, item: Mapping[str, Any]) -> ChainKey | None:
-    """Return the chain that a head item belongs to; None when it lies elsewhere than that chain's heads do."""
+    """Return the chain of a head item; None if the item is not in a partition of that chain."""
     chain = ChainKey(target, str(item.get("scope", "")))
-    return chain if item["chain"] == partition(chain, SegmentHead.from_item(item).segment) else None
+    return chain if item["chain"] == partition_key(chain, SegmentHead.from_item(item).segment) else None
 
 
-def weight(canonical: bytes) -> int:
-    """Return the most bytes that a record takes in a batch."""
-    return min(_escaped(canonical), _in_base64(canonical)) + _RECORD_OVERHEAD
+def batch_weight(canonical: bytes) -> int:
+    """Return the maximum size of a record in a batch."""
+    return min(_escaped_size(canonical), _base64_size(canonical)) + _RECORD_OVERHEAD
 
 
 def estimate_stored_bytes(record: ChainRecord) -> int:
-    """Return about how many bytes a record takes in its segment, before indexing."""
+    """Estimate the size of a record in its segment, without the index."""
     fields = sum(len(name) + len(project_value(value)) for name, value in record.projection.items())
-    return min(_escaped(record.canonical), _in_base64(record.canonical)) + fields + _FRAME_BYTES
+    return min(_escaped_size(record.canonical), _base64_size(record.canonical)) + fields + _FRAME_BYTES
 
 
 def record_item(key: str, record: ChainRecord) -> dict[str, Any]:
     """Return the item of a record in a partition.
 
-    The canonical bytes stand there as text, since Cosmos holds numbers as doubles; as base64 where escaping makes
-    the text long, so that the largest record fits an item.
+    The canonical bytes are stored as text, because Cosmos DB stores numbers as doubles. They are stored as base64 if
+    escaping makes the text too long for an item.
     """
-    escaped = _escaped(record.canonical)
-    if escaped <= _MAX_TEXT_BYTES or escaped <= _in_base64(record.canonical):
+    escaped = _escaped_size(record.canonical)
+    if escaped <= _MAX_TEXT_BYTES or escaped <= _base64_size(record.canonical):
         content = {"text": record.canonical.decode()}
     else:
         content = {"base64": base64.b64encode(record.canonical).decode()}
@@ -117,18 +117,18 @@ def record_item(key: str, record: ChainRecord) -> dict[str, Any]:
 
 
 def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
-    """Return the record of an item as it stands there, whoever wrote it; None when its id is no record's."""
+    """Return the record of an item without validation; None if the id is not that of a record."""
     sequence = sequence_of(item["id"])
     if sequence is None:
         return None
     canonical = _canonical(item)
     fields = item.get("p")
-    found = _restored(_texts(fields) if isinstance(fields, dict) else {}, canonical)
-    return ChainRecord(sequence, canonical, str(item.get("hash", "")), str(item.get("append", "")), found)
+    restored = _restore_values(_to_texts(fields) if isinstance(fields, dict) else {}, canonical)
+    return ChainRecord(sequence, canonical, str(item.get("hash", "")), str(item.get("append", "")), restored)
 
 
 def project_value(value: str) -> str:
-    """Return what stands for a filter's field: the value, or its digest where that is shorter than the value."""
+    """Return the stored form of a filter field: the value, or its digest if the value is too long."""
     if not value.startswith(_DIGEST):
         if len(value) * _LONGEST_ESCAPE <= _MAX_PROJECTED_BYTES:
             return value
@@ -147,13 +147,13 @@ def _canonical(item: Mapping[str, Any]) -> bytes:
         return b""
 
 
-def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Return filter fields as text; what is none by a forger's hand becomes what no field says."""
+def _to_texts(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Return filter fields as text; other types, which only a forger stores, become text that no valid field has."""
     return {name: value if isinstance(value, str) else f"\ufffd{value!r}" for name, value in fields.items()}
 
 
-def _restored(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
-    """Put the values back whose digests stand in a projection; what disagrees with the record stays as it is."""
+def _restore_values(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
+    """Replace digests in a projection by the values of the record, if they match."""
     digests = [name for name, value in fields.items() if str(value).startswith(_DIGEST)]
     if not digests:
         return fields
@@ -168,14 +168,14 @@ def _restored(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
     return fields
 
 
-def _whole(value: object) -> int:
+def _to_int(value: object) -> int:
     return int(value) if isinstance(value, int | float | str) and str(value).isdecimal() else 0
 
 
-def _escaped(canonical: bytes) -> int:
-    # Canonical text has no raw control characters: JSON escapes nothing else in it.
+def _escaped_size(canonical: bytes) -> int:
+    # Canonical text contains no control characters, so JSON escapes only these two.
     return len(canonical) + canonical.count(b'"') + canonical.count(b"\\")
 
 
-def _in_base64(canonical: bytes) -> int:
+def _base64_size(canonical: bytes) -> int:
     return (len(canonical) + 2) // 3 * 4

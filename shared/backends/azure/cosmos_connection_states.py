@@ -1,7 +1,7 @@
 """Status and statistics of connections in Cosmos DB.
 
-The counts of each hub partition are one item, since one instance reads a partition at a time: a batch costs one write,
-however many connections it holds, and no two instances write the same item for long.
+The counts of each hub partition are one item, because only one instance reads a partition at a time. A batch costs one
+write for any number of connections, and instances do not compete for an item.
 """
 
 import asyncio
@@ -24,43 +24,40 @@ class CosmosConnectionStates:
     """The ConnectionStateStore port over Cosmos DB.
 
     Args:
-        account: where the container is.
+        account: the account that holds the container.
     """
 
     def __init__(self, account: CosmosAccount) -> None:
-        what = "the store of connection states"
-        self._state = CosmosItemStore(account, CONNECTIONS, "CONNECTION_STATES_UNAVAILABLE", what)
-        self._rides: dict[str, tuple[list[ArrivedMessages], asyncio.Task[None]]] = {}
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        name = "the store of connection states"
+        self._items = CosmosItemStore(account, CONNECTIONS, "CONNECTION_STATES_UNAVAILABLE", name)
+        self._writes: dict[str, tuple[list[ArrivedMessages], asyncio.Task[None]]] = {}
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._known: dict[str, Item] = {}
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count what lies above the highest sequence number counted so far.
+        """Count the messages above the highest sequence number counted so far.
 
-        What arrives from one source while its item is being written rides in the next write. After a failure part of it
-        may be counted; the same arrivals again complete it.
+        Messages that arrive from a source while its item is being written join the next write. After a failure, part of
+        them may be counted; counting the same messages again completes it.
         """
         by_source: defaultdict[str, list[ArrivedMessages]] = defaultdict(list)
         for each in arrivals:
             by_source[each.source].append(each)
-        await asyncio.gather(*(self._ride(source, of_source) for source, of_source in by_source.items()))
+        await asyncio.gather(*(self._join_write(source, of_source) for source, of_source in by_source.items()))
 
     async def set_status(self, connection: str, status: str) -> None:
-        """Set a connection's status."""
-
         def changed(before: Item | None) -> Item | None:
             statuses: dict[str, str] = before["statuses"] if before else {}
             if statuses.get(connection) == status:
                 return None
             return {"id": _STATUSES, "statuses": statuses | {connection: status}}
 
-        await self._state.change(_STATUSES, _STATUSES, changed)
+        await self._items.change(_STATUSES, _STATUSES, changed)
 
     async def states(self) -> Mapping[str, ConnectionState]:
-        """Return the state of every connection that has one, by lookup."""
         statuses: dict[str, str] = {}
         counts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-        for item in await self._state.find("SELECT * FROM c"):
+        for item in await self._items.find("SELECT * FROM c"):
             statuses.update(item.get("statuses", {}))
             for connection, count in item.get("counts", {}).items():
                 counts[connection].append(count)
@@ -70,35 +67,35 @@ class CosmosConnectionStates:
         }
 
     async def close(self) -> None:
-        """Wait for what is being written."""
-        await asyncio.gather(*(written for _, written in self._rides.values()), return_exceptions=True)
+        """Wait for running writes."""
+        await asyncio.gather(*(written for _, written in self._writes.values()), return_exceptions=True)
 
-    async def _ride(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
-        if source not in self._rides:
-            taken: list[ArrivedMessages] = []
-            self._rides[source] = taken, asyncio.create_task(self._write(source, taken))
-        riders, written = self._rides[source]
-        riders.extend(arrivals)
-        # One who gives up must not take it from the others.
+    async def _join_write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
+        if source not in self._writes:
+            batch: list[ArrivedMessages] = []
+            self._writes[source] = batch, asyncio.create_task(self._write(source, batch))
+        joined, written = self._writes[source]
+        joined.extend(arrivals)
+        # A cancelled caller must not cancel the write of the others.
         await asyncio.shield(written)
 
     async def _write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
         place = hashlib.sha256(source.encode()).hexdigest()[:40]
 
-        def counted(before: Item | None) -> Item | None:
+        def count(before: Item | None) -> Item | None:
             counts: dict[str, dict[str, Any]] = dict(before["counts"]) if before else {}
             new = [_count(counts, each) for each in arrivals]
             return {"id": place, "source": source, "counts": counts} if any(new) else None
 
-        async with self._turns[source]:
-            del self._rides[source]
-            item = await self._state.change(place, place, counted, known=self._known.pop(source, None))
+        async with self._locks[source]:
+            del self._writes[source]
+            item = await self._items.change(place, place, count, known=self._known.pop(source, None))
             if item is not None:
                 self._known[source] = item
 
 
 def _count(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool:
-    """Add arrivals to a source's counts; return whether any was new."""
+    """Add messages to the counts of a source; return whether any was new."""
     before = counts.get(arrivals.connection, {"received": 0, "highest": None, "last": ""})
     highest = before["highest"]
     new = [number for number in arrivals.sequence_numbers if highest is None or number > highest]

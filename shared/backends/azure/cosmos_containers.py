@@ -1,4 +1,4 @@
-"""Every container that the service keeps its own state in, as it must be defined; Bicep creates the same."""
+"""Definitions of the Cosmos DB containers of the service; Bicep creates the containers from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,21 +10,21 @@ from azure.cosmos.aio import DatabaseProxy
 from shared.provenance.ports import PROJECTED, Target
 
 ITEMS_DECIDE: Final = -1
-"""A time to live that only items with a ``ttl`` of their own have."""
+"""Default time to live with which only items with their own ``ttl`` expire."""
 
 _HOUR: Final = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerDefinition:
-    """How a container is made.
+    """Definition of a container.
 
     Attributes:
-        name: of the container.
-        partition_key_path: its partition key, version 2.
-        indexed_paths: what is filtered on; ids are indexed always.
-        unique_key_paths: each a unique key of its own.
-        default_ttl: seconds after which items vanish that nobody wrote to, :data:`ITEMS_DECIDE`, or None for never.
+        name: name of the container.
+        partition_key_path: path of the partition key (version 2).
+        indexed_paths: paths used in filters; ids are always indexed.
+        unique_key_paths: paths of the unique keys.
+        default_ttl: seconds after its last write when an item expires; :data:`ITEMS_DECIDE`; None for never.
     """
 
     name: str
@@ -35,11 +35,11 @@ class ContainerDefinition:
 
     @property
     def partition_member(self) -> str:
-        """The member of an item that the partition key is taken from."""
+        """Member of an item that holds the partition key."""
         return self.partition_key_path.removeprefix("/")
 
     def indexing_policy(self) -> dict[str, Any]:
-        """Return the policy that indexes what is filtered on and nothing else; without any, nothing would expire."""
+        """Return the policy that indexes only the filtered paths; without an index, items would not expire."""
         return {
             "indexingMode": "consistent",
             "automatic": True,
@@ -47,8 +47,8 @@ class ContainerDefinition:
             "excludedPaths": [{"path": "/*"}],
         }
 
-    def faults(self, properties: Mapping[str, Any]) -> list[str]:
-        """Return why a container as it stands is unfit; empty when it is fit."""
+    def find_faults(self, properties: Mapping[str, Any]) -> list[str]:
+        """Return the differences between an existing container and this definition that make it unusable."""
         faults = []
         if properties.get("partitionKey", {}).get("paths") != [self.partition_key_path]:
             faults.append(f"its partition key must be {self.partition_key_path}")
@@ -62,7 +62,7 @@ class ContainerDefinition:
 
 _EXPIRY: Final[Mapping[int | None, str]] = {
     None: "its items must not expire",
-    ITEMS_DECIDE: "its items must expire when they say so themselves",
+    ITEMS_DECIDE: "its items must expire by their own ttl",
 }
 
 CHAIN_PATHS: Final = ("/chain/?", "/append/?", "/tip/timestamp/?", *(f"/p/{name}/?" for name in PROJECTED))
@@ -82,7 +82,7 @@ DEFINITIONS: Final[Mapping[str, ContainerDefinition]] = {definition.name: defini
 
 
 async def create_containers(database: DatabaseProxy) -> None:
-    """Create all containers in a database; needs the account's key, tokens cannot."""
+    """Create all containers in a database; requires the account's key, because tokens cannot create containers."""
     for definition in CONTAINERS:
         unique: Any = {"uniqueKeys": [{"paths": [path]} for path in definition.unique_key_paths]}
         await database.create_container(

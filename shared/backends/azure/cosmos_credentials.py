@@ -1,8 +1,8 @@
 """API keys and issued tokens in Cosmos DB.
 
-One logical partition holds the version, all keys and all revocations: each change goes there in a transactional batch
-with the version under If-Match. An issued token is an item in a partition of its own, which expires with the token; a
-revocation is a second item, in the common partition, which lives as long.
+One logical partition holds the version, all keys and all revocations. Each change is a transactional batch with the
+version under If-Match. Each issued token is an item in a separate partition and expires with the token. Its revocation
+is a second item, in the common partition, with the same lifetime.
 """
 
 import base64
@@ -25,8 +25,8 @@ ATTEMPTS: Final = 20
 _TOKEN: Final = "token"  # noqa: S105  an item's id
 _KEY, _REVOKED = "key-", "revoked-"
 _ALL: Final = "SELECT * FROM c WHERE c.scope = @scope"
-_KEPT_SECONDS: Final = 60
-"""Items outlive their tokens by this, in case of clocks that differ."""
+_CLOCK_SKEW_SECONDS: Final = 60
+"""Items outlive their tokens by this time, because clocks differ."""
 
 _PER_QUERY: Final = 50
 
@@ -35,109 +35,101 @@ class CosmosCredentialStore:
     """The CredentialStore port over Cosmos DB.
 
     Args:
-        account: where the container is.
+        account: the account that holds the container.
     """
 
     def __init__(self, account: CosmosAccount) -> None:
-        self._state = CosmosItemStore(account, CREDENTIALS, "CREDENTIALS_UNAVAILABLE", "the credential store")
+        self._items = CosmosItemStore(account, CREDENTIALS, "CREDENTIALS_UNAVAILABLE", "the credential store")
 
     async def version(self) -> int:
-        """Return the version: one point read."""
-        return _version(await self._state.read(VERSION, SCOPE))
+        return _version(await self._items.read(VERSION, SCOPE))
 
     async def load(self) -> Credentials:
-        """Return keys and revoked tokens of one moment."""
         for _ in range(ATTEMPTS):
             before = await self.version()
-            items = await self._state.find(_ALL, SCOPE, scope=SCOPE)
+            items = await self._items.find(_ALL, SCOPE, scope=SCOPE)
             if (
                 max((_version(item) for item in items if item["id"] == VERSION), default=0)
                 == before
                 == await self.version()
             ):
                 return _credentials(before, items)
-        raise self._state.unavailable()
+        raise self._items.unavailable()
 
     async def add_key(self, key: ApiKey) -> None:
-        """Keep a key, in place of one that nobody could have used."""
         stored = _key_item(key)
         for _ in range(ATTEMPTS):
-            version = await self._state.read(VERSION, SCOPE)
-            before = await self._state.read(stored["id"], SCOPE)
+            version = await self._items.read(VERSION, SCOPE)
+            before = await self._items.read(stored["id"], SCOPE)
             operation: Operation = ("create", (stored,), {})
             if before is not None:
-                if not _replaceable(before, key):
-                    raise self._state.unavailable()
+                if not _is_replaceable(before, key):
+                    raise self._items.unavailable()
                 operation = ("replace", (stored["id"], stored), {"if_match_etag": before["_etag"]})
-            if await self._state.put(version, _next(version), [operation]) is not None:
+            if await self._items.put(version, _next_version(version), [operation]) is not None:
                 return
-        raise self._state.unavailable()
+        raise self._items.unavailable()
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
-        """Revoke a key and the tokens that descend from it."""
         await self._revoke(f"{_KEY}{key_id}", await self._descendants([key_id]), at)
 
     async def touch_key(self, key_id: str, at: datetime) -> None:
-        """Note a use: one patch."""
-        await self._state.commit(SCOPE, [_set(f"{_KEY}{key_id}", "/lastUsedAt", rfc3339(at))])
+        await self._items.commit(SCOPE, [_set(f"{_KEY}{key_id}", "/lastUsedAt", rfc3339(at))])
 
     async def add_token(self, token: IssuedToken) -> None:
-        """Keep an issued token; it is forgotten when it has expired."""
-        if await self._state.put(None, _token_item(token)) is None:
-            raise self._state.unavailable()
+        if await self._items.put(None, _token_item(token)) is None:
+            raise self._items.unavailable()
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
-        """Return a token that still lives: one point read."""
-        item = await self._state.read(_TOKEN, _scope(token_id))
+        item = await self._items.read(_TOKEN, _scope(token_id))
         token = None if item is None else _token(item)
         return token if token is not None and token.expires_at >= now() else None
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
-        """Revoke a token and the tokens that descend from it."""
-        item = await self._state.read(_TOKEN, _scope(token_id))
+        item = await self._items.read(_TOKEN, _scope(token_id))
         own = [] if item is None else [_token(item)]
         await self._revoke("", [*own, *await self._descendants([token_id])], at)
 
     async def _descendants(self, parents: Sequence[str]) -> list[IssuedToken]:
-        """Return the living tokens that were asked for with these, and with those in turn."""
+        """Return the active tokens that were requested with these tokens or keys, and their descendants."""
         found: dict[str, IssuedToken] = {}
-        asked = list(parents)
-        while asked:
+        unread = list(parents)
+        while unread:
             children: list[Item] = []
-            for some in batched(asked, _PER_QUERY, strict=False):
-                names = [f"p{number}" for number in range(len(some))]
+            for batch in batched(unread, _PER_QUERY, strict=False):
+                names = [f"p{number}" for number in range(len(batch))]
                 text = f"SELECT * FROM c WHERE c.parent IN ({', '.join(f'@{name}' for name in names)})"  # noqa: S608  names
-                children += await self._state.find(text, **dict(zip(names, some, strict=True)))
+                children += await self._items.find(text, **dict(zip(names, batch, strict=True)))
             new = {token.token_id: token for token in map(_token, children) if token.token_id not in found}
             found |= new
-            asked = list(new)
+            unread = list(new)
         at = now()
         return [token for token in found.values() if token.expires_at >= at]
 
     async def _revoke(self, key: str, tokens: Sequence[IssuedToken], at: datetime) -> None:
-        """Store revocations, each batch with the next version; a repeat after a failure goes on where it ended."""
+        """Store revocations, each batch with the next version; a retry after a failure skips those already stored."""
         for _ in range(ATTEMPTS):
-            version = await self._state.read(VERSION, SCOPE)
-            held = {item["id"]: item for item in await self._state.find(_ALL, SCOPE, scope=SCOPE)}
+            version = await self._items.read(VERSION, SCOPE)
+            stored = {item["id"]: item for item in await self._items.find(_ALL, SCOPE, scope=SCOPE)}
             changes: list[Operation] = []
-            if key in held and held[key]["revokedAt"] is None:
+            if key in stored and stored[key]["revokedAt"] is None:
                 changes.append(_set(key, "/revokedAt", rfc3339(at)))
             revocations = [_revocation(token, at) for token in tokens]
-            changes += [("create", (item,), {}) for item in revocations if item["id"] not in held]
-            for some in batched(changes, MAX_OPERATIONS - 1, strict=False):
-                version = await self._state.put(version, _next(version), some)
+            changes += [("create", (item,), {}) for item in revocations if item["id"] not in stored]
+            for batch in batched(changes, MAX_OPERATIONS - 1, strict=False):
+                version = await self._items.put(version, _next_version(version), batch)
                 if version is None:
                     break
             else:
                 return
-        raise self._state.unavailable()
+        raise self._items.unavailable()
 
 
 def _version(item: Item | None) -> int:
     return int(item["version"]) if item else 0
 
 
-def _next(item: Item | None) -> Item:
+def _next_version(item: Item | None) -> Item:
     return {"id": VERSION, "scope": SCOPE, "version": _version(item) + 1}
 
 
@@ -149,10 +141,10 @@ def _scope(token_id: str) -> str:
     return f"{_TOKEN}-{token_id}"
 
 
-def _replaceable(item: Item, key: ApiKey) -> bool:
-    """Return whether a key was made before for the same principal, and neither used nor revoked."""
-    fresh = item["lastUsedAt"] is None and item["revokedAt"] is None
-    return fresh and item["principal"] == key.principal and item["createdAt"] < rfc3339(key.created_at)
+def _is_replaceable(item: Item, key: ApiKey) -> bool:
+    """Return whether an older key of the same principal was neither used nor revoked."""
+    is_unused = item["lastUsedAt"] is None and item["revokedAt"] is None
+    return is_unused and item["principal"] == key.principal and item["createdAt"] < rfc3339(key.created_at)
 
 
 def _key_item(key: ApiKey) -> Item:
@@ -188,18 +180,18 @@ def _key(item: Item) -> ApiKey:
 
 
 def _token_item(token: IssuedToken) -> Item:
-    place = {"id": _TOKEN, "scope": _scope(token.token_id), "ttl": _seconds(token)}
+    place = {"id": _TOKEN, "scope": _scope(token.token_id), "ttl": _time_to_live(token)}
     named = {"token": token.token_id, "principal": token.principal, "parent": token.parent}
     return {**place, **named, "expiresAt": rfc3339(token.expires_at)}
 
 
 def _revocation(token: IssuedToken, at: datetime) -> Item:
-    place = {"id": f"{_REVOKED}{token.token_id}", "scope": SCOPE, "ttl": _seconds(token)}
+    place = {"id": f"{_REVOKED}{token.token_id}", "scope": SCOPE, "ttl": _time_to_live(token)}
     return {**place, "expiresAt": rfc3339(token.expires_at), "revokedAt": rfc3339(at)}
 
 
-def _seconds(token: IssuedToken) -> int:
-    return max(1, int((token.expires_at - now()).total_seconds()) + _KEPT_SECONDS)
+def _time_to_live(token: IssuedToken) -> int:
+    return max(1, int((token.expires_at - now()).total_seconds()) + _CLOCK_SKEW_SECONDS)
 
 
 def _token(item: Item) -> IssuedToken:

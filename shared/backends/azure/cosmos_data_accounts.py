@@ -30,14 +30,14 @@ _LOG = logs.get_logger("cosmos")
 
 @dataclass(frozen=True, slots=True)
 class DataAccount:
-    """An account of Cosmos DB.
+    """A Cosmos DB account.
 
     Attributes:
-        endpoint: its address.
-        subscription: the Azure subscription that it is in.
-        group: the resource group there.
-        name: its own name.
-        key: the account's key, for test servers and emulators; empty to sign in with the identity.
+        endpoint: address of the account.
+        subscription: its Azure subscription.
+        group: its resource group.
+        name: name of the account.
+        key: key of the account, for test servers and emulators; empty to sign in with the identity.
     """
 
     endpoint: str
@@ -47,37 +47,39 @@ class DataAccount:
     key: str = ""
 
 
-def data_accounts(setting: str, dns_suffix: str) -> dict[str, DataAccount]:
-    """Return the accounts that a setting names, by the lookup of their store.
+def parse_data_accounts(setting: str, dns_suffix: str) -> dict[str, DataAccount]:
+    """Parse the setting ``DATA_STORE_ACCOUNTS`` to accounts by the lookup of their store.
 
     Args:
-        setting: ``lookup=resource id`` with commas between.
-        dns_suffix: of the accounts' addresses.
+        setting: comma-separated entries ``lookup=resource id``.
+        dns_suffix: DNS suffix of the accounts' addresses.
 
     Raises:
-        ValueError: a part has another form.
+        ValueError: an entry has another form.
     """
     accounts = {}
     for part in filter(None, (part.strip() for part in setting.split(","))):
         lookup, _, resource = part.partition("=")
         found = _RESOURCE.fullmatch(resource.strip())
         if found is None:
-            raise ValueError(f"DATA_STORE_ACCOUNTS: {lookup} names no Cosmos DB account's resource id")
+            raise ValueError(
+                f"DATA_STORE_ACCOUNTS: the value of {lookup} must be the resource id of a Cosmos DB account"
+            )
         endpoint = f"https://{found['name']}.{dns_suffix}:443/"
         accounts[lookup.strip()] = DataAccount(endpoint, found["subscription"], found["group"], found["name"])
     return accounts
 
 
 class DataAccounts:
-    """Gives the containers of the accounts.
+    """Clients of the accounts, opened on first use.
 
     Args:
-        accounts: by the lookup of their store.
-        client_id: of the user-assigned identity to sign in with; empty for the system-assigned one.
-        read_seconds: how long a reply may take.
+        accounts: the accounts, by the lookup of their store.
+        client_id: client id of the user-assigned identity; empty for the system-assigned identity.
+        read_seconds: timeout of a reply.
 
     Attributes:
-        usage: counters of everything that goes through these accounts.
+        usage: counters of all requests to these accounts.
     """
 
     def __init__(
@@ -96,13 +98,13 @@ class DataAccounts:
         """Return the container of a table.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``TABLE_NOT_FOUND``; UNAVAILABLE; THROTTLED; FORBIDDEN.
+            WorkspaceError: NOT_FOUND ``TABLE_NOT_FOUND`` if it does not exist; UNAVAILABLE, THROTTLED or FORBIDDEN.
         """
         if table not in self._containers:
             client = await self._client(table.place.store)
             container = client.get_database_client(table.place.database).get_container_client(table.container.name)
             try:
-                # What it says of the partition key is kept by the SDK.
+                # The SDK caches the partition key of the reply.
                 await retry_read(lambda: container.read(response_hook=self.usage.count_reply), self.usage)
             except WorkspaceError as error:
                 raise (table_not_found() if error.code == document_not_found().code else error) from error
@@ -110,7 +112,7 @@ class DataAccounts:
         return self._containers[table]
 
     def forget(self, table: Table) -> None:
-        """Look a container up again the next time."""
+        """Remove a container from the cache."""
         self._containers.pop(table, None)
 
     async def close(self) -> None:
@@ -123,7 +125,7 @@ class DataAccounts:
             await credential.close()
 
     def credential(self) -> DefaultAzureCredential:
-        """Return the identity to sign in with."""
+        """Return the credential of the app's identity."""
         if self._credential is None:
             self._credential = app_identity(self._client_id)
         return self._credential
@@ -132,25 +134,25 @@ class DataAccounts:
         if store not in self._clients:
             async with self._opening:
                 if store not in self._clients:
-                    self._clients[store] = await self._opened(store)
+                    self._clients[store] = await self._open(store)
         return self._clients[store]
 
-    async def _opened(self, store: str) -> CosmosClient:
+    async def _open(self, store: str) -> CosmosClient:
         account = self.accounts.get(store)
         if account is None:
-            _LOG.error("DATA_STORE_ACCOUNTS names no account of a store", extra=logs.fields(store=store))
+            _LOG.error("a store has no account in DATA_STORE_ACCOUNTS", extra=logs.fields(store=store))
             raise unavailable()
-        waits: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": self._read_seconds}
+        timeouts: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": self._read_seconds}
         credential = account.key or self.credential()
         client = CosmosClient(
-            account.endpoint, credential, transport=create_single_try_transport(), **SINGLE_TRY_OPTIONS, **waits
+            account.endpoint, credential, transport=create_single_try_transport(), **SINGLE_TRY_OPTIONS, **timeouts
         )
         try:
             async with asyncio.timeout(OPEN_SECONDS):
                 await client.__aenter__()
-                _refuse_unfit(await client._get_database_account())  # noqa: SLF001  the SDK has no public way
+                _reject_unsuitable(await client._get_database_account())  # noqa: SLF001  the SDK has no public way
         except BaseException as error:
-            # A client that failed to open would keep its connections.
+            # Otherwise a client that failed to open would not close its connections.
             await client.close()
             if not isinstance(error, Exception) or isinstance(error, WorkspaceError):
                 raise
@@ -159,12 +161,12 @@ class DataAccounts:
         return client
 
 
-def _refuse_unfit(account: DatabaseAccount) -> None:
-    """Refuse an account with several write regions: an ETag holds within one region only.
+def _reject_unsuitable(account: DatabaseAccount) -> None:
+    """Reject an account with several write regions, because ETags are valid in one region only.
 
     Raises:
-        WorkspaceError: UNAVAILABLE.
+        WorkspaceError: UNAVAILABLE if the account has several write regions.
     """
     if account._EnableMultipleWritableLocations or len(account.WritableLocations) > 1:  # noqa: SLF001  as above
-        _LOG.error("a document-store account is refused: it has several write regions")
+        _LOG.error("a document-store account is rejected: it has several write regions")
         raise unavailable()

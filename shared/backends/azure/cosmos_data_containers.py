@@ -1,6 +1,6 @@
-"""Containers of Cosmos DB accounts through Azure Resource Manager: tokens of the data plane cannot create them.
+"""Containers of Cosmos DB accounts through Azure Resource Manager, because data-plane tokens cannot create them.
 
-Tested with the genuine SDK against a stand-in at the wire; nothing here has been run against Azure.
+Tested with the genuine SDK against a test server; never run against Azure.
 """
 
 import asyncio
@@ -29,17 +29,17 @@ from shared.observability import logs
 POLL_SECONDS: Final = 2
 READ_SECONDS: Final = 30
 CREATE_SECONDS: Final = 150
-"""A reply has 230 s in the cloud."""
+"""Azure Functions ends a request after 230 s."""
 _HASH_VERSION: Final = 2
 _LOG = logs.get_logger("cosmos")
 
 
 class CosmosContainerStore:
-    """The ContainerStore port over Resource Manager; needs the role Cosmos DB Operator on the accounts.
+    """The ContainerStore port over Resource Manager; requires the role Cosmos DB Operator on the accounts.
 
     Args:
         accounts: the accounts of the stores.
-        options: further options of the management client, for instance of a sovereign cloud.
+        options: more options of the management client, for instance for a sovereign cloud.
     """
 
     def __init__(self, accounts: DataAccounts, **options: Any) -> None:
@@ -53,9 +53,8 @@ class CosmosContainerStore:
             await self._clients.popitem()[1].close()
 
     async def list(self, place: DatabasePlace) -> Sequence[AccountContainer]:
-        """Return the containers of a database by name."""
         account = self._account(place)
-        with _answering():
+        with _convert_errors():
             listed = self._client(account).sql_resources.list_sql_containers(
                 account.group, account.name, place.database
             )
@@ -63,9 +62,8 @@ class CosmosContainerStore:
         return sorted(found, key=lambda container: container.name)
 
     async def find(self, place: DatabasePlace, name: str) -> AccountContainer | None:
-        """Return a container, None when there is none of this name."""
         account = self._account(place)
-        with _answering():
+        with _convert_errors():
             try:
                 found = await self._client(account).sql_resources.get_sql_container(
                     account.group, account.name, place.database, name
@@ -75,15 +73,14 @@ class CosmosContainerStore:
         return _container(found)
 
     async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
-        """Create a container; whoever asks at the same time for the same one gets the same one."""
-        # The request below would change a container that exists.
+        # The request below would change an existing container.
         if await self.find(place, container.name) is not None:
             raise container_exists()
         account = self._account(place)
         key = ContainerPartitionKey(paths=[container.partition_key_path], kind="Hash", version=_HASH_VERSION)
         resource = SqlContainerResource(id=container.name, partition_key=key)
         wanted = SqlContainerCreateUpdateParameters(properties=SqlContainerCreateUpdateProperties(resource=resource))
-        with _answering():
+        with _convert_errors():
             poller = await self._client(account).sql_resources.begin_create_update_sql_container(
                 account.group, account.name, place.database, container.name, wanted, polling_interval=POLL_SECONDS
             )
@@ -93,17 +90,19 @@ class CosmosContainerStore:
     def _account(self, place: DatabasePlace) -> DataAccount:
         account = self._accounts.accounts.get(place.store)
         if account is None:
-            _LOG.error("DATA_STORE_ACCOUNTS names no account of a store", extra=logs.fields(store=place.store))
+            _LOG.error("a store has no account in DATA_STORE_ACCOUNTS", extra=logs.fields(store=place.store))
             raise unavailable()
         return account
 
     def _client(self, account: DataAccount) -> CosmosDBManagementClient:
         if account.subscription not in self._clients:
             credential = self._accounts.credential()
-            # A pause that is asked for is the caller's to make.
-            once: dict[str, Any] = {"retry_total": 2, "retry_status": 0, "retry_on_status_codes": []}
-            waits = {"connection_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS}
-            client = CosmosDBManagementClient(credential, account.subscription, **{**once, **waits, **self._options})
+            # A reply with Retry-After is passed on to the caller.
+            retries: dict[str, Any] = {"retry_total": 2, "retry_status": 0, "retry_on_status_codes": []}
+            timeouts = {"connection_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS}
+            client = CosmosDBManagementClient(
+                credential, account.subscription, **{**retries, **timeouts, **self._options}
+            )
             self._clients[account.subscription] = client
         return self._clients[account.subscription]
 
@@ -113,25 +112,25 @@ def _container(result: SqlContainerGetResults) -> AccountContainer:
     if resource is None:
         raise unavailable()
     paths = resource.partition_key.paths if resource.partition_key else None
-    # A container with several levels shows them all.
+    # A hierarchical partition key has several paths.
     return AccountContainer(resource.id, ",".join(paths or ()))
 
 
 @contextmanager
-def _answering() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     try:
         yield
     except HttpResponseError as error:
-        raise _refusal(error) from error
+        raise _error_from_rejection(error) from error
     except (AzureError, OSError, TimeoutError) as error:
         _LOG.exception("Resource Manager does not answer")
         raise unavailable() from error
 
 
-def _refusal(error: HttpResponseError) -> WorkspaceError:
+def _error_from_rejection(error: HttpResponseError) -> WorkspaceError:
     if error.status_code == HTTPStatus.TOO_MANY_REQUESTS:
         headers: Any = getattr(error.response, "headers", {})
-        asked = headers.get("Retry-After", "")
-        return throttled(float(asked) if asked.isdecimal() else 1)
-    _LOG.error("Resource Manager refuses", extra=logs.fields(status=error.status_code), exc_info=error)
+        retry_after = headers.get("Retry-After", "")
+        return throttled(float(retry_after) if retry_after.isdecimal() else 1)
+    _LOG.error("Resource Manager rejected a request", extra=logs.fields(status=error.status_code), exc_info=error)
     return unavailable()

@@ -1,4 +1,4 @@
-"""What failures of azure-cosmos mean for one document: refused, not known, or try again."""
+"""Retries and error conversion for requests to the accounts of data stores."""
 
 import asyncio
 import random
@@ -29,49 +29,51 @@ FIRST_BACKOFF_SECONDS: Final = 0.01
 LONGEST_BACKOFF_SECONDS: Final = 1.0
 
 _NO_CONTAINER: Final = 1003
-_OF_REGIONS: Final = frozenset({3, 1008})
-"""Sub-statuses of 403 that speak of regions, not of rights."""
+_REGION_SUB_STATUSES: Final = frozenset({3, 1008})
+"""Sub-statuses of 403 that concern regions and not access rights."""
 
 _LOG = logs.get_logger("cosmos")
 
 
 def http_status(error: Exception) -> int | None:
-    """Return the HTTP status of a failure, None where there was no reply."""
+    """Return the HTTP status of a failure; None if there was no reply."""
     status: int | None = getattr(error, "status_code", None)
     return status
 
 
 _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
     HTTPStatus.TOO_MANY_REQUESTS: lambda error: throttled(throttle_delay(error) or 0),
-    HTTPStatus.FORBIDDEN: lambda error: unavailable() if _sub_status(error) in _OF_REGIONS else data_plane_forbidden(),
+    HTTPStatus.FORBIDDEN: lambda error: (
+        unavailable() if _sub_status(error) in _REGION_SUB_STATUSES else data_plane_forbidden()
+    ),
     HTTPStatus.UNAUTHORIZED: lambda _: data_plane_forbidden(),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: lambda _: document_too_large(),
     HTTPStatus.NOT_FOUND: lambda error: (
         table_not_found() if _sub_status(error) == _NO_CONTAINER else document_not_found()
     ),
     HTTPStatus.PRECONDITION_FAILED: lambda _: precondition_failed(),
-    HTTPStatus.BAD_REQUEST: lambda _: _not_taken(),
+    HTTPStatus.BAD_REQUEST: lambda _: _invalid_document(),
 }
 
 
-def refusal(error: Exception) -> WorkspaceError | None:
-    """Return what a failure certainly means, nothing having been done; None where that is not known."""
-    told = _CERTAIN.get(http_status(error) or 0)
-    if told is not None:
-        return told(error)
+def error_from_rejection(error: Exception) -> WorkspaceError | None:
+    """Return the error of a request that certainly had no effect; None if the outcome is unknown."""
+    create_error = _CERTAIN.get(http_status(error) or 0)
+    if create_error is not None:
+        return create_error(error)
     return unavailable() if was_never_sent(error) else None
 
 
 async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, *, patient: bool = False) -> T:
-    """Return what a read gives, sent again while that may help.
+    """Return the result of a read, retried after transient failures.
 
     Args:
-        read: sends it.
-        usage: counts.
-        patient: wait where the account asks for a pause, rather than tell the caller.
+        read: sends the request.
+        usage: counters.
+        patient: wait when the account throttles, instead of passing THROTTLED on to the caller.
 
     Raises:
-        WorkspaceError: as :func:`refusal`; UNAVAILABLE after enough tries.
+        WorkspaceError: see :func:`error_from_rejection`; UNAVAILABLE after the last attempt.
     """
     failures = 0
     while True:
@@ -79,22 +81,22 @@ async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, *,
             return await read()
         except FAILURES as error:
             failures += 1
-            pause = throttle_delay(error)
-            refused = refusal(error)
-            if refused is not None and not (patient and pause is not None) and not was_never_sent(error):
-                raise refused from error
+            delay = throttle_delay(error)
+            rejection = error_from_rejection(error)
+            if rejection is not None and not (patient and delay is not None) and not was_never_sent(error):
+                raise rejection from error
             if failures >= ATTEMPTS or isinstance(error, ClientAuthenticationError) or not is_transient(error):
                 _LOG.warning("a read failed", extra=logs.fields(status=http_status(error)), exc_info=error)
                 raise unavailable() from error
             usage.read_retries += 1
-            await backoff(failures, pause or 0)
+            await backoff(failures, delay or 0)
 
 
 class WriteRetries:
-    """Decides what follows a failed write.
+    """Retry policy of one write.
 
     Attributes:
-        uncertain: whether the outcome of a try is not known.
+        uncertain: whether the outcome of an attempt is unknown.
     """
 
     def __init__(self, usage: CosmosUsage) -> None:
@@ -102,36 +104,37 @@ class WriteRetries:
         self._usage = usage
         self._failures = 0
 
-    async def after(self, error: Exception, *, conditional: bool) -> None:
-        """Wait before the next look at the document.
+    async def wait_after(self, error: Exception, *, conditional: bool) -> None:
+        """Wait before the document is read again.
 
         Args:
-            error: how the write failed.
-            conditional: whether the caller named the document's state.
+            error: failure of the write.
+            conditional: whether the caller's request has an If-Match condition.
 
         Raises:
-            WorkspaceError: the failure is certain and another try pointless; UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN``
-                after enough tries.
+            WorkspaceError: the failure is certain and a retry cannot help; UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN``
+                after the last attempt.
         """
-        refused = refusal(error)
-        moved = refused is not None and refused.kind is Kind.PRECONDITION_FAILED
-        if refused is not None and not self.uncertain and (conditional or not moved):
-            raise refused from error
-        if refused is None:
+        rejection = error_from_rejection(error)
+        has_changed = rejection is not None and rejection.kind is Kind.PRECONDITION_FAILED
+        if rejection is not None and not self.uncertain and (conditional or not has_changed):
+            raise rejection from error
+        if rejection is None:
             self.uncertain = True
             self._usage.unknown_outcomes += 1
         self._failures += 1
         if self._failures >= ATTEMPTS:
-            _LOG.warning("a write is given up", extra=logs.fields(status=http_status(error)), exc_info=error)
+            _LOG.warning(
+                "a write failed after all attempts", extra=logs.fields(status=http_status(error)), exc_info=error
+            )
             raise (outcome_unknown() if self.uncertain else unavailable()) from error
         await backoff(self._failures, throttle_delay(error) or 0)
 
 
-async def backoff(failures: int, asked_seconds: float) -> None:
-    """Wait as long as asked, and a little more with each failure; full jitter."""
+async def backoff(failures: int, least_seconds: float) -> None:
+    """Wait for the requested time plus an exponential backoff with full jitter."""
     longest = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0**failures)
-    # Jitter is no secret.
-    await asyncio.sleep(asked_seconds + random.random() * longest)  # noqa: S311
+    await asyncio.sleep(least_seconds + random.random() * longest)  # noqa: S311  jitter is no secret
 
 
 def _sub_status(error: Exception) -> int:
@@ -139,6 +142,6 @@ def _sub_status(error: Exception) -> int:
     return int(found or 0)
 
 
-def _not_taken() -> WorkspaceError:
-    detail = "The account does not take the document: its partition key path may differ from the record's."
+def _invalid_document() -> WorkspaceError:
+    detail = "The account rejects the document: the partition key path of its container may differ from the catalog's."
     return WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail, errors=[{"field": "body", "message": detail}])

@@ -1,6 +1,7 @@
-"""Documents in Cosmos DB: each request sent once, and lost answers found out by retry_read.
+"""Documents in Cosmos DB.
 
-Tested with the genuine SDK against a test server at the wire; nothing here has been run against Cosmos DB.
+The SDK sends each request once. If the reply to a write is lost, the store reads the document to learn the outcome.
+Tested with the genuine SDK against a test server; never run against Cosmos DB.
 """
 
 import json
@@ -30,20 +31,20 @@ from shared.data_stores.models import DocumentKey, DocumentPage, Missing, Partit
 from shared.errors import Kind, WorkspaceError, invalid
 
 PAGE_BYTES: Final = 8 * 1024 * 1024
-"""A page ends with the account's page that brings it over this, whatever the limit."""
+"""A page ends after the account's page that exceeds this size, even below the requested limit."""
 
 type Item = Mapping[str, Any]
 type Items = list[Item]
-type Done = Callable[[Item | None, bool], str | None]
+type FindOutcome = Callable[[Item | None, bool], str | None]
 
 
 class CosmosDocumentStore:
     """The DocumentStore port over Cosmos DB.
 
-    A write marks the item with an id of its own, so that its writer knows it again when the answer was lost.
+    A write stores a random id in the item, by which its writer recognises it after the reply was lost.
 
     Args:
-        accounts: where the containers are.
+        accounts: clients of the accounts.
     """
 
     def __init__(self, accounts: DataAccounts) -> None:
@@ -55,14 +56,12 @@ class CosmosDocumentStore:
         await self._accounts.close()
 
     async def read(self, table: Table, key: DocumentKey) -> StoredDocument | None:
-        """Return a document, None when there is none."""
         async with self._container(table) as container:
             found = await self._item(container, key)
         return None if found is None else StoredDocument(_text(found), str(found["_etag"]))
 
     async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
-        """Store a new document; return its ETag."""
-        marked = _marked(text)
+        marked = _mark(text)
         retries = WriteRetries(self._usage)
         async with self._container(table) as container:
             while True:
@@ -71,20 +70,19 @@ class CosmosDocumentStore:
                 except FAILURES as error:
                     if http_status(error) == HTTPStatus.CONFLICT and not retries.uncertain:
                         raise document_exists() from error
-                    await retries.after(error, conditional=True)
-                found = await self._looked(container, key)
+                    await retries.wait_after(error, conditional=True)
+                found = await self._read_after_write(container, key)
                 if found is not None and found.get(WRITE_MARK) == marked[WRITE_MARK]:
                     return str(found["_etag"])
                 if found is not None:
                     raise document_exists()
 
     async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
-        """Store a document in place of one; return the new ETag."""
-        marked = _marked(text)
+        marked = _mark(text)
 
-        def done(found: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
-            mine = uncertain and found is not None and found.get(WRITE_MARK) == marked[WRITE_MARK]
-            return str(found["_etag"]) if mine and found is not None else None
+        def find_outcome(found: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
+            is_mine = uncertain and found is not None and found.get(WRITE_MARK) == marked[WRITE_MARK]
+            return str(found["_etag"]) if is_mine and found is not None else None
 
         async with self._container(table) as container:
 
@@ -98,17 +96,16 @@ class CosmosDocumentStore:
                 )
                 return str(replaced["_etag"])
 
-            return await self._settled(container, key, if_match, send, done)
+            return await self._write(container, key, if_match, send, find_outcome)
 
     async def delete(self, table: Table, key: DocumentKey, if_match: str | None) -> None:
-        """Remove a document."""
         before: set[str] = set()
 
-        def done(found: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
+        def find_outcome(found: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
             if found is None:
                 return "" if uncertain else None
             if uncertain and before and found["_rid"] not in before:
-                # The one to remove is gone; this one was made since.
+                # The document was deleted, and another one was created since.
                 return ""
             before.add(str(found["_rid"]))
             return None
@@ -125,13 +122,12 @@ class CosmosDocumentStore:
                 )
                 return ""
 
-            # Without a look before, a document that a lost try removed and one that never was would be the same.
-            await self._settled(container, key, if_match, send, done, look_first=True)
+            # Without a read before, a document deleted by a lost attempt and one that never existed look the same.
+            await self._write(container, key, if_match, send, find_outcome, read_first=True)
 
     async def list(
         self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
     ) -> DocumentPage:
-        """Return some documents, in the account's own order."""
         texts: list[bytes] = []
         size, position = 0, after
         async with self._container(table) as container:
@@ -149,10 +145,10 @@ class CosmosDocumentStore:
         self, container: ContainerProxy, partition: Any, count: int, after: str | None
     ) -> tuple[Items, str | None]:
         async def read() -> tuple[Items, str | None]:
-            whose = {} if partition is None else {"partition_key": partition}
-            answered = self._usage.count_reply
+            options = {} if partition is None else {"partition_key": partition}
+            count_reply = self._usage.count_reply
             return await query_page(
-                container, "SELECT * FROM c", after, max_item_count=count, response_hook=answered, **whose
+                container, "SELECT * FROM c", after, max_item_count=count, response_hook=count_reply, **options
             )
 
         try:
@@ -162,32 +158,33 @@ class CosmosDocumentStore:
                 raise
             raise invalid(FIELD, "is not one that this list gave") from error
 
-    async def _settled(
+    async def _write(
         self,
         container: ContainerProxy,
         key: DocumentKey,
         if_match: str | None,
         send: Callable[[str], Awaitable[str]],
-        done: Done,
+        find_outcome: FindOutcome,
         *,
-        look_first: bool = False,
+        read_first: bool = False,
     ) -> str:
-        """Return what a write gives, sent again only under an ETag that shows that it was not done.
+        """Return the result of a write; retries use an ETag that proves that the write was not applied.
 
         Args:
-            container: where.
-            key: what is written.
-            if_match: the ETag that the caller asks for; None for any.
+            container: the container of the document.
+            key: the document.
+            if_match: the caller's If-Match condition; None for any version.
             send: writes under an ETag.
-            done: says by the item as found whether the write was done; the second argument is whether it may be.
-            look_first: read the item before the first try, too.
+            find_outcome: returns the result of the write if the stored item proves that it was applied, else None; the
+                second argument is whether the outcome of an attempt is unknown.
+            read_first: read the item before the first attempt.
         """
-        etag, retries = None if look_first else if_match, WriteRetries(self._usage)
+        etag, retries = None if read_first else if_match, WriteRetries(self._usage)
         while True:
             if etag is None:
-                look = self._looked if retries.uncertain else self._item
-                found = await look(container, key)
-                result = done(found, retries.uncertain)
+                read = self._read_after_write if retries.uncertain else self._item
+                found = await read(container, key)
+                result = find_outcome(found, retries.uncertain)
                 if result is not None:
                     return result
                 if found is None:
@@ -198,7 +195,7 @@ class CosmosDocumentStore:
             try:
                 return await send(etag)
             except FAILURES as error:
-                await retries.after(error, conditional=if_match is not None)
+                await retries.wait_after(error, conditional=if_match is not None)
                 etag = None
 
     async def _item(self, container: ContainerProxy, key: DocumentKey, *, patient: bool = False) -> Item | None:
@@ -215,11 +212,11 @@ class CosmosDocumentStore:
                 return None
             raise
 
-    async def _looked(self, container: ContainerProxy, key: DocumentKey) -> Item | None:
+    async def _read_after_write(self, container: ContainerProxy, key: DocumentKey) -> Item | None:
         """Return the item after a write of unknown outcome.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN`` when it cannot be read.
+            WorkspaceError: UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN`` if the item cannot be read.
         """
         try:
             return await self._item(container, key, patient=True)
@@ -236,7 +233,7 @@ class CosmosDocumentStore:
             raise
 
 
-def _marked(text: bytes) -> dict[str, Any]:
+def _mark(text: bytes) -> dict[str, Any]:
     document: dict[str, Any] = orjson.loads(text)
     return {**document, WRITE_MARK: uuid.uuid4().hex}
 
@@ -246,7 +243,7 @@ def _text(item: Item) -> bytes:
     try:
         return orjson.dumps(document)
     except TypeError:
-        # What others wrote may hold numbers and text that orjson does not take.
+        # Documents of other writers may contain numbers and text that orjson rejects.
         return json.dumps(document, separators=(",", ":")).encode()
 
 

@@ -1,4 +1,4 @@
-"""Download jobs in Cosmos DB: an item each, replaced under If-Match."""
+"""Download jobs in Cosmos DB: one item for each job, replaced under If-Match."""
 
 import base64
 import zlib
@@ -13,53 +13,46 @@ from shared.downloads.models import Job
 from shared.timestamps import rfc3339
 
 LONG_BYTES: Final = 200_000
-"""Beyond it a job's text is stored compressed; an item holds 2 MB."""
+"""Longer texts are stored compressed, because an item is limited to 2 MB."""
 
 
 class CosmosJobStore:
     """The JobStore port over Cosmos DB.
 
     Args:
-        account: where the container is.
+        account: the account that holds the container.
     """
 
     def __init__(self, account: CosmosAccount) -> None:
-        self._state = CosmosItemStore(account, DOWNLOADS, "DOWNLOADS_UNAVAILABLE", "the store of downloads")
+        self._items = CosmosItemStore(account, DOWNLOADS, "DOWNLOADS_UNAVAILABLE", "the store of downloads")
 
     async def create(self, job: Job) -> None:
-        """Store a new job."""
-        if await self._state.put(None, _item(job)) is None:
-            raise self._state.unavailable()
+        if await self._items.put(None, _item(job)) is None:
+            raise self._items.unavailable()
 
     async def get(self, job_id: str) -> Job | None:
-        """Return a job, None when there is none."""
-        item = await self._state.read(job_id, job_id)
+        item = await self._items.read(job_id, job_id)
         return None if item is None else _job(item)
 
     async def change(self, job_id: str, change: Callable[[Job], Job]) -> Job | None:
-        """Replace a job by what a function makes of it."""
-
-        def changed(before: Item | None) -> Item | None:
+        def change_item(before: Item | None) -> Item | None:
             return None if before is None else _item(change(_job(before)))
 
-        item = await self._state.change(job_id, job_id, changed)
+        item = await self._items.change(job_id, job_id, change_item)
         return None if item is None else _job(item)
 
     async def list_owned(self, owner: str) -> Sequence[Job]:
-        """Return somebody's jobs, newest first."""
-        found = await self._state.find("SELECT * FROM c WHERE c.owner = @owner", owner=owner)
+        found = await self._items.find("SELECT * FROM c WHERE c.owner = @owner", owner=owner)
         jobs = sorted(map(_job, found), key=lambda job: job.id)
         return sorted(jobs, key=lambda job: job.created_at, reverse=True)
 
     async def list_expired(self, at: datetime) -> Sequence[str]:
-        """Return the ids of the jobs that are past their end."""
         text = "SELECT c.id, c.expiresAt FROM c WHERE c.expiresAt <= @at"
-        found = await self._state.find(text, at=rfc3339(at))
+        found = await self._items.find(text, at=rfc3339(at))
         return [item["id"] for item in sorted(found, key=lambda item: (item["expiresAt"], item["id"]))]
 
     async def delete(self, job_id: str) -> None:
-        """Forget a job."""
-        await self._state.delete(job_id, job_id)
+        await self._items.delete(job_id, job_id)
 
 
 def _item(job: Job) -> Item:

@@ -1,7 +1,7 @@
-"""Items in Cosmos DB that are replaced by compare-and-swap, each change once, whatever becomes of its reply.
+"""Items in Cosmos DB, changed by compare-and-swap, each change exactly once even if its reply is lost.
 
-Every write goes out under a condition and leaves its own id in the item. A write whose reply was lost is sent again
-under the same condition; where that meets a conflict, the item tells whether the conflict is the write's own first try.
+Every write is conditional and stores its own id in the item. A write whose reply was lost is sent again under the same
+condition. If that causes a conflict, the ids in the item show whether the first attempt was the cause.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from shared.provenance.ports import OutcomeUnknownError, TipMovedError
 PATIENCE_SECONDS: Final = 10.0
 MAX_OPERATIONS: Final = 100
 REMEMBERED_WRITES: Final = 8
-"""So many writers may come between a write whose reply was lost and its second try."""
+"""Writers that may succeed between a write whose reply was lost and its next attempt."""
 
 _PAGE: Final = 1_000
 _FIRST_WAIT_SECONDS: Final = 0.01
@@ -42,14 +42,14 @@ type Item = dict[str, Any]
 
 
 class CosmosItemStore:
-    """One container, as a store of the service uses it.
+    """The items of one container.
 
     Args:
-        account: where it is.
-        definition: which one.
-        code: of the UNAVAILABLE error that callers get.
-        what: names the store in that error.
-        patience_seconds: how long a change is tried.
+        account: the account that holds the container.
+        definition: the container.
+        code: code of the UNAVAILABLE error.
+        store: name of the store in that error.
+        patience_seconds: how long a change is retried.
     """
 
     def __init__(
@@ -57,43 +57,43 @@ class CosmosItemStore:
         account: CosmosAccount,
         definition: ContainerDefinition,
         code: str,
-        what: str,
+        store: str,
         *,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self._account = account
         self._definition = definition
         self._code = code
-        self._what = what
+        self._name = store
         self._patience = patience_seconds
 
     async def read(self, item_id: str, partition: str) -> Item | None:
-        """Return an item as it stands, None without one: a point read."""
+        """Return an item by a point read; None if it does not exist."""
         usage = self._account.usage
-        async with self._answering():
+        async with self._convert_errors():
             container = await self._account.container(self._definition.name)
             try:
                 return await retry_read(
                     lambda: container.read_item(item_id, partition, response_hook=usage.count_reply), usage
                 )
             except CosmosHttpResponseError as error:
-                # A container that is gone is no item that is not there.
+                # With a sub-status, the container is missing and not the item.
                 if getattr(error, "sub_status", None):
                     raise self.unavailable() from error
                 return None
 
     async def find(self, text: str, partition: str | None = None, **values: str) -> list[Item]:
-        """Return what a query gives, in any order.
+        """Return the items of a query, in any order.
 
         Args:
-            text: the query; names parameters ``@name``.
-            partition: where to look, None for everywhere.
-            values: of the parameters.
+            text: the query, with parameters ``@name``.
+            partition: the partition key; None for all partitions.
+            values: values of the parameters.
         """
         usage = self._account.usage
-        place: dict[str, Any] = {} if partition is None else {"partition_key": partition}
-        named: list[dict[str, object]] = [{"name": f"@{name}", "value": value} for name, value in values.items()]
-        async with self._answering():
+        options: dict[str, Any] = {} if partition is None else {"partition_key": partition}
+        parameters: list[dict[str, object]] = [{"name": f"@{name}", "value": value} for name, value in values.items()]
+        async with self._convert_errors():
             container = await self._account.container(self._definition.name)
             retries = ReadRetries(usage)
             while True:
@@ -101,10 +101,10 @@ class CosmosItemStore:
                     found = query_items(
                         container,
                         text,
-                        parameters=named,
+                        parameters=parameters,
                         max_item_count=_PAGE,
                         response_hook=usage.count_reply,
-                        **place,
+                        **options,
                     )
                     return [item async for item in found]
                 except (AzureError, OSError, TimeoutError) as error:
@@ -113,14 +113,14 @@ class CosmosItemStore:
     async def change(
         self, item_id: str, partition: str, change: Callable[[Item | None], Item | None], *, known: Item | None = None
     ) -> Item | None:
-        """Replace an item by what a function makes of it, with no other change between; return it as it then stands.
+        """Replace an item by the result of a function, without another change in between; return the stored item.
 
         Args:
-            item_id: which item.
+            item_id: id of the item.
             partition: its partition key.
-            change: gives the new item for the old one (None where there is none), or None to leave it. What it raises
-                comes through. It may be called several times.
-            known: the item as it stood when this process wrote it last; saves the retry_read while nobody else writes.
+            change: returns the new item for the current one (None if it does not exist), or None for no change. It may
+                be called several times, and its exceptions are passed on.
+            known: the item as this process wrote it last; saves a read if no other process has changed it.
         """
         deadline = time.monotonic() + self._patience
         before = known or await self.read(item_id, partition)
@@ -138,13 +138,13 @@ class CosmosItemStore:
             attempt += 1
             before = await self.read(item_id, partition)
 
-    async def put(self, before: Item | None, after: Item, beside: Sequence[Operation] = ()) -> Item | None:
-        """Create an item, or replace it as it was read; return it as it then stands, None when it is another by now.
+    async def put(self, before: Item | None, after: Item, others: Sequence[Operation] = ()) -> Item | None:
+        """Create or replace an item; return it, or None if another writer has changed it since it was read.
 
         Args:
-            before: the item as it was read, None for a new one.
-            after: what to store, in the same partition.
-            beside: further operations there, done together with it or not at all.
+            before: the item as it was read; None for a new one.
+            after: the new content, in the same partition.
+            others: more operations in the partition, applied in the same transaction.
         """
         write = uuid.uuid4().hex[:16]
         earlier = before.get("writes", []) if before else []
@@ -154,24 +154,25 @@ class CosmosItemStore:
         if before is not None:
             operation = ("replace", (body["id"], body), {"if_match_etag": before["_etag"]})
         partition = body[self._definition.partition_member]
-        results, uncertain = await self.commit(partition, (operation, *beside))
+        results, uncertain = await self.commit(partition, (operation, *others))
         if results is not None:
             return body | {"_etag": str(results[0]["eTag"])}
         found = await self.read(body["id"], partition) if uncertain else None
         return found if found is not None and write in found.get("writes", ()) else None
 
     async def commit(self, partition: str, operations: Sequence[Operation]) -> tuple[Any, bool]:
-        """Send a batch until it is known what became of it.
+        """Send a batch until its outcome is known.
 
         Returns:
-            The results, or None when a condition does not hold; and whether an earlier try of this batch may be why.
+            The results, or None if a condition does not hold; and whether an earlier attempt of this batch may be the
+            reason.
 
         Raises:
-            WorkspaceError: UNAVAILABLE; what became of it may be unknown.
+            WorkspaceError: UNAVAILABLE; the outcome may be unknown.
         """
         deadline = time.monotonic() + self._patience
         uncertain, attempt = False, 0
-        async with self._answering():
+        async with self._convert_errors():
             container = await self._account.container(self._definition.name)
             while True:
                 try:
@@ -186,17 +187,17 @@ class CosmosItemStore:
                 attempt += 1
 
     async def delete(self, item_id: str, partition: str, *, etag: str = "") -> None:
-        """Delete an item, with an ETag only while it is that one; it is no fault when it is not there."""
+        """Delete an item if it exists and, with an ETag, if it is that version."""
         condition = {"if_match_etag": etag} if etag else {}
         await self.commit(partition, [("delete", (item_id,), condition)])
 
     def unavailable(self) -> WorkspaceError:
-        """Return the error that says that the store does not answer."""
-        return WorkspaceError(Kind.UNAVAILABLE, self._code, f"{self._what} does not answer at the moment; try again")
+        """Return the error of a store that does not answer."""
+        return WorkspaceError(Kind.UNAVAILABLE, self._code, f"{self._name} does not answer at the moment; try again")
 
     @asynccontextmanager
-    async def _answering(self) -> AsyncIterator[None]:
-        """Tell an outage under the store's own code; what is unfit about the account stands in the log."""
+    async def _convert_errors(self) -> AsyncIterator[None]:
+        """Convert errors to the code of this store; the log has the reason."""
         try:
             yield
         except WorkspaceError as error:
@@ -204,21 +205,20 @@ class CosmosItemStore:
 
 
 def probes(account: CosmosAccount) -> dict[str, Callable[[], Awaitable[None]]]:
-    """Return a call for each container without which requests fail: a point read of nothing, one request unit."""
+    """Return a readiness check for each container that requests require: a point read that costs one request unit."""
 
-    def probe(definition: ContainerDefinition) -> Callable[[], Awaitable[None]]:
-        state = CosmosItemStore(account, definition, "NOT_READY", f"the container {definition.name}")
+    def create_probe(definition: ContainerDefinition) -> Callable[[], Awaitable[None]]:
+        store = CosmosItemStore(account, definition, "NOT_READY", f"the container {definition.name}")
 
-        async def asked() -> None:
-            await state.read("-", "-")
+        async def check() -> None:
+            await store.read("-", "-")
 
-        return asked
+        return check
 
-    needed = (CATALOG, CREDENTIALS, CONNECTIONS, REQUESTS, DOWNLOADS)
-    return {f"Cosmos DB container {definition.name}": probe(definition) for definition in needed}
+    required = (CATALOG, CREDENTIALS, CONNECTIONS, REQUESTS, DOWNLOADS)
+    return {f"Cosmos DB container {definition.name}": create_probe(definition) for definition in required}
 
 
 async def _wait(attempt: int) -> None:
     longest = min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0**attempt)
-    # Jitter is no secret.
-    await asyncio.sleep(random.random() * longest)  # noqa: S311
+    await asyncio.sleep(random.random() * longest)  # noqa: S311  jitter is no secret

@@ -17,11 +17,10 @@ class CosmosJobLeaseStore:
     """
 
     def __init__(self, account: CosmosAccount) -> None:
-        what = "the store of background jobs"
-        self._state = CosmosItemStore(account, BACKGROUND, "BACKGROUND_JOBS_UNAVAILABLE", what)
+        name = "the store of background jobs"
+        self._items = CosmosItemStore(account, BACKGROUND, "BACKGROUND_JOBS_UNAVAILABLE", name)
 
     async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
-        """Take the lease of a job if the job is due and no other holder has it."""
         claims: list[JobClaim] = []
 
         def change(before: Item | None) -> Item | None:
@@ -33,24 +32,20 @@ class CosmosJobLeaseStore:
             claims[:] = [JobClaim(granted=True, next_attempt=until)]
             return {**item, "holder": holder, "heldUntil": rfc3339(until)}
 
-        await self._state.change(job, job, change)
+        await self._items.change(job, job, change)
         return claims[0]
 
     async def extend(self, job: str, holder: str, until: datetime) -> bool:
-        """Move the end of a lease; return False if the holder has lost it."""
-
         def change(before: Item | None) -> Item | None:
             return {**before, "heldUntil": rfc3339(until)} if before and before["holder"] == holder else None
 
-        item = await self._state.change(job, job, change)
+        item = await self._items.change(job, job, change)
         return item is not None and item["holder"] == holder
 
     async def release(self, job: str, holder: str, due_at: datetime) -> None:
-        """Give a lease back and store when the job is due again."""
-
         def change(before: Item | None) -> Item | None:
             if before is None or before["holder"] != holder:
                 return None
             return {**before, "dueAt": rfc3339(due_at), "holder": "", "heldUntil": ""}
 
-        await self._state.change(job, job, change)
+        await self._items.change(job, job, change)

@@ -1,6 +1,6 @@
-"""Places of live streams and jobs in Cosmos DB: one small item per principal and purpose, replaced under If-Match.
+"""Quota of live streams and jobs in Cosmos DB: one small item per principal and purpose, replaced under If-Match.
 
-One item rather than one per place, because a limit over several items cannot be kept by a conditional write.
+All places of a principal are in one item, because a conditional write cannot enforce a limit over several items.
 """
 
 import hashlib
@@ -18,27 +18,27 @@ type _Places = dict[str, Place]
 class CosmosPlaceStore:
     """The PlaceStore port over Cosmos DB.
 
-    The items are in the container of downloads, whose items do not expire by themselves; its queries do not find them.
+    The items are in the container of downloads, which has no time to live; its queries do not match them.
 
     Args:
-        account: where the container is.
+        account: the account that holds the container.
     """
 
     def __init__(self, account: CosmosAccount) -> None:
-        self._state = CosmosItemStore(account, DOWNLOADS, "QUOTAS_UNAVAILABLE", "the store of quotas")
+        self._items = CosmosItemStore(account, DOWNLOADS, "QUOTAS_UNAVAILABLE", "the store of quotas")
 
     async def take(self, principal: str, purpose: Purpose, place_id: str, *, at: float, limit: int) -> bool:
-        def taken(places: _Places) -> _Places | None:
+        def change(places: _Places) -> _Places | None:
             if place_id in places or sum(place.active for place in places.values()) >= limit:
                 return None
             return {**places, place_id: Place(place_id, at)}
 
-        return place_id in await self._change(principal, purpose, taken)
+        return place_id in await self._change(principal, purpose, change)
 
     async def grow(self, principal: str, purpose: Purpose, place_id: str, *, size: int, at: float, limit: int) -> bool:
         allowed = False
 
-        def grown(places: _Places) -> _Places | None:
+        def change(places: _Places) -> _Places | None:
             nonlocal allowed
             before = places.get(place_id, Place(place_id, at))
             others = sum(place.size for place in places.values() if place.id != place_id)
@@ -47,42 +47,42 @@ class CosmosPlaceStore:
                 return None
             return {**places, place_id: Place(place_id, before.taken_at, before.active, max(size, before.size))}
 
-        await self._change(principal, purpose, grown)
+        await self._change(principal, purpose, change)
         return allowed
 
     async def finish(self, principal: str, purpose: Purpose, place_id: str) -> None:
-        def finished(places: _Places) -> _Places | None:
+        def change(places: _Places) -> _Places | None:
             place = places.get(place_id)
             if place is None or not place.active:
                 return None
             return {**places, place_id: Place(place_id, place.taken_at, active=False, size=place.size)}
 
-        await self._change(principal, purpose, finished)
+        await self._change(principal, purpose, change)
 
     async def free(self, principal: str, purpose: Purpose, place_ids: Collection[str]) -> None:
-        def freed(places: _Places) -> _Places | None:
-            kept = {place_id: place for place_id, place in places.items() if place_id not in place_ids}
-            return kept if len(kept) < len(places) else None
+        def change(places: _Places) -> _Places | None:
+            remaining = {place_id: place for place_id, place in places.items() if place_id not in place_ids}
+            return remaining if len(remaining) < len(places) else None
 
-        await self._change(principal, purpose, freed)
+        await self._change(principal, purpose, change)
 
     async def held(self, principal: str, purpose: Purpose) -> Sequence[Place]:
         item_id = _item_id(principal, purpose)
-        places = _places(await self._state.read(item_id, item_id))
+        places = _places(await self._items.read(item_id, item_id))
         return sorted(places.values(), key=lambda place: (place.taken_at, place.id))
 
     async def _change(self, principal: str, purpose: Purpose, change: Callable[[_Places], _Places | None]) -> _Places:
-        """Replace the places under a condition; None from the function leaves them. Return them as they then are."""
+        """Replace the places by the result of a function, None for no change; return the resulting places."""
         item_id = _item_id(principal, purpose)
 
-        def changed(before: Item | None) -> Item | None:
+        def change_item(before: Item | None) -> Item | None:
             after = change(_places(before))
             if after is None:
                 return None
             members = {place.id: [place.taken_at, place.active, place.size] for place in after.values()}
             return {"id": item_id, "places": members}
 
-        return _places(await self._state.change(item_id, item_id, changed))
+        return _places(await self._items.change(item_id, item_id, change_item))
 
 
 def _item_id(principal: str, purpose: Purpose) -> str:

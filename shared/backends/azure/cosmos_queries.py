@@ -1,7 +1,7 @@
-"""Runs queries so that nothing is given twice.
+"""Queries of Cosmos DB that never return an item twice.
 
-Answered 410/1002 (the partition was split) behind the first page, azure-cosmos 4.17 forgets the continuation, asks for
-the first page again, and hands its items out a second time without a word.
+After a reply 410/1002 (the partition was split) behind the first page, azure-cosmos 4.17 silently restarts the query
+and returns the items of the first page again. The functions of this module detect the reply and raise an exception.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -13,11 +13,11 @@ from azure.cosmos.aio import ContainerProxy
 
 
 class QueryRestartedError(ConnectionError):
-    """The SDK began a query anew; what it gives from here on was given before."""
+    """The SDK has restarted a query, so that its items repeat."""
 
 
-class _Watch:
-    """Sees the replies that the SDK deals with by itself."""
+class _RestartDetector:
+    """Response hook that also receives the replies that the SDK handles internally."""
 
     def __init__(self) -> None:
         self._gone = False
@@ -26,39 +26,39 @@ class _Watch:
         self._gone = self._gone or response.http_response.status_code == HTTPStatus.GONE
 
     def check(self) -> None:
-        """Raise when the query was begun anew."""
+        """Raise :class:`QueryRestartedError` if the SDK has restarted the query."""
         if self._gone:
             raise QueryRestartedError
 
 
 async def query_items(container: ContainerProxy, text: str, **options: Any) -> AsyncGenerator[Any]:
-    """Give what a query finds; takes the options of the SDK's method.
+    """Yield the items of a query; the options are those of the SDK's method.
 
     Raises:
-        QueryRestartedError: it is to be sent again, from behind what was given.
-        AzureError, OSError, TimeoutError: as the SDK does.
+        QueryRestartedError: the SDK restarted the query; resume it behind the last item.
+        AzureError, OSError, TimeoutError: the request failed.
     """
-    watch = _Watch()
-    async for item in container.query_items(text, raw_response_hook=watch, **options):
-        watch.check()
+    detector = _RestartDetector()
+    async for item in container.query_items(text, raw_response_hook=detector, **options):
+        detector.check()
         yield item
 
 
 async def query_page(
     container: ContainerProxy, text: str, after: str | None, **options: Any
 ) -> tuple[list[Any], str | None]:
-    """Return the page of a query behind a continuation token, and the token of the next one, None behind the last.
+    """Return the page at a continuation token, and the token of the next page (None after the last one).
 
     Raises:
-        QueryRestartedError: it is to be sent again.
-        AzureError, OSError, TimeoutError: as the SDK does.
+        QueryRestartedError: the SDK restarted the query; send it again.
+        AzureError, OSError, TimeoutError: the request failed.
     """
-    watch = _Watch()
-    # The SDK's type does not say that its pages know where they end.
-    pages: Any = container.query_items(text, raw_response_hook=watch, **options).by_page(after)
+    detector = _RestartDetector()
+    # The SDK's type does not declare the attribute continuation_token.
+    pages: Any = container.query_items(text, raw_response_hook=detector, **options).by_page(after)
     page: AsyncIterator[Any]
     async for page in pages:
-        watch.check()
+        detector.check()
         return [item async for item in page], pages.continuation_token
-    watch.check()
+    detector.check()
     return [], None

@@ -1,4 +1,4 @@
-"""Leases of rate budgets in Cosmos DB: one small item a principal, one write a lease while one instance serves it."""
+"""Leases of rate budgets in Cosmos DB: one small item for each principal, one write for each lease."""
 
 import asyncio
 import hashlib
@@ -16,10 +16,10 @@ from shared.rate_limits.models import WINDOW_SECONDS
 from shared.rate_limits.ports import Lease, LeaseRequest
 
 BELIEVED_SECONDS: Final = 5.0
-"""How long another instance's count of requests at work is believed; one that was killed takes nothing back."""
+"""Age at which the active requests of another instance are ignored, because a killed instance never updates them."""
 
 PATIENCE_SECONDS: Final = 1.0
-"""A request waits for this; without an answer it is let in."""
+"""Timeout of a lease; after it, the request is admitted."""
 
 _KNOWN: Final = 10_000
 
@@ -28,12 +28,12 @@ class CosmosLeaseStore:
     """The LeaseStore port over Cosmos DB.
 
     Args:
-        account: where the container is.
-        patience_seconds: how long an answer is waited for.
+        account: the account that holds the container.
+        patience_seconds: timeout of a lease.
     """
 
     def __init__(self, account: CosmosAccount, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        self._state = CosmosItemStore(
+        self._items = CosmosItemStore(
             account,
             RATE_LIMITS,
             "RATE_LIMITS_UNAVAILABLE",
@@ -43,19 +43,18 @@ class CosmosLeaseStore:
         self._patience = patience_seconds
         self._known: dict[str, Item] = {}
 
-    async def lease(self, asked: LeaseRequest, at: float) -> Lease:
-        """Settle the last lease and grant a new one."""
-        place = hashlib.sha256(asked.principal.encode()).hexdigest()
+    async def lease(self, request: LeaseRequest, at: float) -> Lease:
+        place = hashlib.sha256(request.principal.encode()).hexdigest()
         leases: list[Lease] = []
 
         def change(before: Item | None) -> Item:
-            account = _PrincipalBudget.of(before, at)
-            leases[:] = [account.leased(asked, at)]
-            return {"id": place, **account.members()}
+            usage = _PrincipalBudget.from_item(before, at)
+            leases[:] = [usage.lease(request, at)]
+            return {"id": place, **usage.to_members()}
 
         try:
             async with asyncio.timeout(self._patience):
-                item = await self._state.change(place, place, change, known=self._known.pop(place, None))
+                item = await self._items.change(place, place, change, known=self._known.pop(place, None))
         except TimeoutError:
             detail = "the store of rate limits is slow"
             raise WorkspaceError(Kind.UNAVAILABLE, "RATE_LIMITS_UNAVAILABLE", detail) from None
@@ -67,10 +66,10 @@ class CosmosLeaseStore:
 
 
 class _PrincipalBudget:
-    """What one principal has used of its budget.
+    """Usage of the budget of one principal.
 
-    Settled leases are added up by the second of their last use, rounded up, so that the item stays small whatever the
-    load: counted up to a second too long, never too short.
+    Settled leases are added up by the second of their last use, rounded up. The item stays small under any load, and
+    usage counts up to one second too long, never too short.
     """
 
     def __init__(
@@ -81,37 +80,37 @@ class _PrincipalBudget:
         self._working = working
 
     @classmethod
-    def of(cls, item: Mapping[str, Any] | None, at: float) -> Self:
-        """Return what an item says, without what left the window."""
+    def from_item(cls, item: Mapping[str, Any] | None, at: float) -> Self:
+        """Return the usage in an item, without leases outside the window."""
         if item is None:
             return cls({}, {}, {})
         since = at - WINDOW_SECONDS
         settled = {int(second): count for second, count in item["settled"].items() if int(second) > since}
         running = {name: (float(ends), count) for name, (ends, count) in item["running"].items() if ends > since}
-        believed = at - BELIEVED_SECONDS
-        working = {name: (float(seen), count) for name, (seen, count) in item["working"].items() if seen > believed}
+        seen_since = at - BELIEVED_SECONDS
+        working = {name: (float(seen), count) for name, (seen, count) in item["working"].items() if seen > seen_since}
         return cls(settled, running, working)
 
-    def members(self) -> Item:
-        """Return what the item says."""
+    def to_members(self) -> Item:
+        """Return the members of the item."""
         settled = {str(second): count for second, count in self._settled.items()}
         return {"settled": settled, "running": self._running, "working": self._working}
 
-    def leased(self, asked: LeaseRequest, at: float) -> Lease:
-        """Settle the last lease and return a new one."""
-        if asked.previous in self._running:
-            self._running.pop(asked.previous)
-            if asked.used:
-                second = math.ceil(asked.used_until)
-                self._settled[second] = self._settled.get(second, 0) + asked.used
+    def lease(self, request: LeaseRequest, at: float) -> Lease:
+        """Settle the previous lease and return a new one."""
+        if request.previous in self._running:
+            self._running.pop(request.previous)
+            if request.used:
+                second = math.ceil(request.used_until)
+                self._settled[second] = self._settled.get(second, 0) + request.used
         running = self._running.values()
         counted = sum(self._settled.values()) + sum(count for _, count in running)
         first = min([*self._settled, *(ends for ends, _ in running)], default=at)
-        granted = max(0, min(asked.wanted, asked.budget - counted))
+        granted = max(0, min(request.wanted, request.budget - counted))
         lease_id = uuid.uuid4().hex[:16] if granted else ""
         if granted:
             self._running[lease_id] = (at + LEASE_SECONDS, granted)
-        self._working[asked.instance] = (at, asked.active)
-        elsewhere = sum(count for name, (_, count) in self._working.items() if name != asked.instance)
-        left = max(0, asked.budget - counted - granted)
-        return Lease(lease_id, granted, left, elsewhere, first + WINDOW_SECONDS)
+        self._working[request.instance] = (at, request.active)
+        other_active = sum(count for name, (_, count) in self._working.items() if name != request.instance)
+        remaining = max(0, request.budget - counted - granted)
+        return Lease(lease_id, granted, remaining, other_active, first + WINDOW_SECONDS)

@@ -121,7 +121,6 @@ class KustoEngine:
         self._credential: DefaultAzureCredential | None = None
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Run a query; see the port."""
         started = time.perf_counter()
         try:
             async with asyncio.timeout(query.timeout_seconds + self._margin_seconds):
@@ -147,7 +146,6 @@ class KustoEngine:
         return EngineResult(columns, table.raw_rows, _engine_ms(answer, elapsed), _computed_at(answer))
 
     async def ping(self) -> None:
-        """Return when the engine answers a trivial query."""
         await self.execute(EngineQuery("print ok = true", {}, 1, 10))
 
     async def close(self) -> None:

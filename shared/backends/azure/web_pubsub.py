@@ -88,7 +88,6 @@ class WebPubSub:
         self._closes: list[Any] = []
 
     async def publish(self, group: str, text: bytes) -> None:
-        """Send one text message to a group."""
         with _answering():
             # As bytes: of a str azure-core takes the number of characters for Content-Length.
             await self._soon(self._connected().send_to_group(group, text, content_type="text/plain"))
@@ -104,23 +103,19 @@ class WebPubSub:
             return await self._soon(self._connected().connection_exists(connection_id))
 
     async def has_streams(self, group: str) -> bool:
-        """Return whether a connection is in a group."""
         with _answering():
             return await self._soon(self._connected().group_exists(group))
 
     async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
-        """Give the connections in a group."""
         with _answering():
             async for member in self._connected().list_connections(group=group):
                 yield OpenStream(str(member.connection_id), str(member.user_id or ""))
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
-        """Close a connection."""
         with _answering():
             await self._soon(self._connected().close_connection(connection_id, reason=reason))
 
     async def link(self, user: str, expires_at: datetime) -> str:
-        """Return a client URL; its token counts whole minutes."""
         minutes = max(1, round((expires_at - now()) / timedelta(minutes=1)))
         with _answering():
             client = self._connected()
@@ -128,7 +123,6 @@ class WebPubSub:
         return made["url"]
 
     async def close(self) -> None:
-        """Close the client, its connections and its credential."""
         self._client, closes, self._closes = None, self._closes, []
         for each in closes:
             await each.close()

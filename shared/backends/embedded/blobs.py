@@ -39,32 +39,26 @@ class FolderBlobStore:
         self._swept = False
 
     async def create(self, name: str, content: bytes) -> bool:
-        """Store a blob unless one of that name is there."""
         path = blob_path(self._folder, name)
         return await _answering(lambda: self._create(path, content))
 
     async def upload(self, name: str, source: Path) -> None:
-        """Store a file's bytes under a name, in place of what was there."""
         path = blob_path(self._folder, name)
         await _answering(lambda: self._upload(path, source))
 
     async def read(self, name: str) -> bytes:
-        """Return a blob's bytes."""
         path = blob_path(self._folder, name)
         return await _answering(path.read_bytes)
 
     async def read_end(self, name: str, size: int) -> bytes:
-        """Return the last bytes of a blob."""
         path = blob_path(self._folder, name)
         return await _answering(lambda: _end(path, size))
 
     async def fetch(self, name: str, target: Path) -> None:
-        """Write a blob's bytes to a file."""
         path = blob_path(self._folder, name)
         await _answering(lambda: shutil.copyfile(path, target))
 
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
-        """Yield the blobs whose names begin with a prefix, in order of their names."""
         found = _blobs(self._folder, "", prefix)
 
         async def next_page() -> "list[Blob]":
@@ -76,18 +70,14 @@ class FolderBlobStore:
                 yield blob
 
     async def delete(self, names: Collection[str]) -> None:
-        """Remove blobs; one that is not there counts as removed."""
         paths = [blob_path(self._folder, name) for name in names]
         await _answering(lambda: _remove(paths))
 
     async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
-        """Return an http address that gives the blob to anyone until a time."""
         linked = FileLink(self._folder.name, name, file_name, expires_at)
         return await _answering(lambda: self._links.make(linked))
 
     async def check(self) -> None:
-        """Return when the folder takes files."""
-
         def attempt() -> None:
             durable_files.write_draft(self._draft("check"), b"").unlink()
 

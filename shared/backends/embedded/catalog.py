@@ -35,12 +35,10 @@ class SqliteCatalogStore:
         self._database = database
 
     async def version(self) -> int:
-        """Return the current version."""
         with _answering():
             return await self._database.read(_version)
 
     async def load(self) -> StoredCatalog:
-        """Return all items, by kind and key, with their version."""
         with _answering():
             return await self._database.read(_load)
 
@@ -51,8 +49,6 @@ class SqliteCatalogStore:
         events: Sequence[PendingEvent],
         expected_version: int,
     ) -> int:
-        """Apply all changes and keep their events, or nothing; return the new version."""
-
         def work(connection: sqlite3.Connection) -> int:
             if _version(connection) != expected_version:
                 raise WorkspaceError(Kind.CONFLICT, "CATALOG_CHANGED", "the catalog was changed by someone else")
@@ -68,12 +64,10 @@ class SqliteCatalogStore:
             return await self._database.write(work)
 
     async def pending_events(self) -> Sequence[PendingEvent]:
-        """Return the events not yet settled, oldest first."""
         with _answering():
             return await self._database.read(_pending)
 
     async def settle(self, append_ids: Sequence[str]) -> None:
-        """Forget events that now stand in their chain."""
         ids = [(append_id,) for append_id in append_ids]
 
         def work(connection: sqlite3.Connection) -> None:

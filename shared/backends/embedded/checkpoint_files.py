@@ -29,23 +29,18 @@ class FileCheckpointStore:
         self._folder = folder
 
     async def create(self, name: str, note: bytes) -> bool:
-        """Store a note under a new name."""
         return await _answering(lambda: _create(self._path(name), note, self._folder))
 
     async def newest(self, prefix: str) -> StoredCheckpoint | None:
-        """Return the note with the last name in the prefix's folder."""
         return await _answering(lambda: self._newest(prefix))
 
     async def get(self, name: str) -> StoredCheckpoint | None:
-        """Return the note of a name."""
         return await _answering(lambda: self._get(name))
 
     async def save_state(self, name: str, state: bytes) -> None:
-        """Replace the working state of a name."""
         await _answering(lambda: _replace(self._folder / f"{name}.state", state))
 
     async def state(self, name: str) -> bytes | None:
-        """Return the working state of a name."""
         return await _answering(lambda: _bytes(self._folder / f"{name}.state"))
 
     def _newest(self, prefix: str) -> StoredCheckpoint | None:

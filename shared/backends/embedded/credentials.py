@@ -48,17 +48,14 @@ class SqliteCredentialStore:
         self._database = database
 
     async def version(self) -> int:
-        """Return the version."""
         with _answering():
             return await self._database.read(_version)
 
     async def load(self) -> Credentials:
-        """Return keys and revoked tokens of one moment."""
         with _answering():
             return await self._database.read(_load)
 
     async def add_key(self, key: ApiKey) -> None:
-        """Keep a key, in place of one that nobody could have used."""
         rights = None if key.rights is None else json.dumps(sorted(key.rights))
         row = (
             *(key.key_id, key.salt, key.digest, key.principal, key.name, rights),
@@ -67,19 +64,15 @@ class SqliteCredentialStore:
         await self._change((_REPLACED, (key.key_id, key.principal, rfc3339(key.created_at))), (_ADDED, row))
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
-        """Revoke a key and the tokens that descend from it."""
         sql = "UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL"
         await self._change((sql, (rfc3339(at), key_id)), (_DESCENDANTS, (key_id, rfc3339(at))))
 
     async def touch_key(self, key_id: str, at: datetime) -> None:
-        """Note a use."""
         sql = "UPDATE api_keys SET last_used_at = ? WHERE key_id = ?"
         with _answering():
             await self._database.write(lambda connection: connection.execute(sql, (rfc3339(at), key_id)))
 
     async def add_token(self, token: IssuedToken) -> None:
-        """Keep an issued token and forget expired ones."""
-
         def work(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM issued_tokens WHERE expires_at < ?", (rfc3339(now()),))
             row = (token.token_id, token.principal, rfc3339(token.expires_at), token.parent)
@@ -89,7 +82,6 @@ class SqliteCredentialStore:
             await self._database.write(work)
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
-        """Return a token that still lives."""
         sql = "SELECT principal, expires_at, parent FROM issued_tokens WHERE token_id = ? AND expires_at >= ?"
         arguments = (token_id, rfc3339(now()))
         with _answering():
@@ -97,7 +89,6 @@ class SqliteCredentialStore:
         return None if row is None else IssuedToken(token_id, row[0], parse_rfc3339(row[1]), row[2])
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
-        """Revoke a token and the tokens that descend from it."""
         await self._change((_DESCENDANTS, (token_id, rfc3339(at))))
 
     async def _change(self, *statements: tuple[str, tuple[Any, ...]]) -> None:

@@ -82,7 +82,6 @@ class SqliteContainerStore:
         self._declared = declared
 
     async def list(self, place: DatabasePlace) -> Sequence[AccountContainer]:
-        """Return the containers of a database by name."""
         declared = {container.name: container for container in await self._declared(place)}
         with _answering():
             found = await self._reads.read(lambda connection: _containers(connection, place))
@@ -93,11 +92,9 @@ class SqliteContainerStore:
         return [found[name] for name in sorted(found)]
 
     async def find(self, place: DatabasePlace, name: str) -> AccountContainer | None:
-        """Return a container, None when there is none of this name."""
         return next((container for container in await self.list(place) if container.name == name), None)
 
     async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
-        """Create a container."""
         with _answering():
             made = await self._writes.write(lambda connection: _put_containers(connection, place, [container]))
         if not made and container not in await self._declared(place):
@@ -117,14 +114,12 @@ class SqliteDocumentStore:
         self._writes = file.writes
 
     async def read(self, table: Table, key: DocumentKey) -> StoredDocument | None:
-        """Return a document, None when there is none."""
         sql, values = f"SELECT document, etag FROM documents WHERE {_ONE}", _row_key(table, key)  # noqa: S608  own text
         with _answering():
             row = await self._point_reads.read(lambda connection: connection.execute(sql, values).fetchone())
         return None if row is None else StoredDocument(*row)
 
     async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
-        """Store a new document; return its ETag."""
         row = (*_row_key(table, key), _new_etag(), text)
         sql = "INSERT OR IGNORE INTO documents VALUES (?,?,?,?,?,?,?)"
         with _answering():
@@ -134,7 +129,6 @@ class SqliteDocumentStore:
         return row[-2]
 
     async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
-        """Store a document in place of one; return the new ETag."""
         etag = _new_etag()
         sql = f"UPDATE documents SET etag = ?, document = ? WHERE {_ONE}"  # noqa: S608  own text
 
@@ -147,8 +141,6 @@ class SqliteDocumentStore:
         return etag
 
     async def delete(self, table: Table, key: DocumentKey, if_match: str | None) -> None:
-        """Remove a document."""
-
         def work(connection: sqlite3.Connection) -> None:
             _check(connection, table, key, if_match)
             connection.execute(f"DELETE FROM documents WHERE {_ONE}", _row_key(table, key))  # noqa: S608  own text
@@ -159,7 +151,6 @@ class SqliteDocumentStore:
     async def list(
         self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
     ) -> DocumentPage:
-        """Return some documents, by partition key and id."""
         place, low = _place(table), ("", "") if after is None else _position(after)
         if all_partitions:
             where, values = "(partition_key, id) > (?, ?)", (*place, *low)

@@ -25,20 +25,16 @@ class SqliteJobStore:
         self._database = database
 
     async def create(self, job: Job) -> None:
-        """Store a new job."""
         row = (job.id, job.owner, rfc3339(job.created_at), rfc3339(job.expires_at), job.model_dump_json())
         sql = "INSERT INTO download_jobs VALUES (?, ?, ?, ?, ?)"
         with _answering():
             await self._database.write(lambda connection: connection.execute(sql, row).rowcount)
 
     async def get(self, job_id: str) -> Job | None:
-        """Return a job, None when there is none."""
         with _answering():
             return await self._database.read(lambda connection: _job(connection, job_id))
 
     async def change(self, job_id: str, change: Callable[[Job], Job]) -> Job | None:
-        """Replace a job by what a function makes of it."""
-
         def work(connection: sqlite3.Connection) -> Job | None:
             before = _job(connection, job_id)
             if before is None:
@@ -52,21 +48,18 @@ class SqliteJobStore:
             return await self._database.write(work)
 
     async def list_owned(self, owner: str) -> Sequence[Job]:
-        """Return somebody's jobs, newest first."""
         sql = "SELECT job FROM download_jobs WHERE owner = ? ORDER BY created_at DESC, id"
         with _answering():
             rows = await self._database.read(lambda connection: connection.execute(sql, (owner,)).fetchall())
         return [Job.model_validate_json(text) for (text,) in rows]
 
     async def list_expired(self, at: datetime) -> Sequence[str]:
-        """Return the ids of the jobs that are past their end."""
         sql = "SELECT id FROM download_jobs WHERE expires_at <= ? ORDER BY expires_at, id"
         with _answering():
             rows = await self._database.read(lambda connection: connection.execute(sql, (rfc3339(at),)).fetchall())
         return [job_id for (job_id,) in rows]
 
     async def delete(self, job_id: str) -> None:
-        """Forget a job."""
         sql = "DELETE FROM download_jobs WHERE id = ?"
         with _answering():
             await self._database.write(lambda connection: connection.execute(sql, (job_id,)).rowcount)

@@ -28,7 +28,6 @@ class HubArchiveProgress:
         self._path = path
 
     async def wait_until_archived(self, seconds: float) -> bool:
-        """Wait until all that the hubs hold by now is archived, a while at most; return whether it is."""
         ends = time.monotonic() + seconds
         try:
             for hub, group in PATH_TO_ARCHIVE:

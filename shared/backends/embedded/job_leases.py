@@ -22,8 +22,6 @@ class SqliteJobLeaseStore:
         self._database = database
 
     async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
-        """Take the lease of a job if the job is due and no other holder has it."""
-
         def work(connection: sqlite3.Connection) -> JobClaim:
             sql = "INSERT OR IGNORE INTO background_jobs VALUES (?, ?, '', '')"
             connection.execute(sql, (job, rfc3339(first_due)))
@@ -40,14 +38,12 @@ class SqliteJobLeaseStore:
             return await self._database.write(work)
 
     async def extend(self, job: str, holder: str, until: datetime) -> bool:
-        """Move the end of a lease; return False if the holder has lost it."""
         sql = "UPDATE background_jobs SET held_until = ? WHERE job = ? AND holder = ?"
         row = (rfc3339(until), job, holder)
         with _answering():
             return bool(await self._database.write(lambda connection: connection.execute(sql, row).rowcount))
 
     async def release(self, job: str, holder: str, due_at: datetime) -> None:
-        """Give a lease back and store when the job is due again."""
         sql = "UPDATE background_jobs SET due_at = ?, holder = '', held_until = '' WHERE job = ? AND holder = ?"
         row = (rfc3339(due_at), job, holder)
         with _answering():

@@ -80,18 +80,15 @@ class SqliteChainStore:
         self._walking = SqliteDatabase(path, SCHEMA)
 
     def weight(self, canonical: bytes) -> int:
-        """Return the length, since nothing is escaped."""
         return len(canonical)
 
     async def provision(self, chain: ChainKey) -> None:
         """Do nothing: the tables are made when the file is opened."""
 
     async def tip(self, chain: ChainKey) -> Tip:
-        """Return what the head row says."""
         return await self._read(lambda connection: read_tip(connection, chain))
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
-        """Write records and head in one transaction."""
         committing = False
 
         def work(connection: sqlite3.Connection) -> Tip:
@@ -118,7 +115,6 @@ class SqliteChainStore:
             raise _unavailable() from error
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
-        """Return records by ascending sequence."""
         sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence > ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608  column names
 
         def work(connection: sqlite3.Connection) -> RecordPage:
@@ -153,7 +149,6 @@ class SqliteChainStore:
             self._walked_apart = False
 
     async def hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
-        """Return the stored hashes alone."""
         sql = f"SELECT hash FROM records WHERE chain = ? AND sequence > ? AND {IN_PLACE} ORDER BY sequence LIMIT ?"  # noqa: S608  column names
 
         def work(connection: sqlite3.Connection) -> list[str]:
@@ -172,8 +167,6 @@ class SqliteChainStore:
         limit: int,
         max_bytes: int,
     ) -> RecordPage:
-        """Return the records that match."""
-
         def work(connection: sqlite3.Connection) -> RecordPage:
             number = chain_number(connection, chain)
             corrected = chain.target is Target.DOMAIN_AMENDMENTS
@@ -190,7 +183,6 @@ class SqliteChainStore:
         return await self._read(work)
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
-        """Return the records with one of these append ids, or amendment ids."""
         marks = ", ".join("?" * len(values))
         where = f"chain = ? AND {_RECORDS_BY[by]} IN ({marks}) AND +sequence > 0 AND {IN_PLACE}"
         sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE {where}"  # noqa: S608  column names
@@ -226,7 +218,6 @@ class SqliteChainStore:
         return await self._read(work)
 
     async def tips(self, changed_from: str = "") -> AsyncIterator[tuple[ChainKey, Tip]]:
-        """Give the chains that changed."""
         last: tuple[Any, Any] = (changed_from, 0)
         while True:
             values = (*last, _TIPS_PAGE)
@@ -239,7 +230,6 @@ class SqliteChainStore:
             last = (rows[-1][5], rows[-1][0])
 
     async def close(self) -> None:
-        """Finish what runs and close the file."""
         await asyncio.gather(self._writing.close(), self._reading.close(), self._walking.close())
 
     async def _read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:

@@ -37,7 +37,6 @@ class SqliteLeaseStore:
         self._database = database
 
     async def lease(self, asked: LeaseRequest, at: float) -> Lease:
-        """Settle the last lease and grant a new one."""
         with unavailable_on_failure("RATE_LIMITS_UNAVAILABLE", "the store of rate limits"):
             return await self._database.write(lambda connection: _lease(connection, asked, at))
 

@@ -15,10 +15,10 @@ from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_chain_items import (
     MAX_BATCH_RECORDS,
     MAX_BATCH_WEIGHT,
-    partition,
+    batch_weight,
+    partition_key,
     record_from_item,
     record_item,
-    weight,
 )
 from shared.backends.azure.cosmos_containers import CHAINS, create_containers
 from shared.errors import WorkspaceError
@@ -36,7 +36,7 @@ def _record(**event: Any) -> ChainRecord:
 
 
 def _operation_bytes(record: ChainRecord) -> int:
-    operation = {"operationType": "Create", "resourceBody": record_item(partition(CHAIN, 1), record)}
+    operation = {"operationType": "Create", "resourceBody": record_item(partition_key(CHAIN, 1), record)}
     return len(json.dumps(operation, separators=(",", ":"), ensure_ascii=False).encode())
 
 
@@ -45,7 +45,7 @@ def test_an_item_gives_its_record_again(entity: str, description: str, times: in
     """Whatever the text, the record comes back as it was, and takes no more than its weight."""
     record = _record(EntityID=entity * times, Description=description * times)
     assert record_from_item(record_item("p", record)) == record
-    assert _operation_bytes(record) <= weight(record.canonical)
+    assert _operation_bytes(record) <= batch_weight(record.canonical)
 
 
 @pytest.mark.parametrize("letter", ["a", '"', "\\", "\u0001", "ü", "\U0001f600", "\x7f"])
@@ -54,7 +54,7 @@ def test_the_largest_record_fits_a_batch(letter: str) -> None:
     room = MAX_RECORD_BYTES - 700
     record = _record(Description=letter * (room // (len(json.dumps(letter, ensure_ascii=False).encode()) - 2)))
     assert len(record.canonical) > MAX_RECORD_BYTES - 1_000
-    assert _operation_bytes(record) <= weight(record.canonical) <= MAX_BATCH_WEIGHT
+    assert _operation_bytes(record) <= batch_weight(record.canonical) <= MAX_BATCH_WEIGHT
     assert len(json.dumps(record_item("p", record), ensure_ascii=False).encode()) < REQUEST_BYTES - 1_000
     assert record_from_item(record_item("p", record)) == record
 
@@ -75,7 +75,7 @@ def test_what_a_forger_left_is_given_as_it_stands() -> None:
 def test_partitions_are_apart() -> None:
     """Scopes that look alike, and segments, have partitions of their own, short and of plain letters."""
     scopes = ["", "s", "S", "s/1", "s-000001", "é", "e\u0301", "x" * 10_000]
-    keys = {partition(ChainKey(Target.DOMAIN_EVENTS, scope), segment) for scope in scopes for segment in (1, 2)}
+    keys = {partition_key(ChainKey(Target.DOMAIN_EVENTS, scope), segment) for scope in scopes for segment in (1, 2)}
     assert len(keys) == 2 * len(scopes)
     assert all(len(key) == 71 and key.isascii() for key in keys)
 
@@ -153,7 +153,7 @@ async def test_containers_must_be_there_and_fit() -> None:
 
 def test_faults_of_containers_are_named() -> None:
     """Another partition key, no unique key and a time to live are each a reason."""
-    assert len(CHAINS[0].faults({"partitionKey": {"paths": ["/id"]}, "defaultTtl": 60})) == 3
+    assert len(CHAINS[0].find_faults({"partitionKey": {"paths": ["/id"]}, "defaultTtl": 60})) == 3
 
 
 def test_only_filters_are_indexed() -> None:

@@ -9,7 +9,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 
 from emulators.cosmos import CosmosServer
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.backends.azure.cosmos_chain_items import partition, record_item
+from shared.backends.azure.cosmos_chain_items import partition_key, record_item
 from shared.errors import WorkspaceError
 from shared.provenance.amendments import Amendments
 from shared.provenance.chain_log import ChainLog
@@ -33,7 +33,7 @@ from tests.unit.shared.provenance.test_amendments import CHAIN as CORRECTIONS
 from tests.unit.shared.provenance.test_amendments import STRICT, body, refusal
 
 COUNT = 5
-KEY = partition(CHAIN, 1)
+KEY = partition_key(CHAIN, 1)
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ async def test_a_decision_without_its_filter_fields_decides(server: CosmosServer
             await amendments.create(CORRECTIONS, "ann", body(), STRICT)
         await amendments.approve(CORRECTIONS, record_id(1), "bob")
         items = client.get_database_client(DATABASE).get_container_client(CORRECTIONS.target)
-        item = await items.read_item(record_id(3), partition(CORRECTIONS, 1))
+        item = await items.read_item(record_id(3), partition_key(CORRECTIONS, 1))
         del item["p"][lost]
         await items.upsert_item(item)
         assert (await refusal(amendments.reject(CORRECTIONS, record_id(1), "bob", None)))[1] == "AMENDMENT_NOT_PENDING"

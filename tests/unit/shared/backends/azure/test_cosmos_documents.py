@@ -10,7 +10,7 @@ from azure.cosmos.aio import CosmosClient
 
 from emulators.cosmos import AccountOptions, CosmosServer, FaultKind, InjectedFault
 from emulators.cosmos.faults import random_faults
-from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts, data_accounts
+from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts, parse_data_accounts
 from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 from shared.data_stores.models import AccountContainer, DatabasePlace, DocumentKey, Table
 from shared.errors import Kind, WorkspaceError
@@ -241,8 +241,8 @@ async def test_several_write_regions_are_refused() -> None:
 def test_accounts_are_read_from_their_setting() -> None:
     """Each part names a store and the resource id of its account; anything else is refused by the store's name."""
     resource = "/subscriptions/s-1/resourceGroups/plant/providers/Microsoft.DocumentDB/databaseAccounts/mes-1"
-    read = data_accounts(f"mes={resource}, lab={resource.replace('mes-1', 'lab-1')},", "documents.azure.com")
+    read = parse_data_accounts(f"mes={resource}, lab={resource.replace('mes-1', 'lab-1')},", "documents.azure.com")
     assert set(read) == {"mes", "lab"}
     assert read["mes"] == DataAccount("https://mes-1.documents.azure.com:443/", "s-1", "plant", "mes-1")
     with pytest.raises(ValueError, match="mes"):
-        data_accounts("mes=mes-1", "documents.azure.com")
+        parse_data_accounts("mes=mes-1", "documents.azure.com")

@@ -167,9 +167,9 @@ def test_every_container_is_defined_once() -> None:
     """Names are unique, and only chains, which must last, have unique keys."""
     assert len({definition.name for definition in CONTAINERS}) == len(CONTAINERS)
     assert all(definition.default_ttl is None for definition in CONTAINERS if definition.unique_key_paths)
-    assert [definition.faults(_properties(definition)) for definition in CONTAINERS] == [[]] * len(CONTAINERS)
+    assert [definition.find_faults(_properties(definition)) for definition in CONTAINERS] == [[]] * len(CONTAINERS)
     other = _properties(CONNECTIONS) | {"defaultTtl": 60, "partitionKey": {"paths": ["/other"]}}
-    assert CONNECTIONS.faults(other) == ["its partition key must be /id", "its items must not expire"]
+    assert CONNECTIONS.find_faults(other) == ["its partition key must be /id", "its items must not expire"]
 
 
 def _properties(definition: object) -> Item:

@@ -24,9 +24,9 @@ class Items:
     async def lease(self, asked: LeaseRequest, at: float) -> Lease:
         """Lease as the store does."""
         text = self.held.get(asked.principal)
-        account = _PrincipalBudget.of(json.loads(text) if text else None, at)
-        lease = account.leased(asked, at)
-        self.held[asked.principal] = json.dumps(account.members())
+        account = _PrincipalBudget.from_item(json.loads(text) if text else None, at)
+        lease = account.lease(asked, at)
+        self.held[asked.principal] = json.dumps(account.to_members())
         return lease
 
 

@@ -11,7 +11,7 @@ from azure.cosmos.aio import CosmosClient
 from emulators.cosmos import CosmosRequest, CosmosServer, FaultKind, InjectedFault
 from emulators.cosmos.faults import random_faults
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.backends.azure.cosmos_chain_items import HEAD_ID, partition
+from shared.backends.azure.cosmos_chain_items import HEAD_ID, partition_key
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
 from shared.provenance.records import draft_event
@@ -306,7 +306,7 @@ async def test_a_head_that_is_gone_never_makes_a_fork(server: CosmosServer, stor
     """A writer that finds no head cannot start the chain anew over its records."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CHAIN.target)
-        await container.delete_item(HEAD_ID, partition(ChainKey(CHAIN.target, CHAIN.scope_key), 1))
+        await container.delete_item(HEAD_ID, partition_key(ChainKey(CHAIN.target, CHAIN.scope_key), 1))
     assert await store.tip(CHAIN) == Tip()
     with pytest.raises(TipMovedError):
         await store.append(CHAIN, batch(Tip(), 1, name="fork"), Tip())

@@ -8,7 +8,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 
 from emulators.cosmos import CosmosServer, FaultKind, InjectedFault
 from shared.backends.azure.cosmos_chain import CosmosChainStore
-from shared.backends.azure.cosmos_chain_items import partition, record_item
+from shared.backends.azure.cosmos_chain_items import partition_key, record_item
 from shared.provenance.ports import Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
 from shared.provenance.records import draft_event
 from shared.provenance.verifier import ChainVerifier
@@ -161,9 +161,9 @@ async def test_forged_items_elsewhere_are_no_part_of_the_chain(
     """A record put into a later segment changes nothing; an odd id among the records neither."""
     await fill(store, 5)
     (first,) = batch((await store.tip(CHAIN)), 1, name="forged")
-    item = record_item(partition(CHAIN, 3), first) | {"id": "000000000002"}
+    item = record_item(partition_key(CHAIN, 3), first) | {"id": "000000000002"}
     await container.create_item(item)
-    odd = record_item(partition(CHAIN, 2), first) | {"id": "00000000000x", "append": "odd"}
+    odd = record_item(partition_key(CHAIN, 2), first) | {"id": "00000000000x", "append": "odd"}
     await container.create_item(odd)
     assert await sequences(store) == [1, 2, 3, 4, 5]
     assert len((await store.scan(CHAIN, Filters(), limit=9, max_bytes=MANY)).records) == 5
@@ -175,7 +175,7 @@ async def test_forged_items_elsewhere_are_no_part_of_the_chain(
 async def test_a_spoilt_head_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
     """A head without its members is not taken for one, forks nothing, and verification says that it is wrong."""
     await fill(store, 2)
-    key = partition(CHAIN, 1)
+    key = partition_key(CHAIN, 1)
     head = await container.read_item("head", key)
     await container.upsert_item({"id": "head", "chain": key, "append": "", "tip": 1, "scope": head["scope"]})
     await container.create_item({**head, "chain": "elsewhere"})
@@ -189,10 +189,10 @@ async def test_a_spoilt_head_is_found(store: CosmosChainStore, container: Contai
 async def test_a_cut_tail_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
     """Records deleted in a segment, or a whole segment, leave a chain that verification finds broken."""
     await fill(store, 7)
-    await container.delete_item("000000000007", partition(CHAIN, 3))
+    await container.delete_item("000000000007", partition_key(CHAIN, 3))
     verdict = await ChainVerifier(store, workspace).verify(CHAIN)
     assert (verdict.chain_valid, verdict.broken_at) == (False, "000000000007")
     for sequence in (4, 5, 6):
-        await container.delete_item(f"{sequence:012d}", partition(CHAIN, 2))
+        await container.delete_item(f"{sequence:012d}", partition_key(CHAIN, 2))
     verdict = await ChainVerifier(store, workspace).verify(CHAIN)
     assert (verdict.chain_valid, verdict.broken_at) == (False, "000000000004")

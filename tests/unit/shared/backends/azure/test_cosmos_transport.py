@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
-from shared.backends.azure.cosmos_transport import attributes_of
+from shared.backends.azure.cosmos_transport import request_attributes
 from shared.observability import tracing
 from tests.adapters.cosmos import COSMOS, accounts
 
@@ -36,7 +36,7 @@ def test_a_request_is_told_by_operation_and_container(
     method: str, path: str, headers: dict[str, str], operation: str
 ) -> None:
     """Operation, database and container are told; no item's id and no value is."""
-    assert attributes_of(method, path, headers) == {
+    assert request_attributes(method, path, headers) == {
         "db.system.name": "azure.cosmosdb",
         "azure.cosmosdb.connection.mode": "gateway",
         "db.operation.name": operation,
@@ -47,7 +47,7 @@ def test_a_request_is_told_by_operation_and_container(
 
 def test_the_account_has_neither() -> None:
     """What asks for the account names no container."""
-    told = attributes_of("GET", "/", {})
+    told = request_attributes("GET", "/", {})
     assert told["db.operation.name"] == "get_account"
     assert "db.collection.name" not in told
 

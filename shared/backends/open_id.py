@@ -1,4 +1,4 @@
-"""OpenID Connect discovery and keys over HTTPS, kept in memory."""
+"""OpenID Connect discovery over HTTPS, with keys cached in memory."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ import aiohttp
 
 from shared.errors import Kind, WorkspaceError
 
-KEYS_LIVE_SECONDS = 3600.0
+KEYS_MAX_AGE_SECONDS = 3600.0
 MIN_REFRESH_SECONDS = 10.0
 _CONNECT_SECONDS = 5.0
 _TOTAL_SECONDS = 10.0
@@ -20,12 +20,11 @@ _MAX_BYTES = 1024 * 1024
 class HttpOpenIdProvider:
     """The OpenIdProvider port over a discovery document (OpenID Connect Discovery 1.0).
 
-    Keys are fetched anew each hour, and at most every ten seconds when a token names one that is not known or the
-    provider did not answer.
+    Keys are refreshed each hour. After an unknown key id or a failure, they are refreshed at most every ten seconds.
 
     Args:
         discovery_url: address of the discovery document.
-        seconds: longest time for the document and the keys together.
+        seconds: timeout for the document and the keys together.
     """
 
     def __init__(self, discovery_url: str, *, seconds: float = _TOTAL_SECONDS) -> None:
@@ -37,11 +36,11 @@ class HttpOpenIdProvider:
         self._lock = asyncio.Lock()
 
     async def issuer(self) -> str:
-        await self._refresh(KEYS_LIVE_SECONDS)
+        await self._refresh(KEYS_MAX_AGE_SECONDS)
         return self._issuer
 
     async def public_key(self, key_id: str) -> Mapping[str, Any] | None:
-        await self._refresh(KEYS_LIVE_SECONDS)
+        await self._refresh(KEYS_MAX_AGE_SECONDS)
         if key_id not in self._keys:
             await self._refresh(MIN_REFRESH_SECONDS)
         return self._keys.get(key_id)
@@ -53,7 +52,7 @@ class HttpOpenIdProvider:
             if time.monotonic() - self._fetched_at < max_age:
                 return
             if time.monotonic() - self._failed_at < MIN_REFRESH_SECONDS:
-                # Callers would else wait for each other's attempts, one after the other.
+                # Otherwise each waiting caller would start another attempt.
                 raise _unavailable()
             await self._fetch()
 
@@ -73,7 +72,9 @@ class HttpOpenIdProvider:
 
 def _unavailable() -> WorkspaceError:
     return WorkspaceError(
-        Kind.UNAVAILABLE, "IDENTITY_PROVIDER_UNAVAILABLE", "The identity provider's keys cannot be fetched."
+        Kind.UNAVAILABLE,
+        "IDENTITY_PROVIDER_UNAVAILABLE",
+        "The keys of the identity provider cannot be fetched; try again.",
     )
 
 

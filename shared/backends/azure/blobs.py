@@ -1,4 +1,7 @@
-"""Blobs in Azure Blob Storage; tested against Azurite, which knows no managed identity and no user delegation key."""
+"""Blobs in Azure Blob Storage.
+
+Tested against Azurite, which supports neither managed identities nor user delegation keys.
+"""
 
 import asyncio
 import contextlib
@@ -23,26 +26,26 @@ CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 30
 RETRIES: Final = 3
 FIRST_BACKOFF_SECONDS: Final = 1
-"""The SDK would begin with 15 s, which callers of a request do not wait for."""
+"""The SDK's default of 15 s is too long for the callers of a request."""
 BLOCK_BYTES: Final = 1024 * 1024
-"""A larger body would hold up the event loop while it is handed over."""
-_AT_ONCE: Final = 8
+"""A larger block would block the event loop while it is handed over to the socket."""
+_PARALLEL_DELETES: Final = 8
 _KEY_LIVES: Final = timedelta(days=2)
 _CLOCK_SKEW: Final = timedelta(minutes=15)
 _LOG = get_logger("blobs")
 
 
 class BlobAccount:
-    """A storage account, opened on first use, that signs links into it.
+    """A storage account, opened on first use, and the signatures of links to its blobs.
 
-    A request takes at most :data:`READ_SECONDS` of silence for each try, and 8 seconds between four of them.
+    Each attempt of a request has a timeout of :data:`READ_SECONDS`; the pauses between four attempts add up to 8 s.
 
     Args:
-        endpoint: the account's blob address.
-        client_id: of the user-assigned identity to sign in with; empty for the system-assigned one.
-        connection_string: with the account's key, for Azurite; empty to sign in with the identity.
-        retries: how often the SDK sends a request again.
-        read_seconds: how long the account may be silent.
+        endpoint: blob address of the account.
+        client_id: client id of the user-assigned identity; empty for the system-assigned identity.
+        connection_string: connection string with the account's key, for Azurite; empty to sign in with the identity.
+        retries: number of retries of the SDK.
+        read_seconds: timeout of a reply.
     """
 
     def __init__(
@@ -82,8 +85,8 @@ class BlobAccount:
                 self._client = BlobServiceClient(self._endpoint, credential=self._credential, **options)
         return self._client
 
-    async def signature(self, blob: BlobClient, file_name: str, expires_at: datetime) -> str:
-        """Return the query that lets anyone read a blob over the account's own protocol until a time."""
+    async def create_signature(self, blob: BlobClient, file_name: str, expires_at: datetime) -> str:
+        """Return a query string that grants anyone read access to a blob until a time."""
         return generate_blob_sas(
             str(blob.account_name),
             blob.container_name,
@@ -91,7 +94,7 @@ class BlobAccount:
             permission=BlobSasPermissions(read=True),
             expiry=expires_at,
             content_disposition=content_disposition(file_name),
-            **await self._signed_with(expires_at),
+            **await self._signing_key(expires_at),
         )
 
     async def close(self) -> None:
@@ -103,7 +106,7 @@ class BlobAccount:
         if credential is not None:
             await credential.close()
 
-    async def _signed_with(self, expires_at: datetime) -> dict[str, Any]:
+    async def _signing_key(self, expires_at: datetime) -> dict[str, Any]:
         if self._connection_string:
             return {"account_key": self.client().credential.account_key}
         if self._key is None or self._key[0] < expires_at:
@@ -116,8 +119,8 @@ class AzureBlobStore:
     """The BlobStore port over a container.
 
     Args:
-        account: where it is; closed with the store.
-        container: its name.
+        account: the account that holds the container; closed with the store.
+        container: name of the container.
     """
 
     def __init__(self, account: BlobAccount, container: str) -> None:
@@ -132,22 +135,22 @@ class AzureBlobStore:
                 return False
             return True
 
-        return await _answering(work)
+        return await _convert_errors(work)
 
     async def upload(self, name: str, source: Path) -> None:
         async def work() -> None:
             with await asyncio.to_thread(source.open, "rb") as file:
-                stream = cast("IO[bytes]", _Reader(file))
+                stream = cast("IO[bytes]", _AsyncFile(file))
                 size = (await asyncio.to_thread(source.stat)).st_size
                 await self._blob(name).upload_blob(stream, length=size, overwrite=True, max_concurrency=2)
 
-        await _answering(work)
+        await _convert_errors(work)
 
     async def read(self, name: str) -> bytes:
         async def work() -> bytes:
             return await (await self._blob(name).download_blob()).readall()
 
-        return await _answering(work)
+        return await _convert_errors(work)
 
     async def read_end(self, name: str, size: int) -> bytes:
         async def work() -> bytes:
@@ -157,7 +160,7 @@ class AzureBlobStore:
             length = min(size, whole)
             return await (await self._blob(name).download_blob(offset=whole - length, length=length)).readall()
 
-        return await _answering(work)
+        return await _convert_errors(work)
 
     async def fetch(self, name: str, target: Path) -> None:
         async def work() -> None:
@@ -166,35 +169,37 @@ class AzureBlobStore:
                 async for chunk in found.chunks():
                     await asyncio.to_thread(file.write, chunk)
 
-        await _answering(work)
+        await _convert_errors(work)
 
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
         pages = self._container().list_blobs(name_starts_with=prefix).by_page()
 
         async def next_page() -> "list[Blob] | None":
             with blob_span("list", self._name):
-                return await _answering(lambda: _next(pages))
+                return await _convert_errors(lambda: _next_page(pages))
 
         while (page := await next_page()) is not None:
             for blob in page:
                 yield blob
 
     async def delete(self, names: Collection[str]) -> None:
-        turns = asyncio.Semaphore(_AT_ONCE)
+        limit = asyncio.Semaphore(_PARALLEL_DELETES)
 
         async def remove(name: str) -> None:
-            async with turns:
+            async with limit:
                 with contextlib.suppress(FileNotFoundError):
-                    await _answering(self._blob(name).delete_blob)
+                    await _convert_errors(self._blob(name).delete_blob)
 
         await asyncio.gather(*(remove(name) for name in names))
 
     async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
         blob = self._blob(name)
-        return f"{blob.url}?{await _answering(lambda: self._account.signature(blob, file_name, expires_at))}"
+        return (
+            f"{blob.url}?{await _convert_errors(lambda: self._account.create_signature(blob, file_name, expires_at))}"
+        )
 
     async def check(self) -> None:
-        await _answering(self._container().get_container_properties)
+        await _convert_errors(self._container().get_container_properties)
 
     async def close(self) -> None:
         await self._account.close()
@@ -206,8 +211,8 @@ class AzureBlobStore:
         return self._account.client().get_blob_client(self._name, name)
 
 
-class _Reader:
-    """A file that the SDK reads without holding up the event loop; it awaits what ``read`` returns."""
+class _AsyncFile:
+    """A file that the SDK reads without blocking the event loop; the SDK awaits the result of ``read``."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -216,7 +221,7 @@ class _Reader:
         return await asyncio.to_thread(self._file.read, size)
 
 
-async def _next(pages: Any) -> "list[Blob] | None":
+async def _next_page(pages: Any) -> "list[Blob] | None":
     try:
         page = await anext(pages)
     except StopAsyncIteration:
@@ -224,11 +229,11 @@ async def _next(pages: Any) -> "list[Blob] | None":
     return [Blob(each.name, each.size, each.last_modified.astimezone(UTC)) async for each in page]
 
 
-async def _answering[T](work: Callable[[], Awaitable[T]]) -> T:
+async def _convert_errors[T](work: Callable[[], Awaitable[T]]) -> T:
     try:
         return await work()
     except ResourceNotFoundError as error:
-        if getattr(error, "error_code", None) == "BlobNotFound":  # the SDK sets it on what it raises
+        if getattr(error, "error_code", None) == "BlobNotFound":  # the SDK sets it on its exceptions
             raise FileNotFoundError(error.message) from None
         raise _unavailable(error) from error
     except AzureError as error:
@@ -236,7 +241,7 @@ async def _answering[T](work: Callable[[], Awaitable[T]]) -> T:
 
 
 def _unavailable(error: AzureError) -> WorkspaceError:
-    # The error's own text may name a signed address.
+    # The error's text may contain a signed address.
     _LOG.warning("the blob store does not answer", extra=fields(error=type(error).__name__))
     detail = "the store of cold data does not answer at the moment; try again"
     return WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail)

@@ -1,6 +1,6 @@
-"""Signed checkpoints as blobs: notes create-only, in a container that can be made immutable, working state beside it.
+"""Signed checkpoints as create-only blobs in a container that can be immutable, and working state in another one.
 
-Tested against Azurite, which knows no managed identity and no immutability.
+Tested against Azurite, which supports neither managed identities nor immutability.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,13 +26,13 @@ _LOG = get_logger("checkpoints")
 class BlobCheckpointStore:
     """The CheckpointStore port over two containers.
 
-    The layout is that of the embedded store: a folder for each chain, in it one for each million and thousand of sizes,
-    so that the newest of many is found without listing them all.
+    The layout is that of the embedded store: each chain has a folder, with subfolders for each million and thousand of
+    sizes. The newest note is found by three listings, without a list of all notes.
 
     Args:
-        account: where the containers are; closed with the store.
-        notes: the container of the notes; an immutability policy on it does no harm.
-        states: the container of the working state, which is replaced.
+        account: the account that holds the containers; closed with the store.
+        notes: the container of the notes; it may have an immutability policy.
+        states: the container of the working state, which is overwritten.
     """
 
     def __init__(self, account: BlobAccount, *, notes: str = NOTES, states: str = STATES) -> None:
@@ -48,7 +48,7 @@ class BlobCheckpointStore:
                 return False
             return True
 
-        return await _answering(work)
+        return await _convert_errors(work)
 
     async def newest(self, prefix: str) -> StoredCheckpoint | None:
         for millions in await self._descending(prefix, _MILLIONS):
@@ -64,30 +64,30 @@ class BlobCheckpointStore:
             created_at = found.properties.last_modified.astimezone(UTC)
             return StoredCheckpoint(name, await found.readall(), rfc3339(created_at))
 
-        return await _answering(lambda: _unless_missing(work))
+        return await _convert_errors(lambda: _unless_missing(work))
 
     async def save_state(self, name: str, state: bytes) -> None:
-        await _answering(lambda: self._state(name).upload_blob(state, overwrite=True))
+        await _convert_errors(lambda: self._state(name).upload_blob(state, overwrite=True))
 
     async def state(self, name: str) -> bytes | None:
         async def work() -> bytes:
             return await (await self._state(name).download_blob()).readall()
 
-        return await _answering(lambda: _unless_missing(work))
+        return await _convert_errors(lambda: _unless_missing(work))
 
     async def close(self) -> None:
         """Close the connections."""
         await self._account.close()
 
     async def _descending(self, folder: str, digits: int) -> list[str]:
-        """Return the names of so many digits in a folder, the highest first."""
+        """Return the names with this number of digits in a folder, highest first."""
 
         async def work() -> list[str]:
             container = self._account.client().get_container_client(self._notes)
             listed: AsyncIterator[Any] = container.walk_blobs(name_starts_with=folder, delimiter="/")
             return [each.name.removeprefix(folder).removesuffix("/") async for each in listed]
 
-        names = await _answering(work)
+        names = await _convert_errors(work)
         return sorted((name for name in names if len(name) == digits and name.isdigit()), reverse=True)
 
     def _note(self, name: str) -> BlobClient:
@@ -103,16 +103,16 @@ async def _unless_missing[T](work: Callable[[], Awaitable[T]]) -> T | None:
     try:
         return await work()
     except ResourceNotFoundError as error:
-        if getattr(error, "error_code", None) == "BlobNotFound":  # the SDK sets it on what it raises
+        if getattr(error, "error_code", None) == "BlobNotFound":  # the SDK sets it on its exceptions
             return None
         raise
 
 
-async def _answering[T](work: Callable[[], Awaitable[T]]) -> T:
+async def _convert_errors[T](work: Callable[[], Awaitable[T]]) -> T:
     try:
         return await work()
     except AzureError as error:
-        # The error's own text may name an address with a signature.
-        _LOG.warning("the checkpoints do not answer", extra=fields(error=type(error).__name__))
+        # The error's text may contain a signed address.
+        _LOG.warning("the store of checkpoints does not answer", extra=fields(error=type(error).__name__))
         detail = "the checkpoints cannot be reached at the moment; try again"
         raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail) from error

@@ -1,8 +1,7 @@
-"""Sends to Azure Event Hubs, with the partition key that keeps a connection's order.
+"""Sender to Azure Event Hubs; the partition key preserves the order of a connection's messages.
 
-Tested with the SDK's own batches and errors, and a producer in place of the connection; nothing here has been run
-against an Event Hubs namespace: neither the sign-in with a managed identity, nor the retries within the SDK, nor the
-conditions under which the service says that it is busy.
+Tested with the SDK's batches and errors and a producer in place of the connection. It has never run against an Event
+Hubs namespace: sign-in with a managed identity, retries within the SDK and the ``server-busy`` reply are untested.
 """
 
 import asyncio
@@ -24,14 +23,14 @@ _LOGGER = get_logger("event_hubs")
 
 
 class Producer(Protocol):
-    """What is used of the SDK's producer client; it is made for one hub."""
+    """The used part of the SDK's producer client for one hub."""
 
     async def create_batch(self, *, partition_key: str) -> Any:
         """Return an empty ``EventDataBatch``."""
         ...
 
     async def send_batch(self, event_data_batch: Any, *, timeout: float) -> None:  # noqa: ASYNC109  the SDK's own name
-        """Send a batch; return when the hub has acknowledged it."""
+        """Send a batch and wait for the acknowledgement."""
         ...
 
     async def close(self) -> None:
@@ -40,14 +39,13 @@ class Producer(Protocol):
 
 
 class EventHubsSender:
-    """Sends messages over one connection per hub, opened on first use.
+    """The EventSender port over Event Hubs; one connection for each hub, opened on first use.
 
     Args:
         namespace: fully qualified, for instance ``plant-a.servicebus.windows.net``.
-        client_id: of the user-assigned identity to sign in with; empty for the system-assigned one. On a desk, what
-            the developer is signed in with.
-        connect: gives the producer of a hub instead.
-        seconds: longest time to open a connection and send everything.
+        client_id: client id of the user-assigned identity; empty for the system-assigned identity.
+        connect: returns the producer of a hub; for tests.
+        seconds: timeout of a send, including the connection.
     """
 
     def __init__(
@@ -58,17 +56,11 @@ class EventHubsSender:
         connect: Callable[[str], Producer] | None = None,
         seconds: float = SEND_ALL_SECONDS,
     ) -> None:
-        self._connect = connect or (lambda hub: _connected(namespace, client_id, hub))
+        self._connect = connect or (lambda hub: _connect_hub(namespace, client_id, hub))
         self._seconds = seconds
         self._producers: dict[str, Producer] = {}
 
     async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
-        """Send the messages, those of one partition key in their order; return when the hub holds every one.
-
-        Raises:
-            WorkspaceError: UNAVAILABLE ``TELEMETRY_HUB_UNAVAILABLE`` or THROTTLED ``THROTTLED``: some of the messages
-                may be in the hub; TOO_LARGE ``MESSAGE_TOO_LARGE``: one message is larger than the hub takes.
-        """
         by_key: dict[str, list[HubMessage]] = {}
         for message in messages:
             by_key.setdefault(message.partition_key, []).append(message)
@@ -80,9 +72,9 @@ class EventHubsSender:
         except (WorkspaceError, asyncio.CancelledError):
             raise
         except Exception as error:
-            # The SDK raises its own errors, azure-core's, the credential's, and those of the socket.
-            _LOGGER.warning("sending failed", exc_info=True, extra=fields(hub=hub))
-            raise _refusal(error) from error
+            # The SDK raises its own errors and those of azure-core, the credential and the socket.
+            _LOGGER.warning("sending to an event hub failed", exc_info=True, extra=fields(hub=hub))
+            raise _error_from_failure(error) from error
 
     async def close(self) -> None:
         """Close every connection."""
@@ -96,19 +88,19 @@ class EventHubsSender:
         return self._producers[hub]
 
 
-def _connected(namespace: str, client_id: str, hub: str) -> Producer:
-    # Importing the SDK takes long; an app that only answers queries never needs it.
+def _connect_hub(namespace: str, client_id: str, hub: str) -> Producer:
+    # The import is slow, and an app that only serves queries does not need it.
     from azure.eventhub.aio import EventHubProducerClient  # noqa: PLC0415
 
     credential = app_identity(client_id)
     client = EventHubProducerClient(
         namespace, hub, credential, retry_total=SDK_RETRIES, auth_timeout=SEND_TIMEOUT_SECONDS
     )
-    return _WithCredential(cast("Producer", client), credential)
+    return _ProducerWithCredential(cast("Producer", client), credential)
 
 
-class _WithCredential:
-    """A producer that closes its credential too."""
+class _ProducerWithCredential:
+    """A producer that also closes its credential."""
 
     def __init__(self, producer: Producer, credential: Any) -> None:
         self._producer = producer
@@ -123,24 +115,26 @@ class _WithCredential:
 
 
 async def _send_group(producer: Producer, key: str, messages: Sequence[HubMessage]) -> None:
-    from azure.eventhub import EventData  # noqa: PLC0415  see _connected
+    from azure.eventhub import EventData  # noqa: PLC0415  see _connect_hub
 
     batch = await producer.create_batch(partition_key=key)
     for message in messages:
         event = EventData(message.body)
         event.properties.update(message.properties)
-        if not _fits(batch, event):
+        if not _add(batch, event):
             if len(batch):
                 await producer.send_batch(batch, timeout=SEND_TIMEOUT_SECONDS)
                 batch = await producer.create_batch(partition_key=key)
-            if not _fits(batch, event):
-                raise WorkspaceError(Kind.TOO_LARGE, "MESSAGE_TOO_LARGE", "A message is larger than the hub takes.")
+            if not _add(batch, event):
+                raise WorkspaceError(
+                    Kind.TOO_LARGE, "MESSAGE_TOO_LARGE", "A message is larger than the event hub allows."
+                )
     if len(batch):
         await producer.send_batch(batch, timeout=SEND_TIMEOUT_SECONDS)
 
 
-def _fits(batch: Any, event: Any) -> bool:
-    """Add an event to a batch unless that would make it too large, which the SDK says with a ValueError."""
+def _add(batch: Any, event: Any) -> bool:
+    """Add an event to a batch if it fits; the SDK raises ValueError if it does not."""
     try:
         batch.add(event)
     except ValueError:
@@ -148,14 +142,14 @@ def _fits(batch: Any, event: Any) -> bool:
     return True
 
 
-def _refusal(error: Exception) -> WorkspaceError:
+def _error_from_failure(error: Exception) -> WorkspaceError:
     if getattr(error, "error", None) == _BUSY:
         return WorkspaceError(
-            Kind.THROTTLED, "THROTTLED", "The event hub takes no more at the moment.", retryAfter=RETRY_AFTER_SECONDS
+            Kind.THROTTLED, "THROTTLED", "The event hub is busy; try again.", retryAfter=RETRY_AFTER_SECONDS
         )
     return WorkspaceError(
         Kind.UNAVAILABLE,
         "TELEMETRY_HUB_UNAVAILABLE",
-        "The event hub cannot take events at the moment.",
+        "The event hub cannot accept events at the moment; try again.",
         retryAfter=RETRY_AFTER_SECONDS,
     )

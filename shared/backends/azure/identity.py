@@ -1,4 +1,4 @@
-"""The identity that the app signs in with at Azure's services, and how long its token endpoint may take."""
+"""The identity with which the app signs in to Azure services, and the timeouts of its token endpoint."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -8,20 +8,20 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 5.0
 READ_SECONDS: Final = 10.0
 RETRIES: Final = 2
-"""The SDK's own waits are 300 s and ten retries."""
+"""The SDK's defaults are 300 s and ten retries."""
 
 
 def app_identity(
     client_id: str, *, connect_seconds: float = CONNECT_SECONDS, read_seconds: float = READ_SECONDS
 ) -> "DefaultAzureCredential":
-    """Return the app's identity; on a desk, what the developer is signed in with.
+    """Return the credential of the app's identity; locally, that of the signed-in developer.
 
     Args:
-        client_id: of the user-assigned identity; empty for the system-assigned one.
-        connect_seconds: how long a connection to the token endpoint may take.
-        read_seconds: how long that endpoint may be silent.
+        client_id: client id of the user-assigned identity; empty for the system-assigned identity.
+        connect_seconds: timeout of a connection to the token endpoint.
+        read_seconds: timeout of its reply.
     """
-    # Costs a start that never signs in 0.2 s.
+    # The import takes 0.2 s, which a start without Azure services does not need.
     from azure.identity.aio import DefaultAzureCredential  # noqa: PLC0415
 
     return DefaultAzureCredential(

@@ -1,6 +1,6 @@
-"""Keys in Azure Key Vault: P-256 keys that sign there and never leave it.
+"""Client of Azure Key Vault for P-256 keys, which sign in the vault and never leave it.
 
-Tested with the genuine SDK against a test double at the wire; nothing here has been run against Key Vault.
+Tested with the genuine SDK against a test server; never run against Key Vault.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ _LOG = logs.get_logger("key_vault")
 
 @dataclass(frozen=True, slots=True)
 class KeyVersion:
-    """A version of a key that is enabled.
+    """An enabled version of a key.
 
     Attributes:
-        version: what the vault calls it.
-        created_at: when it was made; to the second.
+        version: id of the version in the vault.
+        created_at: time of its creation, to the second.
         public: the public key.
     """
 
@@ -51,10 +51,10 @@ class Vault:
     """A key vault, opened on first use.
 
     Args:
-        uri: the vault's address.
-        client_id: of the user-assigned identity to sign in with; empty for the system-assigned one.
-        credential: to sign in with instead.
-        options: of the SDK's client besides, for test doubles.
+        uri: address of the vault.
+        client_id: client id of the user-assigned identity; empty for the system-assigned identity.
+        credential: replaces the identity.
+        options: more options of the SDK's client, for test servers.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Vault:
     ) -> None:
         self._uri = uri
         self._client_id = client_id
-        self._given = credential
+        self._custom_credential = credential
         self._options = dict(options or {})
         self._client: KeyClient | None = None
         self._credential: DefaultAzureCredential | None = None
@@ -75,14 +75,14 @@ class Vault:
         self._known: dict[tuple[str, str], KeyVersion] = {}
 
     async def versions(self, name: str) -> list[KeyVersion]:
-        """Return the enabled versions of a key, the oldest first.
+        """Return the enabled versions of a key, oldest first.
 
         Raises:
-            AzureError: the vault does not answer, or has no such key.
-            ValueError: it is no P-256 key.
+            AzureError: the vault does not answer or has no such key.
+            ValueError: the key is not a P-256 key.
         """
         with _span("list versions"):
-            listed = self._opened().list_properties_of_key_versions(name)
+            listed = self._open().list_properties_of_key_versions(name)
             enabled = [properties.version async for properties in listed if properties.enabled]
             found = [await self._version(name, version) for version in enabled if version]
         return sorted(found, key=lambda version: (version.created_at, version.version))
@@ -91,24 +91,24 @@ class Vault:
         """Return the ES256 signature of a message, r and s as 64 bytes.
 
         Raises:
-            AzureError: the vault does not answer, or does not let this key sign.
+            AzureError: the vault does not answer or denies the signature.
         """
         signer = self._signers.get((name, version))
         if signer is None:
-            signer = self._opened().get_cryptography_client(name, key_version=version)
+            signer = self._open().get_cryptography_client(name, key_version=version)
             self._signers[name, version] = signer
         digest = hashlib.sha256(message).digest()
         with _span("sign"):
             return (await signer.sign(SignatureAlgorithm.es256, digest)).signature
 
     async def check(self, name: str) -> None:
-        """Return when the vault answers and has a key.
+        """Check that the vault has a key.
 
         Raises:
-            AzureError: otherwise.
+            AzureError: the vault does not answer or has no such key.
         """
         with _span("get"):
-            await self._opened().get_key(name)
+            await self._open().get_key(name)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -121,35 +121,35 @@ class Vault:
             await credential.close()
 
     async def _version(self, name: str, version: str) -> KeyVersion:
-        # A version's key never changes.
+        # The key of a version never changes.
         if (name, version) not in self._known:
-            key = await self._opened().get_key(name, version)
+            key = await self._open().get_key(name, version)
             created_at = key.properties.created_on or datetime.fromtimestamp(0, UTC)
             self._known[name, version] = KeyVersion(version, created_at, _public(key))
         return self._known[name, version]
 
-    def _opened(self) -> KeyClient:
+    def _open(self) -> KeyClient:
         if self._client is None:
-            credential = self._given
+            credential = self._custom_credential
             if credential is None:
                 credential = self._credential = app_identity(self._client_id)
-            waits = {"connection_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS, "retry_total": RETRIES}
-            self._client = KeyClient(self._uri, credential, **{**waits, **self._options})
+            timeouts = {"connection_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS, "retry_total": RETRIES}
+            self._client = KeyClient(self._uri, credential, **{**timeouts, **self._options})
         return self._client
 
 
-async def call_vault[T](work: Callable[[], Awaitable[T]], code: str, what: str) -> T:
-    """Return what a call to the vault gives.
+async def call_vault[T](work: Callable[[], Awaitable[T]], code: str, key: str) -> T:
+    """Return the result of a call to the vault.
 
     Raises:
-        WorkspaceError: UNAVAILABLE with a code, saying that ``what`` cannot be reached.
+        WorkspaceError: UNAVAILABLE with a code and the name of the key.
     """
     try:
         return await work()
     except (AzureError, OSError, TimeoutError, ValueError, asyncio.IncompleteReadError) as error:
         status = getattr(error, "status_code", None)
         _LOG.warning("the key vault does not answer", extra=logs.fields(error=type(error).__name__, status=status))
-        detail = f"{what} cannot be reached at the moment; try again"
+        detail = f"{key} cannot be reached at the moment; try again"
         raise WorkspaceError(Kind.UNAVAILABLE, code, detail) from error
 
 
@@ -161,5 +161,5 @@ def _public(key: KeyVaultKey) -> ec.EllipticCurvePublicKey:
     material = key.key
     x, y = getattr(material, "x", None), getattr(material, "y", None)
     if getattr(material, "crv", None) != _CURVE or not x or not y:
-        raise ValueError(f"{key.name} is no {_CURVE} key")
+        raise ValueError(f"{key.name} is not a {_CURVE} key")
     return ec.EllipticCurvePublicNumbers(int.from_bytes(x), int.from_bytes(y), ec.SECP256R1()).public_key()

@@ -1,4 +1,4 @@
-"""The query engine over azure-kusto-data: Azure Data Explorer, or the embedded endpoint on loopback."""
+"""Query engine over azure-kusto-data: Azure Data Explorer, or the embedded endpoint on the loopback address."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _POSITION = re.compile(r"\[line:position=(\d+):(\d+)\]")
 _SERVER_ERRORS = 500
 _SLICED_LEVELS = 3
-"""Of a reply: frames, the rows of a frame, the cells of a row are read together."""
+"""Levels of a reply that are parsed in slices: frames, rows of a frame, cells of a row."""
 _MAX_RESULT_BYTES = 64 * 1024 * 1024
 _RESTRICTIONS = (
     "request_readonly",
@@ -53,49 +53,49 @@ _RESTRICTIONS = (
     "request_remote_entities_disabled",
     "request_sandboxed_execution_disabled",
 )
-"""Every request property that keeps a query inside its database.
+"""Request properties that restrict a query to reads of its database.
 
-Documented at https://learn.microsoft.com/kusto/api/rest/request-properties. ``request_block_row_level_security`` is
-not among them: it makes a query fail on a table whose rows the owner of the cluster restricts.
+See https://learn.microsoft.com/kusto/api/rest/request-properties. ``request_block_row_level_security`` is omitted,
+because it makes queries fail on tables with row-level security.
 """
 _TOO_LARGE = ("LimitsExceeded", "LowMemoryCondition", "E_QUERY_RESULT_SET_TOO_LARGE", "E_RUNAWAY_QUERY")
 _TIMED_OUT = ("TimeoutException", "Timeout", "timed out", "504", "80DA0002")
 _READ_ONLY = ("request_readonly", "NotReadOnly", "read-only", "E_QUERY_NOT_READ_ONLY")
 
 
-class _Reply(aiohttp.ClientResponse):
-    """A reply whose JSON is read in a worker thread, because a result has up to 64 MiB."""
+class _WorkerParsedReply(aiohttp.ClientResponse):
+    """A reply whose JSON is parsed in a worker thread, because a result may have 64 MiB."""
 
     async def json(self, **_: Any) -> Any:
-        """Return the JSON value of the body, None for an empty one."""
+        """Return the JSON value of the body; None for an empty body."""
         text = await self.text()
         with pause_garbage_collection(len(text)):
             return await run_in_worker(len(text), loads_in_slices, text, _SLICED_LEVELS) if text.strip() else None
 
 
-class _Client(KustoClient):
-    """The genuine client, made to read the DataSetCompletion frame: a failure told there alone would look like success.
+class _StrictKustoClient(KustoClient):
+    """The SDK's client, which also raises the failures in the DataSetCompletion frame and parses replies in threads.
 
-    The client itself looks at tables only. It reads replies outside the event loop.
+    The SDK looks at tables only, so that it returns a failure in that frame as success.
     """
 
     def __init__(self, connection: KustoConnectionStringBuilder) -> None:
         super().__init__(connection)
-        # The client has no option for the class of its replies, and has not connected yet.
-        cast("aiohttp.ClientSession", self._session)._response_class = _Reply  # noqa: SLF001
+        # The SDK has no option for the class of replies; the session is not connected yet.
+        cast("aiohttp.ClientSession", self._session)._response_class = _WorkerParsedReply  # noqa: SLF001
 
     @staticmethod
     def _kusto_parse_by_endpoint(endpoint: str, response_json: Any) -> KustoResponseDataSet:
         for frame in response_json if isinstance(response_json, list) else []:
             if frame.get("FrameType") == "DataSetCompletion" and (frame.get("HasErrors") or frame.get("Cancelled")):
-                raise KustoMultiApiError([{"OneApiErrors": frame.get("OneApiErrors") or [_UNNAMED_FAILURE]}])
-        # Asked for by its name and not through super(): a static method has no instance to go by.
+                raise KustoMultiApiError([{"OneApiErrors": frame.get("OneApiErrors") or [_UNKNOWN_FAILURE]}])
+        # Called by the class name, because super() does not work in a static method.
         parsed: KustoResponseDataSet = KustoClient._kusto_parse_by_endpoint(endpoint, response_json)  # noqa: SLF001
         return parsed
 
 
 _NO_REASON = "The engine reports a failure without a reason."
-_UNNAMED_FAILURE = {
+_UNKNOWN_FAILURE = {
     "error": {"code": "PartialFailure", "message": _NO_REASON, "@message": _NO_REASON, "@permanent": False}
 }
 
@@ -104,10 +104,10 @@ class KustoEngine:
     """The QueryEngine port.
 
     Args:
-        uri: of the cluster, or of the embedded endpoint.
-        database: that is queried.
-        identity_client_id: of the user-assigned identity to sign in with; empty for the system-assigned one.
-        margin_seconds: longest time beyond a query's own for signing in, connecting and carrying the answer.
+        uri: address of the cluster, or of the embedded endpoint.
+        database: name of the database.
+        identity_client_id: client id of the user-assigned identity; empty for the system-assigned identity.
+        margin_seconds: added to a query's timeout for sign-in, connection and transfer of the result.
     """
 
     def __init__(
@@ -124,13 +124,13 @@ class KustoEngine:
         started = time.perf_counter()
         try:
             async with asyncio.timeout(query.timeout_seconds + self._margin_seconds):
-                answer = await self._connected().execute_query(self._database, query.text, _properties(query))
-            table = answer.primary_results[0]
-            _refuse_partial(answer, table.raw_rows)
+                reply = await self._connect().execute_query(self._database, query.text, _properties(query))
+            table = reply.primary_results[0]
+            _reject_partial(reply, table.raw_rows)
         except KustoThrottlingError as error:
             raise WorkspaceError(Kind.THROTTLED, "THROTTLED", "The query engine is busy.", retryAfter=5) from error
         except KustoServiceError as error:
-            _fail(error, query)
+            _raise_failure(error, query)
         except TimeoutError as error:
             raise _timed_out(query) from error
         except KustoAuthenticationError as error:
@@ -139,11 +139,11 @@ class KustoEngine:
         except RecursionError:
             raise invalid("query", "a value of the result is nested too deeply", code="QUERY_INVALID") from None
         except (OSError, ValueError, LookupError, TypeError) as error:
-            # What is no Kusto reply makes the client stumble in its own ways.
+            # The SDK raises these if the reply is not a Kusto reply.
             raise _unavailable() from error
         columns = tuple(Column(column.column_name, column.column_type) for column in table.columns)
         elapsed = (time.perf_counter() - started) * 1000
-        return EngineResult(columns, table.raw_rows, _engine_ms(answer, elapsed), _computed_at(answer))
+        return EngineResult(columns, table.raw_rows, _engine_ms(reply, elapsed), _computed_at(reply))
 
     async def ping(self) -> None:
         await self.execute(EngineQuery("print ok = true", {}, 1, 10))
@@ -157,10 +157,10 @@ class KustoEngine:
         if credential is not None:
             await credential.close()
 
-    def _connected(self) -> KustoClient:
+    def _connect(self) -> KustoClient:
         if self._client is None:
             connection, self._credential = _connection(self._uri, self._identity_client_id)
-            self._client = _Client(connection)
+            self._client = _StrictKustoClient(connection)
         return self._client
 
 
@@ -171,7 +171,9 @@ def _connection(
     if parts.scheme == "http":
         if parts.hostname not in _LOOPBACK:
             raise WorkspaceError(
-                Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "KUSTO_URI: plain http is taken on loopback only."
+                Kind.UNAVAILABLE,
+                "QUERY_ENGINE_UNAVAILABLE",
+                "KUSTO_URI: plain http is allowed for loopback addresses only.",
             )
         return KustoConnectionStringBuilder.with_no_authentication(uri), None
     credential = app_identity(identity_client_id)
@@ -179,8 +181,8 @@ def _connection(
     async def token() -> str:
         return (await credential.get_token(f"{uri.rstrip('/')}/.default")).token
 
-    # Given a credential, the client asks the cluster for its sign-in address first, without a time-out and on the
-    # event loop's own thread; given tokens, it asks for nothing.
+    # With a credential, the SDK first requests the sign-in address from the cluster, without a timeout and blocking
+    # the event loop. With a token provider it does not.
     return KustoConnectionStringBuilder.with_async_token_provider(uri, token), credential
 
 
@@ -189,7 +191,7 @@ def _properties(query: EngineQuery) -> ClientRequestProperties:
     properties.client_request_id = f"oi;{logs.request_id.get() or 'background'}"
     for restriction in _RESTRICTIONS:
         properties.set_option(restriction, True)
-    # The same text could mean something else in SQL, which the engine also runs.
+    # The engine also runs SQL, in which the same text could have another meaning.
     properties.set_option("query_language", "kql")
     properties.set_option("query_take_max_records", query.max_records)
     properties.set_option("truncationmaxrecords", query.max_records)
@@ -202,54 +204,54 @@ def _properties(query: EngineQuery) -> ClientRequestProperties:
     return properties
 
 
-def _refuse_partial(answer: KustoResponseDataSet, rows: list[Any]) -> None:
+def _reject_partial(reply: KustoResponseDataSet, rows: list[Any]) -> None:
     failures = [row for row in rows if isinstance(row, dict)]
     if failures:
         raise KustoMultiApiError(failures)
-    if answer.errors_count:
-        raise KustoServiceError("; ".join(answer.get_exceptions()))
+    if reply.errors_count:
+        raise KustoServiceError("; ".join(reply.get_exceptions()))
 
 
-def _computed_at(answer: KustoResponseDataSet) -> datetime | None:
-    # Kusto names a kept answer's origin in the ExtendedProperties: {"OriginalClientRequestId", "OriginalStartedOn"}.
-    for cells in _cells(answer, "@ExtendedProperties"):
+def _computed_at(reply: KustoResponseDataSet) -> datetime | None:
+    # The ExtendedProperties of a cached result state its origin: {"OriginalClientRequestId", "OriginalStartedOn"}.
+    for cells in _cells(reply, "@ExtendedProperties"):
         if cells.get("Key") == "ServerCache":
             return parse_rfc3339(json.loads(cells["Value"])["OriginalStartedOn"])
     return None
 
 
-def _cells(answer: KustoResponseDataSet, table_name: str) -> Iterator[dict[str, Any]]:
-    for table in answer.tables:
+def _cells(reply: KustoResponseDataSet, table_name: str) -> Iterator[dict[str, Any]]:
+    for table in reply.tables:
         if table.table_name == table_name:
             names = [column.column_name for column in table.columns]
             yield from (dict(zip(names, row, strict=False)) for row in table.raw_rows)
 
 
-def _engine_ms(answer: KustoResponseDataSet, elapsed_ms: float) -> float:
-    for cells in _cells(answer, "QueryCompletionInformation"):
+def _engine_ms(reply: KustoResponseDataSet, elapsed_ms: float) -> float:
+    for cells in _cells(reply, "QueryCompletionInformation"):
         if cells.get("EventTypeName") == "QueryResourceConsumption":
             return float(json.loads(cells["Payload"]).get("ExecutionTime", elapsed_ms / 1000)) * 1000
     return elapsed_ms
 
 
-def _fail(error: KustoServiceError, query: EngineQuery) -> NoReturn:
+def _raise_failure(error: KustoServiceError, query: EngineQuery) -> NoReturn:
     if isinstance(error, KustoNetworkError):
         raise (_timed_out(query) if isinstance(error.__cause__, TimeoutError) else _unavailable()) from error
-    told = _told(error)
-    if told.status == HTTPStatus.GATEWAY_TIMEOUT or _holds(_TIMED_OUT, told.code):
+    failure = _parse_failure(error)
+    if failure.status == HTTPStatus.GATEWAY_TIMEOUT or _contains_any(_TIMED_OUT, failure.code):
         raise _timed_out(query) from error
-    if _holds(_TOO_LARGE, told.code):
-        detail = "The query needs more memory or gives more rows than the engine allows."
+    if _contains_any(_TOO_LARGE, failure.code):
+        detail = "The query requires more memory or returns more rows than the engine allows."
         raise invalid("query", detail, code="QUERY_TOO_LARGE") from error
-    if told.is_the_querys_fault:
-        raise _refused(told, query) from error
-    _LOG.warning("the query engine failed", extra=logs.fields(status=told.status, engineCode=told.code))
+    if failure.is_caused_by_query:
+        raise _invalid_query(failure, query) from error
+    _LOG.warning("the query engine failed", extra=logs.fields(status=failure.status, engineCode=failure.code))
     raise _unavailable() from error
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What the engine says of a failure; status 200 is a failure inside a good reply."""
+class _EngineFailure:
+    """A failure reported by the engine; status 200 means a failure within a successful reply."""
 
     code: str
     message: str
@@ -257,48 +259,48 @@ class _Told:
     permanent: bool
 
     @property
-    def is_the_querys_fault(self) -> bool:
-        """Whether the same query would fail again, and not because this service may not ask."""
+    def is_caused_by_query(self) -> bool:
+        """Whether the query itself is the cause, and not missing access rights of this service."""
         denied = self.code.startswith(("Forbidden", "Unauthorized")) or self.status == HTTPStatus.UNAUTHORIZED
         refused = self.status == HTTPStatus.OK or HTTPStatus.BAD_REQUEST <= self.status < _SERVER_ERRORS
         return refused and self.permanent and not denied
 
 
-def _told(error: KustoServiceError) -> _Told:
+def _parse_failure(error: KustoServiceError) -> _EngineFailure:
     status = getattr(getattr(error, "http_response", None), "status", HTTPStatus.OK)
     if isinstance(error, KustoApiError):
         one = error.get_api_error()
     elif isinstance(error, KustoMultiApiError) and error.get_api_errors():
         one = error.get_api_errors()[0]
     else:
-        return _Told("", error.message_text, status, permanent=False)
+        return _EngineFailure("", error.message_text, status, permanent=False)
     permanent = one.permanent is not False
-    return _Told(f"{one.code} {one.type}", one.description or one.message or "", status, permanent)
+    return _EngineFailure(f"{one.code} {one.type}", one.description or one.message or "", status, permanent)
 
 
-def _refused(told: _Told, query: EngineQuery) -> WorkspaceError:
-    code = "QUERY_NOT_READ_ONLY" if _holds(_READ_ONLY, told.code) else "QUERY_INVALID"
-    place = _POSITION.search(told.message)
+def _invalid_query(failure: _EngineFailure, query: EngineQuery) -> WorkspaceError:
+    code = "QUERY_NOT_READ_ONLY" if _contains_any(_READ_ONLY, failure.code) else "QUERY_INVALID"
+    place = _POSITION.search(failure.message)
     if place is None:
-        return invalid("query", told.message, code=code)
+        return invalid("query", failure.message, code=code)
     line, column = max(int(place[1]) - query.lines_before, 1), int(place[2])
-    message = _POSITION.sub(f"[line:position={line}:{column}]", told.message)
+    message = _POSITION.sub(f"[line:position={line}:{column}]", failure.message)
     error = invalid("query", message, code=code)
     error.members.update(line=line, column=column)
     return error
 
 
-def _holds(marks: tuple[str, ...], *texts: str) -> bool:
+def _contains_any(marks: tuple[str, ...], *texts: str) -> bool:
     return any(mark in text for mark in marks for text in texts)
 
 
 def _timed_out(query: EngineQuery) -> WorkspaceError:
     return WorkspaceError(
-        Kind.TIMEOUT, "QUERY_TIMEOUT", f"The query was given up after {query.timeout_seconds} seconds."
+        Kind.TIMEOUT, "QUERY_TIMEOUT", f"The query did not finish within {query.timeout_seconds} seconds."
     )
 
 
 def _unavailable() -> WorkspaceError:
     return WorkspaceError(
-        Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The query engine does not answer.", retryAfter=5
+        Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The query engine does not reply.", retryAfter=5
     )

@@ -1,4 +1,4 @@
-"""Traces and metrics to Azure Monitor, from some seconds after the process began: its exporter takes long to load."""
+"""Export of traces and metrics to Azure Monitor, started some seconds after the process, because it loads slowly."""
 
 import threading
 from typing import Any
@@ -6,42 +6,42 @@ from typing import Any
 from shared.observability import exporters, logs
 
 DELAY_SECONDS = 5.0
-"""By then the requests that waited for this instance are answered; what was traced before is not told."""
+"""By then, the requests that waited for this instance are answered. Earlier traces are not exported."""
 
 _LOG = logs.get_logger("monitor")
 
 
 def start(connection_string: str, client_id: str = "", delay_seconds: float = DELAY_SECONDS) -> threading.Timer | None:
-    """Tell Azure Monitor, in a while and from a thread of its own, what the process traces and counts.
+    """Start the export to Azure Monitor after a delay, in a thread.
 
     Args:
-        connection_string: of the Application Insights resource; empty for none.
-        client_id: of the user-assigned identity; empty where the resource takes data without one.
-        delay_seconds: how long nothing is loaded.
+        connection_string: connection string of the Application Insights resource; empty for no export.
+        client_id: client id of the user-assigned identity; empty if the resource accepts data without sign-in.
+        delay_seconds: delay before the exporter is loaded.
 
     Returns:
-        What waits; None where there is nothing to tell to, or where the standard's variables decide: a collector is
-            told, or nobody.
+        The timer; None without a connection string, or if the standard environment variables of OpenTelemetry
+            configure the export.
     """
     if not connection_string or exporters.is_decided_by_environment():
         return None
-    waiting = threading.Timer(delay_seconds, _begin, (connection_string, client_id))
-    waiting.daemon = True
-    waiting.start()
-    return waiting
+    timer = threading.Timer(delay_seconds, _install_providers, (connection_string, client_id))
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
-def _begin(connection_string: str, client_id: str) -> None:
+def _install_providers(connection_string: str, client_id: str) -> None:
     try:
         _set_providers(_options(connection_string, client_id))
     except Exception as error:  # noqa: BLE001  the service works without
-        _LOG.warning("nothing is told to Azure Monitor", extra=logs.fields(error=type(error).__name__))
+        _LOG.warning("cannot export to Azure Monitor", extra=logs.fields(error=type(error).__name__))
         return
     exporters.mark_providers_installed()
 
 
 def _options(connection_string: str, client_id: str) -> dict[str, Any]:
-    # The instance's disk is not for what could not be sent.
+    # Data that cannot be sent is dropped and not stored on the instance's disk.
     options = {"connection_string": connection_string, "disable_offline_storage": True}
     if not client_id:
         return options
@@ -62,10 +62,10 @@ def _set_providers(options: dict[str, Any]) -> None:
     from opentelemetry.sdk.trace import TracerProvider, sampling  # noqa: PLC0415  loaded late, see the module
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415  loaded late, see the module
 
-    told_as = Resource.create({"service.name": exporters.SCOPE})
-    # Set in code, because the SDK knows none of the sampler names that the Functions host reads from the environment.
-    traces = TracerProvider(sampling.ALWAYS_ON, told_as)
+    resource = Resource.create({"service.name": exporters.SCOPE})
+    # Set in code, because the SDK rejects the sampler names that the Functions host reads from the environment.
+    traces = TracerProvider(sampling.ALWAYS_ON, resource)
     traces.add_span_processor(BatchSpanProcessor(AzureMonitorTraceExporter(**options)))
     trace.set_tracer_provider(traces)
     reader = PeriodicExportingMetricReader(AzureMonitorMetricExporter(**options))
-    metrics.set_meter_provider(MeterProvider([reader], told_as))
+    metrics.set_meter_provider(MeterProvider([reader], resource))

@@ -1,6 +1,6 @@
-"""The message service over azure-messaging-webpubsubservice: Azure Web PubSub, or the stand-in on a desk.
+"""Message service over azure-messaging-webpubsubservice: Azure Web PubSub, or its local emulator.
 
-The stand-in speaks the same protocol; nothing here has been run against Azure.
+The emulator uses the same protocol; the adapter has never run against Azure.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _GONE = 404
 
 
 class Client(Protocol):
-    """What is used of the SDK's client; it is made for one hub."""
+    """The used part of the SDK's client for one hub."""
 
     async def send_to_group(self, group: str, message: Any, *, content_type: str) -> None:
         """Send a message to a group."""
@@ -41,11 +41,11 @@ class Client(Protocol):
         ...
 
     async def connection_exists(self, connection_id: str) -> bool:
-        """Return whether a connection is there."""
+        """Return whether a connection exists."""
         ...
 
     async def group_exists(self, group: str) -> bool:
-        """Return whether a connection is in a group."""
+        """Return whether a group has a connection."""
         ...
 
     async def close_connection(self, connection_id: str, *, reason: str) -> None:
@@ -53,11 +53,11 @@ class Client(Protocol):
         ...
 
     async def get_client_access_token(self, *, user_id: str, minutes_to_expire: int) -> dict[str, str]:
-        """Return a token and the URL that holds it."""
+        """Return a token and a URL that contains it."""
         ...
 
     def list_connections(self, *, group: str) -> AsyncIterator[Any]:
-        """Give the connections of a group."""
+        """Yield the connections of a group."""
         ...
 
     async def close(self) -> None:
@@ -69,11 +69,11 @@ class WebPubSub:
     """The MessageService port.
 
     Args:
-        endpoint: of the service; empty where there is none.
-        hub: the hub's name.
-        access_key: signs calls; empty to sign in with the app's identity.
-        client_id: of the user-assigned identity; empty for the system-assigned one.
-        seconds: longest time for a call, and for each page of a list.
+        endpoint: address of the service; empty if the deployment has none.
+        hub: name of the hub.
+        access_key: key that signs calls; empty to sign in with the app's identity.
+        client_id: client id of the user-assigned identity; empty for the system-assigned identity.
+        seconds: timeout of a call, and of each page of a list.
     """
 
     def __init__(
@@ -85,67 +85,67 @@ class WebPubSub:
         self._client_id = client_id
         self._seconds = seconds
         self._client: Client | None = None
-        self._closes: list[Any] = []
+        self._resources: list[Any] = []
 
     async def publish(self, group: str, text: bytes) -> None:
-        with _answering():
-            # As bytes: of a str azure-core takes the number of characters for Content-Length.
-            await self._soon(self._connected().send_to_group(group, text, content_type="text/plain"))
+        with _convert_errors():
+            # As bytes, because azure-core uses the number of characters of a str as Content-Length.
+            await self._with_timeout(self._open().send_to_group(group, text, content_type="text/plain"))
 
     async def send(self, connection_id: str, text: bytes) -> None:
         """Send one text message to a connection; see ``publish`` for the bytes."""
-        with _answering():
-            await self._soon(self._connected().send_to_connection(connection_id, text, content_type="text/plain"))
+        with _convert_errors():
+            await self._with_timeout(self._open().send_to_connection(connection_id, text, content_type="text/plain"))
 
     async def is_open(self, connection_id: str) -> bool:
-        """Return whether a connection is there."""
-        with _answering():
-            return await self._soon(self._connected().connection_exists(connection_id))
+        """Return whether a connection exists."""
+        with _convert_errors():
+            return await self._with_timeout(self._open().connection_exists(connection_id))
 
     async def has_streams(self, group: str) -> bool:
-        with _answering():
-            return await self._soon(self._connected().group_exists(group))
+        with _convert_errors():
+            return await self._with_timeout(self._open().group_exists(group))
 
     async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
-        with _answering():
-            async for member in self._connected().list_connections(group=group):
+        with _convert_errors():
+            async for member in self._open().list_connections(group=group):
                 yield OpenStream(str(member.connection_id), str(member.user_id or ""))
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
-        with _answering():
-            await self._soon(self._connected().close_connection(connection_id, reason=reason))
+        with _convert_errors():
+            await self._with_timeout(self._open().close_connection(connection_id, reason=reason))
 
     async def link(self, user: str, expires_at: datetime) -> str:
         minutes = max(1, round((expires_at - now()) / timedelta(minutes=1)))
-        with _answering():
-            client = self._connected()
-            made = await self._soon(client.get_client_access_token(user_id=user, minutes_to_expire=minutes))
-        return made["url"]
+        with _convert_errors():
+            client = self._open()
+            token = await self._with_timeout(client.get_client_access_token(user_id=user, minutes_to_expire=minutes))
+        return token["url"]
 
     async def close(self) -> None:
-        self._client, closes, self._closes = None, self._closes, []
-        for each in closes:
+        self._client, resources, self._resources = None, self._resources, []
+        for each in resources:
             await each.close()
 
-    async def _soon[T](self, call: Awaitable[T]) -> T:
+    async def _with_timeout[T](self, call: Awaitable[T]) -> T:
         async with asyncio.timeout(self._seconds):
             return await call
 
-    def _connected(self) -> Client:
+    def _open(self) -> Client:
         if self._client is None:
             if not self._endpoint:
-                raise _unavailable("The deployment has no live stream: WEB_PUBSUB_ENDPOINT is not set.")
+                raise _unavailable("This deployment has no live stream; set WEB_PUBSUB_ENDPOINT.")
             self._client = self._connect()
         return self._client
 
     def _connect(self) -> Client:
-        # A deployment without listeners never needs these.
+        # Imported on first use, because a deployment without live streams does not need them.
         import aiohttp  # noqa: PLC0415
         from azure.core.pipeline.policies import AsyncBearerTokenCredentialPolicy  # noqa: PLC0415
         from azure.core.pipeline.transport import AioHttpTransport  # noqa: PLC0415
         from azure.messaging.webpubsubservice.aio import WebPubSubServiceClient  # noqa: PLC0415
 
-        # The SDK's own session reads proxies and .netrc anew for each call, which costs more than the call.
+        # The SDK's default session reads proxies and .netrc for each call, which costs more than the call.
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=_CONNECTIONS),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -158,14 +158,14 @@ class WebPubSub:
             connection_timeout=_CONNECT_SECONDS,
             read_timeout=self._seconds,
         )
-        credential, signing = self._signing()
-        # One retry loop is enough, and it is the publisher's; tracing and logging of each message would cost a third.
-        policies = [signing or AsyncBearerTokenCredentialPolicy(credential, _SCOPE)]
+        credential, key_policy = self._create_credential()
+        # The publisher retries, so the SDK must not. Tracing and logging of each message would cost a third more.
+        policies = [key_policy or AsyncBearerTokenCredentialPolicy(credential, _SCOPE)]
         client = WebPubSubServiceClient(self._endpoint, self._hub, credential, policies=policies, transport=transport)
-        self._closes = [client, session, *([] if signing else [credential])]
+        self._resources = [client, session, *([] if key_policy else [credential])]
         return cast("Client", client)
 
-    def _signing(self) -> tuple[Any, Any]:
+    def _create_credential(self) -> tuple[Any, Any]:
         from azure.core.credentials import AzureKeyCredential  # noqa: PLC0415  see _connect
 
         if self._access_key:
@@ -174,7 +174,7 @@ class WebPubSub:
 
 
 def _key_policy(access_key: str) -> Any:
-    """Return the policy that signs calls with an access key; a signature serves for half of its life."""
+    """Return the policy that signs calls with an access key; a token is reused for half of its lifetime."""
     import jwt  # noqa: PLC0415  see _connect
     from azure.core.pipeline import PipelineRequest  # noqa: PLC0415  see _connect
     from azure.core.pipeline.policies import SansIOHTTPPolicy  # noqa: PLC0415  see _connect
@@ -184,28 +184,28 @@ def _key_policy(access_key: str) -> Any:
         """Adds ``Authorization`` with a token for the call's URL (HS256 over the key)."""
 
         def __init__(self) -> None:
-            self._known: dict[str, tuple[float, str]] = {}
+            self._tokens: dict[str, tuple[float, str]] = {}
 
         def on_request(self, request: PipelineRequest[Any]) -> None:
             """Sign a call."""
             url, moment = request.http_request.url, time.monotonic()
-            until, header = self._known.get(url, (0.0, ""))
+            until, header = self._tokens.get(url, (0.0, ""))
             if moment >= until:
-                # The SDK escapes more than the transport sends; the audience is what the service will read.
+                # The audience must be the URL that the transport sends, which escapes less than the SDK.
                 claims = {"aud": str(URL(url)), "exp": time.time() + _TOKEN_SECONDS}
                 token = jwt.encode(claims, access_key, algorithm="HS256")
                 until, header = moment + _TOKEN_REUSED_SECONDS, f"Bearer {token}"
-                if len(self._known) >= _MOST_TOKENS:
-                    self._known.clear()
-                self._known[url] = (until, header)
+                if len(self._tokens) >= _MOST_TOKENS:
+                    self._tokens.clear()
+                self._tokens[url] = (until, header)
             request.http_request.headers["Authorization"] = header
 
     return KeyPolicy()
 
 
 @contextmanager
-def _answering() -> Iterator[None]:
-    """Turn what the SDK raises into the port's errors."""
+def _convert_errors() -> Iterator[None]:
+    """Convert the SDK's exceptions to the port's errors."""
     from azure.core.exceptions import AzureError, HttpResponseError  # noqa: PLC0415  see WebPubSub._connect
 
     try:
@@ -214,10 +214,12 @@ def _answering() -> Iterator[None]:
         status = error.status_code or _SERVER_ERROR
         if status == _GONE:
             return
-        _LOGGER.warning("the message service refuses a call", extra=fields(status=status))
+        _LOGGER.warning("the message service rejected a call", extra=fields(status=status))
         if status >= _SERVER_ERROR or status == _THROTTLED:
             raise _unavailable("The message service does not answer.") from error
-        raise WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "The message service refuses this.") from error
+        raise WorkspaceError(
+            Kind.INVALID, "LIVE_MESSAGE_REFUSED", "The message service rejected the request."
+        ) from error
     except (AzureError, OSError, TimeoutError) as error:
         raise _unavailable("The message service does not answer.") from error
 

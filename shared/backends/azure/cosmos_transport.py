@@ -91,7 +91,11 @@ def _operation(method: str, segments: list[str], headers: Mapping[str, str]) -> 
 
 async def trace_request(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
     """Send a request in a span (middleware of aiohttp)."""
-    attributes = request_attributes(request.method, request.url.path, request.headers) if current_span_context() is not None else {}
+    attributes = (
+        request_attributes(request.method, request.url.path, request.headers)
+        if current_span_context() is not None
+        else {}
+    )
     name = " ".join(str(attributes[part]) for part in ("db.operation.name", "db.collection.name") if part in attributes)
     with call_span(name, attributes) if attributes else nullcontext():
         reply = await handler(request)

@@ -129,7 +129,7 @@ async def _stock(service: GraphQLService, body: bytes) -> Callable[[], Awaitable
     """Return the same request through Ariadne's ASGI application, with the same resolvers and context."""
     from ariadne.asgi import GraphQL  # noqa: PLC0415  as late as the service itself imports it
 
-    context = await service.context(CALLER, states=True)
+    context = await service.build_context(CALLER, states=True)
     application = GraphQL(service.schema, context_value=context)
     scope = {
         "type": "http",

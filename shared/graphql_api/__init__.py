@@ -1,1 +1,1 @@
-"""The GraphQL interface: reads of the workspace, and the execution of its warm queries."""
+"""GraphQL interface: queries of the workspace, and execution of its warm queries."""

@@ -1,4 +1,4 @@
-"""Parsed and validated documents, the ones used last kept."""
+"""Cache of parsed and validated GraphQL documents."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -25,27 +25,27 @@ from graphql.validation.rules import overlapping_fields_can_be_merged as overlap
 from shared.graphql_api.limits import MAX_TOKENS
 from shared.worker_threads import run_in_worker
 
-KEPT_CHARACTERS: Final = 100_000
-"""Of the texts that are kept together: a character of a document becomes up to 550 bytes of nodes."""
-MAX_KEPT_LENGTH: Final = 20_000
+MAX_CACHED_CHARACTERS: Final = 100_000
+"""Maximum size of all cached texts; a character of a document needs up to 550 bytes of nodes."""
+MAX_CACHED_LENGTH: Final = 20_000
 _MAX_ERRORS: Final = 10
-_TIMES_JSON: Final = 32
-"""Validating a character of a document takes about so much longer than reading one of JSON."""
+_COST_FACTOR: Final = 32
+"""Validation time per character of a document, relative to JSON parsing."""
 _MAX_COMPARISONS: Final = 50_000
-"""What validation may spend on comparing fields of one name; the library's own bound, ten times that, is seconds."""
+"""Maximum comparisons of fields during validation; the library's limit, ten times higher, takes seconds."""
 _ABORTED: Final = "Validation aborted."
-_TOO_MUCH: Final = "The document selects the same fields in too many ways; select each field once."
+_TOO_MANY_SELECTIONS: Final = "The document selects the same fields too often; select each field once."
 _TOO_DEEP: Final = "The document is nested too deeply."
 
 
 @dataclass(frozen=True)
 class PreparedDocument:
-    """A document with what is wrong with it.
+    """A parsed document with its validation errors.
 
     Attributes:
-        document: as it was sent; None when the text does not parse.
-        runnable: the same, as it is validated and run.
-        errors: empty for one that can run.
+        document: the document as sent; None if the text cannot be parsed.
+        runnable: the merged document that is validated and executed.
+        errors: validation errors; empty if the document can be executed.
     """
 
     document: DocumentNode | None
@@ -54,7 +54,7 @@ class PreparedDocument:
 
     @cached_property
     def fields(self) -> frozenset[str]:
-        """The names of all fields in the document."""
+        """Names of all fields in the document."""
         names = _FieldNames()
         if self.document is not None:
             visit(self.document, names)
@@ -71,48 +71,48 @@ class _FieldNames(Visitor):
 
 
 class DocumentCache:
-    """Prepares documents for one schema."""
+    """Prepares and caches documents of one schema."""
 
     def __init__(self, schema: GraphQLSchema) -> None:
         self._schema = schema
-        self._kept: OrderedDict[str, PreparedDocument] = OrderedDict()
+        self._cache: OrderedDict[str, PreparedDocument] = OrderedDict()
         self._characters = 0
         overlapping.MAX_COMPLEXITY_BUDGET = _MAX_COMPARISONS
 
     async def load(self, text: str) -> PreparedDocument:
-        """Return a document as ``prepare`` does; a long one is parsed and validated outside the event loop."""
-        kept = self._found(text)
-        if kept is not None:
-            return kept
-        made = await run_in_worker(len(text) * _TIMES_JSON, self._made, text)
-        self._keep(text, made)
-        return made
+        """Return a prepared document; a long document is prepared outside the event loop."""
+        cached = self._find(text)
+        if cached is not None:
+            return cached
+        prepared = await run_in_worker(len(text) * _COST_FACTOR, self._parse_and_validate, text)
+        self._store(text, prepared)
+        return prepared
 
     def prepare(self, text: str) -> PreparedDocument:
-        """Return a document, parsed and validated; both cost much more than finding it again."""
-        made = self._found(text) or self._made(text)
-        self._keep(text, made)
-        return made
+        """Return a parsed and validated document from the cache, or prepare it."""
+        prepared = self._find(text) or self._parse_and_validate(text)
+        self._store(text, prepared)
+        return prepared
 
-    def _found(self, text: str) -> PreparedDocument | None:
-        if text in self._kept:
-            self._kept.move_to_end(text)
-        return self._kept.get(text)
+    def _find(self, text: str) -> PreparedDocument | None:
+        if text in self._cache:
+            self._cache.move_to_end(text)
+        return self._cache.get(text)
 
-    def _keep(self, text: str, made: PreparedDocument) -> None:
-        if text in self._kept or len(text) > MAX_KEPT_LENGTH:
+    def _store(self, text: str, prepared: PreparedDocument) -> None:
+        if text in self._cache or len(text) > MAX_CACHED_LENGTH:
             return
-        self._kept[text] = made
+        self._cache[text] = prepared
         self._characters += len(text)
-        while self._characters > KEPT_CHARACTERS:
-            forgotten, _ = self._kept.popitem(last=False)
-            self._characters -= len(forgotten)
+        while self._characters > MAX_CACHED_CHARACTERS:
+            evicted, _ = self._cache.popitem(last=False)
+            self._characters -= len(evicted)
 
-    def _made(self, text: str) -> PreparedDocument:
+    def _parse_and_validate(self, text: str) -> PreparedDocument:
         try:
             document = parse(text, max_tokens=MAX_TOKENS)
         except GraphQLSyntaxError as error:
-            # Kept with its traceback it would hold all that the parser had in its hands.
+            # The traceback would keep all objects of the parser in memory.
             return PreparedDocument(None, (error.with_traceback(None),))
         except RecursionError:
             return PreparedDocument(None, (GraphQLError(_TOO_DEEP),))
@@ -121,51 +121,51 @@ class DocumentCache:
             errors = validate(self._schema, runnable, specified_rules, max_errors=_MAX_ERRORS)
         except RecursionError:
             return PreparedDocument(document, (GraphQLError(_TOO_DEEP),))
-        return PreparedDocument(document, tuple(map(_explained, errors)), runnable)
+        return PreparedDocument(document, tuple(map(_explain_error, errors)), runnable)
 
 
-def _explained(error: GraphQLError) -> GraphQLError:
-    return GraphQLError(_TOO_MUCH) if error.message == _ABORTED else error
+def _explain_error(error: GraphQLError) -> GraphQLError:
+    return GraphQLError(_TOO_MANY_SELECTIONS) if error.message == _ABORTED else error
 
 
 def merge_selections(document: DocumentNode) -> DocumentNode:
-    """Return a document that means the same, without selections that repeat one beside them.
+    """Return an equivalent document without repeated selections.
 
     Raises:
-        RecursionError: it is nested too deeply.
+        RecursionError: if the document is nested too deeply.
     """
-    merging = _Merging()
-    return replace(document, definitions=tuple(merging.node(each)[0] for each in document.definitions))
+    merging = _SelectionMerger()
+    return replace(document, definitions=tuple(merging.merge(each)[0] for each in document.definitions))
 
 
-class _Merging:
-    """Numbers what it sees, so that comparing two selections is comparing two numbers."""
+class _SelectionMerger:
+    """Numbers distinct selections, so that a comparison of selections is a comparison of numbers."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
 
-    def node(self, node: Any) -> tuple[Any, int]:
-        """Return a definition or selection with what stands below it merge_selections, and its number."""
-        below: SelectionSetNode | None = getattr(node, "selection_set", None)
-        if below is None:
-            return node, self._number((*_head(node), None))
-        selections, number = self._selections(below.selections)
-        made = replace(node, selection_set=replace(below, selections=selections))
-        return made, self._number((*_head(node), number))
+    def merge(self, node: Any) -> tuple[Any, int]:
+        """Return a definition or selection with merged subselections, and its number."""
+        subselections: SelectionSetNode | None = getattr(node, "selection_set", None)
+        if subselections is None:
+            return node, self._number((*_selection_key(node), None))
+        selections, number = self._selections(subselections.selections)
+        prepared = replace(node, selection_set=replace(subselections, selections=selections))
+        return prepared, self._number((*_selection_key(node), number))
 
     def _selections(self, selections: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
-        kept: dict[int, Any] = {}
+        cached: dict[int, Any] = {}
         for selection in selections:
-            made, number = self.node(selection)
-            kept.setdefault(number, made)
-        return tuple(kept.values()), self._number(tuple(kept))
+            prepared, number = self.merge(selection)
+            cached.setdefault(number, prepared)
+        return tuple(cached.values()), self._number(tuple(cached))
 
-    def _number(self, what: object) -> int:
-        return self._numbers.setdefault(what, len(self._numbers))
+    def _number(self, key: object) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
 
 
-def _head(node: Any) -> tuple[object, ...]:
-    """Return what tells a selection from others, beside what stands below it."""
+def _selection_key(node: Any) -> tuple[object, ...]:
+    """Return the properties that distinguish a selection, except its subselections."""
     directives = tuple(print_ast(each) for each in getattr(node, "directives", None) or ())
     if isinstance(node, FieldNode):
         arguments = tuple(print_ast(each) for each in node.arguments or ())

@@ -1,4 +1,4 @@
-"""The codes of GraphQL errors, and refusals of a request as a whole; free of the GraphQL library."""
+"""GraphQL error codes and error objects; independent of the GraphQL library."""
 
 from typing import Any, Final
 
@@ -16,22 +16,22 @@ _CODES: Final = {
     Kind.NOT_FOUND: "RESOURCE_NOT_FOUND",
     Kind.THROTTLED: RATE_LIMITED,
 }
-_ENGINE_REFUSALS: Final = frozenset({"QUERY_INVALID", "QUERY_NOT_READ_ONLY", "QUERY_TOO_LARGE"})
-"""Said of a query that was approved: not the caller's fault, whatever their kind."""
+_ENGINE_ERRORS: Final = frozenset({"QUERY_INVALID", "QUERY_NOT_READ_ONLY", "QUERY_TOO_LARGE"})
+"""Errors of an approved query; they are internal errors, because the caller did not write the query."""
 
 
 def to_graphql_code(error: WorkspaceError) -> str:
-    """Return the code that GraphQL clients branch on."""
-    return INTERNAL_ERROR if error.code in _ENGINE_REFUSALS else _CODES.get(error.kind, INTERNAL_ERROR)
+    """Return the GraphQL error code of an error."""
+    return INTERNAL_ERROR if error.code in _ENGINE_ERRORS else _CODES.get(error.kind, INTERNAL_ERROR)
 
 
 def to_error_object(error: WorkspaceError) -> dict[str, Any]:
-    """Return a refusal of the request as a whole."""
-    return {"message": error.detail, "path": [], "extensions": error_extensions(error)}
+    """Return the error object for a rejected request."""
+    return {"message": error.detail, "path": [], "extensions": to_extensions(error)}
 
 
-def error_extensions(error: WorkspaceError) -> dict[str, Any]:
-    """Return the extensions of a refusal."""
+def to_extensions(error: WorkspaceError) -> dict[str, Any]:
+    """Return the extensions of an error object."""
     code = to_graphql_code(error)
     extensions: dict[str, Any] = {"code": code}
     if code == INTERNAL_ERROR:

@@ -1,7 +1,7 @@
-"""How much one request may ask for: depth, cost, aliases; counted on the document before anything runs.
+"""Limits of a GraphQL request: depth, cost and aliases, measured on the document before execution.
 
-A field costs 1. What stands below a root list costs as often as its page is long; below a list of a surface or of a
-connection ten times. Introspection has a limit of its own and is not counted here.
+A field costs 1. Fields below a root list are multiplied by the page size, and fields below a list of a surface or
+connection by ten. Introspection has its own limit and is not counted here.
 """
 
 from collections.abc import Mapping
@@ -39,17 +39,17 @@ class _Weight(NamedTuple):
 def find_exceeded_limit(
     document: DocumentNode, operation: OperationDefinitionNode, variables: Mapping[str, Any]
 ) -> str | None:
-    """Return which limit a valid operation breaks, as a sentence; None when it keeps them all.
+    """Return a message about the first limit that a valid operation exceeds; None if it exceeds none.
 
     Args:
-        document: validated, so that its fragments make no cycle.
-        operation: the one that is to run.
-        variables: as the client sent them; page sizes are read from them.
+        document: validated document, without cycles of fragments.
+        operation: operation to execute.
+        variables: variables of the request, which may contain page sizes.
     """
-    aliases = _aliases(document)
+    aliases = _count_aliases(document)
     if aliases > MAX_ALIASES:
         return f"The request has {aliases} aliases; at most {MAX_ALIASES} are allowed."
-    depth, cost = _Measure(document, operation, variables).operation()
+    depth, cost = _Measure(document, operation, variables).measure()
     if depth > MAX_DEPTH:
         return f"The request is {depth} fields deep; a depth of at most {MAX_DEPTH} is allowed."
     if cost > MAX_COST:
@@ -58,7 +58,7 @@ def find_exceeded_limit(
 
 
 class _Measure:
-    """Weighs selections; each fragment once, however often it is spread."""
+    """Measures selections; each fragment is measured once."""
 
     def __init__(
         self, document: DocumentNode, operation: OperationDefinitionNode, variables: Mapping[str, Any]
@@ -67,16 +67,16 @@ class _Measure:
         defaults = {
             one.variable.name.value: int(one.default_value.value)
             for one in operation.variable_definitions or ()
-            # Longer ones fit no Int, and so are no page's size.
+            # Longer literals exceed the type Int and cannot be page sizes.
             if isinstance(one.default_value, IntValueNode) and len(one.default_value.value) <= _INT_DIGITS
         }
         self._variables = {**defaults, **variables}
         self._fragments = {
             each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)
         }
-        self._known: dict[tuple[str, bool], _Weight] = {}
+        self._fragment_weights: dict[tuple[str, bool], _Weight] = {}
 
-    def operation(self) -> _Weight:
+    def measure(self) -> _Weight:
         """Return the weight of the whole operation."""
         return self._selections(self._operation.selection_set, root=True)
 
@@ -93,19 +93,19 @@ class _Measure:
 
     def _fragment(self, name: str, *, root: bool) -> _Weight:
         key = (name, root)
-        if key not in self._known:
-            self._known[key] = self._selections(self._fragments[name].selection_set, root=root)
-        return self._known[key]
+        if key not in self._fragment_weights:
+            self._fragment_weights[key] = self._selections(self._fragments[name].selection_set, root=root)
+        return self._fragment_weights[key]
 
     def _field(self, field: FieldNode, *, root: bool) -> _Weight:
         name = field.name.value
         if name in _INTROSPECTION or field.selection_set is None:
             return _Weight(1, 1)
-        below = self._selections(field.selection_set, root=False)
-        times = self._page_size(field) if root and name in _ROOT_LISTS else 1
+        subselections = self._selections(field.selection_set, root=False)
+        factor = self._page_size(field) if root and name in _ROOT_LISTS else 1
         if not root and name in _OWN_LISTS:
-            times = _OWN_LIST_COST
-        return _Weight(1 + below.depth, 1 + times * below.cost)
+            factor = _OWN_LIST_COST
+        return _Weight(1 + subselections.depth, 1 + factor * subselections.cost)
 
     def _page_size(self, field: FieldNode) -> int:
         for argument in field.arguments or ():
@@ -122,11 +122,11 @@ class _Measure:
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _aliases(document: DocumentNode) -> int:
-    count, waiting = 0, [getattr(each, "selection_set", None) for each in document.definitions]
-    while waiting:
-        selections = waiting.pop()
+def _count_aliases(document: DocumentNode) -> int:
+    count, pending = 0, [getattr(each, "selection_set", None) for each in document.definitions]
+    while pending:
+        selections = pending.pop()
         for selection in selections.selections if selections else ():
             count += isinstance(selection, FieldNode) and selection.alias is not None
-            waiting.append(getattr(selection, "selection_set", None))
+            pending.append(getattr(selection, "selection_set", None))
     return count

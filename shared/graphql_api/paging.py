@@ -1,4 +1,4 @@
-"""Pages of root lists: by cursor or by offset, never both."""
+"""Pages of root lists, by cursor or by offset."""
 
 import base64
 import binascii
@@ -19,8 +19,8 @@ class ListPage:
 
     Attributes:
         nodes: the items.
-        total: how many the whole list has.
-        has_next: whether more follow.
+        total: number of items in the whole list.
+        has_next: whether another page follows.
     """
 
     nodes: Sequence[CatalogEntry[Any]]
@@ -29,13 +29,13 @@ class ListPage:
 
     @property
     def end_cursor(self) -> str | None:
-        """Where the next page begins, None for an empty page."""
+        """Cursor of the last item; None for an empty page."""
         return to_cursor(self.nodes[-1]) if self.nodes else None
 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """The paging arguments of a root list; None where one was not given."""
+    """Paging arguments of a root list; None if an argument is missing."""
 
     limit: int | None = None
     offset: int | None = None
@@ -43,34 +43,36 @@ class PageRequest:
     after: str | None = None
 
     def size(self) -> int:
-        """Return how many items are asked for.
+        """Return the requested page size.
 
         Raises:
-            WorkspaceError: INVALID naming the argument.
+            WorkspaceError: INVALID with the name of the argument.
         """
         name, value = ("first", self.first) if self.limit is None else ("limit", self.limit)
         if value is None:
             return DEFAULT_SIZE
         if not 0 <= value <= MAX_SIZE:
-            raise invalid(name, f"a number from 0 to {MAX_SIZE} is expected")
+            raise invalid(name, f"must be between 0 and {MAX_SIZE}")
         return value
 
     def select(self, ordered: Sequence[CatalogEntry[Any]]) -> ListPage:
-        """Return the page of a list in order of lookup keys.
+        """Return the requested page of a list that is sorted by lookup key.
 
         Raises:
-            WorkspaceError: INVALID naming the argument.
+            WorkspaceError: INVALID with the name of the argument.
         """
         if (self.limit, self.offset) != (None, None) and (self.first, self.after) != (None, None):
-            raise invalid("first", "page either by first and after, or by limit and offset")
+            raise invalid(
+                "first", "must not be combined with limit or offset; use first and after, or limit and offset"
+            )
         size, start = self.size(), self._start(ordered)
         nodes = ordered[start : start + size]
         return ListPage(nodes, len(ordered), start + len(nodes) < len(ordered))
 
     def _start(self, ordered: Sequence[CatalogEntry[Any]]) -> int:
         if self.after is not None:
-            last = _lookup_of(self.after)
-            # By key and not by position, so that what is inserted before it moves nothing.
+            last = _parse_cursor(self.after)
+            # Compare keys, not positions: items inserted before the cursor must not shift the page.
             return sum(stored.value.lookup <= last for stored in ordered)
         offset = self.offset or 0
         if offset < 0:
@@ -79,19 +81,19 @@ class PageRequest:
 
 
 def to_cursor(stored: CatalogEntry[Any]) -> str:
-    """Return the cursor that stands behind an item."""
+    """Return the cursor of an item."""
     return base64.urlsafe_b64encode(f"after:{stored.value.lookup}".encode()).decode().rstrip("=")
 
 
-def _lookup_of(cursor: str) -> str:
+def _parse_cursor(cursor: str) -> str:
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise _no_cursor() from None
+        raise _invalid_cursor() from None
     if not text.startswith("after:"):
-        raise _no_cursor()
+        raise _invalid_cursor()
     return text.removeprefix("after:")
 
 
-def _no_cursor() -> WorkspaceError:
-    return invalid("after", "an endCursor or edge cursor of this list is expected")
+def _invalid_cursor() -> WorkspaceError:
+    return invalid("after", "must be an endCursor or edge cursor of this list")

@@ -1,4 +1,4 @@
-"""What the resolvers of one request share: the caller, one snapshot of the workspace, and loaders over the stores."""
+"""Context of one GraphQL request: caller, catalog snapshot and data loaders."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,15 +18,15 @@ from shared.warm_queries.service import WarmQueries
 
 @dataclass
 class GraphQLRequest:
-    """The context of one execution.
+    """Context of one execution, shared by its resolvers.
 
     Attributes:
         principal: the caller.
-        catalog: the workspace as of the request's beginning, the same for every field.
-        states: of the connections, read once; empty when no field asks for them.
+        catalog: snapshot of the catalog at the start of the request.
+        states: states of the connections; empty if no field requests them.
         warm_queries: executes queries.
-        columns: loads the columns of queries, those of one tick together.
-        failures: errors of fields that still have a value, since null would take their neighbours away.
+        columns: loader for the columns of queries.
+        failures: errors of fields that have a value nevertheless, because null would remove enclosing lists.
     """
 
     principal: Principal
@@ -38,7 +38,7 @@ class GraphQLRequest:
 
     @cached_property
     def queries_by_surface(self) -> Mapping[str, list[CatalogEntry[WarmQuery]]]:
-        """The queries of each surface, in order of their lookup keys."""
+        """Queries of each surface, sorted by lookup key."""
         grouped: dict[str, list[CatalogEntry[WarmQuery]]] = {}
         for stored in sort_by_lookup(self.catalog.queries):
             grouped.setdefault(stored.value.surface, []).append(stored)
@@ -54,10 +54,10 @@ class GraphQLRequest:
         return [known[lookup] for lookup in surface.connections if lookup in known]
 
     def find_query(self, name: str) -> CatalogEntry[WarmQuery] | None:
-        """Return the query of this name or this lookup key, else None.
+        """Return a query by name or lookup key; None if it does not exist.
 
-        No name is another query's lookup. In a catalog that is older than this rule the lookup decides, because an
-        editor chooses names freely.
+        A name cannot equal another query's lookup key. In catalogs older than this rule, the lookup key has precedence,
+        because editors choose names freely.
         """
         return self.catalog.queries.get(name) or self._queries_by_name.get(name)
 
@@ -71,15 +71,15 @@ class GraphQLRequest:
 
 
 def sort_by_lookup[T](items: Mapping[str, CatalogEntry[T]]) -> list[CatalogEntry[T]]:
-    """Return catalog items in order of their lookup keys."""
+    """Return catalog entries sorted by lookup key."""
     return [items[lookup] for lookup in sorted(items)]
 
 
 def build_column_loader(columns: QueryColumns, catalog: Catalog) -> "DataLoader[str, Any]":
-    """Return the loader of a request: query lookup to columns; it raises why they are not known."""
+    """Return the loader of columns by query lookup; it raises the reason if columns are unknown."""
 
     async def load(lookups: list[str]) -> list[Any]:
-        # One after the other: what is not remembered costs the engine a query each.
+        # Load one after another: each uncached item executes an engine query.
         return [await columns.resolve_or_error(catalog.queries[lookup].value) for lookup in lookups]
 
     return DataLoader(batch_load_fn=load)

@@ -1,4 +1,4 @@
-"""How each field gets its value. All but executeQuery and schema are plain functions over one snapshot."""
+"""Resolvers of GraphQL fields; all but executeQuery and schema are plain functions of one catalog snapshot."""
 
 from typing import Any, Final
 
@@ -23,8 +23,8 @@ QUERY = QueryType()
 MUTATION = MutationType()
 
 
-def _reader(info: Info) -> GraphQLRequest:
-    """Return the request after making sure that its caller may read the catalog."""
+def _authorized_request(info: Info) -> GraphQLRequest:
+    """Return the request if its caller has the right to read the catalog."""
     request: GraphQLRequest = info.context
     request.principal.require_right(AccessRight.CATALOG_READ)
     return request
@@ -32,8 +32,8 @@ def _reader(info: Info) -> GraphQLRequest:
 
 @QUERY.field("queries")
 def queries(_: Any, info: Info, surface: str | None = None, **paging: Any) -> ListPage:
-    """Return a page of warm queries, of one surface where it is named."""
-    request = _reader(info)
+    """Return a page of warm queries, optionally of one surface."""
+    request = _authorized_request(info)
     if surface is None:
         return PageRequest(**paging).select(sort_by_lookup(request.catalog.queries))
     known = request.catalog.surfaces
@@ -43,14 +43,14 @@ def queries(_: Any, info: Info, surface: str | None = None, **paging: Any) -> Li
 
 @QUERY.field("query")
 def query(_: Any, info: Info, name: str) -> CatalogEntry[WarmQuery] | None:
-    """Return a warm query by name, else by lookup key."""
-    return _reader(info).find_query(name)
+    """Return a warm query by name or lookup key."""
+    return _authorized_request(info).find_query(name)
 
 
 @QUERY.field("connections")
 def connections(_: Any, info: Info, status: str | None = None, **paging: Any) -> ListPage:
-    """Return a page of connections, of one status where it is named."""
-    request = _reader(info)
+    """Return a page of connections, optionally with one status."""
+    request = _authorized_request(info)
     ordered = sort_by_lookup(request.catalog.connections)
     if status is not None:
         ordered = [stored for stored in ordered if request.status_of(stored.value) == status]
@@ -58,29 +58,29 @@ def connections(_: Any, info: Info, status: str | None = None, **paging: Any) ->
 
 
 @QUERY.field("connection")
-def connection(_: Any, info: Info, *, id: str) -> CatalogEntry[Connection] | None:  # noqa: A002  the interface's name
+def connection(_: Any, info: Info, *, id: str) -> CatalogEntry[Connection] | None:  # noqa: A002  name in the GraphQL schema
     """Return a connection by id."""
-    return _reader(info).catalog.connections.get(id)
+    return _authorized_request(info).catalog.connections.get(id)
 
 
 @QUERY.field("surfaces")
 def surfaces(_: Any, info: Info, **paging: Any) -> ListPage:
     """Return a page of surfaces."""
-    return PageRequest(**paging).select(sort_by_lookup(_reader(info).catalog.surfaces))
+    return PageRequest(**paging).select(sort_by_lookup(_authorized_request(info).catalog.surfaces))
 
 
 @QUERY.field("surface")
-def surface(_: Any, info: Info, *, id: str) -> CatalogEntry[Surface] | None:  # noqa: A002  the interface's name
+def surface(_: Any, info: Info, *, id: str) -> CatalogEntry[Surface] | None:  # noqa: A002  name in the GraphQL schema
     """Return a surface by id."""
-    return _reader(info).catalog.surfaces.get(id)
+    return _authorized_request(info).catalog.surfaces.get(id)
 
 
 @QUERY.field("workspace")
 def workspace(_: Any, info: Info) -> dict[str, Any]:
     """Return the workspace."""
-    catalog = _reader(info).catalog
+    catalog = _authorized_request(info).catalog
     if catalog.workspace is None:
-        raise WorkspaceError(Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", "No workspace document was applied yet.")
+        raise WorkspaceError(Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", "No workspace document has been applied yet.")
     counts = {
         "connectionCount": len(catalog.connections),
         "surfaceCount": len(catalog.surfaces),
@@ -96,14 +96,14 @@ async def execute_query(_: Any, info: Info, name: str, parameters: Any = None) -
     request.principal.require_right(AccessRight.WARM_QUERY_EXECUTE)
     arguments = {} if parameters is None else parameters
     if not isinstance(arguments, dict):
-        raise invalid("parameters", "an object of parameters by name is expected")
+        raise invalid("parameters", "must be an object of parameters by name")
     found = request.find_query(name)
     lookup = found.value.lookup if found else name
     run = await request.warm_queries.execute(lookup, None, DEFAULT_LIMIT, arguments, "parameters.{}".format)
-    return _result(run)
+    return _to_result(run)
 
 
-def _result(run: QueryResult) -> dict[str, Any]:
+def _to_result(run: QueryResult) -> dict[str, Any]:
     approval = run.approval
     return {
         "columns": run.columns,
@@ -116,18 +116,18 @@ def _result(run: QueryResult) -> dict[str, Any]:
     }
 
 
-async def _columns_of(stored: CatalogEntry[WarmQuery], info: Info) -> dict[str, Any]:
-    """Return a query's columns; where they are not known, none and an error: null would take whole lists away."""
+async def _load_columns(stored: CatalogEntry[WarmQuery], info: Info) -> dict[str, Any]:
+    """Return a query's columns; if unknown, an empty list and an error, because null would remove whole lists."""
     try:
         known: tuple[Column, ...] = await info.context.columns.load(stored.value.lookup)
     except WorkspaceError as error:
-        told = GraphQLError(error.detail, info.field_nodes, path=info.path.as_list(), original_error=error)
-        info.context.failures.append(told)
+        failure = GraphQLError(error.detail, info.field_nodes, path=info.path.as_list(), original_error=error)
+        info.context.failures.append(failure)
         return {"columns": ()}
     return {"columns": known}
 
 
-def _stats(stored: CatalogEntry[Connection], info: Info) -> dict[str, Any]:
+def _build_stats(stored: CatalogEntry[Connection], info: Info) -> dict[str, Any]:
     state = info.context.states.get(stored.value.lookup)
     return {
         "messagesReceived": 0 if state is None else min(state.messages_received, MAX_INT),
@@ -135,36 +135,36 @@ def _stats(stored: CatalogEntry[Connection], info: Info) -> dict[str, Any]:
     }
 
 
-def _edges(page: ListPage, _: Info) -> list[dict[str, Any]]:
+def _build_edges(page: ListPage, _: Info) -> list[dict[str, Any]]:
     return [{"node": node, "cursor": to_cursor(node)} for node in page.nodes]
 
 
-def _catalog_type(type_name: str, /, **fields: str) -> ObjectType:
-    """Return a type of catalog items: some fields are attributes of the value, its instants are the store's."""
-    made = ObjectType(type_name)
-    for own, attribute in fields.items():
-        made.set_field(own, lambda stored, _, attribute=attribute: getattr(stored.value, attribute))
-    made.set_field("createdAt", lambda stored, _: stored.created_at)
-    made.set_field("updatedAt", lambda stored, _: stored.updated_at)
-    return made
+def _build_catalog_type(type_name: str, /, **fields: str) -> ObjectType:
+    """Return the type of catalog entries: some fields are attributes of the value, times are the store's."""
+    object_type = ObjectType(type_name)
+    for field_name, attribute in fields.items():
+        object_type.set_field(field_name, lambda stored, _, attribute=attribute: getattr(stored.value, attribute))
+    object_type.set_field("createdAt", lambda stored, _: stored.created_at)
+    object_type.set_field("updatedAt", lambda stored, _: stored.updated_at)
+    return object_type
 
 
-def _page_type(name: str) -> ObjectType:
-    made = ObjectType(name)
-    made.set_field("edges", _edges)
-    made.set_field("totalCount", lambda page, _: page.total)
-    made.set_field("pageInfo", lambda page, _: {"hasNextPage": page.has_next, "endCursor": page.end_cursor})
-    return made
+def _build_page_type(name: str) -> ObjectType:
+    object_type = ObjectType(name)
+    object_type.set_field("edges", _build_edges)
+    object_type.set_field("totalCount", lambda page, _: page.total)
+    object_type.set_field("pageInfo", lambda page, _: {"hasNextPage": page.has_next, "endCursor": page.end_cursor})
+    return object_type
 
 
-WARM_QUERY = _catalog_type("WarmQuery", name="name", description="description", kql="kql")
+WARM_QUERY = _build_catalog_type("WarmQuery", name="name", description="description", kql="kql")
 WARM_QUERY.set_field("surface", lambda stored, info: info.context.catalog.surfaces.get(stored.value.surface))
-WARM_QUERY.set_field("schema", _columns_of)
-CONNECTION = _catalog_type("Connection", id="lookup", name="name", type="type")
+WARM_QUERY.set_field("schema", _load_columns)
+CONNECTION = _build_catalog_type("Connection", id="lookup", name="name", type="type")
 CONNECTION.set_field("status", lambda stored, info: info.context.status_of(stored.value))
 CONNECTION.set_field("surfaces", lambda stored, info: info.context.surfaces_of(stored.value))
-CONNECTION.set_field("stats", _stats)
-SURFACE = _catalog_type("Surface", id="lookup", name="name", description="description")
+CONNECTION.set_field("stats", _build_stats)
+SURFACE = _build_catalog_type("Surface", id="lookup", name="name", description="description")
 SURFACE.set_field("connections", lambda stored, info: info.context.connections_of(stored.value))
 SURFACE.set_field("queries", lambda stored, info: info.context.queries_by_surface.get(stored.value.lookup, []))
 
@@ -174,5 +174,5 @@ TYPES = (
     WARM_QUERY,
     CONNECTION,
     SURFACE,
-    *(_page_type(name) for name in ("QueryConnection", "ConnectionConnection", "SurfaceConnection")),
+    *(_build_page_type(name) for name in ("QueryConnection", "ConnectionConnection", "SurfaceConnection")),
 )

@@ -1,4 +1,4 @@
-"""The custom scalars: DateTime is RFC 3339 with a zone, JSON is any JSON value."""
+"""Custom scalars: DateTime (RFC 3339 with a time zone) and JSON (any JSON value)."""
 
 import math
 from datetime import datetime
@@ -20,8 +20,8 @@ from graphql import (
 
 from shared.timestamps import parse_rfc3339, rfc3339
 
-_DIGITS: Final = 4_000
-"""About as many as the interpreter reads at once, which is what it reads in a body, too."""
+_MAX_DIGITS: Final = 4_000
+"""Approximate maximum that the interpreter parses, as in a JSON body."""
 
 DATE_TIME = ScalarType("DateTime")
 JSON = ScalarType("JSON")
@@ -29,19 +29,19 @@ JSON = ScalarType("JSON")
 
 @DATE_TIME.serializer
 def write_date_time(value: datetime) -> str:
-    """Return an instant as RFC 3339 in UTC."""
+    """Serialise an instant as RFC 3339 in UTC."""
     return rfc3339(value)
 
 
 @DATE_TIME.value_parser
 def read_date_time(value: Any) -> datetime:
-    """Return the instant that a text names.
+    """Parse an instant.
 
     Raises:
-        GraphQLError: it is no RFC 3339 date-time with a zone.
+        GraphQLError: if the value is not an RFC 3339 date-time with a time zone.
     """
     if not isinstance(value, str):
-        raise GraphQLError("DateTime: RFC 3339 text is expected")
+        raise GraphQLError("DateTime: must be RFC 3339 text")
     try:
         return parse_rfc3339(value)
     except ValueError as error:
@@ -50,22 +50,22 @@ def read_date_time(value: Any) -> datetime:
 
 @JSON.value_parser
 def read_json(value: Any) -> Any:
-    """Return a JSON value as it is.
+    """Return a JSON value unchanged.
 
     Raises:
-        GraphQLError: it holds NaN or an infinity.
+        GraphQLError: if the value is NaN or infinite.
     """
     if isinstance(value, float) and not math.isfinite(value):
-        raise GraphQLError("JSON: a number in the range of a double is expected")
+        raise GraphQLError("JSON: number is out of the range of a double")
     return value
 
 
 @JSON.literal_parser
 def read_json_literal(node: ValueNode, variables: dict[str, Any] | None = None) -> Any:
-    """Return the JSON value that a literal in a query stands for.
+    """Return the JSON value of a literal in a document.
 
     Raises:
-        GraphQLError: it is an enum value, or a field stands in it twice.
+        GraphQLError: if the literal is an enum value or contains a duplicate member.
     """
     match node:
         case VariableNode():
@@ -73,29 +73,29 @@ def read_json_literal(node: ValueNode, variables: dict[str, Any] | None = None) 
         case ListValueNode():
             return [read_json_literal(item, variables) for item in node.values]
         case ObjectValueNode():
-            return _object(node, variables)
+            return _read_object(node, variables)
         case _:
-            return _plain(node)
+            return _read_scalar(node)
 
 
-def _plain(node: ValueNode) -> Any:
+def _read_scalar(node: ValueNode) -> Any:
     match node:
         case NullValueNode():
             return None
         case StringValueNode() | BooleanValueNode():
             return node.value
         case IntValueNode():
-            if len(node.value) > _DIGITS:
-                raise GraphQLError("JSON: a number has too many digits", node)
+            if len(node.value) > _MAX_DIGITS:
+                raise GraphQLError("JSON: number has too many digits", node)
             return int(node.value)
         case FloatValueNode():
             return read_json(float(node.value))
         case _:
-            raise GraphQLError("JSON: a JSON value is expected", node)
+            raise GraphQLError("JSON: must be a JSON value", node)
 
 
-def _object(node: ObjectValueNode, variables: dict[str, Any] | None) -> dict[str, Any]:
+def _read_object(node: ObjectValueNode, variables: dict[str, Any] | None) -> dict[str, Any]:
     members = {field.name.value: read_json_literal(field.value, variables) for field in node.fields}
     if len(members) != len(node.fields):
-        raise GraphQLError("JSON: a member stands in it twice", node)
+        raise GraphQLError("JSON: duplicate member", node)
     return members

@@ -1,4 +1,4 @@
-"""Executes one request: document, limits, fields."""
+"""Execution of a GraphQL request: document, limits, fields, errors."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from shared.auth.principals import Principal
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.graphql_api.document_cache import DocumentCache, PreparedDocument
-from shared.graphql_api.error_codes import INTERNAL_ERROR, VALIDATION_ERROR, error_extensions
+from shared.graphql_api.error_codes import INTERNAL_ERROR, VALIDATION_ERROR, to_extensions
 from shared.graphql_api.limits import find_exceeded_limit
 from shared.graphql_api.request import GraphQLRequest, build_column_loader
 from shared.graphql_api.resolvers import TYPES
@@ -31,11 +31,11 @@ _STATE_FIELDS: Final = frozenset({"status", "stats", "connections"})
 
 @dataclass(frozen=True, slots=True)
 class GraphQLResult:
-    """What a request came to.
+    """Result of a request.
 
     Attributes:
         body: ``data`` and ``errors``, ready for JSON.
-        executed: False when the request was refused before anything ran.
+        executed: False if the request was rejected before execution.
     """
 
     body: dict[str, Any]
@@ -43,13 +43,13 @@ class GraphQLResult:
 
 
 class GraphQLService:
-    """The GraphQL interface of the workspace.
+    """GraphQL interface of the workspace.
 
     Args:
-        catalog: gives the workspace.
-        states: status and statistics of connections.
+        catalog: returns the current catalog.
+        states: store of the states of connections.
         warm_queries: executes queries.
-        columns: knows which columns queries give.
+        columns: source of the columns of queries.
     """
 
     def __init__(
@@ -73,30 +73,30 @@ class GraphQLService:
         *,
         queries_only: bool = False,
     ) -> GraphQLResult:
-        """Return the answer to a request.
+        """Execute a request and return its result.
 
         Args:
             principal: the caller.
             text: the document.
             variables: values of its variables.
-            operation_name: which of its operations; None where it has one.
-            queries_only: whether a mutation is refused, as for GET.
+            operation_name: name of the operation; None if the document has only one.
+            queries_only: whether mutations are rejected, as for GET.
 
         Raises:
-            WorkspaceError: METHOD_NOT_ALLOWED for a mutation where only queries are taken.
+            WorkspaceError: METHOD_NOT_ALLOWED for a mutation if ``queries_only`` is set.
         """
         prepared = await self._documents.load(text)
         if prepared.document is None or prepared.errors:
-            return _refused([format_error(error) for error in prepared.errors])
+            return _reject([format_error(error) for error in prepared.errors])
         operation = get_operation_ast(prepared.document, operation_name)
         if operation is None:
-            return _refused([_refusal("operationName: names none of the document's operations")])
+            return _reject([_validation_error("operationName: the document has no such operation")])
         if queries_only and operation.operation is not OperationType.QUERY:
-            detail = "Only queries are answered to GET; POST runs a mutation."
+            detail = "GET accepts only queries; use POST for a mutation."
             raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["POST"])
-        broken = find_exceeded_limit(prepared.document, operation, variables)
-        if broken is not None:
-            return _refused([_refusal(broken)])
+        exceeded = find_exceeded_limit(prepared.document, operation, variables)
+        if exceeded is not None:
+            return _reject([_validation_error(exceeded)])
         return await self._execute(principal, prepared, variables, operation_name)
 
     async def _execute(
@@ -106,9 +106,9 @@ class GraphQLService:
         variables: Mapping[str, Any],
         operation_name: str | None,
     ) -> GraphQLResult:
-        context = await self.context(principal, states=not _STATE_FIELDS.isdisjoint(prepared.fields))
-        assert prepared.runnable is not None  # noqa: S101  refused before
-        outcome = execute(
+        context = await self.build_context(principal, states=not _STATE_FIELDS.isdisjoint(prepared.fields))
+        assert prepared.runnable is not None  # noqa: S101  documents with errors are rejected above
+        execution = execute(
             self.schema,
             prepared.runnable,
             context_value=context,
@@ -116,15 +116,15 @@ class GraphQLService:
             operation_name=operation_name,
             is_awaitable=_is_coroutine,
         )
-        result: ExecutionResult = await outcome if isawaitable(outcome) else outcome
-        return _answer(result, context.failures)
+        result: ExecutionResult = await execution if isawaitable(execution) else execution
+        return _to_result(result, context.failures)
 
-    async def context(self, principal: Principal, *, states: bool) -> GraphQLRequest:
-        """Return what the resolvers of one request share; this is all that a request reads of the stores.
+    async def build_context(self, principal: Principal, *, states: bool) -> GraphQLRequest:
+        """Return the context of one request; it contains all data read from the stores.
 
         Args:
             principal: the caller.
-            states: whether a field asks for the states of connections.
+            states: whether a field requests the states of connections.
         """
         catalog = await self._catalog()
         return GraphQLRequest(
@@ -137,7 +137,7 @@ class GraphQLService:
 
     @cached_property
     def schema(self) -> GraphQLSchema:
-        """The schema with its resolvers."""
+        """Schema with its resolvers."""
         return make_executable_schema(load_schema_from_path(str(SCHEMA_FILE)), *TYPES, DATE_TIME, JSON)
 
     @cached_property
@@ -146,22 +146,22 @@ class GraphQLService:
 
 
 def _is_coroutine(value: Any) -> TypeGuard[Awaitable[Any]]:
-    """Return whether a resolver answers later; all that do are coroutine functions, so no other kind is looked for."""
+    """Return whether a resolver is asynchronous; all asynchronous resolvers are coroutine functions."""
     return type(value) is CoroutineType
 
 
-def _answer(result: ExecutionResult, failures: Sequence[GraphQLError]) -> GraphQLResult:
+def _to_result(result: ExecutionResult, failures: Sequence[GraphQLError]) -> GraphQLResult:
     errors = [format_error(error) for error in (*(result.errors or ()), *failures)]
     if result.data is None and all(not error["path"] for error in errors):
-        return _refused(errors)
+        return _reject(errors)
     return GraphQLResult({"data": result.data, **({"errors": errors} if errors else {})}, executed=True)
 
 
-def _refused(errors: list[dict[str, Any]]) -> GraphQLResult:
+def _reject(errors: list[dict[str, Any]]) -> GraphQLResult:
     return GraphQLResult({"errors": errors}, executed=False)
 
 
-def _refusal(message: str) -> dict[str, Any]:
+def _validation_error(message: str) -> dict[str, Any]:
     return {"message": message, "path": [], "extensions": {"code": VALIDATION_ERROR}}
 
 
@@ -169,18 +169,22 @@ _LOG = logs.get_logger("graphql")
 
 
 def format_error(error: GraphQLError) -> dict[str, Any]:
-    """Return an error of validation or execution; what was not foreseen is logged and not shown."""
+    """Return the error object of an error; unexpected errors are logged, and the reply hides their messages."""
     cause = error.original_error
     while isinstance(cause, GraphQLError):
         cause = cause.original_error
-    shown: dict[str, Any] = {"message": error.message, "path": list(error.path or ())}
+    error_object: dict[str, Any] = {"message": error.message, "path": list(error.path or ())}
     if error.locations:
-        shown["locations"] = [{"line": place.line, "column": place.column} for place in error.locations]
+        error_object["locations"] = [{"line": place.line, "column": place.column} for place in error.locations]
     if isinstance(cause, WorkspaceError):
-        return {**shown, "message": cause.detail, "extensions": error_extensions(cause)}
+        return {**error_object, "message": cause.detail, "extensions": to_extensions(cause)}
     if cause is None and error.path is None:
-        return {**shown, "extensions": {"code": VALIDATION_ERROR}}
+        return {**error_object, "extensions": {"code": VALIDATION_ERROR}}
     if cause is None and isinstance(error.extensions, dict) and error.extensions.get("code") == VALIDATION_ERROR:
-        return {**shown, "extensions": {"code": VALIDATION_ERROR}}
-    _LOG.error("a field failed", exc_info=cause or error)
-    return {**shown, "message": "The service failed; its log has the reason.", "extensions": {"code": INTERNAL_ERROR}}
+        return {**error_object, "extensions": {"code": VALIDATION_ERROR}}
+    _LOG.error("unexpected error in a resolver", exc_info=cause or error)
+    return {
+        **error_object,
+        "message": "Internal error; the service log contains the reason.",
+        "extensions": {"code": INTERNAL_ERROR},
+    }

@@ -1,1 +1,1 @@
-"""The Model Context Protocol interface: what AI assistants may do, under the rights of the token that they carry."""
+"""Model Context Protocol server: tools for AI assistants, restricted to the rights of the caller's token."""

@@ -1,4 +1,4 @@
-"""What a caller is offered: tools, resources and prompts, free of the protocol's own types."""
+"""Capabilities that a caller may use: tools, resources and prompts, independent of the protocol's types."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -14,11 +14,11 @@ type Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool came to.
+    """Result of a tool call.
 
     Attributes:
-        content: a JSON object: the structured content, or the problem document of an error.
-        is_error: whether the tool failed; the model is told of it and may try again.
+        content: JSON object: the structured content, or the problem document of an error.
+        is_error: whether the tool failed; the model sees the error and may retry.
     """
 
     content: Mapping[str, Any]
@@ -30,17 +30,17 @@ type Run = Callable[[Mapping[str, Any]], Awaitable[ToolResult]]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something that an assistant can have done.
+    """A tool for AI assistants.
 
     Attributes:
         name: unique among the caller's tools.
-        title: for people.
-        description: for the model: what it does and when to use it.
-        input_schema: JSON schema of the arguments, an object; others are to_error_result.
+        title: title for people.
+        description: description for the model: effect and purpose.
+        input_schema: JSON schema of the arguments, an object; unknown arguments are rejected.
         output_schema: JSON schema of the structured content, an object.
-        run: does it; arguments are checked there.
-        read_only: whether it changes nothing.
-        hidden_arguments: names of arguments that are taken, and not shown: earlier names of others.
+        run: validates the arguments and executes the tool.
+        read_only: whether the tool changes no data.
+        hidden_arguments: former names of arguments, accepted but not listed.
     """
 
     name: str
@@ -53,21 +53,21 @@ class Tool:
     hidden_arguments: tuple[str, ...] = ()
 
     def find_unknown(self, names: Iterable[str]) -> list[str]:
-        """Return those of some arguments' names that are none of the tool's."""
+        """Return the names that are not arguments of the tool."""
         known = {*self.input_schema.get("properties", {}), *self.hidden_arguments}
         return [name for name in names if name not in known]
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Something that an assistant can read.
+    """A readable resource.
 
     Attributes:
-        uri: its address.
-        name: short, for programs.
-        title: for people.
-        description: what it is.
-        content: JSON.
+        uri: address of the resource.
+        name: short name for programs.
+        title: title for people.
+        description: description of the content.
+        content: JSON content.
     """
 
     uri: str
@@ -79,7 +79,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class PromptArgument:
-    """A blank of a prompt."""
+    """An argument of a prompt."""
 
     name: str
     description: str
@@ -88,10 +88,10 @@ class PromptArgument:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A job that is described well once, with blanks.
+    """A prompt template for a common task.
 
     Attributes:
-        text: with ``{name}`` where a blank's value goes.
+        text: template with ``{name}`` in place of each argument.
     """
 
     name: str
@@ -103,7 +103,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Everything that one caller is offered, in a stable order; calls are logged under the caller's name."""
+    """Tools, resources and prompts of one caller in a stable order; calls are logged with the caller's name."""
 
     caller: str
     tools: Sequence[Tool]
@@ -112,5 +112,5 @@ class Capabilities:
 
 
 def to_error_result(error: WorkspaceError) -> ToolResult:
-    """Return an error as a tool's outcome, for the model to read."""
+    """Return an error as a tool result that the model can read."""
     return ToolResult(json.loads(problem_reply(error, request_id.get()).body), is_error=True)

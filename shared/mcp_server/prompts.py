@@ -1,4 +1,4 @@
-"""Prompts for the three commonest jobs."""
+"""Prompts for three common tasks."""
 
 from typing import Final
 
@@ -6,22 +6,23 @@ from shared.mcp_server.capabilities import Prompt, PromptArgument
 
 _HOW = (
     "Use the workspace's tools. Prefer an approved warm query over an ad-hoc one, and name the query and who approved "
-    "it. Say which window of time you looked at, and whether an answer was truncated. Do not guess what no tool gave."
+    "it. State the time window that you examined, and whether a result was truncated. Do not guess data that no tool "
+    "returned."
 )
 
 INVESTIGATE: Final = Prompt(
     "investigate_excursion",
     "Investigate an excursion",
-    "Find out when a measurement left its limits, what else happened then, and what was recorded about it.",
+    "Find out when a measurement exceeded its limits, what else happened then, and what was recorded about it.",
     (
         PromptArgument("connection", "Lookup of the data connection."),
         PromptArgument("measurement", "Name of the measured value, for instance Pressure."),
-        PromptArgument("limit", "The limit that was left, for instance 'above 6 bar'."),
+        PromptArgument("limit", "The exceeded limit, for instance 'above 6 bar'."),
         PromptArgument("timeRange", "How far back to look, ISO 8601, for instance P1D.", required=False),
     ),
     "Investigate when {measurement} of the data connection {connection} was {limit}; look back {timeRange}. "
     "1. Find the first and last time of each excursion and its extreme. 2. Look at the other measurements of the "
-    f"connection's surfaces around it. 3. Look for audit events and corrections about it in that time. {_HOW}",
+    f"connection's surfaces around it. 3. Look for audit events and amendments about it in that time. {_HOW}",
 )
 AUDIT: Final = Prompt(
     "prepare_audit_answer",
@@ -31,11 +32,11 @@ AUDIT: Final = Prompt(
         PromptArgument("entityType", "Type of the entity, for instance Batch."),
         PromptArgument("entityId", "Id of the entity."),
         PromptArgument("scopeKey", "Scope of its records."),
-        PromptArgument("question", "What the auditor asks.", required=False),
+        PromptArgument("question", "Question of the auditor.", required=False),
     ),
     "An auditor asks about the {entityType} {entityId} in the scope {scopeKey}: {question}. "
-    "1. Query its audit events and its corrections. 2. Verify the scope's audit chain and quote the verdict. "
-    f"3. Write the answer as who did what, when, why, and who approved it, each with its RecordID. {_HOW}",
+    "1. Query its audit events and its amendments. 2. Verify the scope's audit chain and quote the verdict. "
+    f"3. In the answer, state who did what, when, why, and who approved it, each with its RecordID. {_HOW}",
 )
 COMPARE: Final = Prompt(
     "compare_lines",
@@ -51,4 +52,4 @@ COMPARE: Final = Prompt(
 )
 PROMPTS: Final = (INVESTIGATE, AUDIT, COMPARE)
 DEFAULTS: Final = {"timeRange": "P1D", "question": "what happened, and is the record complete?"}
-"""Values of the blanks that may be left out."""
+"""Values of missing optional arguments."""

@@ -1,4 +1,4 @@
-"""One exchange of the protocol: the official SDK's server over what one caller is offered."""
+"""One protocol session: the official SDK's server with the capabilities of one caller."""
 
 import json
 import time
@@ -17,31 +17,33 @@ from shared.observability import logs
 
 NAME: Final = "industrial-data-workspace"
 VERSION: Final = "1.0.0"
-PAGE: Final = 200
-"""Most items of a list in one reply."""
-MAX_RESULT: Final = 4 * 1024 * 1024
-"""Most characters of a tool's answer; no assistant reads more, and it is sent twice."""
+PAGE_SIZE: Final = 200
+"""Maximum number of list items in one reply."""
+MAX_RESULT_CHARACTERS: Final = 4 * 1024 * 1024
+"""Maximum characters of a tool's result; it is sent twice, and no assistant reads more."""
 
 _LOG = logs.get_logger("mcp")
-_UNEXPECTED: Final = WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", "The service failed; its log has the reason.")
+_INTERNAL_ERROR: Final = WorkspaceError(
+    Kind.INTERNAL, "INTERNAL_ERROR", "Internal error; the service log contains the reason."
+)
 _INSTRUCTIONS: Final = (
-    "Telemetry, approved queries and the audit log of an industrial workspace. Approved warm queries are tools of "
-    "their own. Nothing here can approve or change a record."
+    "Telemetry, approved queries and the audit log of an industrial workspace. Each approved warm query is a "
+    "separate tool. No tool can approve or change a record."
 )
 
 
 class ProtocolSession:
-    """Answers the protocol's requests for one caller.
+    """Handles the protocol's requests of one caller.
 
     Args:
-        offers: what the caller may have.
+        capabilities: capabilities of the caller.
     """
 
-    def __init__(self, offers: Capabilities) -> None:
-        self._offers = offers
+    def __init__(self, capabilities: Capabilities) -> None:
+        self._capabilities = capabilities
 
-    def server(self) -> Server[Any]:
-        """Return the SDK's server for this exchange."""
+    def build_server(self) -> Server[Any]:
+        """Return the SDK's server for this session."""
         return Server(
             NAME,
             version=VERSION,
@@ -57,32 +59,34 @@ class ProtocolSession:
         )
 
     async def _list_tools(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        page, cursor = _page(self._offers.tools, params)
-        return types.ListToolsResult(tools=[_tool(tool) for tool in page], next_cursor=cursor)
+        page, cursor = _select_page(self._capabilities.tools, params)
+        return types.ListToolsResult(tools=[_to_tool(tool) for tool in page], next_cursor=cursor)
 
     async def _call_tool(self, _: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        found = next((tool for tool in self._offers.tools if tool.name == params.name), None)
+        found = next((tool for tool in self._capabilities.tools if tool.name == params.name), None)
         if found is None:
-            raise _invalid(f"There is no tool {params.name!r}, or this token may not use it.")
+            raise _invalid(f"The tool {params.name!r} does not exist, or this token has no right to use it.")
         started = time.perf_counter()
-        outcome = await _outcome(found, params.arguments or {})
-        written = json.dumps(outcome.content, ensure_ascii=False)
-        if len(written) > MAX_RESULT:
-            detail = f"The answer is longer than {MAX_RESULT} characters; ask for fewer rows or a shorter time."
-            outcome = to_error_result(WorkspaceError(Kind.TOO_LARGE, "RESULT_TOO_LARGE", detail))
-            written = json.dumps(outcome.content, ensure_ascii=False)
-        self._log(found.name, started, failed=outcome.is_error)
-        text = types.TextContent(type="text", text=written)
-        if outcome.is_error:
+        result = await _run_tool(found, params.arguments or {})
+        text_content = json.dumps(result.content, ensure_ascii=False)
+        if len(text_content) > MAX_RESULT_CHARACTERS:
+            detail = (
+                f"The result exceeds {MAX_RESULT_CHARACTERS} characters; request fewer rows or a shorter time range."
+            )
+            result = to_error_result(WorkspaceError(Kind.TOO_LARGE, "RESULT_TOO_LARGE", detail))
+            text_content = json.dumps(result.content, ensure_ascii=False)
+        self._log_call(found.name, started, failed=result.is_error)
+        text = types.TextContent(type="text", text=text_content)
+        if result.is_error:
             return types.CallToolResult(content=[text], is_error=True)
-        return types.CallToolResult(content=[text], structured_content=dict(outcome.content))
+        return types.CallToolResult(content=[text], structured_content=dict(result.content))
 
-    def _log(self, tool: str, started: float, *, failed: bool) -> None:
+    def _log_call(self, tool: str, started: float, *, failed: bool) -> None:
         took = round((time.perf_counter() - started) * 1000, 2)
-        _LOG.info("tool", extra=logs.fields(tool=tool, principal=self._offers.caller, failed=failed, ms=took))
+        _LOG.info("tool", extra=logs.fields(tool=tool, principal=self._capabilities.caller, failed=failed, ms=took))
 
     async def _list_resources(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        page, cursor = _page(self._offers.resources, params)
+        page, cursor = _select_page(self._capabilities.resources, params)
         resources = [
             types.Resource(
                 uri=one.uri, name=one.name, title=one.title, description=one.description, mime_type="application/json"
@@ -107,31 +111,31 @@ class ProtocolSession:
 
     async def _read_resource(self, _: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
-        found = next((one for one in self._offers.resources if one.uri == uri), None)
+        found = next((one for one in self._capabilities.resources if one.uri == uri), None)
         if found is None:
-            raise MCPError(types.INVALID_PARAMS, f"There is no resource {uri!r}.", {"uri": uri})
+            raise MCPError(types.INVALID_PARAMS, f"The resource {uri!r} does not exist.", {"uri": uri})
         text = json.dumps(found.content, ensure_ascii=False)
         content = types.TextResourceContents(uri=found.uri, mime_type="application/json", text=text)
         return types.ReadResourceResult(contents=[content])
 
     async def _list_prompts(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        page, cursor = _page(self._offers.prompts, params)
-        return types.ListPromptsResult(prompts=[_prompt(one) for one in page], next_cursor=cursor)
+        page, cursor = _select_page(self._capabilities.prompts, params)
+        return types.ListPromptsResult(prompts=[_to_prompt(one) for one in page], next_cursor=cursor)
 
     async def _get_prompt(self, _: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        found = next((one for one in self._offers.prompts if one.name == params.name), None)
+        found = next((one for one in self._capabilities.prompts if one.name == params.name), None)
         if found is None:
-            raise _invalid(f"There is no prompt {params.name!r}.")
-        message = types.TextContent(type="text", text=_filled(found, params.arguments or {}))
+            raise _invalid(f"The prompt {params.name!r} does not exist.")
+        message = types.TextContent(type="text", text=_fill_template(found, params.arguments or {}))
         return types.GetPromptResult(
             description=found.description, messages=[types.PromptMessage(role="user", content=message)]
         )
 
 
-async def _outcome(tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
-    """Run a tool; an argument that it does not have is to_error_result, since what is meant by it would not be done.
+async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
+    """Run a tool and return its result; unknown arguments are rejected.
 
-    What was not foreseen is logged, and its message shown to nobody.
+    Unexpected errors are logged, and the reply hides their messages.
     """
     unknown = tool.find_unknown(arguments)
     if unknown:
@@ -140,12 +144,12 @@ async def _outcome(tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
         return await tool.run(arguments)
     except WorkspaceError as error:
         return to_error_result(error)
-    except Exception:  # noqa: BLE001  the protocol's own error would show its message
-        _LOG.exception("a tool failed", extra=logs.fields(tool=tool.name))
-        return to_error_result(_UNEXPECTED)
+    except Exception:  # noqa: BLE001  the SDK would reply with the error's message
+        _LOG.exception("unexpected error in a tool", extra=logs.fields(tool=tool.name))
+        return to_error_result(_INTERNAL_ERROR)
 
 
-def _tool(tool: Tool) -> types.Tool:
+def _to_tool(tool: Tool) -> types.Tool:
     hints = types.ToolAnnotations(
         title=tool.title, read_only_hint=tool.read_only, destructive_hint=False, open_world_hint=False
     )
@@ -159,7 +163,7 @@ def _tool(tool: Tool) -> types.Tool:
     )
 
 
-def _prompt(prompt: Prompt) -> types.Prompt:
+def _to_prompt(prompt: Prompt) -> types.Prompt:
     arguments = [
         types.PromptArgument(name=one.name, description=one.description, required=one.required)
         for one in prompt.arguments
@@ -167,22 +171,22 @@ def _prompt(prompt: Prompt) -> types.Prompt:
     return types.Prompt(name=prompt.name, title=prompt.title, description=prompt.description, arguments=arguments)
 
 
-def _filled(prompt: Prompt, given: Mapping[str, str]) -> str:
+def _fill_template(prompt: Prompt, arguments: Mapping[str, str]) -> str:
     text = prompt.text
-    for blank in prompt.arguments:
-        value = given.get(blank.name) or DEFAULTS.get(blank.name)
+    for argument in prompt.arguments:
+        value = arguments.get(argument.name) or DEFAULTS.get(argument.name)
         if value is None:
-            raise _invalid(f"The argument {blank.name!r} is required.")
-        text = text.replace(f"{{{blank.name}}}", value)
+            raise _invalid(f"The argument {argument.name!r} is required.")
+        text = text.replace(f"{{{argument.name}}}", value)
     return text
 
 
-def _page[T](items: Sequence[T], params: types.PaginatedRequestParams | None) -> tuple[Sequence[T], str | None]:
+def _select_page[T](items: Sequence[T], params: types.PaginatedRequestParams | None) -> tuple[Sequence[T], str | None]:
     cursor = params.cursor if params else None
-    if cursor is not None and cursor not in {str(start) for start in range(PAGE, len(items), PAGE)}:
-        raise _invalid("The cursor is none of this list.")
+    if cursor is not None and cursor not in {str(start) for start in range(PAGE_SIZE, len(items), PAGE_SIZE)}:
+        raise _invalid("The cursor does not belong to this list.")
     start = int(cursor or 0)
-    end = start + PAGE
+    end = start + PAGE_SIZE
     return items[start:end], str(end) if end < len(items) else None
 
 

@@ -1,4 +1,4 @@
-"""Carries one HTTP exchange into the SDK's Streamable HTTP transport and back: stateless, with JSON replies."""
+"""Bridge from one HTTP request to the SDK's Streamable HTTP transport: stateless, with JSON replies."""
 
 import json
 from collections.abc import Sequence
@@ -21,33 +21,35 @@ _FIRST_ERROR: Final = 400
 
 
 async def handle_request(
-    request: Request, offers: Capabilities, hosts: Sequence[str], origins: Sequence[str] = ()
+    request: Request, capabilities: Capabilities, hosts: Sequence[str], origins: Sequence[str] = ()
 ) -> Reply:
-    """Return the reply to one request of the protocol.
+    """Return the reply to one protocol request.
 
     Args:
-        request: the POST.
-        offers: what its caller may have.
-        hosts: values of the Host header that are taken, ``name:*`` for any port; others might be a rebound name.
-        origins: whose scripts may call, beside those of the hosts.
+        request: the POST request.
+        capabilities: capabilities of the caller.
+        hosts: accepted values of the Host header, ``name:*`` for any port; prevents DNS rebinding.
+        origins: accepted origins of scripts, in addition to those of the hosts.
     """
-    own = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
+    host_origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
     manager = StreamableHTTPSessionManager(
-        ProtocolSession(offers).server(),
+        ProtocolSession(capabilities).build_server(),
         json_response=True,
         stateless=True,
-        security_settings=TransportSecuritySettings(allowed_hosts=list(hosts), allowed_origins=[*own, *origins]),
+        security_settings=TransportSecuritySettings(
+            allowed_hosts=list(hosts), allowed_origins=[*host_origins, *origins]
+        ),
     )
-    answered, fault = _Answer(), await _fault(request.body)
-    # What only a lenient reader would take for JSON is none to the transport either, which tells so in its own form.
-    body = b"" if fault else request.body
+    collector, parse_error = _ReplyCollector(), await _find_parse_error(request.body)
+    # The transport parses JSON leniently; an empty body makes it reply with its host_origins parse error.
+    body = b"" if parse_error else request.body
     async with manager.run():
-        await manager.handle_request(_scope(request), _receiver(body), answered.send)
-    reply = _told(answered.reply())
-    return _with_reason(reply, fault) if fault else reply
+        await manager.handle_request(_build_scope(request), _build_receive(body), collector.send)
+    reply = _to_problem_reply(collector.reply())
+    return _add_parse_error(reply, parse_error) if parse_error else reply
 
 
-async def _fault(body: bytes) -> str:
+async def _find_parse_error(body: bytes) -> str:
     try:
         await parse_body(body)
     except ValueError as error:
@@ -55,26 +57,26 @@ async def _fault(body: bytes) -> str:
     return ""
 
 
-def _with_reason(reply: Reply, fault: str) -> Reply:
-    """Return a refusal; where it is that of an unreadable body (JSON-RPC 2.0 section 5.1), with what is wrong there."""
+def _add_parse_error(reply: Reply, parse_error: str) -> Reply:
+    """Return a reply; a JSON-RPC parse error (section 5.1) gets the reason of the strict parser."""
     document = json.loads(reply.body)
     if document.get("error", {}).get("code") == PARSE_ERROR:
-        document["error"]["message"] = f"Parse error: {fault}"
+        document["error"]["message"] = f"Parse error: {parse_error}"
         document["id"] = None
         reply.body = json_bytes(document)
     return reply
 
 
-def _told(reply: Reply) -> Reply:
-    """Return the transport's reply, a refusal in plain words as the problem document that every route gives."""
+def _to_problem_reply(reply: Reply) -> Reply:
+    """Return the transport's reply; convert a plain-text error to the problem document of other routes."""
     if reply.status < _FIRST_ERROR or reply.headers.get("Content-Type", "").startswith(JSON):
         return reply
     error = WorkspaceError(Kind.INVALID, "PROTOCOL_REFUSED", reply.body.decode())
     return problem_reply(error, request_id.get(), HTTPStatus(reply.status))
 
 
-class _Answer:
-    """Collects what an ASGI application sends."""
+class _ReplyCollector:
+    """Collects the messages of an ASGI application."""
 
     def __init__(self) -> None:
         self._status = 500
@@ -89,11 +91,11 @@ class _Answer:
             self._body += message.get("body", b"")
 
     def reply(self) -> Reply:
-        kept = {name.title(): value for name, value in self._headers.items() if name.lower() != "content-length"}
-        return Reply(self._status, bytes(self._body), kept)
+        headers = {name.title(): value for name, value in self._headers.items() if name.lower() != "content-length"}
+        return Reply(self._status, bytes(self._body), headers)
 
 
-def _scope(request: Request) -> dict[str, Any]:
+def _build_scope(request: Request) -> dict[str, Any]:
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in request.headers.items()]
     return {
         "type": "http",
@@ -110,7 +112,7 @@ def _scope(request: Request) -> dict[str, Any]:
     }
 
 
-def _receiver(body: bytes) -> Any:
+def _build_receive(body: bytes) -> Any:
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> dict[str, Any]:

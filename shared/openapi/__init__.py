@@ -1,1 +1,1 @@
-"""OpenAPI 3.1, made of the operations, their models and the catalog, as far as a caller may use them."""
+"""OpenAPI 3.1 document, built from the operations, their models and the catalog for one caller."""

@@ -80,7 +80,7 @@ async def test_what_is_merged_is_answered_alike(selections: str, expected: dict[
     text = f"{{ {selections} }}{fragment}"
     service = interface(Reads(plant(1, 1)))
     assert (await service.run(CALLER, text, {}, None)).body == {"data": expected}
-    plain = execute(SCHEMA, parse(text), context_value=await service.context(CALLER, states=False))
+    plain = execute(SCHEMA, parse(text), context_value=await service.build_context(CALLER, states=False))
     assert (await plain if asyncio.iscoroutine(plain) else plain).data == expected  # type: ignore[union-attr]
 
 
@@ -110,10 +110,10 @@ def test_hostile_documents_are_refused_or_harmless(text: str) -> None:
 
 def test_documents_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """The documents used last are kept, a long one and the rest are not."""
-    monkeypatch.setattr(document_cache, "KEPT_CHARACTERS", 85)
+    monkeypatch.setattr(document_cache, "MAX_CACHED_CHARACTERS", 85)
     kept = DocumentCache(SCHEMA)
     first = kept.prepare("{ workspace { id } }")
-    long = "{ workspace { id } } #" + "x" * document_cache.MAX_KEPT_LENGTH
+    long = "{ workspace { id } } #" + "x" * document_cache.MAX_CACHED_LENGTH
     for number in range(5):
         assert kept.prepare("{ workspace { id } }") is first
         kept.prepare(f"{{ a{number}: workspace {{ id }} }}")
@@ -126,7 +126,7 @@ def test_documents_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("behind", ["", " ) ) ("])
 def test_what_is_kept_is_bounded_by_its_size(behind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many documents of many fields come, sound or not, no more is kept than of two of them."""
-    monkeypatch.setattr(document_cache, "KEPT_CHARACTERS", 10_000)
+    monkeypatch.setattr(document_cache, "MAX_CACHED_CHARACTERS", 10_000)
     kept = DocumentCache(SCHEMA)
     fields = " a" * 2_000
     tracemalloc.start()

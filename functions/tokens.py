@@ -155,7 +155,7 @@ async def _to_json(key: ApiKey) -> dict[str, Any]:
         "keyId": key.key_id,
         "name": key.name,
         "principal": key.principal,
-        "accessRights": await services().api_keys.rights_of(key),
+        "accessRights": await services().api_keys.get_effective_rights(key),
         "createdAt": rfc3339(key.created_at),
         "expiresAt": _to_text(key.expires_at),
         "lastUsedAt": _to_text(key.last_used_at),

@@ -1,1 +1,1 @@
-"""Who calls, and what they may do."""
+"""Authentication of callers, and their access rights."""

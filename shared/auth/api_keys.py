@@ -1,4 +1,4 @@
-"""API keys: ``oik_<8 base32 id>_<43 base64url secret>``, of which only a salted hash is kept."""
+"""API keys: ``oik_<8 base32 id>_<43 base64url secret>``, of which only a salted hash is stored."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ _FORM = re.compile(r"oik_([A-Z2-7]{8})_([A-Za-z0-9_-]{43})")
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key just made: the text that the owner sees once, and what is kept of it."""
+    """New key: the text, which is shown once, and the stored parts."""
 
     text: str
     key_id: str
@@ -23,7 +23,7 @@ class NewKey:
 
 
 def generate_key(id_seed: str = "") -> NewKey:
-    """Return a new key with 256 random bits; its id is random too, or the one that ``id_seed`` stands for."""
+    """Return a new key with 256 random bits; its id is random, or derived from ``id_seed`` if given."""
     identity = hashlib.sha256(id_seed.encode()).digest()[:_ID_BYTES] if id_seed else secrets.token_bytes(_ID_BYTES)
     key_id = base64.b32encode(identity).decode("ascii")
     secret = secrets.token_urlsafe(32)
@@ -32,16 +32,16 @@ def generate_key(id_seed: str = "") -> NewKey:
 
 
 def parse_key(text: str) -> tuple[str, str] | None:
-    """Return the id and the secret of a key's text, None where it has not a key's form."""
-    found = _FORM.fullmatch(text)
-    return (found[1], found[2]) if found else None
+    """Return the id and the secret of a key; None if the text does not have the form of a key."""
+    match = _FORM.fullmatch(text)
+    return (match[1], match[2]) if match else None
 
 
 def hash_secret(salt: bytes, secret: str) -> bytes:
-    """Return what is kept of a secret. It holds 256 random bits, so a fast hash is as good as a slow one."""
+    """Return the stored digest of a secret. A fast hash is sufficient, because the secret has 256 random bits."""
     return hashlib.sha256(salt + secret.encode("ascii")).digest()
 
 
 def is_secret_valid(salt: bytes, expected: bytes, secret: str) -> bool:
-    """Return whether a secret is the one behind a digest, in constant time."""
+    """Return whether a secret matches a digest, in constant time."""
     return hmac.compare_digest(hash_secret(salt, secret), expected)

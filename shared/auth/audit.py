@@ -1,4 +1,4 @@
-"""Puts what happens to credentials into the AccessControl chain."""
+"""Audit events of credentials, in the AccessControl chain."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ _LOG = logs.get_logger("auth")
 
 
 class AccessAudit:
-    """Records issues and revocations, where the workspace has provenance."""
+    """Recorder of issued and revoked credentials; does nothing if the workspace has no provenance."""
 
     def __init__(self, directory: Directory, audit_log: AuditLog) -> None:
         self._directory = directory
@@ -28,13 +28,13 @@ class AccessAudit:
         before: Mapping[str, Any] | None = None,
         after: Mapping[str, Any] | None = None,
     ) -> None:
-        """Append one event, durably, before the caller learns of the outcome; once per append id.
+        """Append one event per append id, before the caller receives the reply.
 
         Raises:
-            WorkspaceError: UNAVAILABLE; what was to be recorded must then not be handed out.
+            WorkspaceError: UNAVAILABLE; the caller must then not receive the credential.
         """
         if not (await self._directory.team()).audited:
-            _LOG.warning("provenance is not provisioned; this goes unaudited", extra=logs.fields(action=action))
+            _LOG.warning("provenance is not configured; the action is not audited", extra=logs.fields(action=action))
             return
         event: dict[str, Any] = {"ActionType": action, "EntityType": entity_type, "EntityID": entity_id}
         if before is not None:

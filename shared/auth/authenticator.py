@@ -1,4 +1,4 @@
-"""From an Authorization header to a principal."""
+"""Authentication of the Authorization header."""
 
 import hashlib
 import time
@@ -15,13 +15,13 @@ from shared.timestamps import now
 from shared.versioned_cache import VersionedCache
 
 CACHED_TOKENS = 10_000
-LOOK_AGAIN_SECONDS = 1.0
+RELOAD_SECONDS = 1.0
 _NO_SALT, _NO_DIGEST = bytes(16), bytes(32)
 _BAD_KEY = "The API key is not valid."
 
 
 class Authenticator:
-    """Authenticates API keys, the service's own tokens and, where configured, Entra ID tokens."""
+    """Authenticator of API keys, the service's tokens and, if configured, Entra ID tokens."""
 
     def __init__(
         self,
@@ -36,54 +36,56 @@ class Authenticator:
         self._key_usage = KeyUsageRecorder(store)
         self._codec = codec
         self._entra = entra_tokens
-        self._seen: OrderedDict[bytes, Claims] = OrderedDict()
-        self._looked_again_at = float("-inf")
+        self._claims_cache: OrderedDict[bytes, Claims] = OrderedDict()
+        self._reloaded_at = float("-inf")
 
     async def __call__(self, authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
-        """Return the caller that an Authorization header names.
+        """Return the caller of an Authorization header.
 
         Args:
-            authorization: the header's value, empty where there is none.
-            accepted: the kinds of credential that the operation takes.
+            authorization: value of the header; empty if missing.
+            accepted: kinds of credential that the operation accepts.
 
         Raises:
-            WorkspaceError: UNAUTHENTICATED; UNAVAILABLE when keys or team cannot be read.
+            WorkspaceError: UNAUTHENTICATED; UNAVAILABLE if keys or team cannot be loaded.
         """
         scheme, _, credential = authorization.partition(" ")
-        # Nothing else is white space here (RFC 9110 section 5.6.3), though Python takes more for it.
+        # Only these characters are white space in a header (RFC 9110 section 5.6.3); Python strips more by default.
         credential = credential.strip(" \t")
         if scheme.lower() != "bearer" or not credential:
             raise unauthenticated("The header Authorization: Bearer <token> is required.")
         if credential.startswith(api_keys.PREFIX):
             if CredentialKind.API_KEY not in accepted:
-                raise unauthenticated("API keys are not taken here; GET /workspace/api/keys/jwt gives a token for one.")
-            return await self._by_key(credential)
+                raise unauthenticated(
+                    "API keys are not accepted here; exchange the key for a token with GET /workspace/api/keys/jwt."
+                )
+            return await self._authenticate_key(credential)
         if CredentialKind.ENTRA in accepted and self._entra is not None and _is_entra(credential):
-            return await self._by_entra(self._entra, credential)
+            return await self._authenticate_entra(self._entra, credential)
         if CredentialKind.JWT not in accepted:
-            raise unauthenticated("A token is not taken here.")
-        return await self._by_token(credential)
+            raise unauthenticated("Tokens are not accepted here.")
+        return await self._authenticate_token(credential)
 
     async def close(self) -> None:
-        """Return when the last uses of keys are noted, or given up."""
+        """Wait until the recorded uses of keys are stored or abandoned."""
         await self._key_usage.close()
 
     async def resume(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:
-        """Return a caller who proved who they are before, with a token of this service, if they still may act.
+        """Return the principal of an earlier authentication with a token, if the principal is still allowed to act.
 
         Args:
             member_id: the team member.
-            token_id: of the token; its rights are not known any more, the principal has the member's.
-            expires_at: when that token ends.
+            token_id: id of the token. Its rights are not known any more, so the principal has the rights of the member.
+            expires_at: expiry of the token.
 
         Raises:
-            WorkspaceError: UNAUTHENTICATED: the token has expired or was revoked, or the member is disabled.
+            WorkspaceError: UNAUTHENTICATED if the token has expired or was revoked, or if the member is disabled.
         """
         if expires_at <= now():
             raise unauthenticated("The token has expired.")
         if token_id in (await self._credentials.current()).revoked_tokens:
             raise unauthenticated("The token was revoked.")
-        member = _enabled(await self._directory.team(), member_id)
+        member = _get_enabled_member(await self._directory.team(), member_id)
         return Principal(
             member_id=member.id,
             identity=None if member.service else member.id,
@@ -94,15 +96,15 @@ class Authenticator:
             expires_at=expires_at,
         )
 
-    async def _by_token(self, token: str) -> Principal:
-        claims = await self._claims(token)
+    async def _authenticate_token(self, token: str) -> Principal:
+        claims = await self._verify_cached(token)
         credentials = await self._credentials.current()
         team = await self._directory.team()
         if claims.token_id in credentials.revoked_tokens:
             raise unauthenticated("The token was revoked.")
         if claims.workspace != team.workspace or claims.subject not in (None, claims.username):
             raise unauthenticated("The token is not valid.")
-        member = _enabled(team, claims.username)
+        member = _get_enabled_member(team, claims.username)
         return Principal(
             member_id=member.id,
             identity=None if member.service else claims.subject,
@@ -113,27 +115,27 @@ class Authenticator:
             expires_at=claims.expires_at,
         )
 
-    async def _claims(self, token: str) -> Claims:
-        # A digest is kept instead of the token, so that a dump of the cache holds nothing that can be used.
+    async def _verify_cached(self, token: str) -> Claims:
+        # The cache stores a digest instead of the token, so that a memory dump contains no usable token.
         digest = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=32).digest()
-        claims = self._seen.get(digest)
+        claims = self._claims_cache.get(digest)
         if claims is not None:
             if claims.expires_at.timestamp() <= time.time():
-                del self._seen[digest]
+                del self._claims_cache[digest]
                 raise unauthenticated("The token has expired.")
-            self._seen.move_to_end(digest)
+            self._claims_cache.move_to_end(digest)
             return claims
         claims = await self._codec.verify(token)
-        self._seen[digest] = claims
-        if len(self._seen) > CACHED_TOKENS:
-            self._seen.popitem(last=False)
+        self._claims_cache[digest] = claims
+        if len(self._claims_cache) > CACHED_TOKENS:
+            self._claims_cache.popitem(last=False)
         return claims
 
-    async def _by_key(self, text: str) -> Principal:
+    async def _authenticate_key(self, text: str) -> Principal:
         parts = api_keys.parse_key(text)
         if parts is None:
             raise unauthenticated(_BAD_KEY)
-        key = await self._matching_key(*parts)
+        key = await self._find_key(*parts)
         at = now()
         if key is None or key.revoked_at is not None or (key.expires_at and key.expires_at <= at):
             raise unauthenticated(_BAD_KEY)
@@ -151,23 +153,23 @@ class Authenticator:
             expires_at=key.expires_at,
         )
 
-    async def _matching_key(self, key_id: str, secret: str) -> ApiKey | None:
-        """Return the key of an id and a secret; a wrong secret costs what an unknown id does."""
-        key = _matching(await self._credentials.current(), key_id, secret)
-        asked_at = time.monotonic()
-        if key is None and asked_at - self._looked_again_at > LOOK_AGAIN_SECONDS:
-            # Another process, the apply command for one, may have made it a moment ago. Not for every made-up key.
-            self._looked_again_at = asked_at
+    async def _find_key(self, key_id: str, secret: str) -> ApiKey | None:
+        """Return the key of an id and a secret; a wrong secret takes as long as an unknown id."""
+        key = _match_key(await self._credentials.current(), key_id, secret)
+        started_at = time.monotonic()
+        if key is None and started_at - self._reloaded_at > RELOAD_SECONDS:
+            # Another process may just have created the key. Invalid keys cause the reload, too, so it is rate-limited.
+            self._reloaded_at = started_at
             self._credentials.invalidate()
-            key = _matching(await self._credentials.current(), key_id, secret)
+            key = _match_key(await self._credentials.current(), key_id, secret)
         return key
 
-    async def _by_entra(self, tokens: EntraTokens, token: str) -> Principal:
+    async def _authenticate_entra(self, tokens: EntraTokens, token: str) -> Principal:
         claims = await tokens.verify(token)
         team = await self._directory.team()
         member = entra.find_member(team.members.values(), claims)
         if member is None or not member.enabled:
-            raise unauthenticated("The account is no enabled member of this workspace.")
+            raise unauthenticated("The account is not an enabled member of this workspace.")
         return Principal(
             member_id=member.id,
             identity=None if member.service else member.id,
@@ -179,10 +181,10 @@ class Authenticator:
         )
 
 
-def _matching(credentials: Credentials, key_id: str, secret: str) -> ApiKey | None:
+def _match_key(credentials: Credentials, key_id: str, secret: str) -> ApiKey | None:
     key = credentials.keys.get(key_id)
-    good = api_keys.is_secret_valid(key.salt if key else _NO_SALT, key.digest if key else _NO_DIGEST, secret)
-    return key if good else None
+    valid = api_keys.is_secret_valid(key.salt if key else _NO_SALT, key.digest if key else _NO_DIGEST, secret)
+    return key if valid else None
 
 
 def _is_entra(token: str) -> bool:
@@ -192,7 +194,7 @@ def _is_entra(token: str) -> bool:
         return False
 
 
-def _enabled(team: Team, member_id: str) -> TeamMember:
+def _get_enabled_member(team: Team, member_id: str) -> TeamMember:
     member = team.members.get(member_id)
     if member is None or not member.enabled:
         raise unauthenticated("The credential's principal is unknown or disabled.")

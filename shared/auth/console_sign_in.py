@@ -1,4 +1,7 @@
-"""Where and as what the web console signs people in with their organisation's account."""
+"""Sign-in of the web console with the organisation's account.
+
+It is a module of its own, without the token libraries, because the pages of the console import it at start.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,12 +12,12 @@ from shared.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSignIn:
-    """The public client of the web console (OAuth 2.0 authorization code flow with PKCE, RFC 7636); it has no secret.
+    """Public client of the web console (OAuth 2.0 authorization code flow with PKCE, RFC 7636); it has no secret.
 
     Attributes:
-        address: of the tenant's endpoints, below which Entra ID has ``authorize`` and ``token``.
-        client_id: of the console's app registration.
-        scope: what is asked for: who signs in, and a token for this service's audience.
+        address: base URL of the tenant's ``authorize`` and ``token`` endpoints.
+        client_id: client id of the console's app registration.
+        scope: requested scopes: the user's identity, and a token for this service's audience.
     """
 
     address: str
@@ -23,12 +26,12 @@ class ConsoleSignIn:
 
     @property
     def origin(self) -> str:
-        """The origin that the console exchanges the code with."""
+        """Origin of the token endpoint."""
         parts = urlsplit(self.address)
         return f"{parts.scheme}://{parts.netloc}"
 
     def to_json(self) -> Mapping[str, str]:
-        """Return what the page is told."""
+        """Return the settings for the console's page."""
         return {
             "authorizeUrl": f"{self.address}/authorize",
             "tokenUrl": f"{self.address}/token",
@@ -38,7 +41,7 @@ class ConsoleSignIn:
 
 
 def build_console_sign_in(settings: Settings) -> ConsoleSignIn | None:
-    """Return how the console signs people in, None unless tenant, audience and the console's client are all named."""
+    """Return the console's client; None unless tenant, audience and client id are all configured."""
     if not (settings.entra_tenant_id and settings.entra_audience and settings.entra_console_client_id):
         return None
     address = f"{settings.entra_authority.rstrip('/')}/{settings.entra_tenant_id}/oauth2/v2.0"

@@ -1,4 +1,4 @@
-"""Entra ID tokens: who signed in with the organisation's own account."""
+"""Entra ID tokens: sign-in with the organisation's account."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -12,16 +12,16 @@ from shared.auth.principals import unauthenticated
 
 ALGORITHM = "RS256"
 _REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "tid"]
-_BAD = "The token is not valid."
+_INVALID = "The token is not valid."
 
 
 class EntraTokens:
-    """Verifies tokens of one tenant for one application (OpenID Connect Core 3.1.3.7).
+    """Verifier of tokens of one tenant for one application (OpenID Connect Core 3.1.3.7).
 
     Args:
-        provider: gives the issuer and the keys.
-        tenant_id: the only tenant whose tokens are accepted.
-        audiences: accepted values of ``aud``, all names of the one application.
+        provider: source of the issuer and the keys.
+        tenant_id: the only accepted tenant.
+        audiences: accepted values of ``aud``, which all identify the same application.
     """
 
     def __init__(self, provider: OpenIdProvider, tenant_id: str, *audiences: str) -> None:
@@ -33,7 +33,7 @@ class EntraTokens:
         """Return the claims of a token.
 
         Raises:
-            WorkspaceError: UNAUTHENTICATED, or UNAVAILABLE when the provider's keys cannot be fetched.
+            WorkspaceError: UNAUTHENTICATED; UNAVAILABLE if the provider's keys cannot be fetched.
         """
         try:
             key = await self._public_key(jose.parse_header(token))
@@ -47,31 +47,31 @@ class EntraTokens:
         except jwt.ExpiredSignatureError:
             raise unauthenticated("The token has expired.") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-            raise unauthenticated(_BAD) from None
+            raise unauthenticated(_INVALID) from None
         audience = claims["aud"]
         if claims["tid"] != self._tenant_id or not isinstance(audience, str) or audience not in self._audiences:
-            raise unauthenticated(_BAD)
+            raise unauthenticated(_INVALID)
         return claims
 
     async def _public_key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
         if header.get("alg") != ALGORITHM or "crit" in header:
-            raise ValueError(_BAD)
+            raise ValueError(_INVALID)
         key = await self._provider.public_key(str(header["kid"]))
         if key is None or key.get("kty") != "RSA":
-            raise ValueError(_BAD)
+            raise ValueError(_INVALID)
         return jwt.PyJWK(dict(key), ALGORITHM)
 
 
 class ManagedIdentityTokens:
-    """Verifies tokens of managed identities in both forms that Entra ID issues.
+    """Verifier of tokens of managed identities in both versions that Entra ID issues.
 
-    The registration of the called application chooses the form: version 1.0 is the default, with the issuer
-    ``https://sts.windows.net/<tenant>/`` and the App ID URI or the client id as audience; version 2.0 has the issuer
+    The registration of the called application selects the version. Version 1.0 is the default, with the issuer
+    ``https://sts.windows.net/<tenant>/`` and the App ID URI or the client id as audience. Version 2.0 has the issuer
     ``<authority>/<tenant>/v2.0`` and the client id (learn.microsoft.com/entra/identity-platform/access-tokens). Each
-    form has a discovery document of its own.
+    version has its own discovery document.
 
     Args:
-        versions: the verifier of each form by the token's claim ``ver``.
+        versions: verifiers by the token's claim ``ver``.
     """
 
     def __init__(self, versions: Mapping[str, EntraTokens]) -> None:
@@ -85,26 +85,27 @@ class ManagedIdentityTokens:
         """
         try:
             jose.parse_header(token)
-            # Unverified: it only selects the verifier, which checks issuer and signature.
+            # Not verified yet: the claim only selects the verifier, which checks issuer and signature.
             version = str(jwt.decode(token, options={"verify_signature": False}).get("ver"))
         except (jwt.PyJWTError, ValueError, RecursionError):
-            raise unauthenticated(_BAD) from None
+            raise unauthenticated(_INVALID) from None
         verifier = self._versions.get(version)
         if verifier is None:
-            raise unauthenticated(_BAD)
+            raise unauthenticated(_INVALID)
         return await verifier.verify(token)
 
 
 def list_audiences(audience: str) -> tuple[str, str]:
-    """Return the two documented forms of an application's audience: its client id, and its App ID URI."""
+    """Return both documented forms of an application's audience: its client id and its App ID URI."""
     client_id = audience.removeprefix("api://")
     return client_id, f"api://{client_id}"
 
 
 def find_member(members: Iterable[TeamMember], claims: Mapping[str, Any]) -> TeamMember | None:
-    """Return the member that a token belongs to: by object id, else by an e-mail address that the provider verified.
+    """Return the member of a token: by object id, else by an e-mail address that the provider has verified.
 
-    ``email`` alone is whatever a directory's owner typed; it counts only with ``xms_edov`` or ``email_verified``.
+    ``email`` alone can be any text that the owner of a directory entered; it is used only with ``xms_edov`` or
+    ``email_verified``.
     """
     known = list(members)
     object_id = str(claims.get("oid", "")).casefold()
@@ -117,10 +118,10 @@ def find_member(members: Iterable[TeamMember], claims: Mapping[str, Any]) -> Tea
 
 
 def get_credential_id(claims: Mapping[str, Any]) -> str:
-    """Return what identifies a token in audit events: its own id, or the user's where the tenant issues none."""
+    """Return the id of a token for audit events: the token's own id, or the user's id if the tenant issues none."""
     return str(claims.get("uti") or claims.get("oid") or "")
 
 
 def get_expiry(claims: Mapping[str, Any]) -> datetime:
-    """Return when a verified token ends."""
+    """Return the expiry of a verified token."""
     return datetime.fromtimestamp(int(claims["exp"]), UTC)

@@ -1,4 +1,4 @@
-"""Hands out tokens and takes them back; each issue and each revocation is an audit event."""
+"""Issue and revocation of tokens, each with an audit event."""
 
 import uuid
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ DEFAULT_MINUTES = Decimal(60)
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A new token, shown once."""
+    """New token; it is shown once."""
 
     token: str
     expires_at: datetime
@@ -28,7 +28,7 @@ class NewToken:
 
 
 class TokenIssuer:
-    """Issues and revokes the service's own tokens."""
+    """Issuer of the service's own tokens."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class TokenIssuer:
         """Return a new token of the caller.
 
         Args:
-            caller: whose token it will be; the new one neither outlives nor outranks the token or key that asks for it.
-            minutes: lifetime, more than 0; None for the default of 60, or less where the caller's token ends sooner.
-            scopes: the rights to include; None for all that the caller holds.
+            caller: owner of the new token, whose expiry and rights cannot exceed those of the caller's credential.
+            minutes: lifetime, more than 0. None means 60, or less if the caller's token expires earlier.
+            scopes: rights of the token; None for all rights of the caller.
 
         Raises:
             WorkspaceError: INVALID naming ``minutes`` or ``scopes``.
@@ -59,12 +59,12 @@ class TokenIssuer:
         faults = ValidationErrors()
         self.check(faults, caller, minutes, scopes)
         faults.raise_all()
-        expires_at = _expiry(caller, minutes, issued_at)
-        rights = caller.rights if scopes is None else _chosen(caller, scopes)
+        expires_at = _compute_expiry(caller, minutes, issued_at)
+        rights = caller.rights if scopes is None else _select_rights(caller, scopes)
         team = await self._directory.team()
         claims = Claims(uuid.uuid4().hex, caller.identity, caller.member_id, team.workspace, rights, expires_at)
         token = await self._codec.sign(claims, issued_at)
-        await self._store.add_token(IssuedToken(claims.token_id, caller.member_id, expires_at, _parent(caller)))
+        await self._store.add_token(IssuedToken(claims.token_id, caller.member_id, expires_at, _get_parent_id(caller)))
         details = {"expiresAt": rfc3339(expires_at), "accessRights": sorted(rights), "madeWith": caller.made_with()}
         await self._audit.record(
             caller.member_id,
@@ -79,28 +79,28 @@ class TokenIssuer:
     def check(
         self, faults: ValidationErrors, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None
     ) -> None:
-        """Add what keeps :meth:`mint` from issuing such a token."""
+        """Add the violations that prevent :meth:`mint`."""
         if faults.has_valid("minutes"):
             with faults.collect():
-                _expiry(caller, minutes, now())
+                _compute_expiry(caller, minutes, now())
         if faults.has_valid("scopes") and scopes is not None:
             with faults.collect():
-                _chosen(caller, scopes)
+                _select_rights(caller, scopes)
 
     async def revoke(self, caller: Principal, token_id: str) -> None:
-        """Make a token useless from now on; another member's needs the right to manage keys.
+        """Revoke a token; the token of another member requires the right to manage keys.
 
         Raises:
             WorkspaceError: NOT_FOUND ``TOKEN_NOT_FOUND``; FORBIDDEN.
         """
         token = await self._store.find_token(token_id)
         if token is None:
-            raise WorkspaceError(Kind.NOT_FOUND, "TOKEN_NOT_FOUND", "There is no token with this id that still lives.")
+            raise WorkspaceError(Kind.NOT_FOUND, "TOKEN_NOT_FOUND", "No active token has this id.")
         if token.principal != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)
         await self._store.revoke_token(token_id, now())
         self._credentials.invalidate()
-        # The append id names the token, so that a repeat after a failure here completes the record and adds no second.
+        # The append id contains the token id, so that a retry after a failure completes the record without a duplicate.
         await self._audit.record(
             caller.member_id,
             "Token.Revoked",
@@ -112,30 +112,36 @@ class TokenIssuer:
         )
 
 
-def _expiry(caller: Principal, minutes: Decimal | None, issued_at: datetime) -> datetime:
+def _compute_expiry(caller: Principal, minutes: Decimal | None, issued_at: datetime) -> datetime:
     expires_at = issued_at + timedelta(minutes=float(DEFAULT_MINUTES if minutes is None else minutes))
-    # exp counts whole seconds; the token ends when it says so.
+    # The claim `exp` has whole seconds, and the stored expiry must match it.
     expires_at = expires_at.replace(microsecond=0)
     if caller.via is CredentialKind.ENTRA or caller.expires_at is None or expires_at <= caller.expires_at:
         return expires_at
     if minutes is None:
         return caller.expires_at
-    raise invalid("minutes", "the new token would outlive the one that asks for it")
+    raise invalid("minutes", "the new token would expire later than the caller's token")
 
 
-def _parent(caller: Principal) -> str:
+def _get_parent_id(caller: Principal) -> str:
     return "" if caller.via is CredentialKind.ENTRA else caller.credential_id
 
 
-def _chosen(caller: Principal, scopes: Sequence[str]) -> frozenset[AccessRight]:
+def _select_rights(caller: Principal, scopes: Sequence[str]) -> frozenset[AccessRight]:
     known = frozenset(str(right) for right in AccessRight)
-    errors = [FieldError("scopes", _rule(right, known)) for right in sorted(set(scopes)) if right not in caller.rights]
+    errors = [
+        FieldError("scopes", _describe_missing_right(right, known))
+        for right in sorted(set(scopes))
+        if right not in caller.rights
+    ]
     if errors:
         raise invalid_fields(errors)
     return frozenset(AccessRight(right) for right in scopes)
 
 
-def _rule(right: str, known: frozenset[str]) -> str:
+def _describe_missing_right(right: str, known: frozenset[str]) -> str:
     return (
-        f"{right} is not among the caller's access rights" if right in known else f"{right[:64]!r} is no access right"
+        f"{right} is not among the caller's access rights"
+        if right in known
+        else f"{right[:64]!r} is not an access right"
     )

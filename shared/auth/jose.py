@@ -1,4 +1,7 @@
-"""Compact JWS (RFC 7515) read strictly, before any library is asked to be lenient."""
+"""JOSE: strict parsing of compact JWS (RFC 7515), and P-256 public keys as JSON Web Keys (RFC 7517).
+
+Parsing is strict because a lenient library could accept several spellings of one token.
+"""
 
 import base64
 import hashlib
@@ -13,20 +16,21 @@ MAX_LENGTH = 16_384
 _TIMES = frozenset({"exp", "nbf", "iat"})
 _END_OF_TIME = 253_402_300_800
 _SEGMENT = re.compile(r"[A-Za-z0-9_-]+")
-# By length modulo 4: how many bits of the last character are unused and must be zero (RFC 4648 section 3.5).
-_FREE_BITS = {0: 0, 2: 4, 3: 2}
+# Number of unused bits of the last character, by length modulo 4; they must be zero (RFC 4648 section 3.5).
+_UNUSED_BITS = {0: 0, 2: 4, 3: 2}
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _COORDINATE_BYTES = 32
 
 
 def parse_header(token: str) -> Mapping[str, Any]:
-    """Return the JOSE header of a token whose three segments are canonical base64url and whose JSON is unambiguous.
+    """Return the JOSE header of a token with canonical base64url segments and unambiguous JSON.
 
-    Nothing is verified yet; the payload is only checked for its form.
+    The signature is not verified, and the payload is checked only for its form.
 
     Raises:
-        ValueError: too long, not three segments, padding, stray bits, not JSON objects, duplicate members, or times
-            that are no NumericDate (RFC 7519 section 2) of this side of the year 10000.
+        ValueError: if the token is too long, does not have three segments, has padding or unused bits, is not JSON
+            objects, has duplicate members, or has a time that is not a NumericDate (RFC 7519 section 2) before the year
+            10000.
     """
     if len(token) > MAX_LENGTH:
         raise ValueError("the token is too long")
@@ -34,8 +38,8 @@ def parse_header(token: str) -> Mapping[str, Any]:
     if len(segments) != 3:  # noqa: PLR2004  header, payload, signature
         raise ValueError("the token is not a signed token in compact form")
     header, payload, _ = (_decode(segment) for segment in segments)
-    _check_times(_object(payload))
-    return _object(header)
+    _check_times(_parse_object(payload))
+    return _parse_object(header)
 
 
 def encode_base64url(data: bytes) -> str:
@@ -44,30 +48,30 @@ def encode_base64url(data: bytes) -> str:
 
 
 def to_jwk(key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
-    """Return a P-256 public key as a JWK (RFC 7517), its thumbprint (RFC 7638) as ``kid``."""
-    return {**_required_members(key), "kid": compute_thumbprint(key), "use": "sig", "alg": "ES256"}
+    """Return a P-256 public key as a JWK (RFC 7517) with its thumbprint (RFC 7638) as ``kid``."""
+    return {**_to_required_members(key), "kid": compute_thumbprint(key), "use": "sig", "alg": "ES256"}
 
 
 def compute_thumbprint(key: ec.EllipticCurvePublicKey) -> str:
     """Return the JWK thumbprint of a P-256 public key (RFC 7638), base64url."""
-    canonical = json.dumps(_required_members(key), separators=(",", ":"), sort_keys=True)
+    canonical = json.dumps(_to_required_members(key), separators=(",", ":"), sort_keys=True)
     return encode_base64url(hashlib.sha256(canonical.encode()).digest())
 
 
 def _decode(segment: str) -> bytes:
-    free_bits = _FREE_BITS.get(len(segment) % 4)
-    if free_bits is None or not _SEGMENT.fullmatch(segment):
+    unused_bits = _UNUSED_BITS.get(len(segment) % 4)
+    if unused_bits is None or not _SEGMENT.fullmatch(segment):
         raise ValueError("the token is not base64url")
-    if _ALPHABET.index(segment[-1]) & ((1 << free_bits) - 1):
+    if _ALPHABET.index(segment[-1]) & ((1 << unused_bits) - 1):
         raise ValueError("the token is not canonical base64url")
     return base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
 
 
-def _object(data: bytes) -> Mapping[str, Any]:
-    # From bytes, the decoder would take UTF-16, UTF-32 and a byte order mark as well (RFC 7519 section 3 has UTF-8).
-    value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant)
+def _parse_object(data: bytes) -> Mapping[str, Any]:
+    # Decode first, because the JSON parser also accepts UTF-16 and UTF-32 bytes (RFC 7519 section 3 requires UTF-8).
+    value = json.loads(data.decode("utf-8"), object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant)
     if not isinstance(value, dict):
-        raise ValueError("the token does not hold JSON objects")  # noqa: TRY004  callers catch one error
+        raise ValueError("the token is not made of JSON objects")  # noqa: TRY004  callers catch one error
     return value
 
 
@@ -75,24 +79,24 @@ def _check_times(payload: Mapping[str, Any]) -> None:
     for name in _TIMES & payload.keys():
         value = payload[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _END_OF_TIME:
-            raise ValueError("the token has a time that is none")
+            raise ValueError(f"claim {name} is not a valid time")
 
 
-def _refuse_constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("the token names a member twice")
+        raise ValueError("the token has a duplicate member")
     return members
 
 
-def _required_members(key: ec.EllipticCurvePublicKey) -> dict[str, str]:
+def _to_required_members(key: ec.EllipticCurvePublicKey) -> dict[str, str]:
     numbers = key.public_numbers()
-    return {"crv": "P-256", "kty": "EC", "x": _coordinate(numbers.x), "y": _coordinate(numbers.y)}
+    return {"crv": "P-256", "kty": "EC", "x": _encode_coordinate(numbers.x), "y": _encode_coordinate(numbers.y)}
 
 
-def _coordinate(number: int) -> str:
+def _encode_coordinate(number: int) -> str:
     return encode_base64url(number.to_bytes(_COORDINATE_BYTES))

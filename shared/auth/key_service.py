@@ -1,4 +1,4 @@
-"""Makes, lists and revokes API keys; each making and revocation is an audit event."""
+"""Creation, listing and revocation of API keys; creation and revocation are audit events."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from shared.timestamps import now
 from shared.versioned_cache import VersionedCache
 
 BY_COMMAND: Final[Mapping[str, str | None]] = {"via": "command", "credentialId": None}
-"""Names the deployment's own command in audit events, in the place of a caller's credential."""
+"""Credential in audit events for keys that the deployment's own command creates."""
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedKey:
-    """A new key: what is stored, and the text that is shown this once."""
+    """New key: the stored record, and the text, which is shown once."""
 
     key: ApiKey
     api_key: str
 
 
 class ApiKeys:
-    """The API keys of the workspace."""
+    """Service for the API keys of the workspace."""
 
     def __init__(
         self,
@@ -51,18 +51,18 @@ class ApiKeys:
         expires_in_days: int | None = None,
         id_seed: str = "",
     ) -> IssuedKey:
-        """Make a key for the caller or, with the right to manage keys, for another member.
+        """Create a key for the caller or, with the right to manage keys, for another member.
 
-        A key never carries a right that its maker does not hold, so that no key lifts anybody above oneself. With the
-        same text in ``id_seed`` again the key is made anew under the id that it has: nobody saw its secret.
+        A key never has a right that its creator lacks, so that no member gains rights with a key. A retry with the same
+        ``id_seed`` replaces the key of the first attempt, whose secret was never shown.
 
         Raises:
             WorkspaceError: FORBIDDEN, or INVALID naming ``principal`` or ``rights``.
         """
-        owner = await self._owner(caller, principal)
-        chosen = _rights(caller, owner, rights)
+        owner = await self._find_owner(caller, principal)
+        granted = _select_rights(caller, owner, rights)
         return await self.issue(
-            caller.member_id, owner.id, name, chosen, expires_in_days, made_with=caller.made_with(), id_seed=id_seed
+            caller.member_id, owner.id, name, granted, expires_in_days, made_with=caller.made_with(), id_seed=id_seed
         )
 
     async def issue(
@@ -76,45 +76,46 @@ class ApiKeys:
         made_with: Mapping[str, str | None] = BY_COMMAND,
         id_seed: str = "",
     ) -> IssuedKey:
-        """Make a key without asking whether the actor may; for the deployment's own command.
+        """Create a key without a check of the actor's rights, for the deployment's own command.
 
-        ``made_with`` names the credential behind it in the audit event; ``id_seed`` as for :meth:`create`.
+        ``made_with`` is the credential of the actor for the audit event; ``id_seed`` as for :meth:`create`.
         """
-        made = api_keys.generate_key(id_seed)
+        generated = api_keys.generate_key(id_seed)
         at = now()
         expires_at = None if expires_in_days is None else at + timedelta(days=expires_in_days)
-        key = ApiKey(made.key_id, made.salt, made.digest, principal, name, rights, at, expires_at)
+        key = ApiKey(generated.key_id, generated.salt, generated.digest, principal, name, rights, at, expires_at)
         await self._store.add_key(key)
         self._credentials.invalidate()
-        carried = None if rights is None else sorted(rights)
-        details = {"principal": principal, "name": name, "accessRights": carried, "madeWith": dict(made_with)}
+        right_names = None if rights is None else sorted(rights)
+        details = {"principal": principal, "name": name, "accessRights": right_names, "madeWith": dict(made_with)}
         await self._audit.record(
             actor, "ApiKey.Created", "ApiKey", key.key_id, append_id=f"key-created-{key.key_id}", after=details
         )
-        return IssuedKey(key, made.text)
+        return IssuedKey(key, generated.text)
 
     async def list_visible(self, caller: Principal) -> list[ApiKey]:
-        """Return the caller's keys, with the right to manage keys everybody's, oldest first."""
-        # Read from the store, not from the copy in memory: lastUsedAt moves without a new version.
+        """Return the caller's keys, or all keys if the caller has the right to manage keys, oldest first."""
+        # Read from the store, not from the cache, because lastUsedAt changes without a new version.
         keys = (await self._store.load()).keys.values()
-        everybody = AccessRight.KEYS_MANAGE in caller.rights
-        mine = [key for key in keys if everybody or key.principal == caller.member_id]
-        return sorted(mine, key=lambda key: (key.created_at, key.key_id))
+        can_manage = AccessRight.KEYS_MANAGE in caller.rights
+        visible = [key for key in keys if can_manage or key.principal == caller.member_id]
+        return sorted(visible, key=lambda key: (key.created_at, key.key_id))
 
     async def revoke(self, caller: Principal, key_id: str) -> None:
-        """Make a key useless from now on.
+        """Revoke a key.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``API_KEY_NOT_FOUND``; FORBIDDEN for another's key without the right to manage.
+            WorkspaceError: NOT_FOUND ``API_KEY_NOT_FOUND``; FORBIDDEN for another member's key without the right to
+                manage keys.
         """
         key = (await self._store.load()).keys.get(key_id)
         if key is None:
-            raise WorkspaceError(Kind.NOT_FOUND, "API_KEY_NOT_FOUND", "There is no API key with this id.")
+            raise WorkspaceError(Kind.NOT_FOUND, "API_KEY_NOT_FOUND", "No API key has this id.")
         if key.principal != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)
         await self._store.revoke_key(key_id, now())
         self._credentials.invalidate()
-        # The append id names the key, so that a repeat after a failure here completes the record and adds no second.
+        # The append id contains the key id, so that a retry after a failure completes the record without a duplicate.
         await self._audit.record(
             caller.member_id,
             "ApiKey.Revoked",
@@ -125,35 +126,35 @@ class ApiKeys:
             after={"madeWith": caller.made_with()},
         )
 
-    async def rights_of(self, key: ApiKey) -> list[AccessRight]:
-        """Return what a key may do today, sorted."""
+    async def get_effective_rights(self, key: ApiKey) -> list[AccessRight]:
+        """Return the current rights of a key, sorted."""
         member = (await self._directory.team()).members.get(key.principal)
         held = member.access_rights if member is not None else frozenset[AccessRight]()
         return sorted(held if key.rights is None else key.rights & held)
 
-    async def _owner(self, caller: Principal, principal: str | None) -> TeamMember:
-        wanted = caller.member_id if principal is None else principal
-        if wanted != caller.member_id:
+    async def _find_owner(self, caller: Principal, principal: str | None) -> TeamMember:
+        requested = caller.member_id if principal is None else principal
+        if requested != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)
-        member = (await self._directory.team()).members.get(wanted)
+        member = (await self._directory.team()).members.get(requested)
         if member is None:
-            raise invalid("principal", "there is no member with this id")
+            raise invalid("principal", "is not a member of this workspace")
         return member
 
 
-def _rights(
-    caller: Principal, owner: TeamMember, wanted: Sequence[AccessRight] | None
+def _select_rights(
+    caller: Principal, owner: TeamMember, requested: Sequence[AccessRight] | None
 ) -> frozenset[AccessRight] | None:
-    if wanted is None:
+    if requested is None:
         if caller.rights >= owner.access_rights:
             return None
         if owner.id == caller.member_id:
             return caller.rights
         raise WorkspaceError(
-            Kind.FORBIDDEN, "ACCESS_RIGHT_MISSING", "The key would carry access rights that its maker does not hold."
+            Kind.FORBIDDEN, "ACCESS_RIGHT_MISSING", "The key would have access rights that its creator lacks."
         )
-    missing = [right for right in sorted(set(wanted)) if right not in caller.rights & owner.access_rights]
+    missing = [right for right in sorted(set(requested)) if right not in caller.rights & owner.access_rights]
     if missing:
-        rule = "is not held by both the caller and the key's principal"
+        rule = "is not a right of both the caller and the key's principal"
         raise invalid_fields([FieldError("rights", f"{right} {rule}") for right in missing])
-    return frozenset(wanted)
+    return frozenset(requested)

@@ -1,4 +1,4 @@
-"""What authentication needs from the outside."""
+"""Ports of authentication: team, credentials, signing key and OpenID provider."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,35 +8,35 @@ from typing import Any, Protocol
 from shared.auth.rights import AccessRight
 
 MAX_MINUTES = 43_200
-"""The longest life of a token: 30 days."""
+"""Maximum lifetime of a token: 30 days."""
 
 
 class TeamMember(Protocol):
-    """A principal of the workspace."""
+    """Principal of the workspace."""
 
     @property
     def id(self) -> str:
-        """What the member is called in credentials and records."""
+        """Identifier in credentials and audit records."""
         ...
 
     @property
     def name(self) -> str:
-        """For people to read."""
+        """Display name."""
         ...
 
     @property
     def access_rights(self) -> frozenset[AccessRight]:
-        """All rights, the role's and the member's own."""
+        """All rights: those of the role and the member's own."""
         ...
 
     @property
     def enabled(self) -> bool:
-        """Whether the member's credentials work."""
+        """Whether the member's credentials are accepted."""
         ...
 
     @property
     def service(self) -> bool:
-        """Whether the member's tokens carry no identity."""
+        """Whether the member is a service, whose tokens have no user identity."""
         ...
 
     @property
@@ -47,12 +47,12 @@ class TeamMember(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """Who belongs to the workspace, as of now.
+    """Current members of the workspace.
 
     Attributes:
-        workspace: the workspace's id, empty before a document was applied.
+        workspace: id of the workspace; empty before the first document is applied.
         members: by id.
-        audited: whether issues and revocations go to the AccessControl chain.
+        audited: whether issued and revoked credentials are recorded in the AccessControl chain.
     """
 
     workspace: str
@@ -61,21 +61,21 @@ class Team:
 
 
 class Directory(Protocol):
-    """Knows the team."""
+    """Source of the team."""
 
     async def team(self) -> Team:
-        """Return the team; cheap, asked on each request."""
+        """Return the team. Called for each request, so it must be cheap."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """An API key as it is stored: never the secret, only a salted hash of it.
+    """Stored API key, with a salted hash instead of the secret.
 
     Attributes:
         key_id: the public part, 8 base32 characters.
         digest: SHA-256 over salt and secret.
-        rights: what the key is cut to; None for all rights that its principal holds.
+        rights: restriction of the key; None for all rights of its principal.
         last_used_at: accurate to about a minute.
     """
 
@@ -93,10 +93,10 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token that was handed out, as long as it can still be used.
+    """Issued token that has not expired.
 
     Attributes:
-        parent: id of the API key or token that asked for it, empty for an Entra ID token.
+        parent: id of the API key or token that requested it; empty for an Entra ID token.
     """
 
     token_id: str
@@ -107,7 +107,7 @@ class IssuedToken:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """All API keys and all revoked tokens that have not expired, as of one version."""
+    """All API keys and all revoked tokens that have not expired, in one version."""
 
     version: int
     keys: Mapping[str, ApiKey]
@@ -115,34 +115,34 @@ class Credentials:
 
 
 class CredentialStore(Protocol):
-    """Keeps API keys, and which tokens were issued and revoked."""
+    """Storage of API keys, issued tokens and revocations."""
 
     async def version(self) -> int:
-        """Return a number that grows with each key made and each revocation; cheap."""
+        """Return a number that grows with each new key and each revocation. Must be cheap."""
         ...
 
     async def load(self) -> Credentials:
-        """Return what is needed to judge credentials."""
+        """Return all credentials that authentication needs."""
         ...
 
     async def add_key(self, key: ApiKey) -> None:
-        """Keep a new key; one of the same id, made before for the same principal and never used, is replaced."""
+        """Store a new key; it replaces an unused key with the same id and principal."""
         ...
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
-        """Revoke a key and every token that descends from it; what was revoked before stays as it is."""
+        """Revoke a key and every token that descends from it; earlier revocations are not changed."""
         ...
 
     async def touch_key(self, key_id: str, at: datetime) -> None:
-        """Note that a key was used; does not change the version."""
+        """Store the last use of a key, without a new version."""
         ...
 
     async def add_token(self, token: IssuedToken) -> None:
-        """Keep that a token was issued, and forget those that have expired."""
+        """Store an issued token, and delete expired ones."""
         ...
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
-        """Return an issued token that has not expired."""
+        """Return an issued token that has not expired; None if there is none."""
         ...
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
@@ -151,10 +151,10 @@ class CredentialStore(Protocol):
 
 
 class SigningKey(Protocol):
-    """The ES256 key that signs tokens."""
+    """ES256 key that signs tokens."""
 
     async def key_id(self) -> str:
-        """Return the ``kid`` of the key that signs now."""
+        """Return the ``kid`` of the current signing key."""
         ...
 
     async def sign(self, message: bytes) -> bytes:
@@ -171,10 +171,10 @@ class SigningKey(Protocol):
 
 
 class OpenIdProvider(Protocol):
-    """The issuer of Entra ID tokens."""
+    """Issuer of Entra ID tokens."""
 
     async def issuer(self) -> str:
-        """Return the ``iss`` that its tokens carry.
+        """Return the ``iss`` of its tokens.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``IDENTITY_PROVIDER_UNAVAILABLE``.
@@ -182,7 +182,7 @@ class OpenIdProvider(Protocol):
         ...
 
     async def public_key(self, key_id: str) -> Mapping[str, Any] | None:
-        """Return the public JWK with this ``kid``, None where the provider has none.
+        """Return the public JWK with this ``kid``; None if the provider has none.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``IDENTITY_PROVIDER_UNAVAILABLE``.

@@ -1,4 +1,4 @@
-"""The caller, as every interface sees it."""
+"""Authenticated callers."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from shared.errors import Kind, WorkspaceError
 
 
 class CredentialKind(StrEnum):
-    """How a caller proved who it is."""
+    """Kind of the caller's credential."""
 
     API_KEY = "apiKey"
     JWT = "jwt"
@@ -20,17 +20,17 @@ class CredentialKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """An authenticated caller.
+    """Authenticated caller.
 
     Attributes:
-        member_id: the team member that the credential belongs to; counted and logged under this name.
-        identity: who acts, becomes UserID of audit records; None for the token of a service, which carries no identity.
-        name: for people to read.
-        rights: what this credential may do: the member's rights, cut to what the credential carries.
-        via: the kind of credential.
-        credential_id: the API key's id, the token's ``jti``, or what Entra ID calls its token or its user; empty for a
+        member_id: team member that owns the credential; used in logs and metrics.
+        identity: user identity for the UserID of audit records; None for the token of a service.
+        name: display name.
+        rights: rights of the credential: those of the member, restricted by the credential.
+        via: kind of the credential.
+        credential_id: id of the API key, ``jti`` of the token, or Entra ID's id of the token or user; empty for a
             sign-in link.
-        expires_at: when the credential ends, None for never.
+        expires_at: expiry of the credential; None if it does not expire.
     """
 
     member_id: str
@@ -42,25 +42,28 @@ class Principal:
     expires_at: datetime | None
 
     def made_with(self) -> dict[str, str | None]:
-        """Return the credential as audit events name it: its kind and its id, never its text."""
+        """Return the kind and id of the credential for audit events, without its secret."""
         return {"via": self.via, "credentialId": self.credential_id or None}
 
     def require_right(self, right: AccessRight) -> None:
-        """Return when the caller holds a right.
+        """Check that the caller has a right.
 
         Raises:
             WorkspaceError: FORBIDDEN ``ACCESS_RIGHT_MISSING`` naming the right.
         """
         if right not in self.rights:
             raise WorkspaceError(
-                Kind.FORBIDDEN, "ACCESS_RIGHT_MISSING", f"This needs the access right {right}.", accessRight=right
+                Kind.FORBIDDEN,
+                "ACCESS_RIGHT_MISSING",
+                f"This operation requires the access right {right}.",
+                accessRight=right,
             )
 
 
 ANONYMOUS = Principal("", None, "", frozenset(), CredentialKind.NOTHING, "", None)
-"""The caller of a public operation."""
+"""Caller of a public operation."""
 
 
 def unauthenticated(detail: str) -> WorkspaceError:
-    """Return the refusal of a missing or bad credential; the detail says nothing of what would have been right."""
+    """Return the error for a missing or invalid credential; the detail must not help to guess a valid one."""
     return WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", detail)

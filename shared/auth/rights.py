@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class AccessRight(StrEnum):
-    """Each right that an operation can ask for."""
+    """Right that an operation can require."""
 
     CATALOG_READ = "Workspace.Catalog.Read"
     WARM_QUERY_EXECUTE = "Workspace.WarmQuery.Execute"
@@ -30,7 +30,7 @@ class AccessRight(StrEnum):
 
 
 class Role(StrEnum):
-    """A named bundle of rights; rights given to a member one by one add to it."""
+    """Named set of rights; a member's own rights add to it."""
 
     VIEWER = "Viewer"
     EDITOR = "Editor"

@@ -1,4 +1,4 @@
-"""The service's own tokens: ES256 JWTs (RFC 7519), pinned in algorithm, issuer, audience and workspace."""
+"""The service's own tokens: ES256 JWTs (RFC 7519) with fixed algorithm, issuer, audience and workspace."""
 
 import asyncio
 import json
@@ -18,23 +18,23 @@ from shared.errors import WorkspaceError
 
 ALGORITHM = "ES256"
 FETCH_SECONDS = 1.0
-"""Public keys are fetched at most this often, however many unknown key ids tokens name."""
+"""Minimum time between two fetches of public keys, so that unknown key ids cannot cause many fetches."""
 
 FRESH_SECONDS = 300.0
-"""Public keys are fetched at least this often, so that one that was withdrawn verifies nothing any more."""
+"""Maximum age of fetched public keys, so that a withdrawn key stops verifying tokens."""
 
 _REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "jti"]
-_BAD = "The token is not valid."
+_INVALID = "The token is not valid."
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a verified token says.
+    """Claims of a verified token.
 
     Attributes:
-        subject: ``sub``, None for a service's token, which carries no identity.
-        username: ``Username``: the team member whose token it is.
-        rights: ``AccessRights``, as they were when it was issued.
+        subject: ``sub``; None for a service's token, which has no user identity.
+        username: ``Username``: the team member who owns the token.
+        rights: ``AccessRights`` at the time of issue.
     """
 
     token_id: str
@@ -46,21 +46,21 @@ class Claims:
 
 
 class TokenCodec:
-    """Signs and verifies tokens."""
+    """Signer and verifier of tokens."""
 
     def __init__(self, key: SigningKey, issuer: str, audience: str) -> None:
         self._key = key
         self._issuer = issuer
         self._audience = audience
         self._public: dict[str, jwt.PyJWK] = {}
-        self._asked_at = float("-inf")
+        self._fetched_at = float("-inf")
         self._failure: WorkspaceError | None = None
         self._fetching = asyncio.Lock()
 
     async def sign(self, claims: Claims, issued_at: datetime) -> str:
-        """Return the compact token that carries the claims."""
+        """Return the compact token with the claims."""
         header = {"alg": ALGORITHM, "kid": await self._key.key_id(), "typ": "JWT"}
-        signing_input = f"{_segment(header)}.{_segment(self._payload(claims, issued_at))}"
+        signing_input = f"{_encode_segment(header)}.{_encode_segment(self._build_payload(claims, issued_at))}"
         signature = await self._key.sign(signing_input.encode("ascii"))
         return f"{signing_input}.{jose.encode_base64url(signature)}"
 
@@ -68,8 +68,8 @@ class TokenCodec:
         """Return the claims of a token.
 
         Raises:
-            WorkspaceError: UNAUTHENTICATED; the detail tells an expired token from a bad one and no more. UNAVAILABLE
-                ``SIGNING_KEY_UNAVAILABLE`` while the public keys are not known.
+            WorkspaceError: UNAUTHENTICATED, with a detail that only separates expired from invalid tokens; UNAVAILABLE
+                ``SIGNING_KEY_UNAVAILABLE`` if the public keys are unknown.
         """
         try:
             key = await self._public_key(jose.parse_header(token))
@@ -81,19 +81,19 @@ class TokenCodec:
                 issuer=self._issuer,
                 options={"require": _REQUIRED, "strict_aud": True},
             )
-            return _claims(payload)
+            return _parse_claims(payload)
         except jwt.ExpiredSignatureError:
             raise unauthenticated("The token has expired.") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-            raise unauthenticated(_BAD) from None
+            raise unauthenticated(_INVALID) from None
 
     async def _public_key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
-        # Only the key id is taken from the header; an embedded key (jwk, x5c) or address (jku, x5u) is never looked at.
+        # Only the key id is read from the header; an embedded key (jwk, x5c) or URL (jku, x5u) must never be used.
         if header.get("alg") != ALGORITHM or "crit" in header:
-            raise ValueError(_BAD)
+            raise ValueError(_INVALID)
         key_id = header["kid"]
         if self._is_due(key_id):
-            # Who comes while the keys are on their way must not find them missing.
+            # Concurrent requests must wait for the fetch instead of failing with an unknown key.
             async with self._fetching:
                 if self._is_due(key_id):
                     await self._fetch()
@@ -102,7 +102,7 @@ class TokenCodec:
         return self._public[key_id]
 
     def _is_due(self, key_id: str) -> bool:
-        return time.monotonic() - self._asked_at > (FRESH_SECONDS if key_id in self._public else FETCH_SECONDS)
+        return time.monotonic() - self._fetched_at > (FRESH_SECONDS if key_id in self._public else FETCH_SECONDS)
 
     async def _fetch(self) -> None:
         try:
@@ -111,11 +111,11 @@ class TokenCodec:
             self._failure = error
             raise
         finally:
-            self._asked_at = time.monotonic()
+            self._fetched_at = time.monotonic()
         self._failure = None
         self._public = {str(key["kid"]): jwt.PyJWK(dict(key), ALGORITHM) for key in keys}
 
-    def _payload(self, claims: Claims, issued_at: datetime) -> dict[str, Any]:
+    def _build_payload(self, claims: Claims, issued_at: datetime) -> dict[str, Any]:
         second = int(issued_at.timestamp())
         identity = {} if claims.subject is None else {"sub": claims.subject}
         return {
@@ -132,11 +132,11 @@ class TokenCodec:
         }
 
 
-def _segment(value: Mapping[str, Any]) -> str:
+def _encode_segment(value: Mapping[str, Any]) -> str:
     return jose.encode_base64url(json.dumps(value, separators=(",", ":")).encode())
 
 
-def _claims(payload: Mapping[str, Any]) -> Claims:
+def _parse_claims(payload: Mapping[str, Any]) -> Claims:
     known = set(AccessRight)
     return Claims(
         token_id=str(payload["jti"]),

@@ -1,4 +1,4 @@
-"""The queries of a workspace document, held against the engine that is to run them."""
+"""Validation of a workspace document's queries by the query engine."""
 
 from shared.catalog.document import locate_findings
 from shared.catalog.models import WorkspaceDocument
@@ -11,28 +11,28 @@ from shared.warm_queries.columns import QueryColumns
 async def check_document_queries(
     document: WorkspaceDocument, text: str, source: str, columns: QueryColumns
 ) -> WorkspaceError | None:
-    """Have the engine bind a document's queries; return why it could not be asked, None where it was.
+    """Validate a document's queries with the engine; return the engine's error if it is unavailable, else None.
 
     Args:
-        document: a document that was loaded without problems.
-        text: its YAML.
-        source: name of the file, for the problems.
-        columns: asks the engine.
+        document: a valid document.
+        text: YAML text of the document.
+        source: file name for the problems.
+        columns: resolves columns with the engine.
 
     Raises:
-        DocumentError: the engine refuses queries.
+        DocumentError: if the engine rejects queries.
     """
     findings: list[tuple[Path, str]] = []
-    silent: WorkspaceError | None = None
+    unavailable: WorkspaceError | None = None
     for index, query in enumerate(document.warm_queries):
         try:
             await columns.resolve(query)
         except WorkspaceError as error:
             if error.kind is not Kind.INVALID:
-                # Another query would wait as long for nothing.
-                silent = error
+                # The other queries would only wait for the same timeout.
+                unavailable = error
                 break
             findings.append((("warmQueries", index, "kql"), format_kql_error(error)))
     if findings:
         raise locate_findings(text, source, findings)
-    return silent
+    return unavailable

@@ -1,4 +1,4 @@
-"""The query engine with its times told to observability."""
+"""Query engine decorator that records spans and durations."""
 
 import time
 from typing import Protocol
@@ -10,19 +10,19 @@ from shared.warm_queries.ports import EngineQuery, EngineResult, QueryEngine
 
 
 class ClosableEngine(QueryEngine, Protocol):
-    """An engine that holds connections."""
+    """Query engine with connections to close."""
 
     async def close(self) -> None:
-        """Close them."""
+        """Close the connections."""
         ...
 
 
 class InstrumentedEngine:
-    """The QueryEngine port over another engine; each query is a span and a duration by outcome.
+    """Query engine that records a span and a duration by outcome for each query of another engine.
 
     Args:
-        engine: does the work.
-        database: that it queries.
+        engine: engine that executes the queries.
+        database: database of the engine.
     """
 
     def __init__(self, engine: ClosableEngine, database: str) -> None:
@@ -30,7 +30,7 @@ class InstrumentedEngine:
         self._attributes = {"db.system.name": "azure.kusto", "db.operation.name": "query", "db.namespace": database}
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Run a query; arguments, result and errors are the engine's."""
+        """Execute a query with the wrapped engine."""
         started, outcome = time.perf_counter(), "failed"
         try:
             with call_span("query", self._attributes):
@@ -45,9 +45,9 @@ class InstrumentedEngine:
             measure("workspace.query.duration", time.perf_counter() - started, outcome=outcome)
 
     async def ping(self) -> None:
-        """Return when the engine answers."""
+        """Check that the engine is reachable."""
         await self._engine.ping()
 
     async def close(self) -> None:
-        """Close the engine's connections."""
+        """Close the connections of the engine."""
         await self._engine.close()

@@ -1,4 +1,4 @@
-"""The query engine as warm queries need it."""
+"""Port of the query engine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class EngineQuery:
-    """A query for the engine.
+    """Query for the engine.
 
     Attributes:
-        text: KQL, statements included.
-        parameters: values of the declared query parameters, each a KQL literal (strings bare).
-        max_records: the engine returns no more rows than this.
-        timeout_seconds: the engine gives up after this time.
-        cache_seconds: an answer up to this old may be given again; 0 for a fresh one.
-        lines_before: lines of the text that are not the caller's; taken off the positions in the engine's messages.
+        text: KQL, including statements.
+        parameters: values of the declared query parameters as KQL literals (strings are not quoted).
+        max_records: maximum number of rows.
+        timeout_seconds: time after which the engine cancels the query.
+        cache_seconds: maximum age of a cached result; 0 requires a new one.
+        lines_before: number of lines before the caller's text, to be subtracted from the engine's error positions.
     """
 
     text: str
@@ -29,7 +29,7 @@ class EngineQuery:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A result column: its name and its Kusto scalar type name."""
+    """Result column: its name and its Kusto scalar type."""
 
     name: str
     type: str
@@ -37,13 +37,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class EngineResult:
-    """The primary table of an answer.
+    """Primary table of a result.
 
     Attributes:
         columns: in order.
-        rows: cells as they stand on the wire: datetime and timespan as text, dynamic as JSON value or JSON text.
-        execution_ms: the engine's own time, milliseconds.
-        computed_at: when the engine worked the answer out, where it gave one that it had kept; None for a fresh one.
+        rows: cells in wire format: datetime and timespan as text, dynamic as JSON value or JSON text.
+        execution_ms: execution time in the engine, in milliseconds.
+        computed_at: time of the computation for a cached result; None for a new one.
     """
 
     columns: tuple[Column, ...]
@@ -53,18 +53,18 @@ class EngineResult:
 
 
 class QueryEngine(Protocol):
-    """Runs KQL, read-only."""
+    """Read-only engine for KQL."""
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Run a query.
+        """Execute a query.
 
         Raises:
             WorkspaceError: INVALID ``QUERY_INVALID``, ``QUERY_NOT_READ_ONLY`` or ``QUERY_TOO_LARGE``; TIMEOUT
                 ``QUERY_TIMEOUT``; THROTTLED ``THROTTLED``; UNAVAILABLE ``QUERY_ENGINE_UNAVAILABLE``. A partial failure
-                inside a good reply raises too.
+                in a successful reply is an error, too.
         """
         ...
 
     async def ping(self) -> None:
-        """Return when the engine answers; raise WorkspaceError UNAVAILABLE when it does not."""
+        """Check that the engine is reachable; raise WorkspaceError UNAVAILABLE if not."""
         ...

@@ -1,4 +1,4 @@
-"""Rows off the engine's wire as the JSON values that callers get."""
+"""Query results, and the conversion of the engine's rows to JSON values."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -12,22 +12,22 @@ from shared.warm_queries.ports import Column
 
 AD_HOC: Final = "ad-hoc"
 MAX_DEPTH: Final = 200
-"""Levels of a dynamic value; JSON libraries, those of callers included, read few more."""
+"""Maximum nesting of a dynamic value; common JSON libraries cannot parse much deeper values."""
 _NOT_FINITE = frozenset({"NaN", "Infinity", "-Infinity"})
 
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """An answer with everything that is told of it.
+    """Result of one query execution, with its metadata.
 
     Attributes:
-        query: the query's name, or ``ad-hoc``.
-        executed_at: when the engine worked it out.
+        query: name of the query, or ``ad-hoc``.
+        executed_at: time of the computation in the engine.
         rows: at most ``limit`` objects by column name.
-        truncated: whether the query gave more rows than that.
-        execution_ms: the engine's own time, milliseconds.
-        approval: who released the query, None for an ad-hoc one.
-        from_cache: whether it was worked out for an earlier call; None for a query that allows no such thing.
+        truncated: whether the query has more rows.
+        execution_ms: execution time in the engine, in milliseconds.
+        approval: approval of the query; None for an ad-hoc query.
+        from_cache: whether the result was computed for an earlier call; None if the query does not allow caching.
     """
 
     query: str
@@ -41,7 +41,7 @@ class QueryResult:
 
 
 def row_objects(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return each row as an object by column name, its cells as JSON values of their type.
+    """Return each row as an object by column name, with cells as JSON values of their type.
 
     Raises:
         WorkspaceError: INVALID ``QUERY_INVALID`` for a dynamic value of more than 200 levels.
@@ -58,54 +58,56 @@ def row_objects(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> lis
     return objects
 
 
-def _datetime(cell: Any) -> Any:
-    # Kusto writes up to seven fractional digits and leaves trailing zeros out; the service writes six.
+def _to_datetime(cell: Any) -> Any:
+    # Kusto writes up to seven fractional digits without trailing zeros; the service writes six.
     text = str(cell).removesuffix("Z")
     whole, _, fraction = text.partition(".")
     return f"{whole}.{fraction[:6]:0<6}Z"
 
 
-def _real(cell: Any) -> Any:
+def _to_real(cell: Any) -> Any:
     return None if cell in _NOT_FINITE else cell
 
 
-def _dynamic(cell: Any) -> Any:
+def _to_dynamic(cell: Any) -> Any:
     if isinstance(cell, dict | list):
-        return _shallow(cell)
+        return _check_depth(cell)
     if not isinstance(cell, str):
         return cell
     try:
-        return _shallow(json.loads(cell)) if cell.count("[") + cell.count("{") > MAX_DEPTH else json.loads(cell)
+        return _check_depth(json.loads(cell)) if cell.count("[") + cell.count("{") > MAX_DEPTH else json.loads(cell)
     except RecursionError:
-        raise _too_deep() from None
+        raise _depth_error() from None
     except ValueError:
         return cell
 
 
-def _shallow(value: Any) -> Any:
+def _check_depth(value: Any) -> Any:
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [inner for each in level for inner in _inner(each) if isinstance(inner, dict | list)]
+        level = [inner for each in level for inner in _iter_children(each) if isinstance(inner, dict | list)]
         if not level:
             return value
-    raise _too_deep()
+    raise _depth_error()
 
 
-def _inner(value: Any) -> Iterable[Any]:
+def _iter_children(value: Any) -> Iterable[Any]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-def _too_deep() -> WorkspaceError:
-    return invalid("query", f"a dynamic value of the result has more than {MAX_DEPTH} levels", code="QUERY_INVALID")
+def _depth_error() -> WorkspaceError:
+    return invalid(
+        "query", f"a dynamic value of the result is nested deeper than {MAX_DEPTH} levels", code="QUERY_INVALID"
+    )
 
 
-def _bool(cell: Any) -> Any:
+def _to_bool(cell: Any) -> Any:
     return bool(cell)
 
 
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
-    "bool": _bool,
-    "datetime": _datetime,
-    "dynamic": _dynamic,
-    "real": _real,
+    "bool": _to_bool,
+    "datetime": _to_datetime,
+    "dynamic": _to_dynamic,
+    "real": _to_real,
 }

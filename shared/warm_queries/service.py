@@ -1,4 +1,4 @@
-"""Runs warm queries and ad-hoc queries."""
+"""Execution of warm queries and ad-hoc queries."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,15 +22,15 @@ TABLE = "Telemetry"
 TIME_COLUMN = "Timestamp"
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10_000
-# Our own parameters; the underscore keeps them apart from declared ones, which begin with a letter.
-_CELL = 16
-"""Bytes that a cell of a result counts for, when it is decided where the result is converted."""
+_CELL_BYTES = 16
+"""Assumed size of a result cell, to decide whether to convert the rows in a worker thread."""
+# The underscore separates these parameters from declared ones, which begin with a letter.
 _FROM, _TO = "_oi_from", "_oi_to"
 _WINDOW = f"let {TABLE} = {TABLE} | where {TIME_COLUMN} between ({_FROM} .. {_TO});"
 
 
 class WarmQueries:
-    """Executes queries of the workspace."""
+    """Service that executes the workspace's queries."""
 
     def __init__(self, catalog: Callable[[], Awaitable[Catalog]], engine: QueryEngine, timeout_seconds: int) -> None:
         self._catalog = catalog
@@ -44,41 +44,41 @@ class WarmQueries:
         time_range: timedelta | None,
         limit: int,
         arguments: Mapping[str, Any],
-        named: Callable[[str], str] = "p.{}".format,
+        label: Callable[[str], str] = "p.{}".format,
     ) -> QueryResult:
-        """Run the approved query with this lookup key or API path.
+        """Execute the approved query with this lookup or API path.
 
         Args:
-            lookup: matched as lookup key, then as API path.
-            time_range: keeps the rows of the last so much time, before anything is aggregated.
-            limit: most rows to return.
+            lookup: lookup, else API path.
+            time_range: only rows within this duration before now, filtered before any aggregation.
+            limit: maximum number of rows.
             arguments: values of declared parameters by name, as text or as JSON values.
-            named: gives what the caller calls the parameter of a name.
+            label: returns the caller's name of a parameter, for error messages.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``, FORBIDDEN ``QUERY_NOT_APPROVED``, INVALID naming
-                parameters, or what the engine raises.
+            WorkspaceError: NOT_FOUND ``WARM_QUERY_NOT_FOUND``; FORBIDDEN ``QUERY_NOT_APPROVED``; INVALID naming
+                parameters; errors of the engine.
         """
         stored = (await self._catalog()).find_query(lookup)
         if stored is None:
-            raise WorkspaceError(Kind.NOT_FOUND, "WARM_QUERY_NOT_FOUND", "There is no warm query with this lookup.")
+            raise WorkspaceError(Kind.NOT_FOUND, "WARM_QUERY_NOT_FOUND", "No warm query has this lookup.")
         query = stored.value
         if query.approval is None:
             raise WorkspaceError(
-                Kind.FORBIDDEN, "QUERY_NOT_APPROVED", "The query is a draft; it runs once somebody else approved it."
+                Kind.FORBIDDEN, "QUERY_NOT_APPROVED", "The query is a draft; another person must approve it first."
             )
-        bound = bind_parameters(query.parameters, arguments, named)
+        bound = bind_parameters(query.parameters, arguments, label)
         if query.cache_seconds:
             return await self._run_cached(query, bound, time_range, limit)
         return await self._run(query, bound, time_range, limit, now())
 
     async def execute_ad_hoc(self, kql: str, time_range: timedelta | None, limit: int) -> QueryResult:
-        """Run the caller's own query.
+        """Execute the caller's own query.
 
         Raises:
-            WorkspaceError: INVALID ``QUERY_INVALID``, ``QUERY_NOT_READ_ONLY``; or what the engine raises.
+            WorkspaceError: INVALID ``QUERY_INVALID``, ``QUERY_NOT_READ_ONLY``; errors of the engine.
         """
-        return await self._run(_AdHoc(kql), {}, time_range, limit, now())
+        return await self._run(_AdHocQuery(kql), {}, time_range, limit, now())
 
     async def _run_cached(
         self, query: WarmQuery, bound: dict[str, str], time_range: timedelta | None, limit: int
@@ -86,25 +86,25 @@ class WarmQueries:
         at = now()
         key = (query.model_dump_json(), tuple(sorted(bound.items())), time_range, limit)
         max_age = timedelta(seconds=query.cache_seconds)
-        kept = self._results.find(key, max_age, at)
-        if kept is not None:
-            return kept
-        run = await self._run(query, bound, time_range, limit, at)
-        self._results.store(key, replace(run, from_cache=True))
-        return run
+        cached = self._results.find(key, max_age, at)
+        if cached is not None:
+            return cached
+        result = await self._run(query, bound, time_range, limit, at)
+        self._results.store(key, replace(result, from_cache=True))
+        return result
 
     async def _run(
         self,
-        query: "WarmQuery | _AdHoc",
+        query: "WarmQuery | _AdHocQuery",
         bound: dict[str, str],
         time_range: timedelta | None,
         limit: int,
         at: datetime,
     ) -> QueryResult:
-        asked = await run_in_worker(len(query.kql), self._composed, query, bound, time_range, limit, at)
-        result = await self._engine.execute(asked)
+        request = await run_in_worker(len(query.kql), self._build_request, query, bound, time_range, limit, at)
+        result = await self._engine.execute(request)
         cells = min(len(result.rows), limit) * len(result.columns)
-        rows = await run_in_worker(cells * _CELL, row_objects, result.columns, result.rows[:limit])
+        rows = await run_in_worker(cells * _CELL_BYTES, row_objects, result.columns, result.rows[:limit])
         return QueryResult(
             query=query.name,
             executed_at=result.computed_at or at,
@@ -116,9 +116,9 @@ class WarmQueries:
             from_cache=(result.computed_at is not None) if query.cache_seconds else None,
         )
 
-    def _composed(
+    def _build_request(
         self,
-        query: "WarmQuery | _AdHoc",
+        query: "WarmQuery | _AdHocQuery",
         bound: dict[str, str],
         time_range: timedelta | None,
         limit: int,
@@ -130,7 +130,7 @@ class WarmQueries:
         if time_range is not None:
             kql_text.check_time_range(query.kql)
             declarations += [f"{_FROM}:datetime", f"{_TO}:datetime"]
-            bound = {**bound, **_window(at, time_range)}
+            bound = {**bound, **_time_range_parameters(at, time_range)}
             statements = _WINDOW
         composed = kql_text.compose_query(query.kql, ", ".join(declarations), statements)
         return EngineQuery(
@@ -138,15 +138,15 @@ class WarmQueries:
             parameters=bound,
             max_records=limit + 1,
             timeout_seconds=self._timeout_seconds,
-            # The engine finds its own kept answers by text and parameters; a window that ends now is never the same.
+            # The engine finds cached results by text and parameters; a time range that ends now never matches one.
             cache_seconds=0 if time_range is not None else query.cache_seconds,
             lines_before=composed.lines_before,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _AdHoc:
-    """A caller's own query, with what a stored one has besides."""
+class _AdHocQuery:
+    """Ad-hoc query with the attributes of a stored one."""
 
     kql: str
     name: str = AD_HOC
@@ -156,37 +156,37 @@ class _AdHoc:
 
 
 def bind_parameters(
-    parameters: Sequence[QueryParameter], arguments: Mapping[str, Any], named: Callable[[str], str] = "p.{}".format
+    parameters: Sequence[QueryParameter], arguments: Mapping[str, Any], label: Callable[[str], str] = "p.{}".format
 ) -> dict[str, str]:
-    """Return a literal for every declared parameter, from the arguments or its default, which null asks for.
+    """Return a literal for every declared parameter, from the arguments or its default; null selects the default.
 
     Raises:
-        WorkspaceError: INVALID, listing each unknown, missing or ill-typed argument by what the caller calls it.
+        WorkspaceError: INVALID with each unknown, missing or invalid argument under the caller's name.
     """
     declared = {parameter.name: parameter for parameter in parameters}
     errors = [
-        FieldError(named(name), _unknown_parameter(name, declared, named)) for name in arguments if name not in declared
+        FieldError(label(name), _unknown_parameter(name, declared, label)) for name in arguments if name not in declared
     ]
     bound: dict[str, str] = {}
     for name, parameter in declared.items():
-        given = arguments.get(name)
-        if given is None and parameter.required:
-            errors.append(FieldError(named(name), f"is required, of type {parameter.type}"))
+        value = arguments.get(name)
+        if value is None and parameter.required:
+            errors.append(FieldError(label(name), f"is required, of type {parameter.type}"))
             continue
         try:
-            bound[name] = to_literal(parameter.type, parameter.default if given is None else given)
+            bound[name] = to_literal(parameter.type, parameter.default if value is None else value)
         except ValueError as error:
-            errors.append(FieldError(named(name), f"{error} ({parameter.type})"))
+            errors.append(FieldError(label(name), f"{error} ({parameter.type})"))
     if errors:
         raise invalid_fields(errors)
     return bound
 
 
-def _window(end: datetime, time_range: timedelta) -> dict[str, str]:
+def _time_range_parameters(end: datetime, time_range: timedelta) -> dict[str, str]:
     return {_FROM: f"datetime({rfc3339(end - time_range)})", _TO: f"datetime({rfc3339(end)})"}
 
 
-def _unknown_parameter(name: str, declared: Iterable[str], named: Callable[[str], str]) -> str:
+def _unknown_parameter(name: str, declared: Iterable[str], label: Callable[[str], str]) -> str:
     nearest = find_nearest_name(name, declared)
-    hint = "" if nearest is None else f"; did you mean `{named(nearest)}`?"
+    hint = "" if nearest is None else f"; did you mean `{label(nearest)}`?"
     return f"is not a parameter of this query{hint}"

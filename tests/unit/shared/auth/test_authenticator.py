@@ -248,7 +248,7 @@ async def test_a_wrong_secret_is_looked_up_like_an_unknown_key(
 
     monkeypatch.setattr(workspace.authenticator._credentials, "_version", counted)
     for bad in (f"oik_AAAAAAAA_{key[-43:]}", f"{key[:-43]}{'A' * 43}"):
-        monkeypatch.setattr(workspace.authenticator, "_looked_again_at", float("-inf"))
+        monkeypatch.setattr(workspace.authenticator, "_reloaded_at", float("-inf"))
         before = asked
         for _ in range(3):
             await refusal(workspace, f"Bearer {bad}")

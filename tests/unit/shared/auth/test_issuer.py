@@ -60,7 +60,7 @@ async def test_a_token_made_with_a_token_neither_outlives_nor_outranks_it(worksp
     assert capped.expires_at == parent.expires_at
     error = await refused(workspace.issuer.mint(parent, Decimal(11), None))
     assert error.members["errors"] == [
-        {"field": "minutes", "message": "the new token would outlive the one that asks for it"}
+        {"field": "minutes", "message": "the new token would expire later than the caller's token"}
     ]
     assert set(capped.rights) == parent.rights
 

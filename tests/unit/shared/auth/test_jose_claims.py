@@ -76,5 +76,5 @@ async def test_a_token_for_another_workspace_of_the_same_signer(workspace: Any) 
     message = f"{part(header)}.{part(claims)}"
     token = f"{message}.{part(await workspace.key.sign(message.encode()))}"
     with pytest.raises(WorkspaceError) as told:
-        await workspace.authenticator._by_token(token)
+        await workspace.authenticator._authenticate_token(token)
     assert told.value.kind is Kind.UNAUTHENTICATED

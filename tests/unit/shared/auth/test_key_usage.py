@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.auth.key_usage import EVERY_SECONDS, MOST_WAITING, KeyUsageRecorder
+from shared.auth.key_usage import ACCURACY_SECONDS, MAX_WAITING, KeyUsageRecorder
 from shared.auth.ports import ApiKey
 from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
 from shared.backends.embedded.sqlite import SqliteDatabase
@@ -46,7 +46,7 @@ async def last_use(store: SqliteCredentialStore) -> datetime | None:
 async def test_a_use_is_noted_about_once_a_minute(store: SqliteCredentialStore) -> None:
     """The first use is written, the next one a minute later."""
     uses = KeyUsageRecorder(store)
-    for seconds, written in ((0, 0), (EVERY_SECONDS - 1, 0), (EVERY_SECONDS, EVERY_SECONDS)):
+    for seconds, written in ((0, 0), (ACCURACY_SECONDS - 1, 0), (ACCURACY_SECONDS, ACCURACY_SECONDS)):
         uses.record(key(), AT + timedelta(seconds=seconds))
         await uses.close()
         assert await last_use(store) == AT + timedelta(seconds=written)
@@ -64,8 +64,8 @@ async def test_a_locked_store_is_told_to_the_log_once(
     await uses.close()
     other.execute("ROLLBACK")
     other.close()
-    assert [record.message for record in caplog.records] == ["the last use of keys cannot be noted"]
-    later = AT + timedelta(seconds=EVERY_SECONDS)
+    assert [record.message for record in caplog.records] == ["the last use of keys cannot be stored"]
+    later = AT + timedelta(seconds=ACCURACY_SECONDS)
     uses.record(key(), later)
     await uses.close()
     assert await last_use(store) == later
@@ -90,13 +90,13 @@ async def test_what_waits_is_bounded(database: SqliteDatabase) -> None:
     """A store that is silent is asked for one key at a time, and no more than so many wait."""
     silent = SilentStore(database)
     uses = KeyUsageRecorder(silent)
-    for number in range(MOST_WAITING + 10):
+    for number in range(MAX_WAITING + 10):
         uses.record(key(number), AT)
     await asyncio.sleep(0)
     assert silent.asked == 1
     silent.answers.set()
     await uses.close()
-    assert silent.asked == MOST_WAITING
+    assert silent.asked == MAX_WAITING
 
 
 async def test_silence_has_an_end(database: SqliteDatabase) -> None:

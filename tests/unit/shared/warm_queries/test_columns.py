@@ -53,11 +53,11 @@ async def test_columns_are_asked_for_once() -> None:
 
 async def test_nobody_waits_long_for_a_silent_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """One waits a moment, the next ones not at all; the engine is asked once for each query, and believed at last."""
-    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(module, "WAIT_SECONDS", 0.01)
     engine = Engine()
     columns = QueryColumns(engine)
     assert await columns.find(query("T | count")) is None
-    monkeypatch.setattr(module, "PATIENCE_SECONDS", 3600.0)
+    monkeypatch.setattr(module, "WAIT_SECONDS", 3600.0)
     assert await asyncio.wait_for(columns.find(query("T | count")), 60) is None
     assert await asyncio.wait_for(columns.find(query("T | take 1")), 60) is None
     assert engine.asked == 2

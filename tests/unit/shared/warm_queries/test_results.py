@@ -30,7 +30,7 @@ def test_a_dynamic_value_may_have_many_levels(cell: object) -> None:
 )
 def test_a_deeper_dynamic_value_is_the_querys_fault(cell: object) -> None:
     """A value of more levels is refused, however deep it is."""
-    with pytest.raises(WorkspaceError, match="more than 200 levels") as refused:
+    with pytest.raises(WorkspaceError, match="deeper than 200 levels") as refused:
         row_objects(COLUMNS, [[cell]])
     assert refused.value.code == "QUERY_INVALID"
 

@@ -67,7 +67,7 @@ def main(names: list[str]) -> int:
     for name in names or known:
         try:
             for figure in known[name]():
-                line = figure.line()
+                line = figure.to_json()
                 print(json.dumps(line), flush=True)
                 held = held and line["holds"]
         except ToolMissingError as error:

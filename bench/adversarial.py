@@ -38,12 +38,19 @@ class Attack:
     is_refused: bool = False
 
 
-def attacks() -> tuple[Attack, ...]:
+def build_attacks() -> tuple[Attack, ...]:
     """Return every attack on the workspace of the benchmarks, in the order in which they are best sent."""
-    return (*kql_attacks(), *nesting_attacks(), *body_attacks(), *graphql_attacks(), *head_attacks(), *read_attacks())
+    return (
+        *build_kql_attacks(),
+        *build_nesting_attacks(),
+        *build_body_attacks(),
+        *build_graphql_attacks(),
+        *build_header_attacks(),
+        *build_read_attacks(),
+    )
 
 
-def hostile_kql() -> Mapping[str, str]:
+def build_hostile_kql() -> Mapping[str, str]:
     """Return texts of the greatest length that are hard to scan, by name."""
     units = {
         "open-strings": '"\\',
@@ -60,21 +67,21 @@ def hostile_kql() -> Mapping[str, str]:
     return {name: "print " + (unit * KQL_LENGTH)[: KQL_LENGTH - 6] for name, unit in units.items()}
 
 
-def kql_attacks() -> list[Attack]:
+def build_kql_attacks() -> list[Attack]:
     """Return hostile texts as ad-hoc query, with a time range, as a warm query and through MCP."""
     found: list[Attack] = []
-    for name, kql in hostile_kql().items():
+    for name, kql in build_hostile_kql().items():
         put = {"name": "Hostile", "surface": "hall", "kql": kql}
         found += [
-            Attack(f"ad-hoc-{name}", "POST", _AD_HOC, _json({"query": kql})),
-            Attack(f"time-range-{name}", "POST", _AD_HOC, _json({"query": kql, "timeRange": "P1D"})),
-            Attack(f"put-{name}", "PUT", "/oi-api/warm-queries/hostile", _json(put)),
-            Attack(f"mcp-{name}", "POST", "/oi-api/mcp", _tool("execute_ad_hoc", {"query": kql}), _MCP),
+            Attack(f"ad-hoc-{name}", "POST", _AD_HOC, _to_json({"query": kql})),
+            Attack(f"time-range-{name}", "POST", _AD_HOC, _to_json({"query": kql, "timeRange": "P1D"})),
+            Attack(f"put-{name}", "PUT", "/oi-api/warm-queries/hostile", _to_json(put)),
+            Attack(f"mcp-{name}", "POST", "/oi-api/mcp", _tool_call("execute_ad_hoc", {"query": kql}), _MCP),
         ]
     return found
 
 
-def nesting_attacks() -> list[Attack]:
+def build_nesting_attacks() -> list[Attack]:
     """Return values, expressions and documents of very many levels."""
     deep = "[" * DEEP + "]" * DEEP
     texts = {
@@ -87,18 +94,18 @@ def nesting_attacks() -> list[Attack]:
         "parse-json-300": f"print parse_json('{'[' * 300}{']' * 300}')",
         "objects": "print parse_json('" + '{"a":' * 10_000 + "1" + "}" * 10_000 + "')",
     }
-    found = [Attack(f"deep-{name}", "POST", _AD_HOC, _json({"query": kql})) for name, kql in texts.items()]
+    found = [Attack(f"deep-{name}", "POST", _AD_HOC, _to_json({"query": kql})) for name, kql in texts.items()]
     found += [
         Attack("deep-body", "POST", "/oi-api/telemetry/line", b"[" * (MIB - 1), is_refused=True),
         Attack("deep-mcp", "POST", "/oi-api/mcp", b'{"a":' * 100_000, _MCP, is_refused=True),
-        Attack("deep-graphql", "POST", _GRAPHQL, _json({"query": "{" + "workspace{" * 2_000})),
-        Attack("deep-graphql-list", "POST", _GRAPHQL, _json({"query": "{a(b:" + "[" * 4_900})),
+        Attack("deep-graphql", "POST", _GRAPHQL, _to_json({"query": "{" + "workspace{" * 2_000})),
+        Attack("deep-graphql-list", "POST", _GRAPHQL, _to_json({"query": "{a(b:" + "[" * 4_900})),
         Attack("deep-variables", "POST", _GRAPHQL, b'{"query":"{workspace{id}}","variables":{"a":%b}}' % deep.encode()),
     ]
     return found
 
 
-def body_attacks() -> list[Attack]:
+def build_body_attacks() -> list[Attack]:
     """Return bodies of the greatest size whose values are as many as can be."""
     documents = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
     event = {
@@ -110,8 +117,8 @@ def body_attacks() -> list[Attack]:
     }
     found = []
     for name, unit in _VALUES.items():
-        array, whole, twice = (_array(unit, size) for size in (250 * KIB, MIB - 4 * KIB, 2 * MIB - 4 * KIB))
-        given = _json(event)[:-1].decode()
+        array, whole, twice = (_repeat_value(unit, size) for size in (250 * KIB, MIB - 4 * KIB, 2 * MIB - 4 * KIB))
+        given = _to_json(event)[:-1].decode()
         found += [
             Attack(f"telemetry-{name}", "POST", "/oi-api/telemetry/line", f'{{"v":{array}}}'.encode()),
             Attack(f"telemetry-array-{name}", "POST", "/oi-api/telemetry/line", whole.encode()),
@@ -120,20 +127,20 @@ def body_attacks() -> list[Attack]:
                 f"event-{name}", "POST", "/oi-api/provenance/events", f'{given},"AfterState":{{"v":{whole}}}}}'.encode()
             ),
             Attack(f"graphql-{name}", "POST", _GRAPHQL, _variables(whole)),
-            Attack(f"mcp-{name}", "POST", "/oi-api/mcp", _call(whole), _MCP),
+            Attack(f"mcp-{name}", "POST", "/oi-api/mcp", _raw_tool_call(whole), _MCP),
         ]
     messages = [{"messageId": f"m{number}", "value": number, "text": "x" * 1_900} for number in range(500)]
-    return [*found, Attack("telemetry-500", "POST", "/oi-api/telemetry/line", _json(messages))]
+    return [*found, Attack("telemetry-500", "POST", "/oi-api/telemetry/line", _to_json(messages))]
 
 
-def _array(unit: str, size: int) -> str:
+def _repeat_value(unit: str, size: int) -> str:
     """Return an array of a value that is repeated up to a size, or up to the limit of arrays and objects."""
     containers = unit.count("[") + unit.count("{")
     times = min(size // (len(unit) + 1), (MAX_CONTAINERS - 100) // containers if containers else size)
     return "[" + ",".join([unit] * times) + "]"
 
 
-def graphql_attacks() -> list[Attack]:
+def build_graphql_attacks() -> list[Attack]:
     """Return documents of 5,000 tokens that are hard to parse, to validate or to run."""
     spreads = "".join(f"fragment f{n} on Workspace{{id ...f{n + 1}}}" for n in range(550))
     documents = {
@@ -147,10 +154,10 @@ def graphql_attacks() -> list[Attack]:
         "long-text": "#" + "x" * (MIB - 100) + "\n{workspace{id}}",
         "introspection": "{__schema{types{fields{type{fields{type{fields{name}}}}}}}}",
     }
-    return [Attack(f"graphql-{name}", "POST", _GRAPHQL, _json({"query": text})) for name, text in documents.items()]
+    return [Attack(f"graphql-{name}", "POST", _GRAPHQL, _to_json({"query": text})) for name, text in documents.items()]
 
 
-def head_attacks() -> list[Attack]:
+def build_header_attacks() -> list[Attack]:
     """Return targets and headers of the greatest size."""
     tags = ",".join('"x"' for _ in range(16_000))
     parameters = "&".join(f"p.a{n}={quote('é' * 20)}" for n in range(199))
@@ -165,14 +172,14 @@ def head_attacks() -> list[Attack]:
     ]
 
 
-def read_attacks() -> list[Attack]:
+def build_read_attacks() -> list[Attack]:
     """Return reads whose replies are as large as can be."""
     wide = "range x from 1 to 10000 step 1 | extend a = strcat('{0}', tostring(x)), d = dynamic([1,2,3]), t = now()"
     rows, large = wide.format("x" * 20), wide.format("x" * 2_000)
     chain = "target=DomainEvents&scopeKey=line"
     found = [Attack("openapi", "GET", "/oi-api/openapi"), Attack("queries", "GET", "/oi-api/warm-queries")]
     for form in ("application/json", "text/csv", "application/vnd.apache.parquet"):
-        body, large_body = (_json({"query": kql, "limit": 10_000}) for kql in (rows, large))
+        body, large_body = (_to_json({"query": kql, "limit": 10_000}) for kql in (rows, large))
         name = form.rpartition("/")[2]
         found += [
             Attack(f"rows-{name}", "POST", _AD_HOC, body, {"Accept": form}),
@@ -206,16 +213,16 @@ _VALUES: Final = {
 _MCP: Final = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
 
 
-def _json(value: object) -> bytes:
+def _to_json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _tool(name: str, arguments: Mapping[str, object]) -> bytes:
+def _tool_call(name: str, arguments: Mapping[str, object]) -> bytes:
     parameters = {"name": name, "arguments": arguments}
-    return _json({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": parameters})
+    return _to_json({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": parameters})
 
 
-def _call(arguments: str) -> bytes:
+def _raw_tool_call(arguments: str) -> bytes:
     return (
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":%b}}}'
         % arguments.encode()

@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterator
 
 from bench.figures import Figure
-from bench.ingest import BATCH, CONNECTIONS, EVENTS, messages, wait_for
-from bench.running import post_all, service
+from bench.ingest import BATCH, CONNECTIONS, EVENTS, build_messages, wait_for_rows
+from bench.running import post_all, run_service
 
 LEAST_RATIO = 0.5
 WITHOUT = {"AzureWebJobs.archive.Disabled": "true"}
@@ -17,7 +17,7 @@ def ingest_with_archive() -> Iterator[Figure]:
     rates: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(2):
         for archived in (False, True):
-            rates[archived].append(_rate(archived=archived))
+            rates[archived].append(_measure_rate(archived=archived))
     detail = {
         "events": EVENTS,
         "withArchive": round(max(rates[True])),
@@ -29,10 +29,10 @@ def ingest_with_archive() -> Iterator[Figure]:
     )
 
 
-def _rate(*, archived: bool) -> float:
-    bodies = [json.dumps(batch).encode() for batch in messages(EVENTS, BATCH)]
-    with service({} if archived else WITHOUT) as running:
+def _measure_rate(*, archived: bool) -> float:
+    bodies = [json.dumps(batch).encode() for batch in build_messages(EVENTS, BATCH)]
+    with run_service({} if archived else WITHOUT) as running:
         started = time.perf_counter()
         post_all(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
-        wait_for(running, EVENTS)
+        wait_for_rows(running, EVENTS)
         return EVENTS / (time.perf_counter() - started)

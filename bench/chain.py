@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import uvloop
 
-from bench.chain_service import busy_figures, service_figures
+from bench.chain_service import measure_busy_service, measure_service
 from bench.figures import Figure
 from shared.backends.embedded.provenance import SqliteAuditLog, SqliteChainStore
 from shared.backends.embedded.provenance_schema import COLUMNS, ROW_COLUMNS
@@ -32,7 +32,7 @@ CALLERS = 64
 APPENDS = 20_000
 ALONE = 300
 TURNS = 5
-WALK_TURNS = 3
+MEASUREMENT_TURNS = 3
 BRIEF, SHORT, LONG = 1_000, 10_000, 1_000_000
 KIBIBYTE = 1024
 READ_BY_VERIFY = ", ".join(("sequence", "canonical", "hash", *(COLUMNS[name] for name in PROJECTED)))
@@ -40,12 +40,12 @@ READ_BY_VERIFY = ", ".join(("sequence", "canonical", "hash", *(COLUMNS[name] for
 
 def chain() -> Iterator[Figure]:
     """Append, verify and query chains of a file."""
-    yield from _append_figures()
-    yield from service_figures()
-    yield from _length_figures()
+    yield from _measure_appends()
+    yield from measure_service()
+    yield from _measure_lengths()
 
 
-def event(number: int) -> dict[str, Any]:
+def build_event(number: int) -> dict[str, Any]:
     """Return an event with small states, about 400 bytes as a record."""
     return {
         "ActionType": ("Create", "Update", "Delete")[number % 3],
@@ -56,7 +56,7 @@ def event(number: int) -> dict[str, Any]:
     }
 
 
-def _append_figures() -> Iterator[Figure]:
+def _measure_appends() -> Iterator[Figure]:
     """Take turns, and compare the best of each: a busy neighbour slows whichever it meets.
 
     On the event loop that the local host runs on.
@@ -65,10 +65,10 @@ def _append_figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="bench-") as made:
         folder = Path(made)
         for turn in range(TURNS):
-            engine.append(uvloop.run(_engine_rate(folder / f"engine-{turn}.sqlite")))
-            records = asyncio.run(_stored(folder / f"engine-{turn}.sqlite"))
-            raw.append(_raw_rate(folder / f"raw-{turn}.sqlite", records))
-            alone.append(uvloop.run(_alone_rate(folder / f"alone-{turn}.sqlite")))
+            engine.append(uvloop.run(_measure_engine(folder / f"engine-{turn}.sqlite")))
+            records = asyncio.run(_read_records(folder / f"engine-{turn}.sqlite"))
+            raw.append(_measure_raw_inserts(folder / f"raw-{turn}.sqlite", records))
+            alone.append(uvloop.run(_measure_single_caller(folder / f"alone-{turn}.sqlite")))
     detail = {"appendsPerSecond": round(max(engine)), "callers": CALLERS, "bestOf": TURNS}
     beside = {"alonePerSecond": round(max(alone)), "alone": "tip, seal, one record and head a commit, one caller"}
     yield Figure("chain_append_vs_alone", max(engine) / max(alone), "ratio", at_least=10, detail=detail | beside)
@@ -80,15 +80,15 @@ async def _workspace() -> str:
     return "bench"
 
 
-async def _engine_rate(file: Path) -> float:
+async def _measure_engine(file: Path) -> float:
     log = EventLog(ChainLog(SqliteChainStore(file), _workspace))
     numbers = iter(range(APPENDS))
 
     async def caller() -> None:
         for number in numbers:
-            await log.write(CHAIN, "editor@plant", event(number))
+            await log.write(CHAIN, "editor@plant", build_event(number))
 
-    await log.write(CHAIN, "editor@plant", event(0))
+    await log.write(CHAIN, "editor@plant", build_event(0))
     started = time.perf_counter()
     await asyncio.gather(*(caller() for _ in range(CALLERS)))
     seconds = time.perf_counter() - started
@@ -96,28 +96,28 @@ async def _engine_rate(file: Path) -> float:
     return APPENDS / seconds
 
 
-async def _alone_rate(file: Path) -> float:
+async def _measure_single_caller(file: Path) -> float:
     """One record, one commit, one caller: read the tip, seal, store."""
     store = SqliteChainStore(file)
     started = time.perf_counter()
     for number in range(ALONE):
         tip = await store.tip(CHAIN)
         previous = tip.hash or genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
-        made = draft_event("editor@plant", event(number))
+        made = draft_event("editor@plant", build_event(number))
         await store.append(CHAIN, [seal_record(made, tip.sequence + 1, rfc3339(now()), previous, str(number))], tip)
     seconds = time.perf_counter() - started
     await store.close()
     return ALONE / seconds
 
 
-async def _stored(file: Path) -> list[ChainRecord]:
+async def _read_records(file: Path) -> list[ChainRecord]:
     store = SqliteChainStore(file)
     records = (await store.read(CHAIN, 0, limit=APPENDS, max_bytes=2**40)).records
     await store.close()
     return list(records)
 
 
-def _raw_rate(file: Path, records: Sequence[ChainRecord]) -> float:
+def _measure_raw_inserts(file: Path, records: Sequence[ChainRecord]) -> float:
     """The same bytes in batches of the same size, without chain, indexes or engine."""
     connection = connect(file)
     columns = ", ".join(f"c{number}" for number in range(3 + len(PROJECTED)))
@@ -126,25 +126,27 @@ def _raw_rate(file: Path, records: Sequence[ChainRecord]) -> float:
     started = time.perf_counter()
     for batch in batched(records, CALLERS, strict=False):
         connection.execute("BEGIN IMMEDIATE")
-        connection.executemany(f"INSERT INTO records VALUES ({marks})", map(_row, batch))  # noqa: S608  marks alone
+        connection.executemany(f"INSERT INTO records VALUES ({marks})", map(_to_row, batch))  # noqa: S608  marks alone
         connection.execute("COMMIT")
     seconds = time.perf_counter() - started
     connection.close()
     return len(records) / seconds
 
 
-def _row(record: ChainRecord) -> tuple[Any, ...]:
+def _to_row(record: ChainRecord) -> tuple[Any, ...]:
     fields = (record.projection.get(name) for name in PROJECTED)
     return (record.sequence, record.canonical, record.hash, record.append_id, *fields)
 
 
-def _length_figures() -> Iterator[Figure]:
+def _measure_lengths() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         files = {length: Path(folder) / f"{length}.sqlite" for length in (BRIEF, SHORT, LONG)}
         for length, file in files.items():
             asyncio.run(_fill(file, length))
-        turns = [{what: _apart(what, files[LONG]) for what in WALKS} for _ in range(WALK_TURNS)]
-        best = {what: min(turn[what][0] for turn in turns) for what in WALKS}
+        turns = [
+            {what: _measure_in_process(what, files[LONG]) for what in MEASUREMENTS} for _ in range(MEASUREMENT_TURNS)
+        ]
+        best = {what: min(turn[what][0] for turn in turns) for what in MEASUREMENTS}
         detail = {
             "records": LONG,
             "seconds": {what: round(spent, 2) for what, spent in best.items()},
@@ -153,18 +155,21 @@ def _length_figures() -> Iterator[Figure]:
             "packedFloor": "the same, reading the filter columns as one text as verify does",
             "toLeastFloor": round(best["least"] / best["verify"], 3),
             "leastFloor": "the same, reading content and Hash alone",
-            "bestOf": WALK_TURNS,
+            "bestOf": MEASUREMENT_TURNS,
         }
         yield Figure("chain_verify_vs_floor", best["floor"] / best["verify"], "ratio", at_least=0.6, detail=detail)
-        grown = {length: min(_apart("verify", files[length])[1] for _ in range(WALK_TURNS)) for length in (SHORT, LONG)}
+        grown = {
+            length: min(_measure_in_process("verify", files[length])[1] for _ in range(MEASUREMENT_TURNS))
+            for length in (SHORT, LONG)
+        }
         memory = {
             "grownMegabytes": {length: round(size, 1) for length, size in grown.items()},
             "grown": "peak resident size of a fresh process above that before it verifies",
-            "leastOf": WALK_TURNS,
+            "leastOf": MEASUREMENT_TURNS,
         }
         yield Figure("chain_verify_memory", grown[LONG] / grown[SHORT], "ratio", at_most=1.3, detail=memory)
-        yield from busy_figures(files[LONG], LONG)
-        times = {length: asyncio.run(_query_seconds(file)) * 1000 for length, file in files.items()}
+        yield from measure_busy_service(files[LONG], LONG)
+        times = {length: asyncio.run(_measure_query(file)) * 1000 for length, file in files.items()}
         spent_on = {"milliseconds": {length: round(spent, 3) for length, spent in times.items()}}
         yield Figure("chain_query_newest", times[LONG] - times[BRIEF], "ms", at_most=5, detail=spent_on)
 
@@ -175,14 +180,14 @@ async def _fill(file: Path, length: int) -> None:
     for numbers in batched(range(length), 5_000, strict=False):
         records = []
         for number in numbers:
-            made = draft_event("editor@plant", event(number))
+            made = draft_event("editor@plant", build_event(number))
             records.append(seal_record(made, number + 1, instant, previous, f"{number:x}"))
             previous = records[-1].hash
         tip = await store.append(CHAIN, records, tip)
     await store.close()
 
 
-def _apart(what: str, file: Path) -> tuple[float, float]:
+def _measure_in_process(what: str, file: Path) -> tuple[float, float]:
     """Return seconds of a walk in a process of its own, and the megabytes that it grew."""
     command = [sys.executable, "-m", "bench.chain", what, str(file)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -190,7 +195,7 @@ def _apart(what: str, file: Path) -> tuple[float, float]:
     return float(seconds), float(megabytes)
 
 
-def _megabytes(which: str) -> float:
+def _read_memory_mb(which: str) -> float:
     """Return the resident size of this program (VmRSS) or its peak (VmHWM); getrusage counts the parent's in."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition(f"{which}:")[2].split()[0]) / KIBIBYTE
@@ -215,15 +220,15 @@ async def _floor(file: Path, columns: str = READ_BY_VERIFY) -> None:
     connection.close()
 
 
-async def _packed(file: Path) -> None:
+async def _packed_floor(file: Path) -> None:
     await _floor(file, ROW_COLUMNS)
 
 
-async def _least(file: Path) -> None:
+async def _least_floor(file: Path) -> None:
     await _floor(file, "1, canonical, hash")
 
 
-async def _query_seconds(file: Path) -> float:
+async def _measure_query(file: Path) -> float:
     store = SqliteChainStore(file)
     spent = []
     for _ in range(9):
@@ -234,14 +239,14 @@ async def _query_seconds(file: Path) -> float:
     return sorted(spent)[len(spent) // 2]
 
 
-WALKS: dict[str, Callable[[Path], Coroutine[None, None, None]]] = {
+MEASUREMENTS: dict[str, Callable[[Path], Coroutine[None, None, None]]] = {
     "verify": _verify,
     "floor": _floor,
-    "packed": _packed,
-    "least": _least,
+    "packed": _packed_floor,
+    "least": _least_floor,
 }
 
 if __name__ == "__main__":
-    before, begun = _megabytes("VmRSS"), time.perf_counter()
-    asyncio.run(WALKS[sys.argv[1]](Path(sys.argv[2])))
-    print(time.perf_counter() - begun, _megabytes("VmHWM") - before)
+    before, begun = _read_memory_mb("VmRSS"), time.perf_counter()
+    asyncio.run(MEASUREMENTS[sys.argv[1]](Path(sys.argv[2])))
+    print(time.perf_counter() - begun, _read_memory_mb("VmHWM") - before)

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from bench.figures import Figure
-from bench.running import Running, call, post_all, service
+from bench.running import RunningService, call, post_all, run_service
 
 EVENTS = "/oi-api/provenance/events"
 REQUESTS = 1_500
@@ -22,12 +22,12 @@ PROBE_SECONDS = 0.005
 TRIVIAL = "verify of a scope without records: identity, rights and body like an append's, nothing stored"
 
 
-def service_figures() -> Iterator[Figure]:
+def measure_service() -> Iterator[Figure]:
     """Append and verify nothing in turn over the same connections."""
     event = {"ActionType": "Update", "EntityType": "Batch", "EntityID": "B-1", "ScopeKey": "bench"}
     bodies = {EVENTS: json.dumps({**event, "AfterState": {"ph": 7.3}}), f"{EVENTS}/verify": '{"ScopeKey":"none"}'}
     rates: dict[str, list[float]] = {path: [] for path in bodies}
-    with service() as running:
+    with run_service() as running:
         for _ in range(TURNS):
             for path, body in bodies.items():
                 url = running.url + path + "?target=DomainEvents"
@@ -39,17 +39,17 @@ def service_figures() -> Iterator[Figure]:
     yield Figure("chain_http_append", append / trivial, "ratio", at_least=0.6, detail=detail | more)
 
 
-def busy_figures(file: Path, length: int) -> Iterator[Figure]:
+def measure_busy_service(file: Path, length: int) -> Iterator[Figure]:
     """Verify, export and query a long chain while /healthz is asked."""
     with tempfile.TemporaryDirectory(prefix="bench-") as made:
         shutil.copy(file, Path(made) / "provenance.sqlite")
-        with service(folder=Path(made)) as running:
+        with run_service(folder=Path(made)) as running:
             ends = threading.Event()
             spent: list[float] = []
-            probe = threading.Thread(target=_probe, args=(running.url, ends, spent))
+            probe = threading.Thread(target=_probe_healthz, args=(running.url, ends, spent))
             probe.start()
             try:
-                seconds = {name: _timed(running, *work) for name, work in _work(length).items()}
+                seconds = {name: _measure_request(running, *work) for name, work in _requests(length).items()}
             finally:
                 ends.set()
                 probe.join()
@@ -58,7 +58,7 @@ def busy_figures(file: Path, length: int) -> Iterator[Figure]:
     yield Figure("chain_busy_healthz_p99", spent[len(spent) * 99 // 100] * 1000, "ms", at_most=100, detail=detail)
 
 
-def _work(length: int) -> dict[str, tuple[str, object, int]]:
+def _requests(length: int) -> dict[str, tuple[str, object, int]]:
     """Return path, body and least number of reply bytes of each request."""
     chain = {"target": "DomainEvents", "scopeKey": "bench"}
     filtered = {**chain, "actionType": "Delete", "entityType": "Batch", "fromSequence": str(length // 2)}
@@ -71,7 +71,7 @@ def _work(length: int) -> dict[str, tuple[str, object, int]]:
     }
 
 
-def _timed(running: Running, path: str, body: object, least: int) -> float:
+def _measure_request(running: RunningService, path: str, body: object, least: int) -> float:
     started = time.perf_counter()
     reply: Any = call(running, path, body)
     if len(json.dumps(reply)) < least or ("verify" in path and not reply["ChainValid"]):
@@ -79,7 +79,7 @@ def _timed(running: Running, path: str, body: object, least: int) -> float:
     return round(time.perf_counter() - started, 2)
 
 
-def _probe(url: str, ends: threading.Event, spent: list[float]) -> None:
+def _probe_healthz(url: str, ends: threading.Event, spent: list[float]) -> None:
     while not ends.wait(PROBE_SECONDS):
         started = time.perf_counter()
         with urllib.request.urlopen(f"{url}/healthz", timeout=60) as reply:  # noqa: S310  our own

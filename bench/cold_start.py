@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.figures import Figure
-from bench.running import ROOT, service
+from bench.running import ROOT, run_service
 
 RUNS = 7
 FIRST = {"healthz": "/healthz", "query_list": "/oi-api/warm-queries"}
@@ -20,17 +20,19 @@ FIRST = {"healthz": "/healthz", "query_list": "/oi-api/warm-queries"}
 def cold_start() -> Iterator[Figure]:
     """Ask fresh processes over the same stores and engine for one path each, in turn; told without a bound."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
-        with service(folder=Path(folder)) as running:
+        with run_service(folder=Path(folder)) as running:
             token = running.token
-        with _engine(Path(folder)) as address:
+        with _run_engine(Path(folder)) as address:
             environment = {**os.environ, "DATA_DIR": folder, "KUSTO_URI": address, "BENCH_TOKEN": token}
-            runs = [{name: _first(path, environment) for name, path in FIRST.items()} for _ in range(RUNS)]
+            runs = [
+                {name: _measure_first_reply(path, environment) for name, path in FIRST.items()} for _ in range(RUNS)
+            ]
     for name in FIRST:
         reply, imported = (statistics.median(run[name][part] for run in runs) for part in ("reply", "import"))
         yield Figure(f"cold_first_{name}", reply, "s", detail={"importSeconds": round(imported, 4), "runs": RUNS})
 
 
-def _first(path: str, environment: Mapping[str, str]) -> dict[str, float]:
+def _measure_first_reply(path: str, environment: Mapping[str, str]) -> dict[str, float]:
     command = [sys.executable, "-m", "bench.first_reply", path]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     times: dict[str, float] = json.loads(done.stdout)
@@ -40,7 +42,7 @@ def _first(path: str, environment: Mapping[str, str]) -> dict[str, float]:
 
 
 @contextmanager
-def _engine(folder: Path) -> Iterator[str]:
+def _run_engine(folder: Path) -> Iterator[str]:
     """Run the query engine over the data of a service that was stopped."""
     data = ["--data", str(folder / "kusto"), "--hub", str(folder / "hub.sqlite"), "--port", "0"]
     command = [sys.executable, "-m", "emulators.kusto", *data]

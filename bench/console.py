@@ -13,7 +13,7 @@ from typing import Any
 from playwright.sync_api import CDPSession, Page, Route, sync_playwright
 
 from bench.figures import Figure, ToolMissingError
-from bench.running import MEMBER, ROOT, Running, service
+from bench.running import MEMBER, ROOT, RunningService, run_service
 from tests.node import node
 from tests.pages.browser import CHROMIUM, NO_CHROMIUM
 
@@ -51,16 +51,16 @@ def console() -> Iterator[Figure]:
         raise ToolMissingError(NO_CHROMIUM)
     if node() is None or not (LIGHTHOUSE / "node_modules" / "lighthouse").is_dir():
         raise ToolMissingError("Lighthouse is not installed: make bench installs it with npm")
-    with service() as running:
-        yield from _lighthouse(running)
-        yield from _table(running)
+    with run_service() as running:
+        yield from _measure_pages(running)
+        yield from _measure_table(running)
 
 
-def _lighthouse(running: Running) -> Iterator[Figure]:
+def _measure_pages(running: RunningService) -> Iterator[Figure]:
     """Yield the worse of the sign-in page and the first page behind it, each the median of some runs."""
     runs = {
-        "signIn": [_measured(f"{running.url}/console/") for _ in range(RUNS)],
-        "overview": [_measured(_link(running)) for _ in range(RUNS)],
+        "signIn": [_run_lighthouse(f"{running.url}/console/") for _ in range(RUNS)],
+        "overview": [_run_lighthouse(_create_sign_in_link(running)) for _ in range(RUNS)],
     }
 
     def medians(figure: str) -> dict[str, float]:
@@ -75,7 +75,7 @@ def _lighthouse(running: Running) -> Iterator[Figure]:
     yield Figure("console_first_paint", max(paint.values()), "s", at_most=1, detail={**paint, **more})
 
 
-def _measured(address: str) -> dict[str, Any]:
+def _run_lighthouse(address: str) -> dict[str, Any]:
     environment = {**os.environ, "CHROMIUM": str(CHROMIUM)}
     command = [str(node()), "measure.mjs", address]
     done = subprocess.run(command, cwd=LIGHTHOUSE, env=environment, capture_output=True, text=True, check=False)
@@ -85,13 +85,13 @@ def _measured(address: str) -> dict[str, Any]:
     return figures
 
 
-def _link(running: Running) -> str:
+def _create_sign_in_link(running: RunningService) -> str:
     """Return a one-time link that signs in."""
     command = [sys.executable, "-m", "local.sign_in", "--data-dir", str(running.folder), "--as", MEMBER]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _table(running: Running) -> Iterator[Figure]:
+def _measure_table(running: RunningService) -> Iterator[Figure]:
     """Yield how long frames take while a table of many rows, from a stand-in of the reply, is scrolled.
 
     The time between frames is that of the machine, busy or not, and told without a bound; the work for each is CPU
@@ -102,8 +102,8 @@ def _table(running: Running) -> Iterator[Figure]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
             page = browser.new_page(viewport={"width": 1400, "height": 900})
-            page.route("**/workspace/api/keys", _many_keys)
-            times, work = _scrolled(page, running)
+            page.route("**/workspace/api/keys", _reply_with_many_keys)
+            times, work = _measure_scrolling(page, running)
         finally:
             browser.close()
     detail = {"rows": ROWS, "medianMs": round(statistics.median(times), 2), "longestMs": round(times[-1], 2)}
@@ -111,26 +111,26 @@ def _table(running: Running) -> Iterator[Figure]:
     yield Figure("console_table_frame_work", work, "ms", at_most=16.7, detail={"rows": ROWS, "frames": FRAMES})
 
 
-def _scrolled(page: Page, running: Running) -> tuple[list[float], float]:
+def _measure_scrolling(page: Page, running: RunningService) -> tuple[list[float], float]:
     """Return the milliseconds between frames, sorted, and those of CPU time for each."""
-    page.goto(_link(running))
+    page.goto(_create_sign_in_link(running))
     page.get_by_role("button", name="Sign out").wait_for()
     page.goto(f"{running.url}/console/#/keys/keys")
     page.get_by_role("grid").wait_for()
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
-    before = _busy(session)
+    before = _read_busy_seconds(session)
     times: list[float] = page.evaluate(_SCROLL, FRAMES)
-    return sorted(times), 1000 * (_busy(session) - before) / FRAMES
+    return sorted(times), 1000 * (_read_busy_seconds(session) - before) / FRAMES
 
 
-def _busy(session: CDPSession) -> float:
+def _read_busy_seconds(session: CDPSession) -> float:
     """Return the seconds that tasks of the page's thread took."""
     metrics = session.send("Performance.getMetrics")["metrics"]
     return next(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")
 
 
-def _many_keys(route: Route) -> None:
+def _reply_with_many_keys(route: Route) -> None:
     at = "2026-01-05T08:00:00.000000Z"
     key: dict[str, Any] = {
         "principal": MEMBER,

@@ -11,7 +11,7 @@ import aiohttp
 from playwright.sync_api import Page, sync_playwright
 
 from bench.figures import Figure, ToolMissingError
-from bench.running import Running, service
+from bench.running import RunningService, run_service
 from tests.pages.browser import CHROMIUM, NO_CHROMIUM
 
 EVENTS_PER_SECOND = 1_000
@@ -33,18 +33,18 @@ def console_live() -> Iterator[Figure]:
         raise ToolMissingError(NO_CHROMIUM)
     if not _BUILT.is_file():
         raise ToolMissingError("the console is not built: make assets needs npm")
-    with service() as running, sync_playwright() as playwright:
+    with run_service() as running, sync_playwright() as playwright:
         # The sandbox of Chromium needs rights that a container does not have.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
             page = browser.new_page(viewport={"width": 1400, "height": 1400})
-            yield from _measured(page, running)
+            yield from _measure(page, running)
         finally:
             browser.close()
 
 
-def _measured(page: Page, running: Running) -> Iterator[Figure]:
-    _open(page, running)
+def _measure(page: Page, running: RunningService) -> Iterator[Figure]:
+    _open_chart(page, running)
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable")
 
@@ -53,7 +53,7 @@ def _measured(page: Page, running: Running) -> Iterator[Figure]:
         return next(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")
 
     before, started = busy(), time.perf_counter()
-    sending = threading.Thread(target=asyncio.run, args=(_send(running),))
+    sending = threading.Thread(target=asyncio.run, args=(_send_events(running),))
     sending.start()
     page.get_by_text("123,456").first.wait_for(timeout=_PATIENCE_MS)
     took = time.perf_counter() - started
@@ -66,7 +66,7 @@ def _measured(page: Page, running: Running) -> Iterator[Figure]:
     yield Figure("console_live_busy", share, "ratio", at_most=0.5, detail=detail)
 
 
-def _open(page: Page, running: Running) -> None:
+def _open_chart(page: Page, running: RunningService) -> None:
     """Open the chart with all series chosen, and wait until it listens."""
     names = [f"{_CONNECTION}/d{device}/{field}" for device in range(DEVICES) for field in ("pressure", "flow", "rpm")]
     fields = ",".join(name.replace("/", "%2F") for name in names)
@@ -76,7 +76,7 @@ def _open(page: Page, running: Running) -> None:
     page.get_by_role("status").filter(has_text="live").wait_for(timeout=_PATIENCE_MS)
 
 
-async def _send(running: Running) -> None:
+async def _send_events(running: RunningService) -> None:
     """Send events at an even pace, and one more that marks the end."""
     size = EVENTS_PER_SECOND // POSTS_PER_SECOND
     url = f"{running.url}/oi-api/telemetry/{_CONNECTION}"
@@ -84,12 +84,14 @@ async def _send(running: Running) -> None:
         started = asyncio.get_running_loop().time()
         for post in range(SECONDS * POSTS_PER_SECOND):
             await asyncio.sleep(started + post / POSTS_PER_SECOND - asyncio.get_running_loop().time())
-            async with session.post(url, json=[_message(post * size + number) for number in range(size)]) as reply:
+            async with session.post(
+                url, json=[_build_message(post * size + number) for number in range(size)]
+            ) as reply:
                 reply.raise_for_status()
-        async with session.post(url, json={**_message(0), "pressure": 123_456}) as reply:
+        async with session.post(url, json={**_build_message(0), "pressure": 123_456}) as reply:
             reply.raise_for_status()
 
 
-def _message(number: int) -> dict[str, object]:
+def _build_message(number: int) -> dict[str, object]:
     device = f"d{number % DEVICES}"
     return {"deviceId": device, "pressure": number % 97, "flow": number % 31 / 4, "rpm": 1_400 + number % 211}

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from bench.chain import CHAIN, event
+from bench.chain import CHAIN, build_event
 from bench.figures import Figure
 from emulators.cosmos import CosmosServer
 from shared.backends.azure.cosmos_account import CosmosAccount
@@ -25,7 +25,7 @@ SWAPS: Final = 200
 def cosmos() -> Iterator[Figure]:
     """Append with the engine, and with a compare-and-swap per record, to a server that waits 10 ms each time."""
     with CosmosServer(latency=LATENCY_SECONDS) as server:
-        engine, swaps = asyncio.run(_rates(server))
+        engine, swaps = asyncio.run(_measure_rates(server))
     by_callers = {callers: round(rate) for callers, rate in swaps.items()}
     detail = {"appendsPerSecond": round(engine), "callers": CALLERS, "swapsPerSecondByCallers": by_callers}
     yield Figure("cosmos_append_vs_swap", engine / max(swaps.values()), "ratio", at_least=20, detail=detail)
@@ -35,37 +35,37 @@ async def _workspace() -> str:
     return "bench"
 
 
-async def _rates(server: CosmosServer) -> tuple[float, dict[int, float]]:
+async def _measure_rates(server: CosmosServer) -> tuple[float, dict[int, float]]:
     await provisioned(server)
     store = CosmosChainStore(CosmosAccount(server.endpoint, DATABASE, key=server.key))
     await store.provision(CHAIN)
-    swaps = {callers: await _swap_rate(store, callers) for callers in (1, 8)}
+    swaps = {callers: await _measure_swaps(store, callers) for callers in (1, 8)}
     log = EventLog(ChainLog(store, _workspace))
-    engine = await _engine_rate(log)
+    engine = await _measure_engine(log)
     await log.close()
     return engine, swaps
 
 
-async def _engine_rate(log: EventLog) -> float:
+async def _measure_engine(log: EventLog) -> float:
     numbers = iter(range(APPENDS))
 
     async def caller() -> None:
         for number in numbers:
-            await log.write(CHAIN, "editor@plant", event(number))
+            await log.write(CHAIN, "editor@plant", build_event(number))
 
     started = time.perf_counter()
     await asyncio.gather(*(caller() for _ in range(CALLERS)))
     return APPENDS / (time.perf_counter() - started)
 
 
-async def _swap_rate(store: CosmosChainStore, callers: int) -> float:
+async def _measure_swaps(store: CosmosChainStore, callers: int) -> float:
     """Callers that each seal one record and swap the head; who wins keeps the tip, who loses reads it again."""
     numbers = iter(range(SWAPS))
 
     async def caller() -> None:
         tip = await store.tip(CHAIN)
         for number in numbers:
-            while (swapped := await _swapped(store, tip, f"swap-{callers}-{number}")) is None:
+            while (swapped := await _try_swap(store, tip, f"swap-{callers}-{number}")) is None:
                 tip = await store.tip(CHAIN)
             tip = swapped
 
@@ -74,9 +74,9 @@ async def _swap_rate(store: CosmosChainStore, callers: int) -> float:
     return SWAPS / (time.perf_counter() - started)
 
 
-async def _swapped(store: CosmosChainStore, tip: Tip, name: str) -> Tip | None:
+async def _try_swap(store: CosmosChainStore, tip: Tip, name: str) -> Tip | None:
     previous = tip.hash or genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
-    record = seal_record(draft_event("editor@plant", event(1)), tip.sequence + 1, rfc3339(now()), previous, name)
+    record = seal_record(draft_event("editor@plant", build_event(1)), tip.sequence + 1, rfc3339(now()), previous, name)
     try:
         return await store.append(CHAIN, [record], tip)
     except TipMovedError:

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import aiohttp
 
 from bench.figures import Figure
-from bench.running import Running, requests_per_second, service
+from bench.running import RunningService, measure_request_rate, run_service
 from shared.backends.embedded.documents import DocumentFile, SqliteDocumentStore
 from shared.data_stores.models import AccountContainer, DatabasePlace, Table
 
@@ -31,13 +31,17 @@ def documents() -> Iterator[Figure]:
     """Load the trivial route, reads and creations in turn, several times; then ask for lists one after the other."""
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         rates: dict[str, list[float]] = {"whoami": [], "read": [], "create": []}
-        with service(folder=Path(folder)) as running:
+        with run_service(folder=Path(folder)) as running:
             asyncio.run(_fill(running))
             for _ in range(ROUNDS):
-                for name, run in (("whoami", _whoami), ("read", _read), ("create", _create)):
+                for name, run in (
+                    ("whoami", _measure_whoami),
+                    ("read", _measure_reads),
+                    ("create", _measure_creation_rate),
+                ):
                     rates[name].append(run(running))
-            whole = statistics.median(_list(running) for _ in range(LISTS))
-        own = asyncio.run(_own_time(Path(folder)))
+            whole = statistics.median(_measure_list(running) for _ in range(LISTS))
+        own = asyncio.run(_measure_store(Path(folder)))
     median = {name: statistics.median(values) for name, values in rates.items()}
     detail = {f"{name}PerSecond": round(rate) for name, rate in median.items()} | {"connections": CONNECTIONS}
     yield Figure("document_read_to_trivial", median["read"] / median["whoami"], "ratio", at_least=0.5, detail=detail)
@@ -48,38 +52,38 @@ def documents() -> Iterator[Figure]:
     yield Figure("document_list_overhead", whole - own, "ms", at_most=15, detail=lists)
 
 
-def _document(line: str) -> dict[str, object]:
+def _build_document(line: str) -> dict[str, object]:
     return {"id": f"d{next(_NUMBERS)}", "line": line, "state": "open", "quantity": 500, "note": "x" * 100}
 
 
-async def _fill(running: Running) -> None:
+async def _fill(running: RunningService) -> None:
     async with aiohttp.ClientSession(headers=running.headers) as session:
         for _ in range(LISTED):
-            async with session.post(running.url + TABLE, json=_document("listed")) as reply:
+            async with session.post(running.url + TABLE, json=_build_document("listed")) as reply:
                 reply.raise_for_status()
 
 
-def _whoami(running: Running) -> float:
+def _measure_whoami(running: RunningService) -> float:
     url = f"{running.url}/workspace/api/keys/whoami"
-    return requests_per_second(url, running.headers, connections=CONNECTIONS, seconds=SECONDS)
+    return measure_request_rate(url, running.headers, connections=CONNECTIONS, seconds=SECONDS)
 
 
-def _read(running: Running) -> float:
+def _measure_reads(running: RunningService) -> float:
     url = f"{running.url}{TABLE}/d7?partitionKey=listed"
-    return requests_per_second(url, running.headers, connections=CONNECTIONS, seconds=SECONDS)
+    return measure_request_rate(url, running.headers, connections=CONNECTIONS, seconds=SECONDS)
 
 
-def _create(running: Running) -> float:
-    return asyncio.run(_created_per_second(running))
+def _measure_creation_rate(running: RunningService) -> float:
+    return asyncio.run(_measure_creations(running))
 
 
-async def _created_per_second(running: Running) -> float:
+async def _measure_creations(running: RunningService) -> float:
     ends_at = time.perf_counter() + SECONDS
 
     async def work(session: aiohttp.ClientSession) -> int:
         count = 0
         while time.perf_counter() < ends_at:
-            async with session.post(running.url + TABLE, json=_document("made")) as reply:
+            async with session.post(running.url + TABLE, json=_build_document("made")) as reply:
                 reply.raise_for_status()
                 await reply.read()
             count += 1
@@ -91,7 +95,7 @@ async def _created_per_second(running: Running) -> float:
         return sum(counts) / (time.perf_counter() - started)
 
 
-def _list(running: Running) -> float:
+def _measure_list(running: RunningService) -> float:
     url = f"{running.url}{TABLE}?partitionKey=listed&limit={LISTED}"
     request = urllib.request.Request(url, headers=running.headers)  # noqa: S310  our own
     started = time.perf_counter()
@@ -103,7 +107,7 @@ def _list(running: Running) -> float:
     return elapsed
 
 
-async def _own_time(folder: Path) -> float:
+async def _measure_store(folder: Path) -> float:
     file = DocumentFile(folder)
     store = SqliteDocumentStore(file)
     times = []

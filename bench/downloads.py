@@ -16,7 +16,7 @@ import duckdb
 
 from bench.figures import Figure
 from bench.memory import resident_mb
-from bench.running import Running, call, service
+from bench.running import RunningService, call, run_service
 from shared.cold_data.names import SequenceRange, batch_name, hour_folder
 from shared.cold_data.tables import BlobSummary
 
@@ -48,15 +48,15 @@ def downloads() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         archive = folder / "data" / "blobs" / "cold"
-        fill(archive)
-        with service(folder=folder / "data") as running:
+        fill_archive(archive)
+        with run_service(folder=folder / "data") as running:
             idle = resident_mb(running.pid)
             for form in COPIES:
-                copied = copy_seconds(archive, folder / "copied", form)
-                probe = Probe(running)
-                download(running, form, 1)  # what is loaded once does not count
+                copied = measure_copy(archive, folder / "copied", form)
+                probe = LoadMonitor(running)
+                measure_download(running, form, 1)  # what is loaded once does not count
                 with probe:
-                    seconds = download(running, form, HOURS)
+                    seconds = measure_download(running, form, HOURS)
                 detail = {"rows": ROWS, "duckdbSeconds": round(copied, 2), "seconds": round(seconds, 2)}
                 yield Figure(f"download_{form}_ratio", copied / seconds, "ratio", at_least=LEAST_RATIO, detail=detail)
                 grown = probe.peak_mb - idle
@@ -64,7 +64,7 @@ def downloads() -> Iterator[Figure]:
                 yield Figure(f"download_{form}_healthz_p99", probe.p99_ms, "ms", at_most=MOST_P99_MS)
 
 
-def fill(archive: Path) -> None:
+def fill_archive(archive: Path) -> None:
     """Write the archive's blobs, one an hour, with rows that are made of their number."""
     engine = duckdb.connect()
     engine.execute("SET TimeZone = 'UTC'")
@@ -87,7 +87,7 @@ def fill(archive: Path) -> None:
     engine.close()
 
 
-def copy_seconds(archive: Path, target: Path, form: str) -> float:
+def measure_copy(archive: Path, target: Path, form: str) -> float:
     """Return how long DuckDB's own COPY takes."""
     engine = duckdb.connect()
     engine.execute("SET TimeZone = 'UTC'")
@@ -100,7 +100,7 @@ def copy_seconds(archive: Path, target: Path, form: str) -> float:
     return seconds
 
 
-def download(running: Running, form: str, hours: int) -> float:
+def measure_download(running: RunningService, form: str, hours: int) -> float:
     """Download some hours and return how long it took until the job was completed.
 
     Raises:
@@ -121,10 +121,10 @@ def download(running: Running, form: str, hours: int) -> float:
     return seconds
 
 
-class Probe:
+class LoadMonitor:
     """Looks at a service while something else is done: how long it takes to answer, and how much memory it holds."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: RunningService) -> None:
         self._running = running
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._look)

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from bench.adversarial import Attack, attacks
+from bench.adversarial import Attack, build_attacks
 from bench.figures import Figure
-from bench.running import Running, service
+from bench.running import RunningService, run_service
 
 MOST_MILLISECONDS: Final = 50
 _PATIENCE_SECONDS: Final = 240
@@ -22,7 +22,7 @@ _QUIET_SECONDS: Final = 1.0
 
 
 @dataclass(slots=True)
-class Probe:
+class HealthzProbe:
     """A process that calls ``/healthz`` without a pause.
 
     Attributes:
@@ -32,7 +32,7 @@ class Probe:
     process: subprocess.Popen[str]
     replies: list[tuple[float, float]] = field(default_factory=list)
 
-    def longest(self, since: float, until: float) -> float:
+    def longest_call(self, since: float, until: float) -> float:
         """Return the longest call, in milliseconds, that lay at least in part between two times."""
         self._read(until)
         spans = [seconds for begun, seconds in self.replies if begun + seconds >= since and begun <= until]
@@ -46,12 +46,12 @@ class Probe:
 
 
 @contextmanager
-def probing(url: str) -> Iterator[Probe]:
+def run_probe(url: str) -> Iterator[HealthzProbe]:
     """Call ``/healthz`` of a service from a process of its own for as long as the block takes."""
     command = [sys.executable, "-m", "bench.healthz_probe", url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield Probe(process)
+            yield HealthzProbe(process)
         finally:
             process.terminate()
 
@@ -59,14 +59,14 @@ def probing(url: str) -> Iterator[Probe]:
 def event_loop() -> Iterator[Figure]:
     """Send every attack in turn while another process calls ``/healthz``."""
     chosen = os.environ.get("EVENT_LOOP_ONLY", "")
-    with service() as running, probing(running.url) as probe:
+    with run_service() as running, run_probe(running.url) as probe:
         time.sleep(_QUIET_SECONDS)
-        quiet = probe.longest(time.monotonic() - _QUIET_SECONDS, time.monotonic())
+        quiet = probe.longest_call(time.monotonic() - _QUIET_SECONDS, time.monotonic())
         longest: dict[str, float] = {}
         failures: dict[str, int] = {}
-        for attack in attacks():
+        for attack in build_attacks():
             if any(part in attack.name for part in chosen.split(",")):
-                longest[attack.name], status = _blocked(running, probe, attack)
+                longest[attack.name], status = _measure_blocking(running, probe, attack)
                 if status >= 500 or (attack.is_refused and status < 400):
                     failures[attack.name] = status
     slowest = sorted(longest, key=lambda name: longest[name], reverse=True)[:20]
@@ -75,20 +75,20 @@ def event_loop() -> Iterator[Figure]:
     yield Figure("event_loop_failures", len(failures), "requests", at_most=0, detail=failures)
 
 
-def _blocked(running: Running, probe: Probe, attack: Attack) -> tuple[float, int]:
+def _measure_blocking(running: RunningService, probe: HealthzProbe, attack: Attack) -> tuple[float, int]:
     """Return the shortest of some attempts, so that another process of the machine counts least, and the status."""
     longest = float("inf")
     status = 0
     for _ in range(_REPEATS):
         since = time.monotonic()
-        status = send(running, attack)
-        longest = min(longest, probe.longest(since, time.monotonic()))
+        status = send_attack(running, attack)
+        longest = min(longest, probe.longest_call(since, time.monotonic()))
         if longest <= MOST_MILLISECONDS:
             break
     return longest, status
 
 
-def send(running: Running, attack: Attack) -> int:
+def send_attack(running: RunningService, attack: Attack) -> int:
     """Send an attack and return the status of its reply."""
     headers = {"Content-Type": "application/json", **running.headers, **attack.headers}
     url = running.url + attack.path

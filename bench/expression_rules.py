@@ -26,44 +26,44 @@ type Item = tuple[Any, Any]
 type Items = Sequence[Item]
 
 
-def faults(expression: Expression) -> list[str]:
+def find_faults(expression: Expression) -> list[str]:
     """Return the rules that an expression breaks, as sentences."""
     tree = expression.tree()
-    rules = _Rules(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
-    found = list(rules.of_sequence(_flat(tree)))
-    if not expression.one_start:
-        found += rules.of_search(_flat(tree))
+    rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
+    found = list(rules.check_sequence(_flatten(tree)))
+    if not expression.is_anchored:
+        found += rules.check_search(_flatten(tree))
     return list(dict.fromkeys(found))
 
 
-class _Rules:
+class _RuleChecker:
     def __init__(self, flags: int, *, is_bytes: bool) -> None:
         self._flags = flags
         self._is_bytes = is_bytes
 
-    def of_sequence(self, items: Items) -> Iterator[str]:
+    def check_sequence(self, items: Items) -> Iterator[str]:
         for index, item in enumerate(items):
             if _is_unbounded(item) and item[0] in _BACKTRACKING:
                 if self._repeats_ambiguously(item):
                     yield "a repetition inside a repetition takes the same characters"
-                if self._meets_repetition(self.taken([item]), items[index + 1 :])[0]:
+                if self._meets_repetition(self.accepted_characters([item]), items[index + 1 :])[0]:
                     yield "two repetitions in a row take the same characters"
             for part in _parts(item):
-                yield from self.of_sequence(part)
+                yield from self.check_sequence(part)
 
-    def of_search(self, items: Items) -> Iterator[str]:
-        for way in _ways(items):
+    def check_search(self, items: Items) -> Iterator[str]:
+        for way in _list_alternatives(items):
             for index, item in enumerate(way):
                 is_last = all(_may_be_empty(later) for later in way[index + 1 :])
                 if not _is_unbounded(item) or (is_last and item[0] is not _constants.MIN_REPEAT):
                     continue
-                run = self.taken([item])
+                run = self.accepted_characters([item])
                 if not any(self._separates(before, run) for before in way[:index]):
                     yield "a search may begin anew at each character of a repetition"
 
-    def taken(self, items: Items) -> frozenset[str]:
+    def accepted_characters(self, items: Items) -> frozenset[str]:
         """Return the characters of the sample that items can take anywhere."""
-        return frozenset().union(*(self._of_item(item) for item in items))
+        return frozenset().union(*(self._item_characters(item) for item in items))
 
     def sample(self, items: Items) -> str:
         """Return a short text that items match, as far as single characters say."""
@@ -76,13 +76,15 @@ class _Rules:
             elif operation is _constants.BRANCH:
                 text += self.sample(parts[-1])
             elif not parts:
-                text += min(self._of_item(item), key=lambda each: (not each.isprintable(), each), default="")
+                text += min(self._item_characters(item), key=lambda each: (not each.isprintable(), each), default="")
         return text
 
-    def _of_item(self, item: Item) -> frozenset[str]:
+    def _item_characters(self, item: Item) -> frozenset[str]:
         parts = _parts(item)
         if parts:
-            return frozenset() if item[0] in _LOOKS else frozenset().union(*(self.taken(part) for part in parts))
+            if item[0] in _LOOKS:
+                return frozenset()
+            return frozenset().union(*map(self.accepted_characters, parts))
         if item[0] in (_constants.AT, _constants.GROUPREF):
             return frozenset()
         return self._characters(item)
@@ -114,7 +116,7 @@ class _Rules:
         parts = _parts(item)
         if parts:
             return any(self._separates(each, run) for each in parts[0])
-        return not self._of_item(item) & run
+        return not self._item_characters(item) & run
 
     def _repeats_ambiguously(self, item: Item) -> bool:
         (body,) = _parts(item)
@@ -123,14 +125,14 @@ class _Rules:
                 firsts = [self._first(way) for way in _parts(each)]
                 if any(one & other for index, one in enumerate(firsts) for other in firsts[index + 1 :]):
                     return True
-        inner = [each for each in _below(body) if _is_unbounded(each)]
-        return any(not any(self._separates(each, self.taken([one])) for each in body) for one in inner)
+        inner = [each for each in _descendants(body) if _is_unbounded(each)]
+        return any(not any(self._separates(each, self.accepted_characters([one])) for each in body) for one in inner)
 
     def _first(self, items: Items) -> frozenset[str]:
         found: frozenset[str] = frozenset()
         for item in items:
             parts = _parts(item)
-            found |= frozenset().union(*map(self._first, parts)) if parts else self._of_item(item)
+            found |= frozenset().union(*map(self._first, parts)) if parts else self._item_characters(item)
             if not _may_be_empty(item):
                 break
         return found
@@ -148,23 +150,23 @@ class _Rules:
         return False, False
 
 
-def _flat(items: Any) -> Items:
+def _flatten(items: Any) -> Items:
     """Return a sequence with its plain groups taken apart."""
     found: list[Item] = []
     for item in items:
         if item[0] is _constants.SUBPATTERN:
-            found += _flat(item[1][3])
+            found += _flatten(item[1][3])
         else:
             found.append(item)
     return found
 
 
-def _ways(items: Items) -> Iterator[Items]:
+def _list_alternatives(items: Items) -> Iterator[Items]:
     """Yield the sequences that a search can take, one for each alternative."""
     for index, item in enumerate(items):
         if item[0] is _constants.BRANCH:
             for part in _parts(item):
-                yield from _ways([*items[:index], *part, *items[index + 1 :]])
+                yield from _list_alternatives([*items[:index], *part, *items[index + 1 :]])
             return
     yield items
 
@@ -172,21 +174,21 @@ def _ways(items: Items) -> Iterator[Items]:
 def _parts(item: Item) -> list[Items]:
     operation, value = item
     if operation in _REPEATS:
-        return [_flat(value[2])]
+        return [_flatten(value[2])]
     if operation is _constants.BRANCH:
-        return [_flat(each) for each in value[1]]
+        return [_flatten(each) for each in value[1]]
     if operation in _LOOKS:
-        return [_flat(value[1])]
+        return [_flatten(value[1])]
     if operation is _constants.ATOMIC_GROUP:
-        return [_flat(value)]
+        return [_flatten(value)]
     return []
 
 
-def _below(items: Items) -> Iterator[Item]:
+def _descendants(items: Items) -> Iterator[Item]:
     for item in items:
         yield item
         for part in _parts(item):
-            yield from _below(part)
+            yield from _descendants(part)
 
 
 def _is_unbounded(item: Item) -> bool:
@@ -196,26 +198,26 @@ def _is_unbounded(item: Item) -> bool:
 def _may_be_empty(item: Item) -> bool:
     operation, value = item
     if operation in _REPEATS:
-        return value[0] == 0 or all(map(_may_be_empty, _flat(value[2])))
+        return value[0] == 0 or all(map(_may_be_empty, _flatten(value[2])))
     if operation is _constants.BRANCH:
         return any(all(map(_may_be_empty, way)) for way in _parts(item))
     if operation is _constants.ATOMIC_GROUP:
-        return all(map(_may_be_empty, _flat(value)))
+        return all(map(_may_be_empty, _flatten(value)))
     return operation in (*_LOOKS, _constants.AT, _constants.GROUPREF)
 
 
-def hard_texts(expression: Expression) -> list[tuple[str, str]]:
+def build_hard_texts(expression: Expression) -> list[tuple[str, str]]:
     """Return texts that an expression takes longest on: a beginning, and a part to be repeated and never ended.
 
     The parts are what each of its repetitions takes, alone and with what stands before it, and the whole of a match.
     """
     tree = expression.tree()
-    rules = _Rules(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
+    rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
     found: dict[tuple[str, str], None] = {}
-    for way in _ways(_flat(tree)):
+    for way in _list_alternatives(_flatten(tree)):
         found["", rules.sample(way)] = None
         for index, item in enumerate(way):
-            if any(map(_is_unbounded, _below([item]))):
+            if any(map(_is_unbounded, _descendants([item]))):
                 before, body = rules.sample(way[:index]), rules.sample([item])
                 found.update(dict.fromkeys([(before, body), (before, before + body), ("", body)]))
     return [(begin, unit) for begin, unit in found if unit]

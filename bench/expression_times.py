@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from bench.expression_rules import hard_texts
-from bench.expressions import Expression, expressions
+from bench.expression_rules import build_hard_texts
+from bench.expressions import Expression, find_expressions
 from bench.figures import Figure
 from shared.catalog.kql_tokens import mask_literals, tokenize
 
@@ -47,8 +47,8 @@ def expression_times() -> Iterator[Figure]:
     ratios: dict[str, float] = {}
     longest: dict[str, float] = {}
     for name, work, make in _cases():
-        ratios[name] = max(ratios.get(name, 0), _growth(work, make))
-        longest[name] = max(longest.get(name, 0), _longest_step(work, make(LENGTH)) * 1000)
+        ratios[name] = max(ratios.get(name, 0), _measure_growth(work, make))
+        longest[name] = max(longest.get(name, 0), _measure_longest_step(work, make(LENGTH)) * 1000)
     worst = max(ratios, key=lambda name: ratios[name], default="")
     slowest = max(longest, key=lambda name: longest[name])
     detail = {"expressions": len(longest), "worst": worst, "slowest": slowest}
@@ -56,7 +56,7 @@ def expression_times() -> Iterator[Figure]:
     yield Figure("expression_longest", longest[slowest], "ms", at_most=MOST_MILLISECONDS, detail=detail)
 
 
-def _growth(work: _Work, make: Callable[[int], Any]) -> float:
+def _measure_growth(work: _Work, make: Callable[[int], Any]) -> float:
     """Return how often the seconds at the length a text of twice the length takes.
 
     Both texts are measured one after the other, so that a change of the processor's speed affects both. A large ratio
@@ -65,14 +65,14 @@ def _growth(work: _Work, make: Callable[[int], Any]) -> float:
     short_text, long_text = make(LENGTH), make(2 * LENGTH)
     ratio = float("inf")
     for _ in range(_ATTEMPTS):
-        short, twice = _seconds(work, short_text), _seconds(work, long_text)
+        short, twice = _measure_seconds(work, short_text), _measure_seconds(work, long_text)
         ratio = min(ratio, twice / short if twice > _LEAST_SECONDS else 1)
         if ratio <= MOST_RATIO:
             break
     return ratio
 
 
-def _longest_step(work: _Work, text: Any) -> float:
+def _measure_longest_step(work: _Work, text: Any) -> float:
     """Return the seconds of the longest step, which lets no other thread run, as the shortest of some runs."""
     best = float("inf")
     for _ in range(_REPEATS):
@@ -85,32 +85,32 @@ def _longest_step(work: _Work, text: Any) -> float:
 
 
 def _cases() -> Iterator[tuple[str, _Work, Callable[[int], Any]]]:
-    for expression in expressions():
+    for expression in find_expressions():
         if expression.pattern is not None:
-            yield from _of_expression(expression)
+            yield from _expression_cases(expression)
     for unit in _KQL_UNITS:
         # Of `blank` only the growth counts: it is Python, and other threads run meanwhile.
-        yield "blank", lambda text: (mask_literals(text) for _ in range(1)), partial(_text, "", unit)
-        yield "tokens", tokenize, partial(_text, "", unit)
+        yield "blank", lambda text: (mask_literals(text) for _ in range(1)), partial(_build_text, "", unit)
+        yield "tokens", tokenize, partial(_build_text, "", unit)
 
 
-def _of_expression(expression: Expression) -> Iterator[tuple[str, _Work, Callable[[int], Any]]]:
+def _expression_cases(expression: Expression) -> Iterator[tuple[str, _Work, Callable[[int], Any]]]:
     pattern: re.Pattern[Any] = re.compile(expression.pattern or "", expression.flags)
-    work: _Work = partial(_match, pattern) if expression.one_start else pattern.finditer
-    for begin, unit in hard_texts(expression):
-        yield expression.place, work, partial(_text, begin, unit, is_bytes=isinstance(expression.pattern, bytes))
+    work: _Work = partial(_match, pattern) if expression.is_anchored else pattern.finditer
+    for begin, unit in build_hard_texts(expression):
+        yield expression.place, work, partial(_build_text, begin, unit, is_bytes=isinstance(expression.pattern, bytes))
 
 
 def _match(pattern: re.Pattern[Any], text: Any) -> Iterator[object]:
     yield pattern.fullmatch(text)
 
 
-def _text(begin: str, unit: str, length: int, *, is_bytes: bool = False) -> str | bytes:
+def _build_text(begin: str, unit: str, length: int, *, is_bytes: bool = False) -> str | bytes:
     text = (begin + unit * (length // len(unit) + 1))[: length - 1] + "\0"
     return text.encode("latin-1", "replace") if is_bytes else text
 
 
-def _seconds(work: _Work, text: Any) -> float:
+def _measure_seconds(work: _Work, text: Any) -> float:
     """Return the shortest of some runs, in processor time: other processes then count least."""
     best = float("inf")
     for _ in range(_REPEATS):

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("shared", "functions", "local", "emulators")
-ONE_START: Final = frozenset({"match", "fullmatch"})
-_CALLS: Final = frozenset({"compile", "search", "sub", "subn", "split", "findall", "finditer"}) | ONE_START
+ANCHORED_CALLS: Final = frozenset({"match", "fullmatch"})
+_CALLS: Final = frozenset({"compile", "search", "sub", "subn", "split", "findall", "finditer"}) | ANCHORED_CALLS
 
 _parser: Any = importlib.import_module("re._parser")
 
@@ -24,29 +24,29 @@ class Expression:
         place: file and line.
         pattern: its text, str or bytes; None where the source builds it at run time.
         flags: of the module ``re``.
-        one_start: whether it is tried at one place of a text only, and not searched for.
+        is_anchored: whether it is tried at one place of a text only, and not searched for.
     """
 
     place: str
     pattern: str | bytes | None
     flags: int
-    one_start: bool
+    is_anchored: bool
 
     def tree(self) -> Any:
         """Return the parsed expression."""
         return _parser.parse(self.pattern, self.flags & ~re.DEBUG)
 
 
-def expressions() -> Iterator[Expression]:
+def find_expressions() -> Iterator[Expression]:
     """Yield every expression in the source of the service, its modules imported for the values of constants."""
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
             if "import re" in text or "pattern" in text:
-                yield from _of_module(path, ast.parse(text))
+                yield from _find_in_module(path, ast.parse(text))
 
 
-def _of_module(path: Path, tree: ast.Module) -> Iterator[Expression]:
+def _find_in_module(path: Path, tree: ast.Module) -> Iterator[Expression]:
     name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     found = [(node, *each) for node in ast.walk(tree) if isinstance(node, ast.Call) for each in _patterns(node)]
     if not found:
@@ -54,8 +54,8 @@ def _of_module(path: Path, tree: ast.Module) -> Iterator[Expression]:
     values = vars(importlib.import_module(name))
     for call, function, pattern in found:
         place = f"{path.relative_to(ROOT)}:{call.lineno}"
-        flags = _value(_flags(call), values) if function != "pattern" else 0
-        yield Expression(place, _value(pattern, values), flags or 0, _has_one_start(tree, call, function))
+        flags = _evaluate(_flags(call), values) if function != "pattern" else 0
+        yield Expression(place, _evaluate(pattern, values), flags or 0, _is_anchored(tree, call, function))
 
 
 def _patterns(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
@@ -75,7 +75,7 @@ def _flags(call: ast.Call) -> ast.expr:
     return last if is_flags and len(call.args) > 1 else ast.Constant(0)
 
 
-def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
+def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
     """Return the value of an expression of constants and module names, None for any other."""
     if any(isinstance(each, ast.Call | ast.Subscript) for each in ast.walk(node)):
         return None
@@ -86,9 +86,9 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
         return None
 
 
-def _has_one_start(tree: ast.Module, call: ast.Call, function: str) -> bool:
+def _is_anchored(tree: ast.Module, call: ast.Call, function: str) -> bool:
     if function != "compile":
-        return function in ONE_START
+        return function in ANCHORED_CALLS
     names = [
         target.id
         for node in ast.walk(tree)
@@ -103,7 +103,7 @@ def _has_one_start(tree: ast.Module, call: ast.Call, function: str) -> bool:
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute)
-        and node.attr in ONE_START
+        and node.attr in ANCHORED_CALLS
         and isinstance(node.value, ast.Name)
         and node.value.id == names[0]
     ]

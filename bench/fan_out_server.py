@@ -20,24 +20,24 @@ _KEY = "a key of the benchmark, never checked"
 _HUB = "live"
 
 
-async def stand_in(clients: int, messages: int) -> None:
+async def run_stand_in(clients: int, messages: int) -> None:
     """Serve the stand-in and publish to a hub in this process."""
     service = WebPubSubEmulator(ServiceSettings(_KEY, hubs={_HUB: HubSettings(anonymous=True)}))
     hub = service.hub(_HUB)
-    with _listener() as listener:
+    with _open_listener() as listener:
         server = Server(service, 1, web_sockets=True)
         task = asyncio.create_task(server.serve([listener]))
-        await _until(lambda: len(hub.connections) == clients)
+        await _wait_until(lambda: len(hub.connections) == clients)
         for connection in hub.connections.values():
             hub.join(connection, "all")
         for _ in range(messages):
             await hub.publish("all", MESSAGE)
-        await _until(lambda: not hub.connections)
+        await _wait_until(lambda: not hub.connections)
         server.should_exit = True
         await task
 
 
-async def bare(clients: int, messages: int) -> None:
+async def run_bare_server(clients: int, messages: int) -> None:
     """Serve with the websockets library and broadcast with it."""
     connected: set[ServerConnection] = set()
 
@@ -46,17 +46,17 @@ async def bare(clients: int, messages: int) -> None:
         await connection.wait_closed()
         connected.discard(connection)
 
-    with _listener() as listener:
+    with _open_listener() as listener:
         async with serve(handle, sock=listener, compression=None):
-            await _until(lambda: len(connected) == clients)
+            await _wait_until(lambda: len(connected) == clients)
             text = MESSAGE.decode()
             for _ in range(messages):
                 broadcast(connected, text)
                 await asyncio.sleep(0)
-            await _until(lambda: not connected)
+            await _wait_until(lambda: not connected)
 
 
-def _listener() -> socket.socket:
+def _open_listener() -> socket.socket:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(1024)
@@ -64,13 +64,13 @@ def _listener() -> socket.socket:
     return listener
 
 
-async def _until(condition: Callable[[], bool]) -> None:
+async def _wait_until(condition: Callable[[], bool]) -> None:
     while not condition():  # noqa: ASYNC110  conditions of two libraries
         await asyncio.sleep(0.01)
 
 
 if __name__ == "__main__":
     asyncio.run(
-        {"stand-in": stand_in, "bare": bare}[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3])),
+        {"stand-in": run_stand_in, "bare": run_bare_server}[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3])),
         loop_factory=uvloop.new_event_loop,
     )

@@ -24,7 +24,7 @@ class Figure:
     at_most: float | None = None
     detail: dict[str, Any] = field(default_factory=dict)
 
-    def line(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the figure as the JSON object to print."""
         bounds = (("atLeast", self.at_least), ("atMost", self.at_most))
         bound = {name: value for name, value in bounds if value is not None}

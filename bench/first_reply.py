@@ -12,7 +12,7 @@ import time
 STARTED = time.perf_counter()
 
 
-async def _reply(path: str) -> int:
+async def _send_request(path: str) -> int:
     from functions.http_blueprint import get_pipeline  # noqa: PLC0415  its import is what is timed
     from shared.http.messages import Request  # noqa: PLC0415  the same
 
@@ -25,7 +25,7 @@ def main(path: str) -> None:
     import function_app  # noqa: F401, PLC0415  its import is what is timed
 
     imported = time.perf_counter()
-    status = asyncio.run(_reply(path))
+    status = asyncio.run(_send_request(path))
     print(json.dumps({"import": imported - STARTED, "reply": time.perf_counter() - STARTED, "status": status}))
 
 

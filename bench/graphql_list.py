@@ -31,14 +31,14 @@ _AT = datetime(2026, 1, 5, tzinfo=UTC)
 
 def graphql_list() -> Iterator[Figure]:
     """Answer the same request with both in turn, several times, and compare medians."""
-    with lifted_limits():
-        ours, stock = asyncio.run(_measured())
+    with lift_limits():
+        ours, stock = asyncio.run(_measure())
     ratio = statistics.median(stock) / statistics.median(ours)
     detail = {"seconds": round(statistics.median(ours), 4), "ariadneSeconds": round(statistics.median(stock), 4)}
     yield Figure("graphql_list", ratio, "ratio", at_least=1, detail={**detail, "connections": CONNECTIONS})
 
 
-def plant(connections: int = CONNECTIONS, surfaces: int = SURFACES) -> Catalog:
+def build_catalog(connections: int = CONNECTIONS, surfaces: int = SURFACES) -> Catalog:
     """Return a workspace whose connections belong to a surface each, and each surface to two queries."""
     sources = [
         Connection(lookup=f"c-{number}", name=f"Connection {number}", type=ConnectionType.CLOUD_EVENT_HUB)
@@ -64,7 +64,7 @@ def plant(connections: int = CONNECTIONS, surfaces: int = SURFACES) -> Catalog:
     )
 
 
-class Reads:
+class CountingStores:
     """The stores that a request reads, counting."""
 
     def __init__(self, catalog: Catalog) -> None:
@@ -82,29 +82,29 @@ class Reads:
         return {lookup: ConnectionState("CONNECTED", 7, _AT) for lookup in self._catalog.connections}
 
 
-def interface(reads: Reads) -> GraphQLService:
+def build_service(reads: CountingStores) -> GraphQLService:
     """Return the interface over these stores, without an engine."""
     return GraphQLService(reads.current, cast("Any", reads), cast("Any", None), cast("Any", None))
 
 
 @contextmanager
-def lifted_limits() -> Iterator[None]:
+def lift_limits() -> Iterator[None]:
     """Let a page hold everything, at whatever cost."""
     kept = paging.MAX_SIZE, paging.MAX_SIZE, limits.MAX_COST
     try:
-        _limit(CONNECTIONS, CONNECTIONS, 10**9)
+        _set_limits(CONNECTIONS, CONNECTIONS, 10**9)
         yield
     finally:
-        _limit(*kept)
+        _set_limits(*kept)
 
 
-def _limit(page: int, weighed: int, cost: int) -> None:
+def _set_limits(page: int, weighed: int, cost: int) -> None:
     vars(paging)["MAX_SIZE"], vars(limits)["MAX_SIZE"], vars(limits)["MAX_COST"] = page, weighed, cost
 
 
-async def _measured() -> tuple[list[float], list[float]]:
-    reads = Reads(plant())
-    service = interface(reads)
+async def _measure() -> tuple[list[float], list[float]]:
+    reads = CountingStores(build_catalog())
+    service = build_service(reads)
     body = json.dumps({"query": QUERY}).encode()
     request = Request("POST", "/v1/plant-t/graphql", "", {"content-type": "application/json"}, body)
 
@@ -113,7 +113,7 @@ async def _measured() -> tuple[list[float], list[float]]:
         outcome = await service.run(CALLER, wanted.query, wanted.variables, wanted.operation_name)
         return build_graphql_reply(request, outcome.body, executed=outcome.executed).body
 
-    stock = await _stock(service, body)
+    stock = await _build_ariadne_call(service, body)
     if json.loads(await ours()) != json.loads(await stock()):
         raise RuntimeError("the two answer differently")
     times: tuple[list[float], list[float]] = ([], [])
@@ -125,7 +125,7 @@ async def _measured() -> tuple[list[float], list[float]]:
     return times
 
 
-async def _stock(service: GraphQLService, body: bytes) -> Callable[[], Awaitable[bytes]]:
+async def _build_ariadne_call(service: GraphQLService, body: bytes) -> Callable[[], Awaitable[bytes]]:
     """Return the same request through Ariadne's ASGI application, with the same resolvers and context."""
     from ariadne.asgi import GraphQL  # noqa: PLC0415  as late as the service itself imports it
 

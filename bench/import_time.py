@@ -17,14 +17,14 @@ def import_time() -> Iterator[Figure]:
     """Import function_app and the floor in turn, each in a process of its own."""
     floor, app = [], []
     for _ in range(RUNS):
-        floor.append(_seconds(FLOOR))
-        app.append(_seconds("function_app"))
+        floor.append(_measure_import(FLOOR))
+        app.append(_measure_import("function_app"))
     ratio = statistics.median(app) / statistics.median(floor)
     detail = {"appSeconds": round(statistics.median(app), 4), "floorSeconds": round(statistics.median(floor), 4)}
     yield Figure("import_time_ratio", ratio, "ratio", at_most=1.5, detail={**detail, "floor": FLOOR, "runs": RUNS})
 
 
-def _seconds(modules: str) -> float:
+def _measure_import(modules: str) -> float:
     code = f"import time; t = time.perf_counter(); import {modules}; print(time.perf_counter() - t)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     return float(done.stdout)

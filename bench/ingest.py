@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bench.figures import Figure
-from bench.running import Running, call, post_all, service
+from bench.running import RunningService, call, post_all, run_service
 
 EVENTS = 50_000
 BATCH = 500
@@ -18,24 +18,24 @@ LEAST_PER_SECOND = 2_000
 
 def ingest() -> Iterator[Figure]:
     """Post batches over a few connections, then wait for the last row."""
-    bodies = [json.dumps(batch).encode() for batch in messages(EVENTS, BATCH)]
-    with service() as running:
+    bodies = [json.dumps(batch).encode() for batch in build_messages(EVENTS, BATCH)]
+    with run_service() as running:
         started = time.perf_counter()
         acknowledged = post_all(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
-        wait_for(running, EVENTS)
+        wait_for_rows(running, EVENTS)
         stored = time.perf_counter() - started
     detail = {"events": EVENTS, "batch": BATCH, "connections": CONNECTIONS}
     yield Figure("ingest_http", EVENTS / acknowledged, "events/s", at_least=LEAST_PER_SECOND, detail=detail)
     yield Figure("ingest_table", EVENTS / stored, "events/s", at_least=LEAST_PER_SECOND, detail=detail)
 
 
-def messages(count: int, batch: int) -> Iterator[list[dict[str, Any]]]:
+def build_messages(count: int, batch: int) -> Iterator[list[dict[str, Any]]]:
     """Give batches of messages of about 150 bytes."""
     for first in range(0, count, batch):
-        yield [_message(number) for number in range(first, min(first + batch, count))]
+        yield [_build_message(number) for number in range(first, min(first + batch, count))]
 
 
-def wait_for(running: Running, rows: int) -> None:
+def wait_for_rows(running: RunningService, rows: int) -> None:
     """Return when the table holds that many rows.
 
     Raises:
@@ -50,7 +50,7 @@ def wait_for(running: Running, rows: int) -> None:
     raise TimeoutError(f"the table does not hold {rows} rows after {WAIT_SECONDS} s")
 
 
-def _message(number: int) -> dict[str, Any]:
+def _build_message(number: int) -> dict[str, Any]:
     return {
         "timestamp": f"2026-01-{number // 86400 % 28 + 1:02d}T{number // 3600 % 24:02d}:{number // 60 % 60:02d}:"
         f"{number % 60:02d}Z",

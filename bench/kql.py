@@ -33,16 +33,16 @@ MEMORY_BYTES = 1_000_000_000
 def kql() -> Iterator[Figure]:
     """Run each query in both languages, in turn, and compare the medians."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, open_database(None) as connection:
-        _write(Path(folder) / "Telemetry.parquet")
-        schema, types = _prepared(connection, Path(folder))
+        _write_rows(Path(folder) / "Telemetry.parquet")
+        schema, types = _prepare(connection, Path(folder))
         for case in (*CASES, *ROW_CASES):
-            translated = _translated(connection, case.kql, schema, types)
-            ours, theirs = _medians(connection, translated, case.sql)
+            translated = _translate(connection, case.kql, schema, types)
+            ours, theirs = _measure_medians(connection, translated, case.sql)
             detail = {"kqlMs": round(ours, 2), "sqlMs": round(theirs, 2), "rows": ROWS}
             yield Figure(f"kql_{case.name}", ours / theirs, "ratio", at_most=MOST_TIMES, detail=detail)
 
 
-def _prepared(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[dict[str, list[str]], Mapping[str, str]]:
+def _prepare(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[dict[str, list[str]], Mapping[str, str]]:
     """Do what the endpoint and its translator do when they start; return the schema and the columns' types."""
     load(connection, create_views(connection, folder), MEMORY_BYTES)
     bound_expansion()
@@ -54,7 +54,7 @@ def _prepared(connection: duckdb.DuckDBPyConnection, folder: Path) -> tuple[dict
     return schema, column_types(connection, ["Telemetry"])
 
 
-def _translated(
+def _translate(
     connection: duckdb.DuckDBPyConnection, text: str, schema: Mapping[str, Sequence[str]], types: Mapping[str, str]
 ) -> str:
     found: list[list[tuple[Any, ...]]] = []
@@ -63,7 +63,7 @@ def _translated(
     return translation.sql
 
 
-def _medians(connection: duckdb.DuckDBPyConnection, ours: str, theirs: str) -> tuple[float, float]:
+def _measure_medians(connection: duckdb.DuckDBPyConnection, ours: str, theirs: str) -> tuple[float, float]:
     times: dict[str, list[float]] = {ours: [], theirs: []}
     answers: dict[str, int] = {}
     for _ in range(RUNS):
@@ -76,7 +76,7 @@ def _medians(connection: duckdb.DuckDBPyConnection, ours: str, theirs: str) -> t
     return statistics.median(times[ours]), statistics.median(times[theirs])
 
 
-def _write(path: Path) -> None:
+def _write_rows(path: Path) -> None:
     """Write a million rows: one from each device each minute."""
     row = pa.array(range(ROWS), pa.int64())
     device: Any = pc.subtract(row, pc.multiply(pc.divide(row, DEVICES), DEVICES))

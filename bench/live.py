@@ -28,7 +28,7 @@ def live_fan_out() -> Iterator[Figure]:
     rates: dict[str, list[float]] = {"stand-in": [], "bare": []}
     for _ in range(_ROUNDS):
         for server, measured in rates.items():
-            measured.append(_rate(server))
+            measured.append(_measure_rate(server))
     ours, bare = (statistics.median(measured) for measured in rates.values())
     detail = {
         "clients": _CLIENTS,
@@ -41,22 +41,22 @@ def live_fan_out() -> Iterator[Figure]:
     yield Figure("live_deliveries", ours, "deliveries/s", at_least=20_000, detail=detail)
 
 
-def _rate(server: str) -> float:
+def _measure_rate(server: str) -> float:
     command = [sys.executable, "-m", "bench.fan_out_server", server, str(_CLIENTS), str(_MESSAGES)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None  # noqa: S101  it is a pipe
             port = int(process.stdout.readline())
-            seconds = asyncio.run(_receive(port), loop_factory=uvloop.new_event_loop)
+            seconds = asyncio.run(_measure_deliveries(port), loop_factory=uvloop.new_event_loop)
         finally:
             process.terminate()
     return _CLIENTS * _MESSAGES / seconds
 
 
-async def _receive(port: int) -> float:
+async def _measure_deliveries(port: int) -> float:
     """Connect every client and return the seconds from the first byte that one receives to the last of all."""
     loop = asyncio.get_running_loop()
-    clients = [_Client(port, loop.create_future()) for _ in range(_CLIENTS)]
+    clients = [_ByteCountingClient(port, loop.create_future()) for _ in range(_CLIENTS)]
     for client in clients:
         await loop.create_connection(lambda client=client: client, "127.0.0.1", port)  # type: ignore[misc]
     async with asyncio.timeout(60):
@@ -67,7 +67,7 @@ async def _receive(port: int) -> float:
     return ended - min(client.began for client in clients)
 
 
-class _Client(asyncio.Protocol):
+class _ByteCountingClient(asyncio.Protocol):
     """A client that counts bytes: what it costs must not be what is measured."""
 
     def __init__(self, port: int, done: asyncio.Future[None]) -> None:

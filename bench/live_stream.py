@@ -13,8 +13,8 @@ import orjson
 import uvloop
 
 from bench.figures import Figure
-from bench.ingest import BATCH, CONNECTIONS, EVENTS, messages, wait_for
-from bench.running import Running, post_all, service
+from bench.ingest import BATCH, CONNECTIONS, EVENTS, build_messages, wait_for_rows
+from bench.running import RunningService, post_all, run_service
 
 LISTENERS = 200
 SOURCES = 10
@@ -32,7 +32,7 @@ def ingest_with_live() -> Iterator[Figure]:
     rates: dict[str, list[float]] = {name: [] for name in modes}
     for _ in range(2):
         for name, (settings, listening) in modes.items():
-            rates[name].append(_ingest_rate(settings, listening=listening))
+            rates[name].append(_measure_ingestion(settings, listening=listening))
     best = {name: max(measured) for name, measured in rates.items()}
     detail = {"events": EVENTS, **{f"{name}PerSecond": round(rate) for name, rate in best.items()}}
     yield Figure("ingest_with_live_unheard", best["unheard"] / best["alone"], "ratio", at_least=0.5, detail=detail)
@@ -57,21 +57,21 @@ def live_stream() -> Iterator[Figure]:
     yield Figure("live_p99", delays[int(len(delays) * 0.99)] * 1000, "ms", at_most=3_000, detail=detail)
 
 
-def _ingest_rate(settings: dict[str, str], *, listening: bool) -> float:
-    bodies = [json.dumps(batch).encode() for batch in messages(EVENTS, BATCH)]
-    with service(settings) as running:
-        return asyncio.run(_beside_listener(running, bodies)) if listening else _ingest(running, bodies)
+def _measure_ingestion(settings: dict[str, str], *, listening: bool) -> float:
+    bodies = [json.dumps(batch).encode() for batch in build_messages(EVENTS, BATCH)]
+    with run_service(settings) as running:
+        return asyncio.run(_ingest_with_listener(running, bodies)) if listening else _ingest(running, bodies)
 
 
-def _ingest(running: Running, bodies: list[bytes]) -> float:
+def _ingest(running: RunningService, bodies: list[bytes]) -> float:
     started = time.perf_counter()
     post_all(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
-    wait_for(running, EVENTS)
+    wait_for_rows(running, EVENTS)
     return EVENTS / (time.perf_counter() - started)
 
 
-async def _beside_listener(running: Running, bodies: list[bytes]) -> float:
-    listener = Listener("line")
+async def _ingest_with_listener(running: RunningService, bodies: list[bytes]) -> float:
+    listener = LiveStreamListener("line")
     async with aiohttp.ClientSession(headers=running.headers) as session:
         listening = asyncio.create_task(listener.listen(session, running.url, EVENTS))
         await listener.ready.wait()
@@ -82,7 +82,7 @@ async def _beside_listener(running: Running, bodies: list[bytes]) -> float:
 
 
 @dataclass
-class Listener:
+class LiveStreamListener:
     """A listener of one machine.
 
     Attributes:
@@ -111,30 +111,30 @@ class Listener:
                     return
 
 
-async def _run() -> list[Listener]:
-    with service({"WORKSPACE_FILE": str(_WORKSPACE)}) as running:
+async def _run() -> list[LiveStreamListener]:
+    with run_service({"WORKSPACE_FILE": str(_WORKSPACE)}) as running:
         return await measure(running, SECONDS)
 
 
-async def measure(running: Running, seconds: int) -> list[Listener]:
+async def measure(running: RunningService, seconds: int) -> list[LiveStreamListener]:
     """Return what two hundred listeners heard of telemetry at an even pace.
 
     Raises:
         TimeoutError: they did not hear everything in time.
     """
-    listeners = [Listener(f"machine-{number % SOURCES}") for number in range(LISTENERS)]
+    listeners = [LiveStreamListener(f"machine-{number % SOURCES}") for number in range(LISTENERS)]
     each = EVENTS_PER_SECOND // SOURCES * seconds
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(headers=running.headers, connector=connector) as session:
         tasks = [asyncio.create_task(listener.listen(session, running.url, each)) for listener in listeners]
         await asyncio.gather(*(listener.ready.wait() for listener in listeners))
-        await asyncio.gather(*(_send(session, running.url, number, each) for number in range(SOURCES)))
+        await asyncio.gather(*(_send_telemetry(session, running.url, number, each) for number in range(SOURCES)))
         async with asyncio.timeout(_LATEST_SECONDS):
             await asyncio.gather(*tasks)
     return listeners
 
 
-async def _send(session: aiohttp.ClientSession, url: str, source: int, count: int) -> None:
+async def _send_telemetry(session: aiohttp.ClientSession, url: str, source: int, count: int) -> None:
     """Send a machine's telemetry, a tenth of a second at a time."""
     batch = EVENTS_PER_SECOND // SOURCES // POSTS_PER_SECOND
     started = asyncio.get_running_loop().time() + source / SOURCES / POSTS_PER_SECOND

@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RequestOutcome:
     """What became of one request.
 
     Attributes:
@@ -42,7 +42,7 @@ class Outcome:
         return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
 
-def raw_request(
+def build_raw_request(
     method: str, path: str, token: str = "", body: bytes = b"", headers: Mapping[str, str] | None = None
 ) -> bytes:
     """Return a request as it stands on the wire."""
@@ -53,7 +53,9 @@ def raw_request(
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-def offer(url: str, requests: Sequence[bytes], rate: float, seconds: float, *, connections: int = 900) -> list[Outcome]:
+def offer(
+    url: str, requests: Sequence[bytes], rate: float, seconds: float, *, connections: int = 900
+) -> list[RequestOutcome]:
     """Send requests in turn at a rate, and return their outcomes in the order of the answers.
 
     Args:
@@ -63,16 +65,16 @@ def offer(url: str, requests: Sequence[bytes], rate: float, seconds: float, *, c
         seconds: how long.
         connections: most that are open at once; a request that finds none free waits, and its time runs.
     """
-    return uvloop.run(_offered(Callers(url, connections), requests, rate, seconds))
+    return uvloop.run(_offer(ConnectionPool(url, connections), requests, rate, seconds))
 
 
 def saturate(url: str, requests: Sequence[bytes], seconds: float, *, connections: int = 16) -> float:
-    """Return how many requests a second are done for callers that each wait for their answer."""
-    outcomes = uvloop.run(_saturated(Callers(url, connections), requests, seconds, connections))
+    """Return how many requests a second are done for pool that each wait for their answer."""
+    outcomes = uvloop.run(_saturate(ConnectionPool(url, connections), requests, seconds, connections))
     return sum(outcome.accepted for outcome in outcomes) / seconds
 
 
-class Callers:
+class ConnectionPool:
     """A number of connections, and the requests that wait for one.
 
     Args:
@@ -82,53 +84,53 @@ class Callers:
 
     def __init__(self, url: str, connections: int) -> None:
         address = urlsplit(url)
-        self._place = (address.hostname or "", address.port or 80)
-        self._most = connections
+        self._address = (address.hostname or "", address.port or 80)
+        self._max_connections = connections
         self._open = 0
         self._free: list[_Connection] = []
         self._connections: set[_Connection] = set()
         self._opening: set[asyncio.Task[None]] = set()
         self._waiting: deque[tuple[float, float, bytes]] = deque()
         self.sent = 0
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[RequestOutcome] = []
 
     def send(self, request: bytes, due: float) -> None:
         """Send a request as soon as there is a connection for it."""
         self.sent += 1
         self._waiting.append((due, time.perf_counter() - due, request))
-        self._hand_out()
+        self._dispatch()
 
-    async def answered(self) -> list[Outcome]:
+    async def wait_for_replies(self) -> list[RequestOutcome]:
         """Wait for the answers; what has none by then failed."""
         deadline = time.perf_counter() + PATIENCE_SECONDS
         while len(self.outcomes) < self.sent and time.perf_counter() < deadline:  # noqa: ASYNC110  polled, not signalled
             await asyncio.sleep(TICK_SECONDS)
         await self._close()
-        self.outcomes += [Outcome(time.perf_counter(), PATIENCE_SECONDS, 0, retry_after=False)] * (
+        self.outcomes += [RequestOutcome(time.perf_counter(), PATIENCE_SECONDS, 0, retry_after=False)] * (
             self.sent - len(self.outcomes)
         )
         return self.outcomes
 
-    def done(self, connection: "_Connection", outcome: Outcome, *, alive: bool) -> None:
+    def finish(self, connection: "_Connection", outcome: RequestOutcome, *, alive: bool) -> None:
         """Note an outcome, and use the connection again."""
         self.outcomes.append(outcome)
         if alive:
             self._free.append(connection)
         else:
             self._open -= 1
-        self._hand_out()
+        self._dispatch()
 
-    def lost(self, connection: "_Connection") -> None:
+    def remove(self, connection: "_Connection") -> None:
         """Forget a connection that was closed."""
         self._connections.discard(connection)
         if connection in self._free:
             self._free.remove(connection)
             self._open -= 1
 
-    def _hand_out(self) -> None:
+    def _dispatch(self) -> None:
         while self._waiting and self._free:
-            self._free.pop().ask(*self._waiting.popleft())
-        while len(self._waiting) > len(self._opening) and self._open < self._most:
+            self._free.pop().send(*self._waiting.popleft())
+        while len(self._waiting) > len(self._opening) and self._open < self._max_connections:
             self._open += 1
             task = asyncio.ensure_future(self._connect())
             self._opening.add(task)
@@ -136,16 +138,17 @@ class Callers:
 
     async def _connect(self) -> None:
         try:
-            _, made = await asyncio.get_running_loop().create_connection(lambda: _Connection(self), *self._place)
+            loop = asyncio.get_running_loop()
+            _, connection = await loop.create_connection(lambda: _Connection(self), *self._address)
         except OSError:
             self._open -= 1
             if self._waiting:
                 due, late, _ = self._waiting.popleft()
-                self.outcomes.append(Outcome(due, time.perf_counter() - due, 0, retry_after=False, late=late))
+                self.outcomes.append(RequestOutcome(due, time.perf_counter() - due, 0, retry_after=False, late=late))
             return
-        self._connections.add(made)
-        self._free.append(made)
-        self._hand_out()
+        self._connections.add(connection)
+        self._free.append(connection)
+        self._dispatch()
 
     async def _close(self) -> None:
         for connection in self._connections.copy():
@@ -157,8 +160,8 @@ class Callers:
 class _Connection(asyncio.Protocol):
     """One connection; it reads what this service sends: answers with a Content-Length."""
 
-    def __init__(self, callers: Callers) -> None:
-        self._callers = callers
+    def __init__(self, pool: ConnectionPool) -> None:
+        self._pool = pool
         self._due: float | None = None
         self._late = 0.0
         self._read = bytearray()
@@ -167,7 +170,7 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
-    def ask(self, due: float, late: float, request: bytes) -> None:
+    def send(self, due: float, late: float, request: bytes) -> None:
         self._due, self._late = due, late
         if self._transport is not None:
             self._transport.write(request)
@@ -190,7 +193,7 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  asyncio's signature
         if self._due is not None:
             self._end(0, retry_after=False, alive=False)
-        self._callers.lost(self)
+        self._pool.remove(self)
 
     def _end(self, status: int, *, retry_after: bool, alive: bool) -> None:
         if self._due is None:
@@ -198,23 +201,27 @@ class _Connection(asyncio.Protocol):
         due, self._due = self._due, None
         if not alive and self._transport is not None:
             self._transport.close()
-        self._callers.done(self, Outcome(due, time.perf_counter() - due, status, retry_after, self._late), alive=alive)
+        self._pool.finish(
+            self, RequestOutcome(due, time.perf_counter() - due, status, retry_after, self._late), alive=alive
+        )
 
 
-async def _offered(callers: Callers, requests: Sequence[bytes], rate: float, seconds: float) -> list[Outcome]:
+async def _offer(pool: ConnectionPool, requests: Sequence[bytes], rate: float, seconds: float) -> list[RequestOutcome]:
     started = time.perf_counter()
     for number in range(int(rate * seconds)):
         due = started + number / rate
         if due > time.perf_counter():
             await asyncio.sleep(max(TICK_SECONDS, due - time.perf_counter()))
-        callers.send(requests[number % len(requests)], due)
-    return await callers.answered()
+        pool.send(requests[number % len(requests)], due)
+    return await pool.wait_for_replies()
 
 
-async def _saturated(callers: Callers, requests: Sequence[bytes], seconds: float, connections: int) -> list[Outcome]:
+async def _saturate(
+    pool: ConnectionPool, requests: Sequence[bytes], seconds: float, connections: int
+) -> list[RequestOutcome]:
     ends_at = time.perf_counter() + seconds
     while time.perf_counter() < ends_at:
-        while callers.sent - len(callers.outcomes) < connections:
-            callers.send(requests[callers.sent % len(requests)], time.perf_counter())
+        while pool.sent - len(pool.outcomes) < connections:
+            pool.send(requests[pool.sent % len(requests)], time.perf_counter())
         await asyncio.sleep(TICK_SECONDS)
-    return await callers.answered()
+    return await pool.wait_for_replies()

@@ -7,27 +7,27 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from bench.figures import Figure
-from bench.offered_load import Outcome, offer, raw_request, saturate
-from bench.running import Running, service
+from bench.offered_load import RequestOutcome, build_raw_request, offer, saturate
+from bench.running import RunningService, run_service
 
 LEAD_SECONDS = 5.0
 """Offered before anything counts: the service works a burst off, and takes two seconds to see that it is none."""
 SECONDS = float(os.environ.get("OVERLOAD_SECONDS", "20"))
 CALLERS = 64
-TIMES = 2
+OVERLOAD_FACTOR = 2
 CALM_SECONDS = 10.0
-HONEST = frozenset({200, 201, 202, 429, 503})
+VALID_STATUSES = frozenset({200, 201, 202, 429, 503})
 
 
 def overload() -> Iterator[Figure]:
     """Find out what the service can do, offer twice as much, and then a little."""
-    with service() as running:
-        requests = mixed(running)
+    with run_service() as running:
+        requests = build_mixed_requests(running)
         saturate(running.url, requests, 3, connections=CALLERS)
         capacity = saturate(running.url, requests, 5, connections=CALLERS)
         begun = time.perf_counter()
-        everything = offer(running.url, requests, TIMES * capacity, LEAD_SECONDS + SECONDS)
-        recovery = recovered(running, requests, capacity)
+        everything = offer(running.url, requests, OVERLOAD_FACTOR * capacity, LEAD_SECONDS + SECONDS)
+        recovery = measure_recovery(running, requests, capacity)
     outcomes = [outcome for outcome in everything if outcome.due >= begun + LEAD_SECONDS]
     times = [outcome.seconds * 1000 for outcome in outcomes if outcome.accepted]
     statuses = Counter(outcome.status for outcome in outcomes)
@@ -41,30 +41,32 @@ def overload() -> Iterator[Figure]:
         "callersLateP99": round(percentile([outcome.late * 1000 for outcome in outcomes], 99), 1),
     }
     yield Figure("overload_p99", percentile(times, 99), "ms", at_most=500, detail=detail)
-    yield Figure("overload_dishonest", dishonest(everything), "requests", at_most=0, detail=detail)
+    yield Figure("overload_dishonest", count_invalid_replies(everything), "requests", at_most=0, detail=detail)
     yield Figure("overload_goodput", len(times) / SECONDS / capacity, "ratio", at_least=0.5, detail=detail)
     yield Figure("overload_recovery", recovery, "s", at_most=10, detail=detail)
 
 
-def mixed(running: Running) -> Sequence[bytes]:
+def build_mixed_requests(running: RunningService) -> Sequence[bytes]:
     """Return requests of several kinds: reads, queries, telemetry and audit events."""
     event = b'{"Target":"DomainEvents","ScopeKey":"line","EntityType":"Pump","EntityID":"p1","ActionType":"Update"}'
     return (
-        raw_request("GET", "/oi-api/warm-queries", running.token),
-        raw_request("GET", "/oi-api/warm-queries/newest?limit=20", running.token),
-        raw_request("POST", "/oi-api/telemetry/line", running.token, b'{"pressure":1}'),
-        raw_request("POST", "/oi-api/provenance/events", running.token, event),
-        raw_request("GET", "/workspace/api/keys/whoami", running.token),
+        build_raw_request("GET", "/oi-api/warm-queries", running.token),
+        build_raw_request("GET", "/oi-api/warm-queries/newest?limit=20", running.token),
+        build_raw_request("POST", "/oi-api/telemetry/line", running.token, b'{"pressure":1}'),
+        build_raw_request("POST", "/oi-api/provenance/events", running.token, event),
+        build_raw_request("GET", "/workspace/api/keys/whoami", running.token),
     )
 
 
-def dishonest(outcomes: Sequence[Outcome]) -> int:
+def count_invalid_replies(outcomes: Sequence[RequestOutcome]) -> int:
     """Return how many requests had no answer, a failure, or a refusal that does not say when to come again."""
     refusals = (429, 503)
-    return sum(each.status not in HONEST or (each.status in refusals and not each.retry_after) for each in outcomes)
+    return sum(
+        each.status not in VALID_STATUSES or (each.status in refusals and not each.retry_after) for each in outcomes
+    )
 
 
-def recovered(running: Running, requests: Sequence[bytes], capacity: float) -> float:
+def measure_recovery(running: RunningService, requests: Sequence[bytes], capacity: float) -> float:
     """Return after how many seconds a second of little load is answered whole."""
     started = time.perf_counter()
     while time.perf_counter() - started < 2 * CALM_SECONDS:

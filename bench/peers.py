@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from bench.figures import Figure, ToolMissingError
-from bench.running import ROOT, Running, requests_per_second, service
+from bench.running import ROOT, RunningService, measure_request_rate, run_service
 
 STORED, ROWS = 200_000, 100
 CONNECTIONS, SECONDS, ROUNDS = 16, 3.0, 3
@@ -40,22 +40,22 @@ def peers() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="bench-peers-") as made, ExitStack() as stack:
         folder = Path(made)
         _write_rows(folder)
-        running = stack.enter_context(_service(folder))
-        stack.enter_context(_datasette(folder))
-        stack.enter_context(_roapi(folder))
-        urls = _urls(running)
+        running = stack.enter_context(_run_service(folder))
+        stack.enter_context(_run_datasette(folder))
+        stack.enter_context(_run_roapi(folder))
+        urls = _build_urls(running)
         rates: dict[str, list[float]] = {name: [] for name in urls}
         for _ in range(ROUNDS):
             for name, url in urls.items():
                 headers = running.headers if url.startswith(running.url) else {}
-                rates[name].append(requests_per_second(url, headers, connections=CONNECTIONS, seconds=SECONDS))
+                rates[name].append(measure_request_rate(url, headers, connections=CONNECTIONS, seconds=SECONDS))
     middle = {name: sorted(values)[len(values) // 2] for name, values in rates.items()}
     detail = {name: round(value) for name, value in middle.items()}
     yield Figure("uncached_to_datasette", middle["service"] / middle["datasette"], "ratio", at_least=1, detail=detail)
     yield Figure("cached_to_roapi", middle["serviceCached"] / middle["roapi"], "ratio", at_least=1, detail=detail)
 
 
-def _urls(running: Running) -> dict[str, str]:
+def _build_urls(running: RunningService) -> dict[str, str]:
     query = urlencode({"filter[DeviceId]": "'d-03'", "sort": "-Timestamp", "limit": ROWS})
     return {
         "service": f"{running.url}/oi-api/warm-queries/of-device?limit={ROWS}",
@@ -91,46 +91,46 @@ def _write_rows(folder: Path) -> None:
 
 
 @contextmanager
-def _service(folder: Path) -> Iterator[Running]:
+def _run_service(folder: Path) -> Iterator[RunningService]:
     command = [sys.executable, "-m", "emulators.kusto", "--data", str(folder / "kusto"), "--port", "0"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as kusto:
         try:
             assert kusto.stdout is not None  # noqa: S101  it is a pipe
-            with service({"KUSTO_URI": kusto.stdout.readline().removeprefix("ready ").strip()}) as running:
+            with run_service({"KUSTO_URI": kusto.stdout.readline().removeprefix("ready ").strip()}) as running:
                 yield running
         finally:
             kusto.terminate()
 
 
 @contextmanager
-def _datasette(folder: Path) -> Iterator[None]:
+def _run_datasette(folder: Path) -> Iterator[None]:
     address = f"http://127.0.0.1:{DATASETTE_PORT}/-/versions.json"
     arguments = ["datasette", str(folder / "rows.db"), "-p", str(DATASETTE_PORT), "--setting", "default_cache_ttl", "0"]
-    with _started(arguments, address):
+    with _run_peer(arguments, address):
         yield
 
 
 @contextmanager
-def _roapi(folder: Path) -> Iterator[None]:
+def _run_roapi(folder: Path) -> Iterator[None]:
     table = f"Telemetry={folder / 'kusto' / 'Telemetry.parquet'}"
     arguments = ["roapi", "--table", table, "--addr-http", f"127.0.0.1:{ROAPI_PORT}"]
-    with _started(arguments, f"http://127.0.0.1:{ROAPI_PORT}/api/schema"):
+    with _run_peer(arguments, f"http://127.0.0.1:{ROAPI_PORT}/api/schema"):
         yield
 
 
 @contextmanager
-def _started(arguments: list[str], address: str) -> Iterator[None]:
+def _run_peer(arguments: list[str], address: str) -> Iterator[None]:
     environment = {**os.environ, "RUST_LOG": "error"}
     command = [str(PEERS / arguments[0]), *arguments[1:]]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            _wait(address)
+            _wait_until_ready(address)
             yield
         finally:
             process.terminate()
 
 
-def _wait(address: str) -> None:
+def _wait_until_ready(address: str) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Iterator
 
 from bench.figures import Figure
-from bench.running import requests_per_second, service
+from bench.running import measure_request_rate, run_service
 
 ROUNDS = 5
 SECONDS = 2.0
@@ -15,12 +15,12 @@ def request_rate() -> Iterator[Figure]:
     """Load both routes in turn, several times."""
     open_rates: list[float] = []
     authenticated: list[float] = []
-    with service() as running:
+    with run_service() as running:
         for path in ("/healthz", "/workspace/api/keys/whoami"):
-            requests_per_second(running.url + path, running.headers, connections=CONNECTIONS, seconds=0.5)
+            measure_request_rate(running.url + path, running.headers, connections=CONNECTIONS, seconds=0.5)
         for _ in range(ROUNDS):
             for path, rates in (("/healthz", open_rates), ("/workspace/api/keys/whoami", authenticated)):
-                rate = requests_per_second(
+                rate = measure_request_rate(
                     running.url + path, running.headers, connections=CONNECTIONS, seconds=SECONDS
                 )
                 rates.append(rate)

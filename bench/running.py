@@ -21,7 +21,7 @@ MEMBER = "editor@bench"
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningService:
     """A running service.
 
     Attributes:
@@ -43,10 +43,10 @@ class Running:
 
 
 @contextmanager
-def service(settings: Mapping[str, str] | None = None, folder: Path | None = None) -> Iterator[Running]:
+def run_service(settings: Mapping[str, str] | None = None, folder: Path | None = None) -> Iterator[RunningService]:
     """Run a service over a fresh data directory, or the one given, with further settings."""
     with ExitStack() as stack:
-        directory = str(folder) if folder else stack.enter_context(_temporary())
+        directory = str(folder) if folder else stack.enter_context(_temporary_directory())
         environment = {
             **{name: value for name, value in os.environ.items() if name != "KUSTO_URI"},
             "DATA_DIR": directory,
@@ -60,30 +60,30 @@ def service(settings: Mapping[str, str] | None = None, folder: Path | None = Non
             try:
                 assert process.stdout is not None  # noqa: S101  it is a pipe
                 url = process.stdout.readline().removeprefix("ready ").strip()
-                yield Running(url, _token(url, Path(directory)), process.pid, Path(directory))
+                yield RunningService(url, _request_token(url, Path(directory)), process.pid, Path(directory))
             finally:
                 process.terminate()
 
 
-def _temporary() -> AbstractContextManager[str]:
+def _temporary_directory() -> AbstractContextManager[str]:
     return tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)
 
 
-def requests_per_second(url: str, headers: dict[str, str], *, connections: int, seconds: float) -> float:
+def measure_request_rate(url: str, headers: dict[str, str], *, connections: int, seconds: float) -> float:
     """Return how many requests a number of connections get answered; any status but 200 is an error."""
-    return asyncio.run(_load(url, headers, connections, seconds))
+    return asyncio.run(_measure_load(url, headers, connections, seconds))
 
 
-async def _load(url: str, headers: dict[str, str], connections: int, seconds: float) -> float:
+async def _measure_load(url: str, headers: dict[str, str], connections: int, seconds: float) -> float:
     connector = aiohttp.TCPConnector(limit=connections)
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
         ends_at = time.perf_counter() + seconds
         started = time.perf_counter()
-        counts = await asyncio.gather(*(_repeat(session, url, ends_at) for _ in range(connections)))
+        counts = await asyncio.gather(*(_repeat_requests(session, url, ends_at) for _ in range(connections)))
         return sum(counts) / (time.perf_counter() - started)
 
 
-async def _repeat(session: aiohttp.ClientSession, url: str, ends_at: float) -> int:
+async def _repeat_requests(session: aiohttp.ClientSession, url: str, ends_at: float) -> int:
     count = 0
     while time.perf_counter() < ends_at:
         async with session.get(url) as reply:
@@ -113,7 +113,7 @@ async def _post_all(url: str, headers: dict[str, str], bodies: Sequence[bytes], 
         return time.perf_counter() - started
 
 
-def call(running: Running, path: str, body: object = None) -> dict[str, object]:
+def call(running: RunningService, path: str, body: object = None) -> dict[str, object]:
     """Return the JSON reply to a GET, or to a POST of a body."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(running.url + path, data=data, headers=running.headers)  # noqa: S310  our own
@@ -122,7 +122,7 @@ def call(running: Running, path: str, body: object = None) -> dict[str, object]:
     return value
 
 
-def _token(url: str, folder: Path) -> str:
+def _request_token(url: str, folder: Path) -> str:
     key = json.loads((folder / "keys.json").read_text())[MEMBER]
     headers = {"Authorization": f"Bearer {key}"}
     request = urllib.request.Request(f"{url}/workspace/api/keys/jwt", headers=headers)  # noqa: S310  our own

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 
 from bench.figures import Figure
-from bench.ingest import messages, wait_for
-from bench.running import Running, call, post_all, service
+from bench.ingest import build_messages, wait_for_rows
+from bench.running import RunningService, call, post_all, run_service
 
 REQUESTS = 300
 ROWS = 100
@@ -16,10 +16,10 @@ STORED = 20_000
 
 def warm_query() -> Iterator[Figure]:
     """Ask one after the other and compare the whole time with what the engine reports."""
-    with service() as running:
-        bodies = [json.dumps(batch).encode() for batch in messages(STORED, 500)]
+    with run_service() as running:
+        bodies = [json.dumps(batch).encode() for batch in build_messages(STORED, 500)]
         post_all(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, 4)
-        wait_for(running, STORED)
+        wait_for_rows(running, STORED)
         for _ in range(20):
             _ask(running)
         times = [_ask(running) for _ in range(REQUESTS)]
@@ -29,7 +29,7 @@ def warm_query() -> Iterator[Figure]:
     yield Figure("warm_query_overhead", whole - engine, "ms", at_most=5, detail=detail)
 
 
-def _ask(running: Running) -> tuple[float, float]:
+def _ask(running: RunningService) -> tuple[float, float]:
     started = time.perf_counter()
     reply = call(running, f"/oi-api/warm-queries/newest?limit={ROWS}")
     elapsed = (time.perf_counter() - started) * 1000

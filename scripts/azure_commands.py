@@ -55,7 +55,7 @@ class Command:
     words: tuple[str, ...]
 
 
-def shell_text(path: Path) -> Iterator[str]:
+def extract_shell_text(path: Path) -> Iterator[str]:
     """Yield the shell code of a file: the whole script, or the ``sh`` blocks and inline commands of a page."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".md":
@@ -70,13 +70,13 @@ def shell_text(path: Path) -> Iterator[str]:
 
 def find_commands(path: Path, programs: tuple[str, ...] = ("az", "azd")) -> Iterator[Command]:
     """Yield each call of the programs in a file, those inside substitutions and after ``xargs`` included."""
-    for text in shell_text(path):
+    for text in extract_shell_text(path):
         joined = text.replace("\\\n", " ")
         for start in re.finditer(rf"(?:^|(?<=[\s(|;&`]))(?:{'|'.join(programs)})(?= [a-z$\"])", joined, re.MULTILINE):
             before = joined[: start.start()]
             if _is_quoted(before) or before.endswith(("command -v ", "predict ")):
                 continue
-            words = _words(joined[start.start() :])
+            words = _split_words(joined[start.start() :])
             if re.search(r"xargs [^|\n]*$", before):
                 words.append(VALUE)
             yield Command(path.name, tuple(words))
@@ -89,7 +89,7 @@ def _is_quoted(before: str) -> bool:
     return inside.count('"') % 2 == 1 or inside.count("'") % 2 == 1
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     """Return the words of the first simple command of a text."""
     words: list[str] = []
     word: str | None = None
@@ -98,7 +98,7 @@ def _words(text: str) -> list[str]:
     while position < len(text):
         char = text[position]
         if quote != "'" and text.startswith("$(", position):
-            position = _closing(text, position + 2)
+            position = _find_closing(text, position + 2)
             word = (word or "") + VALUE
         elif quote:
             if char == quote:
@@ -122,10 +122,10 @@ def _words(text: str) -> list[str]:
             word = (word or "") + char
         position += 1
     words += [] if word is None else [word]
-    return [_without_variables(each) for each in words if each not in {"$@", "${network[@]}"}]
+    return [_replace_variables(each) for each in words if each not in {"$@", "${network[@]}"}]
 
 
-def _closing(text: str, position: int) -> int:
+def _find_closing(text: str, position: int) -> int:
     depth = 1
     while depth:
         depth += {"(": 1, ")": -1}.get(text[position], 0)
@@ -133,7 +133,7 @@ def _closing(text: str, position: int) -> int:
     return position - 1
 
 
-def _without_variables(word: str) -> str:
+def _replace_variables(word: str) -> str:
     return re.sub(r"\$\{[^}]*\}|\$\w+", VALUE, word)
 
 
@@ -162,7 +162,7 @@ class AzureCli:
         return ""
 
 
-def azd_error(words: tuple[str, ...], table: dict[str, Any]) -> str:
+def find_azd_error(words: tuple[str, ...], table: dict[str, Any]) -> str:
     """Return what is wrong with a call of azd after a table of its commands and options, or an empty text."""
     arguments = words[1:]
     count = next((n for n in range(len(arguments), 0, -1) if " ".join(arguments[:n]) in table["commands"]), 0)
@@ -191,7 +191,7 @@ def main() -> int:
             if exception:
                 skipped.add(exception)
                 continue
-            error = azd_error(command.words, table) if command.words[0] == "azd" else cli.error(command.words)
+            error = find_azd_error(command.words, table) if command.words[0] == "azd" else cli.error(command.words)
             if error:
                 found.append(f"{command.place}: {text}\n  {error}")
     found += [f"scripts/azure_commands.py: no page contains {name}" for name in NOT_IN_THE_CORE - skipped]

@@ -33,7 +33,7 @@ FOLDERS = {
     "Microsoft.Web": ["azure/mgmt/web"],
 }
 """The folders with each provider's definitions; a provider that is missing here is an error."""
-SPELT_OTHERWISE = {"Application_Type", "WorkspaceResourceId", "DisableLocalAuth", "odata.type"}
+DIFFERENT_SPELLINGS = {"Application_Type", "WorkspaceResourceId", "DisableLocalAuth", "odata.type"}
 """Members whose names in Resource Manager begin with a capital or have a dot, and which Pulumi writes otherwise."""
 _NAMES = (
     re.compile(r'"key":\s*"([^"]+)"'),
@@ -44,11 +44,11 @@ _NAMES = (
 )
 
 
-def unknown(packages: Path) -> Iterator[str]:
+def find_unknown_properties(packages: Path) -> Iterator[str]:
     """Yield each name that a template uses and its provider does not have."""
     for template in Templates().all:
         for symbol, kind, body in template.resources():
-            known = _names(packages, kind.partition("/")[0]) | SPELT_OTHERWISE
+            known = _read_names(packages, kind.partition("/")[0]) | DIFFERENT_SPELLINGS
             missing = set(template.member_names(_properties(body))) - known
             yield from (f"{template.path.name}: {symbol} ({kind}) has no property {name}" for name in sorted(missing))
 
@@ -59,7 +59,7 @@ def _properties(body: Object) -> Object:
 
 
 @cache
-def _names(packages: Path, provider: str) -> frozenset[str]:
+def _read_names(packages: Path, provider: str) -> frozenset[str]:
     if provider not in FOLDERS:
         raise KeyError(f"the definitions of {provider} are not known: add them to FOLDERS")
     paths = [path for folder in FOLDERS[provider] for path in (packages / folder).rglob("*.py")]
@@ -71,7 +71,7 @@ def _names(packages: Path, provider: str) -> frozenset[str]:
 
 
 if __name__ == "__main__":
-    FAULTS = list(unknown(Path(sys.argv[1])))
+    FAULTS = list(find_unknown_properties(Path(sys.argv[1])))
     sys.stdout.writelines(f"{fault}\n" for fault in FAULTS)
     sys.stdout.write(
         f"compared the properties of {sum(1 for each in Templates().all for _ in each.resources())} resources\n"

@@ -23,7 +23,7 @@ from tests.infra.templates import BICEP, Templates  # noqa: E402  the path comes
 SCHEMA = "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#"
 
 
-def deployments() -> dict[str, Deployment]:
+def evaluate_deployments() -> dict[str, Deployment]:
     """Return the deployments that are scanned, by name."""
     hub = {"serviceName": "live", "appUrl": "https://plant.example", "audience": "plant"}
     return {
@@ -33,7 +33,7 @@ def deployments() -> dict[str, Deployment]:
     }
 
 
-def unseen(created: dict[str, Deployment]) -> set[str]:
+def find_missing_resources(created: dict[str, Deployment]) -> set[str]:
     """Return the resources that a template declares and none of the deployments creates, as ``file.symbol``."""
     declared = {f"{each.path.stem}.{symbol}" for each in Templates().all for symbol, _, _ in each.resources()}
     return declared - {resource.path for each in created.values() for resource in each.resources}
@@ -41,27 +41,27 @@ def unseen(created: dict[str, Deployment]) -> set[str]:
 
 def to_arm(deployment: Deployment) -> dict[str, Any]:
     """Return a deployment as a template of Resource Manager."""
-    return {"$schema": SCHEMA, "contentVersion": "1.0.0.0", "resources": list(_resources(deployment))}
+    return {"$schema": SCHEMA, "contentVersion": "1.0.0.0", "resources": list(_to_arm_resources(deployment))}
 
 
-def _resources(deployment: Deployment) -> Iterator[dict[str, Any]]:
+def _to_arm_resources(deployment: Deployment) -> Iterator[dict[str, Any]]:
     for index, each in enumerate(deployment.resources):
         # Many extensions of other resources share a name, and checkov would count them as one.
         name = f"{each.name}-{index}" if each.type.startswith(("Microsoft.Insights", "Microsoft.Auth")) else each.name
-        yield _plain(each.body) | {"type": each.type, "apiVersion": each.version, "name": name}
+        yield _replace_unknowns(each.body) | {"type": each.type, "apiVersion": each.version, "name": name}
 
 
-def _plain(value: Any) -> Any:
+def _replace_unknowns(value: Any) -> Any:
     if value is UNKNOWN:
         return "known at run time"
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list) else value
+        return {key: _replace_unknowns(each) for key, each in value.items()}
+    return [_replace_unknowns(each) for each in value] if isinstance(value, list) else value
 
 
 def scan(checkov: str) -> int:
     """Scan everything, print the result, and return the exit code."""
-    created = deployments()
+    created = evaluate_deployments()
     written = sum(len(each.resources) for each in created.values())
     with tempfile.TemporaryDirectory() as folder:
         for name, each in created.items():
@@ -71,7 +71,7 @@ def scan(checkov: str) -> int:
         reply = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603  the Makefile's scanner
     result = json.loads(reply.stdout)
     summary = result["summary"]
-    faults = [f"{each} is created in no scanned deployment" for each in sorted(unseen(created))]
+    faults = [f"{each} is created in no scanned deployment" for each in sorted(find_missing_resources(created))]
     failed = result.get("results", {}).get("failed_checks", [])
     faults += [f"{each['check_id']} {each['check_name']}: {each['resource']}" for each in failed]
     if summary["parsing_errors"] or summary["resource_count"] != written:

@@ -71,16 +71,16 @@ MODULES = {
 _VERSION = re.compile(r":[a-z]+/v(\d{4})(\d{2})(\d{2})(preview)?:")
 
 
-def unknown(packages: Path) -> Iterator[str]:
+def find_unknown_versions(packages: Path) -> Iterator[str]:
     """Give each type and version in a template that Azure never had."""
     for template in Templates().all:
         for each in template.file.of_kind("resource").values():
             kind, _, version = each.target.partition("@")
-            if version not in versions(packages, kind):
+            if version not in read_versions(packages, kind):
                 yield f"{template.path.name}: {kind} has no API version {version}"
 
 
-def versions(packages: Path, kind: str) -> set[str]:
+def read_versions(packages: Path, kind: str) -> set[str]:
     """Return the API versions of a type; none for a type that is not in ``MODULES``."""
     if kind not in MODULES:
         return set()
@@ -89,6 +89,6 @@ def versions(packages: Path, kind: str) -> set[str]:
 
 
 if __name__ == "__main__":
-    FAULTS = list(unknown(Path(sys.argv[1])))
+    FAULTS = list(find_unknown_versions(Path(sys.argv[1])))
     sys.stdout.writelines(f"{fault}\n" for fault in FAULTS)
     sys.exit(1 if FAULTS else 0)

@@ -13,12 +13,12 @@ from shared.backends.azure.cosmos_containers import CONTAINERS, ContainerDefinit
 TARGET = ROOT / "infra" / "bicep" / "cosmos-containers.json"
 
 
-def containers() -> list[dict[str, Any]]:
+def build_containers() -> list[dict[str, Any]]:
     """Return the containers in the form in which Resource Manager takes them."""
-    return [_container(definition) for definition in CONTAINERS]
+    return [_build_container(definition) for definition in CONTAINERS]
 
 
-def _container(definition: ContainerDefinition) -> dict[str, Any]:
+def _build_container(definition: ContainerDefinition) -> dict[str, Any]:
     unique = [{"paths": [path]} for path in definition.unique_key_paths]
     return {
         "id": definition.name,
@@ -29,10 +29,10 @@ def _container(definition: ContainerDefinition) -> dict[str, Any]:
     }
 
 
-def text() -> str:
+def build_text() -> str:
     """Return the file's text."""
-    return json.dumps(containers(), indent=2) + "\n"
+    return json.dumps(build_containers(), indent=2) + "\n"
 
 
 if __name__ == "__main__":
-    TARGET.write_text(text(), encoding="utf-8")
+    TARGET.write_text(build_text(), encoding="utf-8")

@@ -25,7 +25,7 @@ SECONDS = 600
 
 
 @dataclass
-class Outcome:
+class AdvisoryReport:
     """What was found out about one set of packages.
 
     Attributes:
@@ -39,34 +39,34 @@ class Outcome:
     found: list[str] = field(default_factory=list)
 
 
-def python_packages() -> Outcome:
+def check_python_packages() -> AdvisoryReport:
     """Return what PyPI says of the pins; asks for one package alone first, since some mirrors keep no advisories."""
     with tempfile.TemporaryDirectory() as folder:
         canary = Path(folder) / "canary.txt"
         canary.write_text(f"{KNOWN_BAD}\n")
-        if not audited(canary):
-            return Outcome("Python", reached=False)
-    return Outcome("Python", found=audited(PINS))
+        if not find_advisories(canary):
+            return AdvisoryReport("Python", reached=False)
+    return AdvisoryReport("Python", found=find_advisories(PINS))
 
 
-def audited(pins: Path) -> list[str]:
+def find_advisories(pins: Path) -> list[str]:
     """Return the advisories that pip-audit finds for a file of pins, none where it gets no answer."""
     command = [sys.executable, "-m", "pip_audit", "--format", "json", "--no-deps", "--disable-pip"]
-    document = _json(_run([*command, "--progress-spinner", "off", "--requirement", str(pins)]))
+    document = _parse_json(_run([*command, "--progress-spinner", "off", "--requirement", str(pins)]))
     found = []
     for package in document.get("dependencies", []):
         found += [f"{package['name']} {package['version']}: {one['id']}" for one in package.get("vulns", [])]
     return found
 
 
-def node_packages(folder: str) -> Outcome:
+def check_node_packages(folder: str) -> AdvisoryReport:
     """Return what npm says of a lock file."""
     npm = shutil.which("npm")
-    document = _json(_run([npm, "audit", "--package-lock-only", "--json"], ROOT / folder)) if npm else {}
+    document = _parse_json(_run([npm, "audit", "--package-lock-only", "--json"], ROOT / folder)) if npm else {}
     if "vulnerabilities" not in document:
-        return Outcome(folder, reached=False)
+        return AdvisoryReport(folder, reached=False)
     found = [f"{name}: {one['severity']}" for name, one in document["vulnerabilities"].items()]
-    return Outcome(folder, found=found)
+    return AdvisoryReport(folder, found=found)
 
 
 def _run(command: Sequence[str], folder: Path = ROOT) -> str:
@@ -80,7 +80,7 @@ def _run(command: Sequence[str], folder: Path = ROOT) -> str:
     return done.stdout
 
 
-def _json(text: str) -> dict[str, Any]:
+def _parse_json(text: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except ValueError:
@@ -90,7 +90,7 @@ def _json(text: str) -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """Print what was found, and return how the command ends."""
-    outcomes = [python_packages(), *(node_packages(folder) for folder in LOCKS)]
+    outcomes = [check_python_packages(), *(check_node_packages(folder) for folder in LOCKS)]
     for outcome in outcomes:
         told = f"{len(outcome.found)} advisories" if outcome.reached else "NOT CHECKED"
         print(f"{outcome.name}: {told}", *outcome.found, sep="\n  ")  # noqa: T201  what the command is for

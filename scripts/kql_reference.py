@@ -9,7 +9,7 @@ TARGET = Path(__file__).parents[1] / "docs" / "kql.md"
 START, END = "<!-- families: made by scripts/kql_reference.py -->", "<!-- end of families -->"
 
 
-def families() -> str:
+def build_families() -> str:
     """Return the families and what each adds, as Markdown."""
     lines = ["| Family | Adds |", "|---|---|"]
     for family in sorted(EXTENSIONS, key=_name):
@@ -19,11 +19,11 @@ def families() -> str:
     return "\n".join(lines)
 
 
-def updated(document: str) -> str:
+def update_document(document: str) -> str:
     """Return a document with its generated part made anew."""
     before, _, rest = document.partition(START)
     _, _, after = rest.partition(END)
-    return f"{before}{START}\n\n{families()}\n\n{END}{after}"
+    return f"{before}{START}\n\n{build_families()}\n\n{END}{after}"
 
 
 def _name(family: Any) -> str:
@@ -31,4 +31,4 @@ def _name(family: Any) -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(updated(TARGET.read_text(encoding="utf-8")), encoding="utf-8")
+    TARGET.write_text(update_document(TARGET.read_text(encoding="utf-8")), encoding="utf-8")

@@ -13,7 +13,7 @@ import grimp
 PACKAGES: Final = ("functions", "shared", "local", "emulators")
 
 
-def modules_imported_once() -> Iterator[tuple[str, str]]:
+def find_modules() -> Iterator[tuple[str, str]]:
     """Yield each module that one other module imports, and that other module."""
     graph = grimp.build_graph(*PACKAGES)
     for module in sorted(graph.modules):
@@ -26,7 +26,7 @@ def modules_imported_once() -> Iterator[tuple[str, str]]:
 def main() -> None:
     """Print the modules of a package, or of all, and their number."""
     prefix = sys.argv[1] if len(sys.argv) > 1 else ""
-    found = [(module, importer) for module, importer in modules_imported_once() if module.startswith(prefix)]
+    found = [(module, importer) for module, importer in find_modules() if module.startswith(prefix)]
     for module, importer in found:
         print(f"{module}  <-  {importer}")  # noqa: T201  the report
     print(f"{len(found)} modules are imported by exactly one other module")  # noqa: T201  the report

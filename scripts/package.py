@@ -58,21 +58,21 @@ def main(arguments: list[str]) -> int:
     folder: Path = parser.parse_args(arguments).folder
     try:
         with tempfile.TemporaryDirectory() as wheels:
-            download(ROOT / "requirements.txt", Path(wheels))
-            content = app_files(ROOT) | dependency_files(Path(wheels))
+            download_wheels(ROOT / "requirements.txt", Path(wheels))
+            content = collect_app_files(ROOT) | collect_dependency_files(Path(wheels))
     except PackageError as error:
         sys.stderr.write(f"the package cannot be built: {error}\n")
         return 1
     folder.mkdir(parents=True, exist_ok=True)
-    write(content, folder / "app.zip")
-    (folder / "app.txt").write_text(listing(content), encoding="utf-8")
+    write_archive(content, folder / "app.zip")
+    (folder / "app.txt").write_text(format_listing(content), encoding="utf-8")
     unpack(folder / "app.zip", folder / "app")
     size = (folder / "app.zip").stat().st_size
     sys.stdout.write(f"{folder / 'app.zip'}: {len(content)} files, {size:,} bytes; app.txt lists them\n")
     return 0
 
 
-def app_files(root: Path) -> dict[str, bytes]:
+def collect_app_files(root: Path) -> dict[str, bytes]:
     """Return the files of the app and of its browser pages by their path in the package.
 
     Args:
@@ -88,7 +88,7 @@ def app_files(root: Path) -> dict[str, bytes]:
     if unbuilt:
         raise PackageError(f"the browser pages are not built ({', '.join(unbuilt)} is missing); run make assets")
     named = [*FILES, *(str(path) for folder, names in FOLDERS.items() for path in _matching(root, folder, names))]
-    tracked = tracked_files(root)
+    tracked = list_tracked_files(root)
     if tracked is None:
         sys.stderr.write(f"{root} is no git repository: every file with a fitting name is packed\n")
     else:
@@ -102,7 +102,7 @@ def app_files(root: Path) -> dict[str, bytes]:
     return {name: (root / name).read_bytes() for name in named}
 
 
-def tracked_files(root: Path) -> set[str] | None:
+def list_tracked_files(root: Path) -> set[str] | None:
     """Return the paths below a folder that git tracks, or None where the folder is not the root of a repository."""
     git = shutil.which("git")
     if git is None or not (root / ".git").exists():
@@ -114,7 +114,7 @@ def tracked_files(root: Path) -> set[str] | None:
     return set(filter(None, done.stdout.split("\0")))
 
 
-def download(requirements: Path, folder: Path) -> None:
+def download_wheels(requirements: Path, folder: Path) -> None:
     """Download the wheels of the requirements for the platform into a folder.
 
     Raises:
@@ -136,7 +136,7 @@ def download(requirements: Path, folder: Path) -> None:
         raise PackageError(f"pip download failed\n{done.stderr.strip()}")
 
 
-def dependency_files(wheels: Path) -> dict[str, bytes]:
+def collect_dependency_files(wheels: Path) -> dict[str, bytes]:
     """Return the files of all wheels in a folder by their path in the package.
 
     Wheels are unpacked instead of installed, because an installer adds files that differ between machines.
@@ -153,7 +153,7 @@ def dependency_files(wheels: Path) -> dict[str, bytes]:
     return found
 
 
-def write(content: Mapping[str, bytes], target: Path) -> None:
+def write_archive(content: Mapping[str, bytes], target: Path) -> None:
     """Write files into an archive, in order and with fixed times and modes."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for name in sorted(content):
@@ -162,7 +162,7 @@ def write(content: Mapping[str, bytes], target: Path) -> None:
             archive.writestr(entry, content[name])
 
 
-def listing(content: Mapping[str, bytes]) -> str:
+def format_listing(content: Mapping[str, bytes]) -> str:
     """Return a line for each file: its size in bytes, its SHA-256 digest and its path."""
     lines = (f"{len(data):>10} {hashlib.sha256(data).hexdigest()} {name}\n" for name, data in sorted(content.items()))
     return "".join(lines)

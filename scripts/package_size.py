@@ -17,7 +17,7 @@ from scripts.package import SITE_PACKAGES
 
 RECORD: Final = Path(__file__).with_name("package_size.json")
 LARGEST: Final = 10
-MOST_GROWTH: Final = 0.05
+MAX_GROWTH: Final = 0.05
 _NAME: Final = "unpackedBytes"
 
 
@@ -27,7 +27,7 @@ def main(arguments: list[str], record: Path = RECORD) -> int:
     parser.add_argument("package", type=Path, help="the deployment package")
     parser.add_argument("--record", action="store_true", help="accept the size instead of checking it")
     options = parser.parse_args(arguments)
-    sizes = dependency_sizes(options.package)
+    sizes = measure_dependencies(options.package)
     unpacked = sum(sizes.values())
     sys.stdout.write(f"unpacked: {unpacked:,} bytes\n")
     for name, size in sorted(sizes.items(), key=lambda each: (-each[1], each[0]))[:LARGEST]:
@@ -36,7 +36,7 @@ def main(arguments: list[str], record: Path = RECORD) -> int:
         record.write_text(json.dumps({_NAME: unpacked}) + "\n", encoding="utf-8")
         return 0
     recorded = int(json.loads(record.read_text(encoding="utf-8"))[_NAME])
-    if unpacked <= recorded * (1 + MOST_GROWTH):
+    if unpacked <= recorded * (1 + MAX_GROWTH):
         return 0
     sys.stderr.write(
         f"the package has grown by {unpacked / recorded - 1:.1%} since {recorded:,} bytes were recorded; "
@@ -45,18 +45,18 @@ def main(arguments: list[str], record: Path = RECORD) -> int:
     return 1
 
 
-def dependency_sizes(package: Path) -> Mapping[str, int]:
+def measure_dependencies(package: Path) -> Mapping[str, int]:
     """Return the unpacked bytes of each dependency by its name and version; ``the app`` stands for the rest."""
     with zipfile.ZipFile(package) as archive:
         sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
-        owners = {path: owner for owner, record in _records(archive) for path in record}
+        owners = {path: owner for owner, record in _read_records(archive) for path in record}
     total: Counter[str] = Counter()
     for path, size in sizes.items():
-        total[owners.get(path, _fallback(path))] += size
+        total[owners.get(path, _default_owner(path))] += size
     return total
 
 
-def _records(archive: zipfile.ZipFile) -> list[tuple[str, list[str]]]:
+def _read_records(archive: zipfile.ZipFile) -> list[tuple[str, list[str]]]:
     """Return each dependency with the paths that its RECORD lists."""
     found = []
     for path in archive.namelist():
@@ -68,7 +68,7 @@ def _records(archive: zipfile.ZipFile) -> list[tuple[str, list[str]]]:
     return found
 
 
-def _fallback(path: str) -> str:
+def _default_owner(path: str) -> str:
     return "files in no RECORD" if path.startswith(SITE_PACKAGES) else "the app"
 
 

@@ -25,12 +25,12 @@ STATES: tuple[dict[str, Any], ...] = (
 )
 
 
-def vectors() -> str:
+def build_vectors() -> str:
     """Return the vectors as JSON text, the same each time."""
     key = ec.derive_private_key(int.from_bytes(hashlib.sha256(b"test vectors").digest()), ec.SECP256R1())
     public = serialization.PublicFormat.SubjectPublicKeyInfo
     verifier = VerifierKey(key_name(WORKSPACE), key.public_key().public_bytes(serialization.Encoding.DER, public))
-    records = _records()
+    records = _build_records()
     leaves = [bytes.fromhex(record["Hash"]) for record in records]
     whole = {
         "rule": "leaf = the 32 bytes of Hash, index = sequence - 1; RFC 6962 trees; C2SP notes of signature type 0x02",
@@ -40,14 +40,14 @@ def vectors() -> str:
         "genesis": genesis_hash(WORKSPACE, CHAIN, SCOPE),
         "verifierKey": str(verifier),
         "records": records,
-        "checkpoints": [_checkpoint(leaves[:size], key, verifier) for size in SIZES],
-        "inclusion": [_inclusion(leaves, sequence, size) for size in SIZES for sequence in range(1, size + 1)],
-        "growth": [_growth(leaves, old, size) for size in SIZES for old in range(1, size + 1)],
+        "checkpoints": [_build_checkpoint(leaves[:size], key, verifier) for size in SIZES],
+        "inclusion": [_build_inclusion(leaves, sequence, size) for size in SIZES for sequence in range(1, size + 1)],
+        "growth": [_build_growth(leaves, old, size) for size in SIZES for old in range(1, size + 1)],
     }
     return json.dumps(whole, indent=1) + "\n"
 
 
-def _records() -> list[dict[str, Any]]:
+def _build_records() -> list[dict[str, Any]]:
     previous, records = genesis_hash(WORKSPACE, CHAIN, SCOPE), []
     for sequence in range(1, RECORDS + 1):
         event = {"ActionType": "Update", "EntityType": "Batch", "EntityID": "B-7", "AfterState": STATES[sequence % 3]}
@@ -58,37 +58,37 @@ def _records() -> list[dict[str, Any]]:
     return records
 
 
-def _root(leaves: list[bytes]) -> bytes:
+def _compute_root(leaves: list[bytes]) -> bytes:
     tree = CompactRange()
     tree.append(leaves)
     return tree.root()
 
 
-def _checkpoint(leaves: list[bytes], key: ec.EllipticCurvePrivateKey, verifier: VerifierKey) -> dict[str, Any]:
-    checkpoint = Checkpoint(origin_of(WORKSPACE, CHAIN, SCOPE), len(leaves), _root(leaves))
+def _build_checkpoint(leaves: list[bytes], key: ec.EllipticCurvePrivateKey, verifier: VerifierKey) -> dict[str, Any]:
+    checkpoint = Checkpoint(origin_of(WORKSPACE, CHAIN, SCOPE), len(leaves), _compute_root(leaves))
     signature = key.sign(checkpoint.text.encode(), ec.ECDSA(hashes.SHA256(), deterministic_signing=True))
     note = format_note(checkpoint.text, verifier, signature).decode()
     return {
         "origin": checkpoint.origin,
         "size": checkpoint.size,
-        "rootHash": _base64(checkpoint.root),
+        "rootHash": _to_base64(checkpoint.root),
         "signedNote": note,
     }
 
 
-def _inclusion(leaves: list[bytes], sequence: int, size: int) -> dict[str, Any]:
-    path = [_base64(_root(leaves[first:last])) for first, last in inclusion_ranges(sequence - 1, size)]
+def _build_inclusion(leaves: list[bytes], sequence: int, size: int) -> dict[str, Any]:
+    path = [_to_base64(_compute_root(leaves[first:last])) for first, last in inclusion_ranges(sequence - 1, size)]
     return {"sequence": sequence, "size": size, "hashes": path}
 
 
-def _growth(leaves: list[bytes], old: int, size: int) -> dict[str, Any]:
-    path = [_base64(_root(leaves[first:last])) for first, last in consistency_ranges(old, size)]
-    return {"from": old, "size": size, "fromRoot": _base64(_root(leaves[:old])), "hashes": path}
+def _build_growth(leaves: list[bytes], old: int, size: int) -> dict[str, Any]:
+    path = [_to_base64(_compute_root(leaves[first:last])) for first, last in consistency_ranges(old, size)]
+    return {"from": old, "size": size, "fromRoot": _to_base64(_compute_root(leaves[:old])), "hashes": path}
 
 
-def _base64(data: bytes) -> str:
+def _to_base64(data: bytes) -> str:
     return b64encode(data).decode()
 
 
 if __name__ == "__main__":
-    TARGET.write_text(vectors(), encoding="utf-8")
+    TARGET.write_text(build_vectors(), encoding="utf-8")

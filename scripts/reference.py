@@ -26,45 +26,47 @@ SETTINGS_NOTE = (
 )
 
 
-def reference() -> str:
+def build_reference() -> str:
     """Return the reference as Markdown."""
     parts = [
         "# Reference",
         "Made by `scripts/reference.py` from the code; a test fails when it is out of date.",
         "## Operations",
-        _table(("Operation", "Credential", "Access right", "What it does"), map(_operation, _operations())),
+        _format_table(
+            ("Operation", "Credential", "Access right", "What it does"), map(_operation_row, _list_operations())
+        ),
         "## Access rights",
         "Rights of a role and rights given one by one add up.",
-        _table(("Right", *Role), map(_right, AccessRight)),
+        _format_table(("Right", *Role), map(_right_row, AccessRight)),
         "## Settings",
         SETTINGS_NOTE,
-        _table(("Setting", "Default", "Meaning"), map(_setting, Settings.model_fields)),
+        _format_table(("Setting", "Default", "Meaning"), map(_setting_row, Settings.model_fields)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _operations() -> list[Operation]:
+def _list_operations() -> list[Operation]:
     return [operation for group in GROUPS for operation in group.operations]
 
 
-def _operation(operation: Operation) -> tuple[str, ...]:
+def _operation_row(operation: Operation) -> tuple[str, ...]:
     right = f"`{operation.right}`" if operation.right else "any" if operation.access is not Access.PUBLIC else ""
     return f"`{operation.method} /{operation.route}`", CREDENTIALS[operation.access], right, operation.summary
 
 
-def _right(right: AccessRight) -> tuple[str, ...]:
+def _right_row(right: AccessRight) -> tuple[str, ...]:
     return (f"`{right}`", *("yes" if right in ROLE_RIGHTS[role] else "" for role in Role))
 
 
-def _setting(name: str) -> tuple[str, ...]:
+def _setting_row(name: str) -> tuple[str, ...]:
     field = Settings.model_fields[name]
     return f"`{field.alias}`", f"`{field.default}`" if field.default != "" else "", field.description or ""
 
 
-def _table(head: tuple[str, ...], rows: object) -> str:
+def _format_table(head: tuple[str, ...], rows: object) -> str:
     lines = [head, ("---",) * len(head), *rows]  # type: ignore[misc]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":
-    TARGET.write_text(reference(), encoding="utf-8")
+    TARGET.write_text(build_reference(), encoding="utf-8")

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from scripts.sizing.load import EXAMPLES, Load
-from scripts.sizing.model import by_meter, exceeded_limits, monthly_quantities, size
+from scripts.sizing.model import calculate_costs, calculate_quantities, find_exceeded_limits, size_deployment
 from scripts.sizing.prices import read_prices
 from scripts.sizing.report import Costs, to_json, to_text
 
@@ -24,16 +24,16 @@ def main(arguments: Sequence[str]) -> int:
     base = EXAMPLES[options["example"]] if options["example"] else Load()
     given = {field.name: options[field.name] for field in fields(Load) if options[field.name] is not None}
     try:
-        sizes = size(replace(base, **given))
-        quantities = monthly_quantities(sizes)
+        sizes = size_deployment(replace(base, **given))
+        quantities = calculate_quantities(sizes)
         costs = None
         if options["prices"]:
             currency, prices = read_prices(options["prices"], quantities)
-            costs = Costs(currency, by_meter(quantities, prices))
+            costs = Costs(currency, calculate_costs(quantities, prices))
     except (ValueError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return WRONG_OPTIONS
-    limits = exceeded_limits(sizes)
+    limits = find_exceeded_limits(sizes)
     if options["json"]:
         sys.stdout.write(json.dumps(to_json(sizes, quantities, limits, costs), indent=2) + "\n")
     else:

@@ -7,11 +7,11 @@ from math import ceil
 from scripts.sizing import facts
 from scripts.sizing.load import Load
 from scripts.sizing.services import (
-    Archive,
-    CosmosDb,
-    DataExplorer,
-    EventHubs,
-    LiveStream,
+    ArchiveSize,
+    CosmosDbSize,
+    DataExplorerSize,
+    EventHubsSize,
+    LiveStreamSize,
     ScalingGroup,
     impulse_bytes,
     partition_rate,
@@ -19,7 +19,7 @@ from scripts.sizing.services import (
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class ExceededLimit:
     """An exceeded limit.
 
     Attributes:
@@ -33,10 +33,10 @@ class Limit:
     remedy: str
 
 
-def hub_limits(hubs: EventHubs) -> Iterator[Limit]:
+def check_hubs(hubs: EventHubsSize) -> Iterator[ExceededLimit]:
     """Yield the exceeded limits of the namespace."""
     if hubs.throughput_units > facts.MAX_THROUGHPUT_UNITS:
-        yield Limit(
+        yield ExceededLimit(
             "event-hubs-units",
             f"A deployment needs {hubs.throughput_units:,} throughput units for "
             f"{ceil(hubs.events_in_per_second):,} events/s in; a Standard namespace has {facts.MAX_THROUGHPUT_UNITS}.",
@@ -44,7 +44,7 @@ def hub_limits(hubs: EventHubs) -> Iterator[Limit]:
             "namespace or a Dedicated cluster yourself: the templates make a Standard namespace.",
         )
     if hubs.processing_units > facts.PROCESSING_UNITS[-1]:
-        yield Limit(
+        yield ExceededLimit(
             "event-hubs-premium",
             f"A deployment needs {hubs.processing_units:,} processing units; a Premium namespace has "
             f"{facts.PROCESSING_UNITS[-1]}.",
@@ -52,7 +52,7 @@ def hub_limits(hubs: EventHubs) -> Iterator[Limit]:
         )
     most = facts.MAX_PARTITIONS_PREMIUM if hubs.processing_units else facts.MAX_PARTITIONS_STANDARD
     if hubs.partitions > most:
-        yield Limit(
+        yield ExceededLimit(
             "event-hubs-partitions",
             f"Each hub needs {hubs.partitions:,} partitions; this tier has {most} a hub.",
             "Give large connections hubs of their own (`ownHubs`), divide the load over more deployments, or use a "
@@ -60,26 +60,26 @@ def hub_limits(hubs: EventHubs) -> Iterator[Limit]:
         )
 
 
-def connection_limits(load: Load) -> Iterator[Limit]:
+def check_connections(load: Load) -> Iterator[ExceededLimit]:
     """Yield the exceeded limits of one connection and of the number of connections."""
     by_bytes = facts.PARTITION_MB_IN * facts.BYTES_PER_MB / impulse_bytes(load)
     most = min(by_bytes, partition_rate(1, 1))
     if load.busiest_connection > most:
-        yield Limit(
+        yield ExceededLimit(
             "connection-partition",
             f"A connection sends {load.busiest_connection:,.0f} messages/s; all of them go to one partition, "
             f"which takes {most:,.0f}.",
             "Divide the source into several connections, or send several readings in one message.",
         )
     if load.listeners and load.busiest_connection > facts.CONNECTION_IMPULSES_PER_SECOND:
-        yield Limit(
+        yield ExceededLimit(
             "connection-live",
             f"A connection sends {load.busiest_connection:,.0f} messages/s; its live stream publishes 200 to 500.",
             "Listeners miss impulses that are over a minute old. Send fewer, larger messages, or divide the source "
             "into several connections. Ingestion, archive and queries are not affected.",
         )
     if load.connections_each > facts.MAX_CATALOG_ITEMS:
-        yield Limit(
+        yield ExceededLimit(
             "catalog",
             f"A workspace has {load.connections_each:,} connections; its catalog holds about "
             f"{facts.MAX_CATALOG_ITEMS:,} items.",
@@ -87,12 +87,12 @@ def connection_limits(load: Load) -> Iterator[Limit]:
         )
 
 
-def cosmos_limits(load: Load, cosmos: CosmosDb) -> Iterator[Limit]:
+def check_cosmos(load: Load, cosmos: CosmosDbSize) -> Iterator[ExceededLimit]:
     """Yield the exceeded limits of audit chains and of the account."""
     appends = load.audit_each / load.scopes_each
     most_ru = facts.PARTITION_RU_PER_SECOND / facts.HEADROOM
     if appends > facts.CHAIN_APPENDS_PER_SECOND or cosmos.chain_ru_per_second > most_ru:
-        yield Limit(
+        yield ExceededLimit(
             "chain-appends",
             f"A chain gets {appends:,.0f} records/s, {cosmos.chain_ru_per_second:,.0f} RU/s; it takes about "
             f"{facts.CHAIN_APPENDS_PER_SECOND:,} records/s, and its partition {facts.PARTITION_RU_PER_SECOND:,} RU/s.",
@@ -100,7 +100,7 @@ def cosmos_limits(load: Load, cosmos: CosmosDb) -> Iterator[Limit]:
         )
     if cosmos.verify_seconds > facts.VERIFY_SECONDS:
         days = load.audit_days * facts.VERIFY_SECONDS / cosmos.verify_seconds
-        yield Limit(
+        yield ExceededLimit(
             "chain-verify",
             f"After {load.audit_days:,} days a verification may take {cosmos.verify_seconds:,.0f} s; the service "
             f"ends it after {facts.VERIFY_SECONDS} s, perhaps from day {days:,.0f} on.",
@@ -108,7 +108,7 @@ def cosmos_limits(load: Load, cosmos: CosmosDb) -> Iterator[Limit]:
             "`python -m shared.provenance.verify`, which has no time limit.",
         )
     if not load.production and cosmos.total_ru_per_second > facts.SERVERLESS_RU_PER_SECOND:
-        yield Limit(
+        yield ExceededLimit(
             "cosmos-serverless",
             f"The load is {cosmos.total_ru_per_second:,.0f} RU/s; a serverless container has "
             f"{facts.SERVERLESS_RU_PER_SECOND:,}.",
@@ -116,10 +116,12 @@ def cosmos_limits(load: Load, cosmos: CosmosDb) -> Iterator[Limit]:
         )
 
 
-def store_limits(explorer: DataExplorer, archive: Archive, compaction_seconds: float) -> Iterator[Limit]:
+def check_stores(
+    explorer: DataExplorerSize, archive: ArchiveSize, compaction_seconds: float
+) -> Iterator[ExceededLimit]:
     """Yield the exceeded limits of Data Explorer and of the archive."""
     if explorer.gb_per_hour > facts.STREAMING_GB_PER_HOUR:
-        yield Limit(
+        yield ExceededLimit(
             "streaming-ingestion",
             f"The table gets {explorer.gb_per_hour:,.1f} GB an hour; Azure recommends streaming ingestion up to "
             f"{facts.STREAMING_GB_PER_HOUR}.",
@@ -127,7 +129,7 @@ def store_limits(explorer: DataExplorer, archive: Archive, compaction_seconds: f
             "Rows then appear after the batching time of the table, up to minutes, instead of seconds.",
         )
     if archive.list_seconds > compaction_seconds:
-        yield Limit(
+        yield ExceededLimit(
             "archive-listing",
             f"The archive grows to {archive.blobs:,.0f} blobs; a run of `compaction` lists all of them, for about "
             f"{archive.list_seconds:,.0f} s, and is due every {compaction_seconds:,.0f} s.",
@@ -136,10 +138,10 @@ def store_limits(explorer: DataExplorer, archive: Archive, compaction_seconds: f
         )
 
 
-def live_limits(live: LiveStream) -> Iterator[Limit]:
+def check_live_stream(live: LiveStreamSize) -> Iterator[ExceededLimit]:
     """Yield the exceeded limits of Web PubSub."""
     if live.units > facts.WEB_PUBSUB_UNITS[-1]:
-        yield Limit(
+        yield ExceededLimit(
             "web-pubsub-units",
             f"A deployment needs {live.units:,} units for {live.messages_in_per_second:,.0f} published and "
             f"{live.messages_out_per_second:,.0f} delivered messages/s; a Standard service has "
@@ -149,11 +151,11 @@ def live_limits(live: LiveStream) -> Iterator[Limit]:
         )
 
 
-def instance_limits(load: Load, groups: dict[str, ScalingGroup]) -> Iterator[Limit]:
+def check_instances(load: Load, groups: dict[str, ScalingGroup]) -> Iterator[ExceededLimit]:
     """Yield the exceeded limits of instances and their memory."""
     instances = sum(group.instances for group in groups.values())
     if instances > facts.DEFAULT_INSTANCES:
-        yield Limit(
+        yield ExceededLimit(
             "instances",
             f"The app needs {instances:,} instances; the templates allow {facts.DEFAULT_INSTANCES}, Azure "
             f"{facts.MAX_INSTANCES:,}.",
@@ -161,7 +163,7 @@ def instance_limits(load: Load, groups: dict[str, ScalingGroup]) -> Iterator[Lim
         )
     memory_mb = instances * load.instance_memory_mb * load.deployments
     if memory_mb > facts.REGION_MEMORY_MB:
-        yield Limit(
+        yield ExceededLimit(
             "memory-quota",
             f"All deployments need {memory_mb:,} MB of instances; a subscription has {facts.REGION_MEMORY_MB:,} MB for "
             "Flex Consumption in a region.",

@@ -5,7 +5,7 @@ from math import ceil
 from typing import Final
 
 MEMORY_SIZES_MB: Final = (512, 2048, 4096)
-MOST: Final = 1_000_000_000
+MAX_VALUE: Final = 1_000_000_000
 """Largest value of a field; far beyond every limit, small enough for all arithmetic."""
 
 _AT_LEAST_ONE = {"deployments", "connections", "connections_per_listener", "audit_scopes", "compression", "regions"}
@@ -72,8 +72,8 @@ class Load:
         """
         for field in fields(self):
             least = 1 if field.name in _AT_LEAST_ONE else 0
-            if not least <= getattr(self, field.name) <= MOST:
-                raise ValueError(f"Field `{field.name}` must be between {least} and {MOST}.")
+            if not least <= getattr(self, field.name) <= MAX_VALUE:
+                raise ValueError(f"Field `{field.name}` must be between {least} and {MAX_VALUE}.")
         if not self.batch_seconds:
             raise ValueError("Field `batch_seconds` must be more than 0.")
         if self.regions > 1 and not self.production:

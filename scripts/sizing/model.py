@@ -7,12 +7,12 @@ from math import ceil
 from scripts.sizing import facts, limits
 from scripts.sizing.load import Load
 from scripts.sizing.services import (
-    Archive,
-    Background,
-    CosmosDb,
-    DataExplorer,
-    EventHubs,
-    LiveStream,
+    ArchiveSize,
+    BackgroundLoad,
+    CosmosDbSize,
+    DataExplorerSize,
+    EventHubsSize,
+    LiveStreamSize,
     ScalingGroup,
     size_archive,
     size_background,
@@ -44,16 +44,16 @@ class Sizes:
     """
 
     load: Load
-    event_hubs: EventHubs
+    event_hubs: EventHubsSize
     functions: dict[str, ScalingGroup]
-    background: Background
-    cosmos: CosmosDb
-    data_explorer: DataExplorer
-    archive: Archive
-    live_stream: LiveStream
+    background: BackgroundLoad
+    cosmos: CosmosDbSize
+    data_explorer: DataExplorerSize
+    archive: ArchiveSize
+    live_stream: LiveStreamSize
 
 
-def size(load: Load) -> Sizes:
+def size_deployment(load: Load) -> Sizes:
     """Size one deployment for its part of a load."""
     hubs, background = size_event_hubs(load), size_background(load)
     return Sizes(
@@ -68,39 +68,39 @@ def size(load: Load) -> Sizes:
     )
 
 
-def exceeded_limits(sizes: Sizes) -> list[limits.Limit]:
+def find_exceeded_limits(sizes: Sizes) -> list[limits.ExceededLimit]:
     """Return the limits of the design that the load exceeds."""
     compaction_seconds = facts.SECONDS_PER_MONTH / sizes.background.runs_per_month["compaction"]
     return [
-        *limits.hub_limits(sizes.event_hubs),
-        *limits.connection_limits(sizes.load),
-        *limits.cosmos_limits(sizes.load, sizes.cosmos),
-        *limits.store_limits(sizes.data_explorer, sizes.archive, compaction_seconds),
-        *limits.live_limits(sizes.live_stream),
-        *limits.instance_limits(sizes.load, sizes.functions),
+        *limits.check_hubs(sizes.event_hubs),
+        *limits.check_connections(sizes.load),
+        *limits.check_cosmos(sizes.load, sizes.cosmos),
+        *limits.check_stores(sizes.data_explorer, sizes.archive, compaction_seconds),
+        *limits.check_live_stream(sizes.live_stream),
+        *limits.check_instances(sizes.load, sizes.functions),
     ]
 
 
-def monthly_quantities(sizes: Sizes) -> dict[str, float]:
+def calculate_quantities(sizes: Sizes) -> dict[str, float]:
     """Return what a month of all deployments uses, by meter; meters without use are left out.
 
     Free grants are not subtracted, except the messages that each unit of Web PubSub includes.
     """
     each = (
-        _of_functions(sizes)
-        | _of_event_hubs(sizes.event_hubs)
-        | _of_cosmos(sizes)
-        | _of_data_explorer(sizes)
-        | _of_archive(sizes.archive)
-        | _of_live_stream(sizes.live_stream)
-        | _of_key_vault(sizes)
+        _functions_quantities(sizes)
+        | _event_hubs_quantities(sizes.event_hubs)
+        | _cosmos_quantities(sizes)
+        | _data_explorer_quantities(sizes)
+        | _archive_quantities(sizes.archive)
+        | _live_stream_quantities(sizes.live_stream)
+        | _key_vault_quantities(sizes)
     )
     quantities = {meter: quantity * sizes.load.deployments for meter, quantity in each.items()}
     quantities["log_analytics_gb"] = sizes.load.log_gb_per_day * facts.DAYS_PER_MONTH
     return {meter: quantity for meter, quantity in quantities.items() if quantity > 0}
 
 
-def _of_functions(sizes: Sizes) -> dict[str, float]:
+def _functions_quantities(sizes: Sizes) -> dict[str, float]:
     """Divide billed seconds into those of instances that stand ready, which have a price of their own, and the rest."""
     ready = facts.ALWAYS_READY if sizes.load.production else {}
     gb_seconds = sizes.load.instance_memory_mb / MB_PER_GB * facts.SECONDS_PER_MONTH
@@ -117,7 +117,7 @@ def _of_functions(sizes: Sizes) -> dict[str, float]:
     }
 
 
-def _of_event_hubs(hubs: EventHubs) -> dict[str, float]:
+def _event_hubs_quantities(hubs: EventHubsSize) -> dict[str, float]:
     # The Premium tier bills no events.
     if hubs.processing_units:
         return {"event_hubs_processing_unit_hour": float(hubs.processing_units * facts.HOURS_PER_MONTH)}
@@ -127,7 +127,7 @@ def _of_event_hubs(hubs: EventHubs) -> dict[str, float]:
     }
 
 
-def _of_cosmos(sizes: Sizes) -> dict[str, float]:
+def _cosmos_quantities(sizes: Sizes) -> dict[str, float]:
     cosmos, regions = sizes.cosmos, sizes.load.regions
     stored = {"cosmos_gb_month": cosmos.stored_gb * regions}
     if not sizes.load.production:
@@ -139,7 +139,7 @@ def _of_cosmos(sizes: Sizes) -> dict[str, float]:
     return stored | {"cosmos_autoscale_100_ru_hour": float(hours)}
 
 
-def _of_data_explorer(sizes: Sizes) -> dict[str, float]:
+def _data_explorer_quantities(sizes: Sizes) -> dict[str, float]:
     explorer = sizes.data_explorer
     hours = float(explorer.machines * facts.HOURS_PER_MONTH)
     # The cluster without a service level has no markup.
@@ -151,7 +151,7 @@ def _of_data_explorer(sizes: Sizes) -> dict[str, float]:
     }
 
 
-def _of_archive(archive: Archive) -> dict[str, float]:
+def _archive_quantities(archive: ArchiveSize) -> dict[str, float]:
     return {
         "blob_hot_gb_month": archive.hot_gb,
         "blob_cool_gb_month": archive.gb - archive.hot_gb,
@@ -160,20 +160,20 @@ def _of_archive(archive: Archive) -> dict[str, float]:
     }
 
 
-def _of_live_stream(live: LiveStream) -> dict[str, float]:
+def _live_stream_quantities(live: LiveStreamSize) -> dict[str, float]:
     return {
         "web_pubsub_unit_day": live.units * facts.DAYS_PER_MONTH,
         "web_pubsub_million_messages": live.billed_messages_per_month / MILLION,
     }
 
 
-def _of_key_vault(sizes: Sizes) -> dict[str, float]:
+def _key_vault_quantities(sizes: Sizes) -> dict[str, float]:
     """Count the signatures of checkpoints: in each run, one for each chain that grew."""
     runs = sizes.background.runs_per_month["checkpoints"]
     grown = min(float(sizes.load.scopes_each), sizes.load.audit_each * facts.SECONDS_PER_MONTH / runs)
     return {"key_vault_10000_operations": runs * grown / TEN_THOUSAND}
 
 
-def by_meter(quantities: Mapping[str, float], prices: Mapping[str, float]) -> dict[str, float]:
+def calculate_costs(quantities: Mapping[str, float], prices: Mapping[str, float]) -> dict[str, float]:
     """Return the monthly cost of each meter."""
     return {meter: quantity * prices[meter] for meter, quantity in quantities.items()}

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scripts.sizing.limits import Limit
+from scripts.sizing.limits import ExceededLimit
 from scripts.sizing.model import Sizes
 from scripts.sizing.prices import METERS
 
@@ -25,7 +25,9 @@ class Costs:
     by_meter: Mapping[str, float]
 
 
-def to_json(sizes: Sizes, quantities: Mapping[str, float], limits: list[Limit], costs: Costs | None) -> dict[str, Any]:
+def to_json(
+    sizes: Sizes, quantities: Mapping[str, float], limits: list[ExceededLimit], costs: Costs | None
+) -> dict[str, Any]:
     """Return everything as a JSON object; ``costs`` is null without prices."""
     total = None if costs is None else {**asdict(costs), "total": sum(costs.by_meter.values())}
     # A dataclass of dataclasses gives objects whose names carry the units.
@@ -37,7 +39,7 @@ def to_json(sizes: Sizes, quantities: Mapping[str, float], limits: list[Limit], 
     }
 
 
-def to_text(sizes: Sizes, quantities: Mapping[str, float], limits: list[Limit], costs: Costs | None) -> str:
+def to_text(sizes: Sizes, quantities: Mapping[str, float], limits: list[ExceededLimit], costs: Costs | None) -> str:
     """Return everything as text."""
     parts = [f"Sizes of one deployment (deployments: {sizes.load.deployments})", *_sizes(sizes), ""]
     parts += ["Quantities of a month, all deployments", *_quantities(quantities, costs), ""]
@@ -49,11 +51,11 @@ def to_text(sizes: Sizes, quantities: Mapping[str, float], limits: list[Limit], 
         return "\n".join([*parts, "No limit of the design is exceeded."])
     parts.append("Exceeded limits")
     for limit in limits:
-        parts += [_wrapped(f"{limit.name}: {limit.problem}", "  "), _wrapped(limit.remedy, "    ")]
+        parts += [_wrap(f"{limit.name}: {limit.problem}", "  "), _wrap(limit.remedy, "    ")]
     return "\n".join(parts)
 
 
-def _wrapped(text: str, indent: str) -> str:
+def _wrap(text: str, indent: str) -> str:
     return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent="    ", break_on_hyphens=False)
 
 

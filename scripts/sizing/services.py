@@ -15,7 +15,7 @@ _ANY_DAY = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class EventHubs:
+class EventHubsSize:
     """Size of the Event Hubs namespace.
 
     Attributes:
@@ -57,7 +57,7 @@ class ScalingGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Background:
+class BackgroundLoad:
     """The background timer.
 
     Attributes:
@@ -72,7 +72,7 @@ class Background:
 
 
 @dataclass(frozen=True, slots=True)
-class CosmosDb:
+class CosmosDbSize:
     """Size of Cosmos DB.
 
     Attributes:
@@ -100,7 +100,7 @@ class CosmosDb:
 
 
 @dataclass(frozen=True, slots=True)
-class DataExplorer:
+class DataExplorerSize:
     """Size of the Data Explorer cluster.
 
     Attributes:
@@ -121,7 +121,7 @@ class DataExplorer:
 
 
 @dataclass(frozen=True, slots=True)
-class Archive:
+class ArchiveSize:
     """Size of the cold archive.
 
     Attributes:
@@ -142,7 +142,7 @@ class Archive:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveStream:
+class LiveStreamSize:
     """Size of Web PubSub.
 
     Attributes:
@@ -164,7 +164,7 @@ def impulse_bytes(load: Load) -> int:
     return load.message_bytes + facts.IMPULSE_ENVELOPE_BYTES
 
 
-def next_size(needed: float, sizes: Sequence[int]) -> int:
+def round_up_to_size(needed: float, sizes: Sequence[int]) -> int:
     """Return the smallest size that suffices, or the rounded need if none does."""
     return next((size for size in sizes if size >= needed), ceil(needed))
 
@@ -180,7 +180,7 @@ def partition_rate(connections: int, partitions: int) -> float:
     return facts.BATCH_EVENTS / seconds
 
 
-def size_event_hubs(load: Load) -> EventHubs:
+def size_event_hubs(load: Load) -> EventHubsSize:
     """Size the namespace: units by events and bytes in both directions, partitions by bytes and by their one reader."""
     messages = load.messages_each
     message_mb, impulse_mb = (size / facts.BYTES_PER_MB for size in (load.message_bytes, impulse_bytes(load)))
@@ -196,21 +196,21 @@ def size_event_hubs(load: Load) -> EventHubs:
     units = max(1, ceil(facts.HEADROOM * max(shares)))
     premium = max(mb_in / facts.PROCESSING_UNIT_MB_IN, mb_out / facts.PROCESSING_UNIT_MB_OUT)
     processing_units = (
-        next_size(facts.HEADROOM * premium, facts.PROCESSING_UNITS) if units > facts.MAX_THROUGHPUT_UNITS else 0
+        round_up_to_size(facts.HEADROOM * premium, facts.PROCESSING_UNITS) if units > facts.MAX_THROUGHPUT_UNITS else 0
     )
     partitions = max(
         facts.LEAST_PARTITIONS,
         ceil(facts.HEADROOM * messages * impulse_mb / facts.PARTITION_MB_IN),
-        _partitions_by_time(load.connections_each, facts.HEADROOM * messages),
+        _size_partitions_by_time(load.connections_each, facts.HEADROOM * messages),
     )
     rate = partition_rate(load.connections_each, partitions)
     billed = messages * sum(
         max(1, ceil(size / facts.BILLED_EVENT_BYTES)) for size in (load.message_bytes, impulse_bytes(load))
     )
-    return EventHubs(events_in, mb_in, events_out, mb_out, units, processing_units, partitions, rate, billed)
+    return EventHubsSize(events_in, mb_in, events_out, mb_out, units, processing_units, partitions, rate, billed)
 
 
-def _partitions_by_time(connections: int, messages_per_second: float) -> int:
+def _size_partitions_by_time(connections: int, messages_per_second: float) -> int:
     """Return the least number of partitions whose readers together process so many messages."""
     slowest = partition_rate(facts.BATCH_EVENTS, 1)
     candidates = range(1, ceil(messages_per_second / slowest) + 2)
@@ -220,7 +220,7 @@ def _partitions_by_time(connections: int, messages_per_second: float) -> int:
     ]
 
 
-def size_functions(load: Load, hubs: EventHubs, background: Background) -> dict[str, ScalingGroup]:
+def size_functions(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> dict[str, ScalingGroup]:
     """Size the scaling groups; HTTP functions share one, so do orchestrations, every other trigger has its own.
 
     An instance reads whole partitions, so a function that reads a hub has no more instances than partitions.
@@ -230,15 +230,15 @@ def size_functions(load: Load, hubs: EventHubs, background: Background) -> dict[
     batches = batches_per_second(load, hubs)
     readers = ("ingest", "archive", "live") if load.listeners else ("ingest", "archive")
     return {
-        **{name: _group(load, name, busy, batches) for name in readers},
-        "http": _group(load, "http", ceil(facts.HEADROOM * at_once), load.requests_each),
+        **{name: _size_group(load, name, busy, batches) for name in readers},
+        "http": _size_group(load, "http", ceil(facts.HEADROOM * at_once), load.requests_each),
         # Orchestrations of downloads, whose executions the model does not count.
-        "durable": _group(load, "durable", 1, 0),
-        "background": _group(load, "background", 1, 1 / background.tick_seconds),
+        "durable": _size_group(load, "durable", 1, 0),
+        "background": _size_group(load, "background", 1, 1 / background.tick_seconds),
     }
 
 
-def batches_per_second(load: Load, hubs: EventHubs) -> float:
+def batches_per_second(load: Load, hubs: EventHubsSize) -> float:
     """Return the invocations of a function that reads a hub.
 
     At most one for each message and one for each partition and ``batch_seconds``; more where batches are full.
@@ -246,7 +246,7 @@ def batches_per_second(load: Load, hubs: EventHubs) -> float:
     return min(load.messages_each, max(hubs.partitions / load.batch_seconds, load.messages_each / facts.BATCH_EVENTS))
 
 
-def _group(load: Load, name: str, needed: int, executions_per_second: float) -> ScalingGroup:
+def _size_group(load: Load, name: str, needed: int, executions_per_second: float) -> ScalingGroup:
     """Bill each execution for at least a second, and never more than all instances all the time."""
     ready = facts.ALWAYS_READY.get(name, 0) if load.production else 0
     instances = max(1, ready, needed)
@@ -254,7 +254,7 @@ def _group(load: Load, name: str, needed: int, executions_per_second: float) -> 
     return ScalingGroup(instances, executions_per_second, billed)
 
 
-def size_background(load: Load) -> Background:
+def size_background(load: Load) -> BackgroundLoad:
     """Count the ticks and the jobs' runs; a job runs no more often than the timer ticks."""
     settings = Settings.read({})
     schedules = {
@@ -273,25 +273,25 @@ def size_background(load: Load) -> Background:
     }
     # Two changes of a job's item: the claim and the release, each a point read and a write.
     per_run = 2 * (read_ru(1) + write_ru(1))
-    return Background(tick_seconds, runs, sum(runs.values()) / facts.SECONDS_PER_MONTH * per_run)
+    return BackgroundLoad(tick_seconds, runs, sum(runs.values()) / facts.SECONDS_PER_MONTH * per_run)
 
 
 def write_ru(kilobytes: float) -> float:
     """Return the request units of a write: the published points for 1 KB and 100 KB, and the line through them."""
-    return _on_line(facts.WRITE_RU, kilobytes)
+    return _interpolate(facts.WRITE_RU, kilobytes)
 
 
 def read_ru(kilobytes: float) -> float:
     """Return the request units of a point read under bounded staleness."""
-    return facts.STRONGER_READ_FACTOR * _on_line(facts.READ_RU, kilobytes)
+    return facts.STRONGER_READ_FACTOR * _interpolate(facts.READ_RU, kilobytes)
 
 
-def _on_line(points: tuple[float, float], kilobytes: float) -> float:
+def _interpolate(points: tuple[float, float], kilobytes: float) -> float:
     (least, most), (smallest, largest) = points, facts.RU_KB
     return least + (max(kilobytes, smallest) - smallest) * (most - least) / (largest - smallest)
 
 
-def size_cosmos(load: Load, hubs: EventHubs, background: Background) -> CosmosDb:
+def size_cosmos(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> CosmosDbSize:
     """Size Cosmos DB: appends with their heads, connection states, rate limits, checkpoints, leases."""
     appends, record_kb = load.audit_each, load.audit_record_bytes / facts.BYTES_PER_KB
     # One batch at a time for each chain and process; what arrives meanwhile forms the next batch.
@@ -316,7 +316,7 @@ def size_cosmos(load: Load, hubs: EventHubs, background: Background) -> CosmosDb
     seconds = max(verify_ru / facts.PARTITION_RU_PER_SECOND, chain_records / facts.VERIFY_RECORDS_PER_SECOND)
     stored = appends * facts.SECONDS_PER_DAY * load.audit_days * load.audit_record_bytes * facts.RECORD_STORED_FACTOR
     steps = max(1, ceil(facts.HEADROOM * sum(ru.values()) / facts.AUTOSCALE_STEP_RU))
-    return CosmosDb(
+    return CosmosDbSize(
         append_ru / appends if appends else write_ru(record_kb) + write_ru(1),
         ru,
         steps * facts.AUTOSCALE_STEP_RU if load.production else 0,
@@ -327,7 +327,7 @@ def size_cosmos(load: Load, hubs: EventHubs, background: Background) -> CosmosDb
     )
 
 
-def size_data_explorer(load: Load) -> DataExplorer:
+def size_data_explorer(load: Load) -> DataExplorerSize:
     """Size the cluster by its cache and by what its cores ingest."""
     mb_per_second = load.messages_each * impulse_bytes(load) / facts.BYTES_PER_MB
     gb_per_day = mb_per_second * facts.SECONDS_PER_DAY * facts.BYTES_PER_MB / facts.BYTES_PER_GB
@@ -338,14 +338,14 @@ def size_data_explorer(load: Load) -> DataExplorer:
     for machine, machine_cores, disk_gb in facts.MACHINES:
         machines = max(ceil(hot_gb / (disk_gb * facts.CACHE_SHARE)), ceil(cores / machine_cores))
         if not load.production and machines <= 1:
-            return DataExplorer(gb_per_day / 24, hot_gb, stored_gb, "dev", 1, machine_cores)
+            return DataExplorerSize(gb_per_day / 24, hot_gb, stored_gb, "dev", 1, machine_cores)
         if machines <= facts.SMALL_CLUSTER_MACHINES or machine == facts.MACHINES[-1][0]:
             machines = max(facts.LEAST_MACHINES, machines)
-            return DataExplorer(gb_per_day / 24, hot_gb, stored_gb, machine, machines, machines * machine_cores)
+            return DataExplorerSize(gb_per_day / 24, hot_gb, stored_gb, machine, machines, machines * machine_cores)
     raise AssertionError("The last machine size always returns.")
 
 
-def size_archive(load: Load, hubs: EventHubs, background: Background) -> Archive:
+def size_archive(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> ArchiveSize:
     """Size the archive: one merged blob for each connection and hour, rows in proportion to the impulses."""
     blobs = load.connections_each * 24.0 * load.archive_days
     rows_gb_per_day = load.messages_each * facts.SECONDS_PER_DAY * impulse_bytes(load) * facts.ARCHIVED_SHARE
@@ -354,7 +354,7 @@ def size_archive(load: Load, hubs: EventHubs, background: Background) -> Archive
     batches = batches_per_second(load, hubs)
     writes = min(load.messages_each, batches * ceil(load.connections_each / hubs.partitions))
     pages = ceil(blobs / facts.BLOBS_PER_LIST)
-    return Archive(
+    return ArchiveSize(
         gb_per_day * load.archive_days,
         gb_per_day * min(load.archive_days, facts.HOT_ARCHIVE_DAYS),
         blobs,
@@ -364,10 +364,10 @@ def size_archive(load: Load, hubs: EventHubs, background: Background) -> Archive
     )
 
 
-def size_live_stream(load: Load) -> LiveStream:
+def size_live_stream(load: Load) -> LiveStreamSize:
     """Size Web PubSub by its listeners and by the messages in and out."""
     if not load.listeners:
-        return LiveStream(0.0, 0.0, 0, 0.0)
+        return LiveStreamSize(0.0, 0.0, 0, 0.0)
     messages_in = load.messages_each
     heard = min(load.connections_per_listener, load.connections_each) / load.connections_each
     messages_out = load.listeners_each * messages_in * heard
@@ -376,8 +376,8 @@ def size_live_stream(load: Load) -> LiveStream:
         facts.HEADROOM * messages_in / facts.REST_MESSAGES_PER_UNIT,
         facts.HEADROOM * messages_out / facts.MESSAGES_OUT_PER_UNIT,
     )
-    units = next_size(needed, facts.WEB_PUBSUB_UNITS)
+    units = round_up_to_size(needed, facts.WEB_PUBSUB_UNITS)
     billed_each = ceil(impulse_bytes(load) / facts.BILLED_MESSAGE_BYTES)
     per_month = messages_out * billed_each * facts.SECONDS_PER_MONTH
     free = units * facts.FREE_MESSAGES_PER_UNIT_DAY * facts.DAYS_PER_MONTH
-    return LiveStream(messages_in, messages_out, units, max(0.0, per_month - free))
+    return LiveStreamSize(messages_in, messages_out, units, max(0.0, per_month - free))

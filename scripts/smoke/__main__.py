@@ -6,13 +6,13 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from scripts.smoke.calls import Absent, Failed, Tour
+from scripts.smoke.calls import CheckFailedError, FeatureMissingError, SmokeContext
 from scripts.smoke.checks import CHECKS, FIRST
 
 DONE, FAILED, MISUSED = 0, 1, 2
 
 
-def run(tour: Tour, without: Collection[str] = ()) -> int:
+def run(tour: SmokeContext, without: Collection[str] = ()) -> int:
     """Take the tour and return the exit code.
 
     Args:
@@ -23,9 +23,9 @@ def run(tour: Tour, without: Collection[str] = ()) -> int:
     for check in CHECKS:
         try:
             outcome, told = "ok", (_skipped if check.__name__ in without else check)(tour)
-        except Absent as reason:
+        except FeatureMissingError as reason:
             absent, outcome, told = absent + 1, "--", str(reason)
-        except (Failed, KeyError, TypeError, ValueError, IndexError) as error:
+        except (CheckFailedError, KeyError, TypeError, ValueError, IndexError) as error:
             failed, outcome, told = failed + 1, "FAIL", f"{type(error).__name__}: {error}"
         print(f"{outcome:4} {check.__name__.replace('_', ' '):14} {told}", flush=True)
         if outcome == "FAIL" and check in FIRST:
@@ -34,8 +34,8 @@ def run(tour: Tour, without: Collection[str] = ()) -> int:
     return FAILED if failed else DONE
 
 
-def _skipped(_: Tour) -> str:
-    raise Absent("skipped by --without")
+def _skipped(_: SmokeContext) -> str:
+    raise FeatureMissingError("skipped by --without")
 
 
 def main(arguments: list[str]) -> int:
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     except (OSError, ValueError) as error:
         print(f"{options.keys_file}: {error}", file=sys.stderr)
         return MISUSED
-    return run(Tour(options.base_url.rstrip("/"), keys), options.without)
+    return run(SmokeContext(options.base_url.rstrip("/"), keys), options.without)
 
 
 if __name__ == "__main__":

@@ -15,16 +15,16 @@ CALL_SECONDS = 240
 OK = 200
 
 
-class Failed(Exception):  # noqa: N818  what a check says when it fails
+class CheckFailedError(Exception):
     """A check failed; the text says what came instead."""
 
 
-class Absent(Exception):  # noqa: N818  as above
+class FeatureMissingError(Exception):
     """What a check is about is not there on this host."""
 
 
 @dataclass(frozen=True)
-class Reply:
+class ServiceReply:
     """An answer.
 
     Attributes:
@@ -41,17 +41,19 @@ class Reply:
         try:
             return json.loads(self.body)
         except ValueError:
-            raise Failed(f"{self.status}, and no JSON: {self.body[:200]!r}") from None
+            raise CheckFailedError(f"{self.status}, and no JSON: {self.body[:200]!r}") from None
 
-    def expect(self, *statuses: int) -> "Reply":
+    def expect(self, *statuses: int) -> "ServiceReply":
         """Return this answer if it has one of the statuses."""
         if self.status not in statuses:
-            raise Failed(f"{self.status} instead of {statuses[0]}: {self.body[:300].decode(errors='replace')}")
+            raise CheckFailedError(
+                f"{self.status} instead of {statuses[0]}: {self.body[:300].decode(errors='replace')}"
+            )
         return self
 
 
 @dataclass(frozen=True)
-class Member:
+class TokenHolder:
     """Somebody who holds a token.
 
     Attributes:
@@ -66,7 +68,7 @@ class Member:
     name: str = ""
     rights: frozenset[str] = frozenset()
 
-    def call(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Reply:
+    def call(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> ServiceReply:
         """Return the answer to a request."""
         address = path if path.startswith("http") else self.base + path
         request = urllib.request.Request(address, method=method, headers=dict(headers or {}))  # noqa: S310  the caller's
@@ -77,19 +79,19 @@ class Member:
             request.add_header("Content-Type", "application/json")
         try:
             with urllib.request.urlopen(request, timeout=CALL_SECONDS) as answer:  # noqa: S310  as above
-                return Reply(answer.status, answer.read())
+                return ServiceReply(answer.status, answer.read())
         except urllib.error.HTTPError as error:
-            return Reply(error.code, error.read())
+            return ServiceReply(error.code, error.read())
         except OSError as error:
-            raise Failed(f"no answer: {error}") from None
+            raise CheckFailedError(f"no answer: {error}") from None
 
-    def get(self, path: str, **query: object) -> Reply:
+    def get(self, path: str, **query: object) -> ServiceReply:
         """Return the answer to a GET."""
         return self.call("GET", f"{path}?{urllib.parse.urlencode(query)}" if query else path)
 
 
 @dataclass
-class Tour:
+class SmokeContext:
     """What checks hand on to each other.
 
     Attributes:
@@ -99,33 +101,33 @@ class Tour:
 
     base: str
     keys: Mapping[str, str]
-    members: list[Member] = field(default_factory=list)
+    members: list[TokenHolder] = field(default_factory=list)
     workspace: str = ""
 
-    def member(self, *rights: str) -> Member:
+    def member(self, *rights: str) -> TokenHolder:
         """Return a member with rights."""
         for member in self._holders(*rights):
             return member
-        raise Absent(f"no key of a member with {', '.join(rights)}")
+        raise FeatureMissingError(f"no key of a member with {', '.join(rights)}")
 
-    def pair(self, first: str, second: str) -> tuple[Member, Member]:
+    def pair(self, first: str, second: str) -> tuple[TokenHolder, TokenHolder]:
         """Return two members, one with each right."""
         self.member(first)
         for one in self._holders(first):
             for other in self._holders(second):
                 if other.name != one.name:
                     return one, other
-        raise Absent(f"no keys of two members, one with {first}, the other with {second}")
+        raise FeatureMissingError(f"no keys of two members, one with {first}, the other with {second}")
 
-    def _holders(self, *rights: str) -> list[Member]:
+    def _holders(self, *rights: str) -> list[TokenHolder]:
         wanted = {f"Workspace.{right}" for right in rights}
         return [member for member in self.members if wanted <= member.rights]
 
 
-def until(probe: Callable[[], object], wanted: object) -> None:
+def wait_until(probe: Callable[[], object], wanted: object) -> None:
     """Return once a probe gives what is wanted; fail when it does not in time."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while (seen := probe()) != wanted:
         if time.monotonic() > deadline:
-            raise Failed(f"still {seen!r} after {PATIENCE_SECONDS} s")
+            raise CheckFailedError(f"still {seen!r} after {PATIENCE_SECONDS} s")
         time.sleep(0.5)

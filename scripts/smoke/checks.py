@@ -9,131 +9,131 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from scripts.smoke.calls import OK, Absent, Failed, Member, Tour, until
+from scripts.smoke.calls import OK, CheckFailedError, FeatureMissingError, SmokeContext, TokenHolder, wait_until
 
 SCOPE = "smoke"
 CREATED, ACCEPTED, FORBIDDEN, UNAVAILABLE = 201, 202, 403, 503
 
 
-def health(tour: Tour) -> str:
+def health(tour: SmokeContext) -> str:
     """The process is alive, and its stores answer."""
-    nobody = Member(tour.base)
+    nobody = TokenHolder(tour.base)
     nobody.get("/healthz").expect(OK)
     nobody.get("/readyz").expect(OK)
     return "alive and ready"
 
 
-def tokens(tour: Tour) -> str:
+def tokens(tour: SmokeContext) -> str:
     """A key buys a token; a wrong one does not."""
-    Member(tour.base, "oik_wrong").get("/workspace/api/keys/jwt").expect(401)
+    TokenHolder(tour.base, "oik_wrong").get("/workspace/api/keys/jwt").expect(401)
     for name, key in tour.keys.items():
-        reply = Member(tour.base, key).get("/workspace/api/keys/jwt", minutes=30)
+        reply = TokenHolder(tour.base, key).get("/workspace/api/keys/jwt", minutes=30)
         if reply.status == OK:
             issued = reply.json
-            tour.members.append(Member(tour.base, issued["Token"], name, frozenset(issued["AccessRights"])))
+            tour.members.append(TokenHolder(tour.base, issued["Token"], name, frozenset(issued["AccessRights"])))
     if not tour.members:
-        raise Failed("none of the keys buys a token")
+        raise CheckFailedError("none of the keys buys a token")
     return f"{len(tour.members)} of {len(tour.keys)} keys"
 
 
-def whoami(tour: Tour) -> str:
+def whoami(tour: SmokeContext) -> str:
     """A token says whose it is."""
     said = tour.members[0].get("/workspace/api/keys/whoami").expect(OK).json
     tour.workspace = said["workspace"]
     return f"{said['principal']} of {tour.workspace}"
 
 
-def graphql(tour: Tour) -> str:
+def graphql(tour: SmokeContext) -> str:
     """The catalog answers over GraphQL."""
     return f"{len(connections(tour, 'id'))} connections"
 
 
-def connections(tour: Tour, fields: str) -> list[dict[str, Any]]:
+def connections(tour: SmokeContext, fields: str) -> list[dict[str, Any]]:
     """Return the workspace's connections."""
     document = {"query": f"{{ connections(first: 500) {{ nodes {{ {fields} }} }} }}"}
     member = tour.member("Catalog.Read")
     reply = member.call("POST", f"/v1/{tour.workspace}/graphql", document).expect(OK).json
     if reply.get("errors"):
-        raise Failed(str(reply["errors"]))
+        raise CheckFailedError(str(reply["errors"]))
     return list(reply["data"]["connections"]["nodes"])
 
 
-def telemetry(tour: Tour) -> str:
+def telemetry(tour: SmokeContext) -> str:
     """A message that is sent twice is found once."""
     member = tour.member("Telemetry.Write", "WarmQuery.AdHoc")
-    real = [each["id"] for each in connections(tour, "id type status") if _takes(each)]
+    real = [each["id"] for each in connections(tour, "id type status") if _accepts_messages(each)]
     if not real:
-        raise Absent("no connection that takes messages")
+        raise FeatureMissingError("no connection that takes messages")
     message = {"messageId": f"smoke-{uuid.uuid4()}", "deviceId": "smoke", "value": 1.5}
     for _ in range(2):
         member.call("POST", f"/oi-api/telemetry/{real[0]}", message).expect(ACCEPTED)
     query = f"Telemetry | where MessageId == '{message['messageId']}' | count"
     began = time.monotonic()
-    until(
+    wait_until(
         lambda: member.call("POST", "/oi-api/warm-queries", {"query": query}).expect(OK).json["results"], [{"Count": 1}]
     )
     return f"{real[0]}, in the table after {time.monotonic() - began:.1f} s"
 
 
-def _takes(connection: Mapping[str, str]) -> bool:
+def _accepts_messages(connection: Mapping[str, str]) -> bool:
     return connection["type"] != "SIMULATOR" and connection["status"] != "DISCONNECTED"
 
 
-def warm_query(tour: Tour) -> str:
+def warm_query(tour: SmokeContext) -> str:
     """An approved query runs and says who released it."""
     member = tour.member("Catalog.Read", "WarmQuery.Execute")
     for query in member.get("/oi-api/warm-queries").expect(OK).json["warmQueries"]:
         if query["approval"] and all("default" in each for each in query["parameters"]):
             answer = member.get(f"/oi-api/warm-queries/{query['lookup']}", limit=1).expect(OK).json
             if answer["governance"]["queryApprovedBy"] != query["approval"]["approvedBy"]:
-                raise Failed(f"released by {answer['governance']}")
+                raise CheckFailedError(f"released by {answer['governance']}")
             return f"{query['lookup']}, {answer['rowCount']} rows"
-    raise Absent("no approved query without parameters of its own")
+    raise FeatureMissingError("no approved query without parameters of its own")
 
 
-def audit_event(tour: Tour) -> str:
+def audit_event(tour: SmokeContext) -> str:
     """An event is appended and found again."""
     member = tour.member("Provenance.Write", "Provenance.Read")
     event = {"ScopeKey": SCOPE, "ActionType": "Smoke.Tour", "EntityType": "Service", "EntityID": str(uuid.uuid4())}
     made = member.call("POST", "/oi-api/provenance/events", event)
     if made.status == UNAVAILABLE and made.json["code"] == "PROVENANCE_NOT_PROVISIONED":
-        raise Absent("provenance is not provisioned")
+        raise FeatureMissingError("provenance is not provisioned")
     record = made.expect(CREATED).json
     found = member.get("/oi-api/provenance/events/query", scopeKey=SCOPE, limit=1).expect(OK).json
     if found != [record]:
-        raise Failed(f"{found!r} instead of the event")
+        raise CheckFailedError(f"{found!r} instead of the event")
     return f"record {record['RecordID']}"
 
 
-def verification(tour: Tour) -> str:
+def verification(tour: SmokeContext) -> str:
     """The chain of events is sound from its first record to its last."""
     body = {"ScopeKey": SCOPE}
     verdict = tour.member("Provenance.Verify").call("POST", "/oi-api/provenance/events/verify", body).expect(OK).json
     if not verdict["ChainValid"] or verdict["Empty"]:
-        raise Failed(str(verdict["Reason"]))
+        raise CheckFailedError(str(verdict["Reason"]))
     return str(verdict["Reason"])
 
 
-def export(tour: Tour) -> str:
+def export(tour: SmokeContext) -> str:
     """What is exported links from record to record."""
     records = tour.member("Provenance.Export").get("/oi-api/provenance/events/export", scopeKey=SCOPE, limit=100_000)
     chain = records.expect(OK).json
     for before, after in pairwise(chain):
         if after["PreviousHash"] != before["Hash"]:
-            raise Failed(f"record {after['RecordID']} does not link to the one before")
+            raise CheckFailedError(f"record {after['RecordID']} does not link to the one before")
     return f"{len(chain)} records"
 
 
-def checkpoint(tour: Tour) -> str:
+def checkpoint(tour: SmokeContext) -> str:
     """The chain gets a signed checkpoint."""
     member = tour.member("Provenance.Read")
     address = "/oi-api/provenance/checkpoint"
-    until(lambda: member.get(address, target="DomainEvents", scopeKey=SCOPE).status, OK)
+    wait_until(lambda: member.get(address, target="DomainEvents", scopeKey=SCOPE).status, OK)
     made = member.get(address, target="DomainEvents", scopeKey=SCOPE).expect(OK).json
     return f"of {made['size']} records"
 
 
-def amendment(tour: Tour) -> str:
+def amendment(tour: SmokeContext) -> str:
     """Who makes a correction cannot approve it; somebody else can."""
     maker, checker = tour.pair("Amendment.Create", "Amendment.Approve")
     reasons = maker.get("/oi-api/provenance/reason-categories").expect(OK).json
@@ -144,7 +144,7 @@ def amendment(tour: Tour) -> str:
         "OriginalRecord": {"state": "untried"},
         "AmendedRecord": {"state": "tried"},
         "ChangedFields": ["state"],
-        "ReasonCategory": _first(reasons),
+        "ReasonCategory": _first_category(reasons),
         "ReasonText": "a tour through the service",
     }
     made = maker.call("POST", "/oi-api/provenance/amendments", body).expect(CREATED).json
@@ -156,58 +156,58 @@ def amendment(tour: Tour) -> str:
     return f"{made['RecordID']} by {maker.name}, approved by {checker.name}"
 
 
-def _first(reasons: Any) -> str:
+def _first_category(reasons: Any) -> str:
     listed = reasons if isinstance(reasons, list) else next(each for each in reasons.values() if isinstance(each, list))
     return str(listed[0])
 
 
-def openapi(tour: Tour) -> str:
+def openapi(tour: SmokeContext) -> str:
     """The service describes itself."""
     document = tour.members[0].get("/oi-api/openapi").expect(OK).json
     return f"OpenAPI {document['openapi']}, {len(document['paths'])} paths"
 
 
-def mcp(tour: Tour) -> str:
+def mcp(tour: SmokeContext) -> str:
     """The MCP server lists its tools."""
     headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
     member, message = tour.member("Mcp.Use"), {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     answer = member.call("POST", "/oi-api/mcp", message, headers).expect(OK).json
     if "result" not in answer:
-        raise Failed(str(answer))
+        raise CheckFailedError(str(answer))
     return f"{len(answer['result']['tools'])} tools"
 
 
-def live_stream(tour: Tour) -> str:
+def live_stream(tour: SmokeContext) -> str:
     """A listener gets an address to listen at."""
     member = tour.member("LiveStream.Read")
     reply = member.get("/oi-api/live-stream/negotiate")
     if reply.status == UNAVAILABLE and reply.json["code"] == "LIVE_STREAM_UNAVAILABLE":
-        raise Absent("this host has no live stream")
+        raise FeatureMissingError("this host has no live stream")
     address = reply.expect(OK).json["url"]
     member.get("/oi-api/live-stream").expect(426)
     return str(urllib.parse.urlsplit(address).netloc)
 
 
-def download(tour: Tour) -> str:
+def download(tour: SmokeContext) -> str:
     """An hour of a connection's archive becomes a file whose digest is the one that was promised."""
     member = tour.member("ColdData.Export", "Catalog.Read")
     known = connections(tour, "id")
     if not known:
-        raise Absent("no connection")
+        raise FeatureMissingError("no connection")
     now = datetime.now(UTC)
     day = {"start": (now - timedelta(hours=1)).isoformat(), "end": now.isoformat()}
     address = f"/oi-api/downloads/data-connections/{known[0]['id']}"
     started = member.call("POST", address, {"format": "jsonl", "dateRange": day}, {"Prefer": "wait=30"})
     job = f"/oi-api/downloads/{started.expect(OK, ACCEPTED).json['downloadId']}"
-    until(lambda: member.get(job).expect(OK).json["status"], "completed")
+    wait_until(lambda: member.get(job).expect(OK).json["status"], "completed")
     [file, *_] = member.get(job).json["files"]
-    content = Member(tour.base).call("GET", file["url"]).expect(OK).body
+    content = TokenHolder(tour.base).call("GET", file["url"]).expect(OK).body
     if hashlib.sha256(content).hexdigest() != file["sha256"]:
-        raise Failed("the file is not the one that was promised")
+        raise CheckFailedError("the file is not the one that was promised")
     return f"{known[0]['id']}, {file['rows']} rows"
 
 
-CHECKS: tuple[Callable[[Tour], str], ...] = (
+CHECKS: tuple[Callable[[SmokeContext], str], ...] = (
     health,
     tokens,
     whoami,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from scripts.kql_reference import TARGET, families, updated
+from scripts.kql_reference import TARGET, build_families, update_document
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service
 
@@ -45,5 +45,5 @@ def test_what_is_refused_is_refused_by_name(engineer: httpx.Client, kql: str) ->
 def test_every_family_is_listed() -> None:
     """The page's list of families is what the engine has."""
     document = TARGET.read_text(encoding="utf-8")
-    assert updated(document) == document, "run: .venv/bin/python -m scripts.kql_reference"
-    assert families().count("\n") > 5
+    assert update_document(document) == document, "run: .venv/bin/python -m scripts.kql_reference"
+    assert build_families().count("\n") > 5

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from functions import GROUPS
-from scripts.reference import TARGET, reference
+from scripts.reference import TARGET, build_reference
 from shared.auth.rights import AccessRight
 from shared.settings import Settings
 
@@ -19,12 +19,12 @@ RAISERS = {"CosmosItemStore", "WorkspaceError", "invalid", "invalid_fields", "ca
 
 def test_the_reference_is_up_to_date() -> None:
     """docs/reference.md is what scripts/reference.py makes of the code."""
-    assert TARGET.read_text(encoding="utf-8") == reference(), "run: .venv/bin/python scripts/reference.py"
+    assert TARGET.read_text(encoding="utf-8") == build_reference(), "run: .venv/bin/python scripts/reference.py"
 
 
 def test_every_operation_right_and_setting_is_in_it() -> None:
     """No operation, access right or setting is missing, and each says what it is."""
-    text = reference()
+    text = build_reference()
     for group in GROUPS:
         for operation in group.operations:
             assert f"`{operation.method} /{operation.route}`" in text

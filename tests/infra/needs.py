@@ -11,7 +11,7 @@ from emulators.kusto.ingest import GROUP as TABLE_GROUP
 from emulators.kusto.store import COLUMNS, TABLE
 from functions import BLUEPRINTS
 from functions.live_stream import CONNECT, CONNECTED, DISCONNECTED, ROUTE
-from scripts.cosmos_containers import containers
+from scripts.cosmos_containers import build_containers
 from shared.backends.azure.checkpoint_blobs import NOTES, STATES
 from shared.live_stream.credentials import MOVED_HEADER
 from shared.observability.metrics import INSTRUMENTS
@@ -129,7 +129,7 @@ def needs_of_the_code() -> Needs:
         readers=frozenset(triggers | {(IMPULSES_HUB, TABLE_GROUP)}),
         hubs=frozenset({TELEMETRY_HUB, IMPULSES_HUB}),
         blobs=frozenset({COLD, DOWNLOADS, NOTES, STATES}),
-        cosmos=tuple(containers()),
+        cosmos=tuple(build_containers()),
         roles=frozenset(roles),
         columns=COLUMNS,
         table=TABLE,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.azure_commands import AZD_OPTIONS, NOT_IN_THE_CORE, PAGES, SCRIPTS, azd_error, find_commands
+from scripts.azure_commands import AZD_OPTIONS, NOT_IN_THE_CORE, PAGES, SCRIPTS, find_azd_error, find_commands
 
 TABLE = json.loads(AZD_OPTIONS.read_text(encoding="utf-8"))
 
@@ -66,7 +66,7 @@ def test_every_page_with_a_command_is_checked() -> None:
 )
 def test_azd_is_compared_with_its_table(command: str, error: str) -> None:
     """A command or option that the table of azd lacks is an error."""
-    assert azd_error(tuple(command.split(" ")), TABLE) == error
+    assert find_azd_error(tuple(command.split(" ")), TABLE) == error
 
 
 def test_azd_on_the_pages_has_documented_options() -> None:
@@ -74,4 +74,4 @@ def test_azd_on_the_pages_has_documented_options() -> None:
     assert TABLE["source"].startswith("https://github.com/Azure/azure-dev/")
     for path in (*PAGES, *SCRIPTS):
         for command in find_commands(path, ("azd",)):
-            assert azd_error(command.words, TABLE) == "", command
+            assert find_azd_error(command.words, TABLE) == "", command

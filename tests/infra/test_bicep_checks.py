@@ -29,18 +29,18 @@ UNCHANGED = {
 
 def test_scan_sees_every_resource() -> None:
     """The scanned deployments together create every resource that a template declares."""
-    assert bicep_scan.unseen(bicep_scan.deployments()) == set()
+    assert bicep_scan.find_missing_resources(bicep_scan.evaluate_deployments()) == set()
 
 
 def test_scan_misses_a_resource_that_no_deployment_creates() -> None:
     """A resource that only another situation creates is named."""
-    created = {name: each for name, each in bicep_scan.deployments().items() if name != "failed-over"}
-    assert bicep_scan.unseen(created) == {"main.networkGroup"}
+    created = {name: each for name, each in bicep_scan.evaluate_deployments().items() if name != "failed-over"}
+    assert bicep_scan.find_missing_resources(created) == {"main.networkGroup"}
 
 
 def test_scanned_values_are_plain() -> None:
     """The scanner reads JSON: a value of run time is a text, and names are distinct."""
-    arm = bicep_scan.to_arm(bicep_scan.deployments()["everything"])
+    arm = bicep_scan.to_arm(bicep_scan.evaluate_deployments()["everything"])
     assert "known at run time" in json.dumps(arm)
     names = [(each["type"], each["name"]) for each in arm["resources"]]
     assert len(names) == len(set(names))
@@ -52,7 +52,7 @@ def test_every_type_has_its_definition() -> None:
     assert {each.partition("@")[0] for each in targets} == set(bicep_versions.MODULES)
     assert {each.partition("/")[0] for each in targets} == set(bicep_properties.FOLDERS)
     with pytest.raises(KeyError, match=r"Microsoft\.Quantum"):
-        bicep_properties._names(Path(), "Microsoft.Quantum")
+        bicep_properties._read_names(Path(), "Microsoft.Quantum")
 
 
 def test_properties_are_seen_in_every_branch(tmp_path: Path) -> None:

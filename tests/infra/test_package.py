@@ -53,10 +53,10 @@ def _wheel(folder: Path, name: str, files: Mapping[str, str]) -> None:
 
 def test_secrets_that_lie_in_the_checkout_stay_out(checkout: Path) -> None:
     """Keys, environment files and data neither enter the package nor stop it."""
-    before = package.app_files(checkout)
+    before = package.collect_app_files(checkout)
     for name in SECRETS:
         _put(checkout, name)
-    assert package.app_files(checkout) == before
+    assert package.collect_app_files(checkout) == before
     assert set(before) == {
         *(*package.FILES, "functions/__init__.py", "shared/a.py", "shared/b/schema.graphql"),
         *("static/console/index.html", "static/console/licenses.txt"),
@@ -69,13 +69,13 @@ def _git(root: Path, *arguments: str) -> None:
 
 def test_only_tracked_files_of_the_app_are_packed(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a repository a file that git does not track stays out, even with the name of a module; built pages enter."""
-    before = package.app_files(checkout)
+    before = package.collect_app_files(checkout)
     assert "is no git repository" in capsys.readouterr().err
     _git(checkout, "init", "--quiet")
     _git(checkout, "add", *package.FILES, "functions", "shared")
     _put(checkout, "shared/my_settings.py", "KEY = 'secret'")
     _put(checkout, "functions/notes.py", "KEY = 'secret'")
-    assert package.app_files(checkout) == before
+    assert package.collect_app_files(checkout) == before
     assert (
         capsys.readouterr().err
         == "left out, because git does not track it: functions/notes.py, shared/my_settings.py\n"
@@ -93,7 +93,7 @@ def test_symbolic_links_are_rejected(checkout: Path, name: str, *, tracked: bool
         _git(checkout, "init", "--quiet")
         _git(checkout, "add", *package.FILES, "functions", "shared")
     with pytest.raises(package.PackageError, match=rf"^{re.escape(name)}: a symbolic link"):
-        package.app_files(checkout)
+        package.collect_app_files(checkout)
 
 
 def test_every_tracked_file_of_the_app_is_packed() -> None:
@@ -125,18 +125,18 @@ def test_a_missing_part_is_named(checkout: Path) -> None:
     """A file or folder that is missing, or pages that are not built, stop the build with their names."""
     (checkout / "host.json").unlink()
     with pytest.raises(package.PackageError, match=r"host\.json is missing"):
-        package.app_files(checkout)
+        package.collect_app_files(checkout)
     _put(checkout, "host.json")
     (checkout / package.BUILT_PAGES[1]).unlink()
     with pytest.raises(package.PackageError, match=r"static/console/built is missing.*make assets"):
-        package.app_files(checkout)
+        package.collect_app_files(checkout)
 
 
 def test_another_version_of_python_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dependencies are resolved by the version of Python that runs them."""
     monkeypatch.setattr("scripts.package.sys.version_info", (3, 12, 0))
     with pytest.raises(package.PackageError, match=r"Python 3\.13 is needed"):
-        package.download(tmp_path / "requirements.txt", tmp_path)
+        package.download_wheels(tmp_path / "requirements.txt", tmp_path)
 
 
 def test_wheels_are_unpacked_where_the_worker_looks(tmp_path: Path) -> None:
@@ -146,17 +146,17 @@ def test_wheels_are_unpacked_where_the_worker_looks(tmp_path: Path) -> None:
     _wheel(tmp_path, "one-1", files | data)
     expected = {"one/__init__.py": b"1", "one-1.dist-info/RECORD": b"r", "two.py": b"2"}
     prefix = package.SITE_PACKAGES
-    assert package.dependency_files(tmp_path) == {f"{prefix}/{name}": each for name, each in expected.items()}
+    assert package.collect_dependency_files(tmp_path) == {f"{prefix}/{name}": each for name, each in expected.items()}
 
 
 def test_wheels_that_contradict_each_other_stop_the_build(tmp_path: Path) -> None:
     """Two wheels may bring the same file, but not different ones under one name."""
     _wheel(tmp_path, "one-1", {"common/__init__.py": "same", "one.py": "1"})
     _wheel(tmp_path, "two-1", {"common/__init__.py": "same", "two.py": "2"})
-    assert len(package.dependency_files(tmp_path)) == 3
+    assert len(package.collect_dependency_files(tmp_path)) == 3
     _wheel(tmp_path, "two-1", {"common/__init__.py": "other"})
     with pytest.raises(package.PackageError, match=r"two-1.* bring different files common/__init__\.py"):
-        package.dependency_files(tmp_path)
+        package.collect_dependency_files(tmp_path)
 
 
 @given(st.dictionaries(st.text("abc/", min_size=1, max_size=8), st.binary(max_size=64), max_size=8))
@@ -165,8 +165,8 @@ def test_the_same_files_give_the_same_bytes(
 ) -> None:
     """Neither the order of files nor the time of the build changes the archive."""
     folder = tmp_path_factory.mktemp("archives")
-    package.write(content, folder / "one.zip")
-    package.write(dict(reversed(content.items())), folder / "two.zip")
+    package.write_archive(content, folder / "one.zip")
+    package.write_archive(dict(reversed(content.items())), folder / "two.zip")
     assert (folder / "one.zip").read_bytes() == (folder / "two.zip").read_bytes()
     with zipfile.ZipFile(folder / "one.zip") as archive:
         assert archive.namelist() == sorted(content)
@@ -177,7 +177,7 @@ def test_the_same_files_give_the_same_bytes(
 
 def test_the_listing_names_each_file_with_its_size() -> None:
     """A line holds size, digest and path."""
-    [line] = package.listing({"a.py": b"abc"}).splitlines()
+    [line] = package.format_listing({"a.py": b"abc"}).splitlines()
     assert re.fullmatch(r" +3 ba7816bf[0-9a-f]{56} a\.py", line)
 
 
@@ -197,13 +197,13 @@ def test_every_dependency_is_pinned() -> None:
 def _package_of(folder: Path, size: int) -> Path:
     record = f"{package.SITE_PACKAGES}/one-1.0.dist-info/RECORD"
     content = {"function_app.py": b"app", f"{package.SITE_PACKAGES}/one.py": b"1" * size, record: b"one.py,,\n"}
-    package.write(content, folder / "app.zip")
+    package.write_archive(content, folder / "app.zip")
     return folder / "app.zip"
 
 
 def test_sizes_are_told_by_dependency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The unpacked size and the largest dependencies are printed."""
-    sizes = package_size.dependency_sizes(_package_of(tmp_path, 1000))
+    sizes = package_size.measure_dependencies(_package_of(tmp_path, 1000))
     assert sizes["one 1.0"] == 1000
     assert sizes["the app"] == 3
     assert package_size.main([str(tmp_path / "app.zip"), "--record"], tmp_path / "record.json") == 0
@@ -216,7 +216,7 @@ def test_growth_over_five_percent_fails_until_it_is_recorded(
     """A package that has grown fails with the way to accept it; a smaller one passes."""
     record = tmp_path / "record.json"
     arguments = [str(_package_of(tmp_path, 10_000))]
-    total = sum(package_size.dependency_sizes(tmp_path / "app.zip").values())
+    total = sum(package_size.measure_dependencies(tmp_path / "app.zip").values())
     record.write_text(json.dumps({"unpackedBytes": total}))
     assert package_size.main(arguments, record) == 0
     _package_of(tmp_path, 10_400)

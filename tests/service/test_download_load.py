@@ -31,7 +31,7 @@ def archived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Servic
     """Return a service, not started, whose archive holds ten million rows of a day."""
     monkeypatch.setattr(downloads, "ROWS", ROWS)
     monkeypatch.setattr(downloads, "CONNECTION", "lathe")
-    downloads.fill(tmp_path / "data" / "blobs" / "cold")
+    downloads.fill_archive(tmp_path / "data" / "blobs" / "cold")
     service = Service(tmp_path / "data", WORKSPACE)
     yield service
     service.stop()
@@ -96,7 +96,7 @@ def test_a_small_download_does_not_wait_for_ten_large_ones(
     """While one principal's ten large downloads are worked on, another's small one completes first."""
     monkeypatch.setattr(downloads, "ROWS", SHARED_ROWS)
     monkeypatch.setattr(downloads, "CONNECTION", "lathe")
-    downloads.fill(tmp_path / "data" / "blobs" / "cold")
+    downloads.fill_archive(tmp_path / "data" / "blobs" / "cold")
     service = make_service({}).start()
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     address = "/oi-api/downloads/data-connections/lathe"

@@ -295,7 +295,7 @@ def test_a_download_is_cancelled_once(tmp_path: Path, monkeypatch: pytest.Monkey
     """A download that is under way can be cancelled; it has no files then, and cannot be cancelled again."""
     monkeypatch.setattr(made_up, "ROWS", 1_000_000)
     monkeypatch.setattr(made_up, "CONNECTION", "lathe")
-    made_up.fill(tmp_path / "data" / "blobs" / "cold")
+    made_up.fill_archive(tmp_path / "data" / "blobs" / "cold")
     service = Service(tmp_path / "data", WORKSPACE).start()
     try:
         editor = service.caller("editor@t")

@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from bench.offered_load import Outcome, offer, raw_request, saturate
-from bench.overload import dishonest, mixed
-from bench.running import Running, call, service
+from bench.offered_load import RequestOutcome, build_raw_request, offer, saturate
+from bench.overload import build_mixed_requests, count_invalid_replies
+from bench.running import RunningService, call, run_service
 from tests.service.local_service import ROOT, Service, wait_until
 
 SUITE_SECONDS = 5.0
@@ -24,15 +24,15 @@ RECOVERY_SECONDS = 10.0
 
 
 @pytest.fixture
-def small() -> Iterator[Running]:
+def small() -> Iterator[RunningService]:
     """Return a service that works on few requests at a time."""
-    with service({"MAX_AT_WORK": "4"}) as running:
+    with run_service({"MAX_AT_WORK": "4"}) as running:
         yield running
 
 
-def overloaded(running: Running, seconds: float, times: float) -> list[Outcome]:
+def overloaded(running: RunningService, seconds: float, times: float) -> list[RequestOutcome]:
     """Offer a multiple of what the service can do, and ask all the while whether it is alive."""
-    requests = mixed(running)
+    requests = build_mixed_requests(running)
     saturate(running.url, requests, 2, connections=32)
     rate = times * saturate(running.url, requests, 3, connections=32)
     stop, alive = threading.Event(), Counter[int]()
@@ -53,16 +53,16 @@ def _ask_health(url: str, stop: threading.Event, statuses: "Counter[int]") -> No
             statuses[client.get("/healthz").status_code] += 1
 
 
-def calm(running: Running) -> bool:
+def calm(running: RunningService) -> bool:
     """Return whether a little load is answered whole."""
-    return all(outcome.accepted for outcome in offer(running.url, mixed(running), 20, 0.5))
+    return all(outcome.accepted for outcome in offer(running.url, build_mixed_requests(running), 20, 0.5))
 
 
-def test_a_crowd_gets_honest_answers_and_leaves_no_pile(small: Running) -> None:
+def test_a_crowd_gets_honest_answers_and_leaves_no_pile(small: RunningService) -> None:
     """Far beyond its capacity the service does what it can and says 503 with Retry-After to the rest, which is done."""
     outcomes = overloaded(small, SUITE_SECONDS, 6)
     statuses = Counter(outcome.status for outcome in outcomes)
-    assert dishonest(outcomes) == 0, statuses
+    assert count_invalid_replies(outcomes) == 0, statuses
     assert statuses[503], statuses
     wait_until(lambda: calm(small), bool, RECOVERY_SECONDS)
     verdict = call(small, "/oi-api/provenance/events/verify", {"ScopeKey": "line"})
@@ -98,7 +98,7 @@ def test_a_burst_within_the_budget_is_answered_whole(
 ) -> None:
     """As many requests at once as a principal may have are all done, however long the last ones wait."""
     token = sample.caller("editor@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
-    request = raw_request("POST", path, token, json.dumps(body).encode(), JSON)
+    request = build_raw_request("POST", path, token, json.dumps(body).encode(), JSON)
     outcomes = offer(sample.url, [request], BURST / BURST_SECONDS, BURST_SECONDS, connections=BURST)
     assert Counter(outcome.status for outcome in outcomes) == {status: BURST}
 
@@ -106,7 +106,7 @@ def test_a_burst_within_the_budget_is_answered_whole(
 @pytest.mark.soak
 def test_five_minutes_at_twice_the_capacity() -> None:
     """The same for long, at twice the capacity of a service with its defaults."""
-    with service() as running:
+    with run_service() as running:
         outcomes = overloaded(running, SOAK_SECONDS, 2)
-        assert dishonest(outcomes) == 0, Counter(outcome.status for outcome in outcomes)
+        assert count_invalid_replies(outcomes) == 0, Counter(outcome.status for outcome in outcomes)
         wait_until(lambda: calm(running), bool, RECOVERY_SECONDS)

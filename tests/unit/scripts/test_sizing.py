@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from scripts.sizing import facts
 from scripts.sizing.__main__ import WRONG_OPTIONS, main
-from scripts.sizing.load import EXAMPLES, MOST, Load
-from scripts.sizing.model import Sizes, exceeded_limits, monthly_quantities, size
+from scripts.sizing.load import EXAMPLES, MAX_VALUE, Load
+from scripts.sizing.model import Sizes, calculate_quantities, find_exceeded_limits, size_deployment
 from scripts.sizing.prices import METERS, read_prices
 from scripts.sizing.services import partition_rate, read_ru, write_ru
 from shared.settings import Settings
@@ -84,8 +84,8 @@ def _capacities(sizes: Sizes) -> dict[str, float]:
 def test_a_larger_load_never_needs_less(load: Load, field: str, factor: float) -> None:
     """Growth of one part of the load shrinks no size, except request units of connection states."""
     grown = getattr(load, field) * factor
-    larger = replace(load, **{field: type(getattr(load, field))(min(grown, MOST))})
-    before, after = size(load), size(larger)
+    larger = replace(load, **{field: type(getattr(load, field))(min(grown, MAX_VALUE))})
+    before, after = size_deployment(load), size_deployment(larger)
     for name, capacity in _capacities(before).items():
         allowance = before.cosmos.ru_per_second["connection states"] if name == "request units" else 0
         assert _capacities(after)[name] >= capacity * (1 - 1e-9) - allowance, name
@@ -94,7 +94,7 @@ def test_a_larger_load_never_needs_less(load: Load, field: str, factor: float) -
 @given(LOADS)
 def test_partitions_suffice(load: Load) -> None:
     """The readers of all partitions process the load with headroom, and one partition less would not suffice."""
-    hubs = size(load).event_hubs
+    hubs = size_deployment(load).event_hubs
     needed = facts.HEADROOM * load.messages_each
     assert hubs.partitions * partition_rate(load.connections_each, hubs.partitions) >= needed * (1 - 1e-9)
 
@@ -102,7 +102,7 @@ def test_partitions_suffice(load: Load) -> None:
 @given(LOADS)
 def test_every_quantity_has_a_meter(load: Load) -> None:
     """Each quantity is positive, finite and belongs to a known meter."""
-    for meter, quantity in monthly_quantities(size(load)).items():
+    for meter, quantity in calculate_quantities(size_deployment(load)).items():
         assert meter in METERS
         assert 0 < quantity < float("inf")
 
@@ -114,9 +114,11 @@ def test_equal_deployments_have_equal_sizes(count: int) -> None:
     shared = ("connections", "messages_per_second", "listeners", "http_requests_per_second", "audit_events_per_second")
     totals = (*shared, "audit_scopes", "log_gb_per_day")
     many = replace(one, deployments=count, **{name: getattr(one, name) * count for name in totals})
-    assert _capacities(size(many)) == pytest.approx(_capacities(size(one)))
-    quantities = monthly_quantities(size(one))
-    assert monthly_quantities(size(many)) == pytest.approx({name: count * each for name, each in quantities.items()})
+    assert _capacities(size_deployment(many)) == pytest.approx(_capacities(size_deployment(one)))
+    quantities = calculate_quantities(size_deployment(one))
+    assert calculate_quantities(size_deployment(many)) == pytest.approx(
+        {name: count * each for name, each in quantities.items()}
+    )
 
 
 def test_published_request_units() -> None:
@@ -145,17 +147,19 @@ def test_published_request_units() -> None:
 )
 def test_an_exceeded_limit_has_a_remedy(limit: str, load: Load) -> None:
     """Each limit of the design is reported by name with what to do; docs/scale.md has a row for it."""
-    found = {each.name: each for each in exceeded_limits(size(load))}
+    found = {each.name: each for each in find_exceeded_limits(size_deployment(load))}
     assert limit in found
     assert found[limit].remedy
     assert f"| `{limit}` |" in PAGE.read_text(encoding="utf-8")
     # The defaults exceed no limit but that of long chains, so the load above is what exceeds this one.
-    assert limit not in {each.name for each in exceeded_limits(size(Load(audit_events_per_second=0.001)))}
+    assert limit not in {
+        each.name for each in find_exceeded_limits(size_deployment(Load(audit_events_per_second=0.001)))
+    }
 
 
 def test_the_timer_ticks_less_often_without_simulators() -> None:
     """Without simulators the timer ticks every five seconds, and costs a fifth of the executions."""
-    without, with_simulators = (size(Load(simulators=each, listeners=1)) for each in (False, True))
+    without, with_simulators = (size_deployment(Load(simulators=each, listeners=1)) for each in (False, True))
     assert (without.background.tick_seconds, with_simulators.background.tick_seconds) == (5, 1)
     assert "simulators" not in without.background.runs_per_month
     ticks = [sizes.functions["background"].executions_per_second for sizes in (without, with_simulators)]
@@ -250,7 +254,7 @@ def test_the_price_sample_is_complete() -> None:
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Load) if field.type != "bool"])
-@pytest.mark.parametrize("value", [-1, MOST + 1])
+@pytest.mark.parametrize("value", [-1, MAX_VALUE + 1])
 def test_values_out_of_range_are_named(name: str, value: int) -> None:
     """A load out of range is refused with the name of its field."""
     changed: dict[str, Any] = {name: value}
@@ -308,7 +312,7 @@ def test_the_page_shows_every_example() -> None:
 def test_the_page_gives_the_timer_of_the_settings() -> None:
     """docs/scale.md has a row for each background job with its schedule and its runs of a month."""
     text = PAGE.read_text(encoding="utf-8")
-    runs = size(Load(simulators=True, listeners=1)).background.runs_per_month
+    runs = size_deployment(Load(simulators=True, listeners=1)).background.runs_per_month
     schedules = {
         "simulators": Settings.read({}).simulator_schedule,
         "live-streams": Settings.read({}).live_schedule,

@@ -5,12 +5,12 @@ from fnmatch import translate
 
 import pytest
 
-from bench.expression_rules import faults
-from bench.expressions import Expression, expressions
+from bench.expression_rules import find_faults
+from bench.expressions import Expression, find_expressions
 from functions import GROUPS
 from shared.http import router
 
-EVERY = list(expressions())
+EVERY = list(find_expressions())
 
 WHOLE_TEXT = {
     # Each unclosed string is matched as well, so that no text is searched a second time; the benchmark measures it.
@@ -25,9 +25,9 @@ BUILT = {
 }
 
 
-def of(pattern: str, *, one_start: bool = True) -> list[str]:
+def of(pattern: str, *, is_anchored: bool = True) -> list[str]:
     """Return the rules that a pattern breaks."""
-    return faults(Expression("", pattern, re.DOTALL, one_start))
+    return find_faults(Expression("", pattern, re.DOTALL, is_anchored))
 
 
 def test_the_expressions_of_the_service_are_found() -> None:
@@ -48,7 +48,7 @@ def test_every_expression_is_linear(expression: Expression) -> None:
     if expression.pattern is None:
         assert name in BUILT, "an expression that is built at run time needs a reason and a check of its own"
     elif name not in WHOLE_TEXT:
-        assert faults(expression) == []
+        assert find_faults(expression) == []
 
 
 @pytest.mark.parametrize("pattern", [r"(a+)+b", r"a*a*b", r".*,.*b", r"(?:a|ab|b)*c", r"[^/]*(.*)x", r"(\s*x?)*y"])
@@ -60,13 +60,13 @@ def test_an_ambiguous_expression_is_found(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", [r"\s*;", r"\bunion\b[^|;)]*\*", r'"(?:\\.|[^"\\\n])*"', r"a+?b", r"\w+: "])
 def test_a_search_that_begins_anew_is_found(pattern: str) -> None:
     """A search whose attempts may begin within what an earlier attempt has read is a fault."""
-    assert of(pattern, one_start=False)
+    assert of(pattern, is_anchored=False)
 
 
 @pytest.mark.parametrize("pattern", [r"(?:^|;)\s*+\.", r"\b\w++: ", r"^(/([^/~]|~[01])*)*$", r'"[^"]*"', r"\W+"])
 def test_a_linear_expression_has_no_fault(pattern: str) -> None:
     """Repetitions that something sets apart are accepted."""
-    assert of(pattern, one_start=False) == []
+    assert of(pattern, is_anchored=False) == []
 
 
 def test_the_patterns_of_routes_are_linear() -> None:

@@ -12,11 +12,11 @@ from graphql.language import Visitor, visit
 from hypothesis import given, settings
 from hypothesis_graphql import queries
 
-from bench.graphql_list import CALLER, Reads, interface, plant
+from bench.graphql_list import CALLER, CountingStores, build_catalog, build_service
 from shared.graphql_api import document_cache
 from shared.graphql_api.document_cache import DocumentCache, PreparedDocument, merge_selections
 
-SCHEMA: GraphQLSchema = interface(Reads(plant(1, 1))).schema
+SCHEMA: GraphQLSchema = build_service(CountingStores(build_catalog(1, 1))).schema
 OVERLAPPING = "{" + " ".join(f"...F{n}" for n in range(400)) + "}"
 FRAGMENTS = " ".join(f"fragment F{n} on Query {{ workspace {{ id }} }}" for n in range(400))
 
@@ -45,7 +45,7 @@ def test_fields_that_stand_often_are_one_field() -> None:
     many = DocumentCache(SCHEMA).prepare("{ workspace {" + " id" * 4900 + "} }")
     assert many.errors == ()
     assert many.runnable is not None
-    service = interface(Reads(plant(1, 1)))
+    service = build_service(CountingStores(build_catalog(1, 1)))
     answer = asyncio.run(service.run(CALLER, "{" + " workspace { id name }" * 800 + "}", {}, None))
     assert answer.body == {"data": {"workspace": {"id": "plant-t", "name": "Plant"}}}
 
@@ -78,7 +78,7 @@ async def test_what_is_merged_is_answered_alike(selections: str, expected: dict[
     """Merging keeps directives, fragments and different selections below one field."""
     fragment = " fragment F on Query { workspace { name name } }" if "...F" in selections else ""
     text = f"{{ {selections} }}{fragment}"
-    service = interface(Reads(plant(1, 1)))
+    service = build_service(CountingStores(build_catalog(1, 1)))
     assert (await service.run(CALLER, text, {}, None)).body == {"data": expected}
     plain = execute(SCHEMA, parse(text), context_value=await service.build_context(CALLER, states=False))
     assert (await plain if asyncio.iscoroutine(plain) else plain).data == expected  # type: ignore[union-attr]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.graphql_list import CALLER, QUERY, Reads, interface, lifted_limits, plant
+from bench.graphql_list import CALLER, QUERY, CountingStores, build_catalog, build_service, lift_limits
 
 DEEP = (
     "{ connections(first: 1000) { nodes { status stats { messagesReceived } surfaces { connections { status } "
@@ -14,8 +14,8 @@ DEEP = (
 async def test_lists_of_any_length_cost_the_same_reads(query: str, reads: int) -> None:
     """A list of many connections with their surfaces and queries reads the stores as often as a list of one."""
     for connections, surfaces in ((1, 1), (200, 10)):
-        stores = Reads(plant(connections, surfaces))
-        with lifted_limits():
-            answer = await interface(stores).run(CALLER, query, {}, None)
+        stores = CountingStores(build_catalog(connections, surfaces))
+        with lift_limits():
+            answer = await build_service(stores).run(CALLER, query, {}, None)
         assert (answer.executed, "errors" in answer.body) == (True, False)
         assert stores.count == reads

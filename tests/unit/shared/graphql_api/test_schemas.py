@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from bench.graphql_list import CALLER, Reads
+from bench.graphql_list import CALLER, CountingStores
 from shared.catalog.models import Surface, WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import invalid
@@ -59,7 +59,7 @@ def plant() -> Catalog:
 )
 async def test_one_unknown_schema_takes_no_other_away(text: str, place: list[str]) -> None:
     """A query that does not bind has no columns and an error with the true reason; its neighbours have theirs."""
-    stores = Reads(plant())
+    stores = CountingStores(plant())
     service = GraphQLService(stores.current, cast("Any", stores), cast("Any", None), QueryColumns(Engine()))
     answer = await service.run(CALLER, text, {}, None)
     value: Any = answer.body["data"]

@@ -175,12 +175,12 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
     "an actor that is null": (
         mended(5, "UserID", None),
         record_id(5),
-        "000000000005 has no text in its filter fields: UserID",
+        "filter fields of 000000000005 are not text: UserID",
     ),
     "a type that is null, of the last": (
         mended(9, "EntityType", None),
         record_id(9),
-        "000000000009 has no text in its filter fields: EntityType",
+        "filter fields of 000000000009 are not text: EntityType",
     ),
     "duplicated": (
         copy_over("chain = @ AND sequence = 5", 6),

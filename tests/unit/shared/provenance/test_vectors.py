@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import rfc8785
 
-from scripts.proof_vectors import TARGET, vectors
+from scripts.proof_vectors import TARGET, build_vectors
 from shared.provenance.hash_rule import genesis_hash, parse_json_integer
 from shared.provenance.merkle import CompactRange, is_consistent, is_included
 from shared.provenance.notes import VerifierKey, open_checkpoint, origin_of
@@ -55,7 +55,7 @@ def test_the_page_shows_the_vectors() -> None:
 
 def test_the_proof_vectors_are_what_the_rule_gives() -> None:
     """tests/vectors/proofs.json is what scripts/proof_vectors.py makes of the code."""
-    assert TARGET.read_text(encoding="utf-8") == vectors(), "run: .venv/bin/python -m scripts.proof_vectors"
+    assert TARGET.read_text(encoding="utf-8") == build_vectors(), "run: .venv/bin/python -m scripts.proof_vectors"
 
 
 def test_the_proof_vectors_hold() -> None:

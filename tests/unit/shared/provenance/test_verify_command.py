@@ -243,7 +243,7 @@ async def test_a_last_time_that_has_not_come_is_noted(
     assert main([str(file), *OPTIONS]) == 0
     said = capsys.readouterr()
     assert said.out == "sound: 6 records, compared with no checkpoint\n"
-    assert said.err.startswith("note: the last record's time, 2999-01-01T00:00:00.000000Z, lies ahead")
+    assert said.err.startswith("note: the last record's time, 2999-01-01T00:00:00.000000Z, is ahead")
 
 
 @pytest.mark.usefixtures("plant")
@@ -319,7 +319,7 @@ async def test_a_kept_checkpoint_outlives_what_the_service_has(
     assert main(verify) == 0
     _Service.refusal, _Service.note = 0, newest.replace("\n5\n", "\n4\n")
     assert main(fetch) == 0
-    assert "the one of 5 stays" in capsys.readouterr().out
+    assert "still has the one of 5" in capsys.readouterr().out
     assert main(verify) == 0
     await plant.fill(PLATFORM, 2)
     made = await plant.checkpoints.create(PLATFORM)
